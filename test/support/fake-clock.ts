@@ -1,0 +1,75 @@
+import type { Clock, Timer } from '../../src/lib/clock.js';
+
+interface Due {
+  readonly at: number;
+  readonly fn: () => void;
+}
+
+/** Lets everything that is ready run, including short chains of promises and real I/O callbacks. */
+async function drain(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Time that stands still until `advance` is called. */
+export class FakeClock implements Clock {
+  #now: number;
+  #elapsed = 0;
+  readonly #due = new Set<Due>();
+
+  constructor(start = Date.UTC(2026, 0, 1)) {
+    this.#now = start;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#elapsed;
+  }
+
+  after(ms: number, fn: () => void): Timer {
+    const due: Due = { at: this.#elapsed + Math.max(0, ms), fn };
+    this.#due.add(due);
+    return { cancel: () => void this.#due.delete(due) };
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal?.aborted) {
+        resolve();
+        return;
+      }
+      const timer = this.after(ms, finish);
+      function finish(): void {
+        timer.cancel();
+        signal?.removeEventListener('abort', finish);
+        resolve();
+      }
+      signal?.addEventListener('abort', finish, { once: true });
+    });
+  }
+
+  /** Moves time on by `ms`, running every timer that falls due on the way, in order. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsed + ms;
+    await drain();
+    for (;;) {
+      const next = [...this.#due].filter((d) => d.at <= end).sort((a, b) => a.at - b.at)[0];
+      if (!next) break;
+      this.#due.delete(next);
+      this.#now += next.at - this.#elapsed;
+      this.#elapsed = next.at;
+      next.fn();
+      await drain();
+    }
+    this.#now += end - this.#elapsed;
+    this.#elapsed = end;
+    await drain();
+  }
+
+  /** How many timers wait. */
+  get waiting(): number {
+    return this.#due.size;
+  }
+}
