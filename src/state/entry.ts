@@ -1,0 +1,164 @@
+/**
+ * What is known of one file of a folder, and the life of it.
+ *
+ * An *item* is a file and the one document it becomes in the peer. Its status:
+ *
+ * - `pending`: this version is to be pushed; `doubt` is set just before a push leaves, so that after a crash the
+ *   item is looked up before it is pushed again.
+ * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
+ * - `confirmed`: the peer showed this version; the evidence is kept.
+ * - `quarantined`: cannot succeed without a change; the trouble says why.
+ * - `gone`: its file was removed (the peer keeps the document: its API has no way to remove one).
+ *
+ * A file that a rule keeps from the peer (empty, too large, not text) is `passed` over: no item, but remembered, so that
+ * it is not read again until it changes.
+ *
+ * Every change of status is a function of transitions.ts; records are never changed in place.
+ */
+export type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252' | 'binary';
+
+/** What the file system says of a file: enough to see that it changed, without reading it. */
+export interface FileStat {
+  /** Bytes. */
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly ino: number;
+}
+
+/** What the file contained when it was read. */
+export interface Version extends FileStat {
+  /** Of the bytes on disk, lower-case hex. */
+  readonly sha256: string;
+  readonly encoding: Encoding;
+}
+
+/** The last version that the peer accepted, as far as is known. */
+export interface Sent {
+  /** The sha256 of the version on disk. */
+  readonly sha256: string;
+  /** Bytes of the document's text as it travelled (UTF-8). */
+  readonly size: number;
+  /** sha256 of the document's text as it travelled; the same as `sha256` unless the file was converted. */
+  readonly digest: string;
+  readonly url: string;
+  readonly collection: string;
+  /** When the answer came, by our clock, in ms since the epoch. */
+  readonly at: number;
+  /** When the push began, by the peer's clock (whole seconds), where its answers carry a date. */
+  readonly peerAt?: number;
+}
+
+/** What showed that the peer has this version, strongest first. */
+export interface Evidence {
+  readonly kind: 'digest' | 'lastModified' | 'loadDate' | 'size' | 'present';
+  /** When it was seen, in ms since the epoch. */
+  readonly at: number;
+  /** What the peer showed, in its own words. */
+  readonly shown: string;
+}
+
+/** Why something did not go on: one sentence what happened, one what to do, a stable code. */
+export interface Trouble {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+export interface HistoryEntry {
+  readonly status: Entry['status'];
+  readonly at: number;
+  readonly note?: string;
+}
+
+interface Core {
+  readonly folder: string;
+  /** Relative to the folder, `/` between names, exactly as on disk. */
+  readonly path: string;
+  /** When the present status began, in ms since the epoch. */
+  readonly since: number;
+  /** The last changes of status, oldest first, the present one last. */
+  readonly history: readonly HistoryEntry[];
+}
+
+interface ItemCore extends Core {
+  readonly url: string;
+  readonly collection: string;
+  readonly sent?: Sent;
+  /** Failed pushes and unconfirmed acceptances of this version. */
+  readonly attempts: number;
+  readonly trouble?: Trouble;
+}
+
+export interface PendingItem extends ItemCore {
+  readonly status: 'pending';
+  readonly version: Version;
+  /** Not to be pushed before this, in ms since the epoch. */
+  readonly notBefore: number;
+  /** A push of this version left (`at` says when) and no answer to it was recorded. */
+  readonly doubt?: Sent;
+}
+export interface AcceptedItem extends ItemCore {
+  readonly status: 'accepted';
+  readonly version: Version;
+  readonly sent: Sent;
+}
+export interface ConfirmedItem extends ItemCore {
+  readonly status: 'confirmed';
+  readonly version: Version;
+  readonly sent: Sent;
+  readonly evidence: Evidence;
+}
+export interface QuarantinedItem extends ItemCore {
+  readonly status: 'quarantined';
+  /** Without `sha256` where the file could not be read. */
+  readonly version: Version | FileStat;
+  readonly trouble: Trouble;
+}
+export interface GoneItem extends ItemCore {
+  readonly status: 'gone';
+  readonly version: Version | FileStat;
+}
+export interface PassedOver extends Core {
+  readonly status: 'passed';
+  readonly version: FileStat;
+  readonly trouble: Trouble;
+  /** What the peer still has of an earlier version. */
+  readonly sent?: Sent;
+}
+
+export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem | GoneItem;
+export type Entry = Item | PassedOver;
+export type Status = Item['status'];
+
+export const STATUSES: readonly Status[] = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'];
+
+/** Where a file's document goes: decided by the folder's rules. */
+export interface Destination {
+  readonly folder: string;
+  readonly path: string;
+  readonly url: string;
+  readonly collection: string;
+}
+
+export function isItem(entry: Entry): entry is Item {
+  return entry.status !== 'passed';
+}
+
+export function hasContent(version: Version | FileStat): version is Version {
+  return 'sha256' in version;
+}
+
+export function sameStat(a: FileStat, b: FileStat): boolean {
+  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
+}
+
+/** Whether the peer, as far as is known, accepted just this content for just this document. */
+export function isSent(sent: Sent | undefined, version: Version, to: Destination): sent is Sent {
+  return (
+    sent !== undefined &&
+    sent.sha256 === version.sha256 &&
+    sent.url === to.url &&
+    sent.collection === to.collection
+  );
+}
