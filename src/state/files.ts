@@ -1,0 +1,44 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemCode } from '../lib/errors.js';
+
+/**
+ * The files of a state directory. Generation n is the changes in `journal-n`, which follow on those of the generation
+ * before or, where there is one, on `snapshot-n`. Generation 1 follows on nothing.
+ */
+export interface StateFiles {
+  /** Generations that have a journal, oldest first. */
+  readonly journals: readonly number[];
+  /** Generations that have a snapshot, oldest first. */
+  readonly snapshots: readonly number[];
+  /** Names of snapshots that were never finished. */
+  readonly unfinished: readonly string[];
+}
+
+export function journalPath(dir: string, generation: number): string {
+  return join(dir, `journal-${generation}`);
+}
+
+export function snapshotPath(dir: string, generation: number): string {
+  return join(dir, `snapshot-${generation}`);
+}
+
+/** Lists them; a directory that does not exist has none. */
+export async function listStateFiles(dir: string): Promise<StateFiles> {
+  const names = await readdir(dir).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+  return {
+    journals: generations(names, /^journal-([1-9]\d*)$/),
+    snapshots: generations(names, /^snapshot-([1-9]\d*)$/),
+    unfinished: names.filter((name) => /^(journal|snapshot)-\d+\..*tmp$/.test(name)),
+  };
+}
+
+function generations(names: readonly string[], pattern: RegExp): readonly number[] {
+  return names
+    .flatMap((name) => pattern.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}

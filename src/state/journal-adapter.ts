@@ -1,0 +1,250 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Adapter } from 'lowdb';
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import { metaRow, recordRow } from './codec.js';
+import type { Changes, StateData } from './data.js';
+import { writeError } from './errors.js';
+import { journalPath, listStateFiles, snapshotPath } from './files.js';
+import { Journal } from './journal.js';
+import { LineBuffer } from './lines.js';
+import { type Loaded, loadState } from './load.js';
+import { type OpenFile, openFile, STATE_POLICY, type StatePolicy } from './policy.js';
+import { newHeader } from './schema.js';
+import { writeSnapshot } from './snapshot.js';
+
+export interface AdapterOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** @default STATE_POLICY */
+  readonly policy?: Partial<StatePolicy>;
+  /** @default open of node:fs/promises */
+  readonly open?: OpenFile;
+}
+
+/**
+ * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
+ *
+ * `write` appends what changed to the journal of the present generation and syncs once for all who wait. A journal that
+ * has grown large is *compacted*: the next generation's journal begins, and while the work goes on in it, its snapshot
+ * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
+ * stays as the fallback. A journal that the disk spoiled is left behind the same way.
+ *
+ * One process at a time may use a directory; that is what service/lock.ts is for.
+ */
+export class JournalAdapter implements Adapter<StateData> {
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #policy: StatePolicy;
+  readonly #open: OpenFile;
+  readonly #closing = new AbortController();
+  readonly #lines = new LineBuffer();
+
+  #journal: Journal | undefined;
+  #generation = 0;
+  /** The generation that a reader has to begin with. */
+  #base = 1;
+  #snapshotBytes = 0;
+  /** Journals since the base, without the present one, in bytes. */
+  #olderJournalBytes = 0;
+  /** The journals may grow to this before the next compaction, in bytes. */
+  #compactAtBytes = 0;
+  #compaction: Promise<void> | undefined;
+  readonly #repairs: string[] = [];
+
+  /** What touches the journal happens one after the other; this is the last of it. */
+  #last: Promise<void> = Promise.resolve();
+  /** The write that has not begun yet: who comes now joins it. */
+  #group: Promise<void> | undefined;
+
+  constructor(dir: string, options: AdapterOptions) {
+    this.#dir = dir;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#policy = { ...STATE_POLICY, ...options.policy };
+    this.#open = options.open ?? openFile;
+  }
+
+  /** One sentence for each repair that reading made. */
+  get repairs(): readonly string[] {
+    return this.#repairs;
+  }
+
+  /** Of the journals since the last snapshot. */
+  get journalBytes(): number {
+    return this.#olderJournalBytes + (this.#journal?.size ?? 0);
+  }
+
+  get snapshotBytes(): number {
+    return this.#snapshotBytes;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get compacting(): boolean {
+    return this.#compaction !== undefined;
+  }
+
+  /** Reads the directory, created if it is not there, and repairs what a crash left behind. To be called once. */
+  async read(): Promise<StateData> {
+    try {
+      await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+      const loaded = await loadState(this.#dir, { policy: this.#policy, open: this.#open });
+      for (const name of loaded.files.unfinished) await rm(join(this.#dir, name), { force: true });
+      await this.#resume(loaded);
+      for (const repair of this.#repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
+      this.#expectCompaction();
+      if (loaded.damage.length > 0 || loaded.outdated || this.#isLarge()) this.#startCompaction(loaded.data);
+      return loaded.data;
+    } catch (error) {
+      throw writeError(error, this.#dir);
+    }
+  }
+
+  /**
+   * Resolves when all changes of `data` so far are on disk; they are then no changes any more.
+   *
+   * @throws StateError STATE_FULL or STATE_UNWRITABLE: the changes are kept, and a later write tries again
+   */
+  write(data: StateData): Promise<void> {
+    this.#group ??= this.#inTurn(() => {
+      this.#group = undefined;
+      return this.#append(data);
+    });
+    return this.#group;
+  }
+
+  /** Rewrites everything into a new generation; resolves when that is on disk. Joins a compaction under way. */
+  async compact(data: StateData): Promise<void> {
+    this.#compaction ??= this.#compact(data).finally(() => {
+      this.#compaction = undefined;
+    });
+    await this.#compaction;
+  }
+
+  /** Gives up a compaction under way and closes the journal. Does not write. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#compaction?.catch(() => undefined);
+    await this.#inTurn(async () => this.#journal?.close());
+  }
+
+  async #resume(loaded: Loaded): Promise<void> {
+    const { last } = loaded;
+    this.#repairs.push(...loaded.damage);
+    if (last === undefined) {
+      await this.#begin(Math.max(0, ...loaded.files.snapshots, ...loaded.files.journals) + 1);
+    } else {
+      if (last.tornBytes > 0) {
+        this.#repairs.push(
+          `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
+        );
+      }
+      this.#journal = await Journal.resume(
+        journalPath(this.#dir, last.generation),
+        last.soundBytes,
+        this.#open,
+      );
+      this.#generation = last.generation;
+      this.#olderJournalBytes = loaded.journalBytes - last.soundBytes;
+      if (!last.current) await this.#begin(last.generation + 1);
+    }
+    this.#base = Math.min(loaded.base, this.#generation);
+    this.#snapshotBytes = loaded.snapshotBytes;
+  }
+
+  async #append(data: StateData): Promise<void> {
+    if (data.changes.size === 0) return;
+    if (this.#closing.signal.aborted) throw new Error('The state was changed after it was closed.');
+    const taken = data.changes.take();
+    try {
+      if (this.#journal === undefined || this.#journal.spoiled) await this.#begin(this.#generation + 1);
+      await this.#journal?.append(this.#chunks(data, taken));
+    } catch (error) {
+      data.changes.giveBack(taken);
+      throw writeError(error, this.#dir);
+    }
+    if (this.#isLarge()) this.#startCompaction(data);
+  }
+
+  *#chunks(data: StateData, changes: Changes): Generator<Uint8Array> {
+    const lines = this.#lines;
+    lines.take();
+    for (const place of changes.records()) {
+      lines.add(recordRow(data, place));
+      if (lines.length >= this.#policy.writeBytes) yield lines.take();
+    }
+    for (const name of changes.metaNames()) lines.add(metaRow(data, name));
+    yield lines.take();
+  }
+
+  /** Begins the journal of a new generation and leaves the one before. */
+  async #begin(generation: number): Promise<void> {
+    const header = newHeader('journal', generation, this.#clock.now());
+    const next = await Journal.create(journalPath(this.#dir, generation), header, this.#open);
+    const before = this.#journal;
+    this.#journal = next;
+    this.#generation = generation;
+    this.#olderJournalBytes += before?.size ?? 0;
+    await before?.close().catch(() => undefined);
+  }
+
+  #isLarge(): boolean {
+    return this.journalBytes > this.#compactAtBytes;
+  }
+
+  #expectCompaction(): void {
+    const { compactMinBytes, compactRatio } = this.#policy;
+    this.#compactAtBytes = Math.max(compactMinBytes, compactRatio * this.#snapshotBytes);
+  }
+
+  /** In the background: a failure is told, and tried again when the journal has grown further. */
+  #startCompaction(data: StateData): void {
+    if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
+    this.compact(data).catch((error: unknown) => {
+      if (this.#closing.signal.aborted) return;
+      this.#compactAtBytes = this.journalBytes + this.#policy.compactMinBytes;
+      const { code, message, hint } = writeError(error, this.#dir);
+      this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
+    });
+  }
+
+  async #compact(data: StateData): Promise<void> {
+    await this.#inTurn(() => this.#begin(this.#generation + 1));
+    const generation = this.#generation;
+    const journalsBefore = this.#olderJournalBytes;
+    const started = this.#clock.monotonic();
+    const size = await writeSnapshot(snapshotPath(this.#dir, generation), data, {
+      header: newHeader('snapshot', generation, this.#clock.now()),
+      policy: this.#policy,
+      open: this.#open,
+      signal: this.#closing.signal,
+    });
+    const fallback = this.#base;
+    this.#base = generation;
+    this.#snapshotBytes = size;
+    this.#olderJournalBytes -= journalsBefore;
+    this.#expectCompaction();
+    await this.#removeBefore(fallback);
+    const ms = Math.round(this.#clock.monotonic() - started);
+    this.#log.debug({ generation, bytes: size, records: data.entries.size, ms }, 'The state was compacted.');
+  }
+
+  async #removeBefore(generation: number): Promise<void> {
+    const { journals, snapshots } = await listStateFiles(this.#dir);
+    for (const old of snapshots.filter((g) => g < generation))
+      await rm(snapshotPath(this.#dir, old), { force: true });
+    for (const old of journals.filter((g) => g < generation))
+      await rm(journalPath(this.#dir, old), { force: true });
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}

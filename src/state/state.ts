@@ -1,0 +1,200 @@
+import { Low } from 'lowdb';
+import type { Clock } from '../lib/clock.js';
+import { systemCode } from '../lib/errors.js';
+import { emptyData, type Json, type StateData } from './data.js';
+import type { Counts, EntriesView, Place } from './entries.js';
+import type { Entry } from './entry.js';
+import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
+import { loadState } from './load.js';
+import { openFile, STATE_POLICY } from './policy.js';
+
+/** Sees each change of a record as it is made, before it is on disk. Must not throw. */
+export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
+
+/** What a reader sees of the state. */
+export interface StateView {
+  readonly entries: EntriesView;
+  /** One sentence for each damage that was found when the state was read. */
+  readonly repairs: readonly string[];
+  get(folder: string, path: string): Entry | undefined;
+  /** Of one folder, or of all. */
+  counts(folder?: string): Counts;
+  /** A small value that was kept under this name. */
+  meta(name: string): Json | undefined;
+}
+
+/** For `status`. Sizes in bytes. */
+export interface StateFigures {
+  readonly records: number;
+  /** The changes since the last snapshot. */
+  readonly journalBytes: number;
+  readonly snapshotBytes: number;
+  readonly generation: number;
+  /** Changes that are not on disk yet. */
+  readonly unsaved: number;
+  readonly compacting: boolean;
+}
+
+/** How often a reader starts over when the daemon's compaction removes a file under its hands. */
+const READ_ATTEMPTS = 10;
+/** How many records are looked at without a pause. */
+const SLICE = 5_000;
+
+/**
+ * What peersync knows, in memory for everyone to see, and on disk for after a restart.
+ *
+ * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all changes so far are on
+ * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
+ */
+export class State implements StateView {
+  readonly #low: Low<StateData>;
+  readonly #adapter: JournalAdapter;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<ChangeListener>();
+
+  private constructor(low: Low<StateData>, adapter: JournalAdapter, clock: Clock) {
+    this.#low = low;
+    this.#adapter = adapter;
+    this.#clock = clock;
+  }
+
+  /**
+   * Opens the state in `dir`, creating it where there is none and repairing what a crash left behind. The caller holds
+   * the lock of the directory.
+   *
+   * @throws StateError
+   */
+  static async open(dir: string, options: AdapterOptions): Promise<State> {
+    const adapter = new JournalAdapter(dir, options);
+    const low = new Low<StateData>(adapter, emptyData());
+    await low.read();
+    return new State(low, adapter, options.clock);
+  }
+
+  /**
+   * Reads the state in `dir` as it is now, without lock, repair or write: also while a daemon works on it. A directory
+   * without state reads as an empty one.
+   *
+   * @throws StateError
+   */
+  static async read(dir: string): Promise<StateView> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const { data, damage } = await loadState(dir, { policy: STATE_POLICY, open: openFile });
+        return viewOf(data, damage);
+      } catch (error) {
+        const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
+        if (!vanished || attempt === READ_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  get entries(): EntriesView {
+    return this.#low.data.entries;
+  }
+
+  get repairs(): readonly string[] {
+    return this.#adapter.repairs;
+  }
+
+  get(folder: string, path: string): Entry | undefined {
+    return this.#low.data.entries.get(folder, path);
+  }
+
+  counts(folder?: string): Counts {
+    return this.#low.data.entries.counts(folder);
+  }
+
+  meta(name: string): Json | undefined {
+    return this.#low.data.meta.get(name);
+  }
+
+  figures(): StateFigures {
+    const { data } = this.#low;
+    const { journalBytes, snapshotBytes, generation, compacting } = this.#adapter;
+    const [records, unsaved] = [data.entries.size, data.changes.size];
+    return { records, journalBytes, snapshotBytes, generation, unsaved, compacting };
+  }
+
+  /** Puts a record in the place of the one before. In memory; see `commit`. */
+  put(entry: Entry): void {
+    const { entries, changes } = this.#low.data;
+    const before = entries.set(entry);
+    if (before === entry) return;
+    changes.record(entry);
+    for (const listener of this.#listeners) listener(entry, before, entry);
+  }
+
+  /** Forgets a file. In memory; see `commit`. */
+  remove(folder: string, path: string): void {
+    const { entries, changes } = this.#low.data;
+    const before = entries.delete(folder, path);
+    if (before === undefined) return;
+    const place = { folder, path };
+    changes.record(place);
+    for (const listener of this.#listeners) listener(undefined, before, place);
+  }
+
+  /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
+  setMeta(name: string, value: Json | undefined): void {
+    const { meta, changes } = this.#low.data;
+    if (value === undefined) meta.delete(name);
+    else meta.set(name, value);
+    changes.meta(name);
+  }
+
+  /**
+   * Resolves when all changes so far are on disk. Many may wait at once: they share one sync.
+   *
+   * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
+   */
+  commit(): Promise<void> {
+    return this.#low.write();
+  }
+
+  /** Calls `listener` for each change of a record from now on; returns how to stop that. */
+  onChange(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Forgets the files that were removed more than `ms` ago, and returns how many. */
+  async forgetGone(ms: number): Promise<number> {
+    const limit = this.#clock.now() - ms;
+    let seen = 0;
+    let forgotten = 0;
+    for (const entry of this.entries.all()) {
+      seen += 1;
+      if (seen % SLICE === 0) await this.#clock.sleep(0);
+      if (entry.status !== 'gone' || entry.since >= limit) continue;
+      this.remove(entry.folder, entry.path);
+      forgotten += 1;
+    }
+    await this.commit();
+    return forgotten;
+  }
+
+  /** Rewrites the journal into a snapshot now; it happens by itself when the journal has grown large. */
+  compact(): Promise<void> {
+    return this.#adapter.compact(this.#low.data);
+  }
+
+  /** Commits what is left, and closes even if that fails. */
+  async close(): Promise<void> {
+    try {
+      await this.commit();
+    } finally {
+      await this.#adapter.close();
+    }
+  }
+}
+
+function viewOf(data: StateData, repairs: readonly string[]): StateView {
+  return {
+    entries: data.entries,
+    repairs,
+    get: (folder, path) => data.entries.get(folder, path),
+    counts: (folder) => data.entries.counts(folder),
+    meta: (name) => data.meta.get(name),
+  };
+}

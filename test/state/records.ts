@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
+import { accepted, confirmed } from '../../src/state/transitions.js';
+
+const SINCE = Date.UTC(2026, 0, 1);
+
+/** The record of a new file, as realistic as it gets. */
+export function pendingRecord(path: string, folder = 'inbox', content = path): PendingItem {
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  const url = `https://files.example.org/${folder}/${path.split('/').map(encodeURIComponent).join('/')}`;
+  return {
+    folder,
+    path,
+    url,
+    collection: folder,
+    status: 'pending',
+    version: {
+      size: 2048,
+      mtimeMs: SINCE + 0.1234,
+      ctimeMs: SINCE + 0.4567,
+      ino: 1_234_567,
+      sha256,
+      encoding: 'utf-8',
+    },
+    attempts: 0,
+    notBefore: SINCE,
+    since: SINCE,
+    history: [{ status: 'pending', at: SINCE, note: 'new file' }],
+  };
+}
+
+export function sentOf(item: PendingItem): Sent {
+  const { url, collection, version } = item;
+  return {
+    sha256: version.sha256,
+    size: version.size,
+    digest: version.sha256,
+    url,
+    collection,
+    at: SINCE + 1_000,
+    peerAt: SINCE + 2_000,
+  };
+}
+
+/** What a file's record goes through when nothing goes wrong. */
+export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
+  const inPeer = accepted(item, sentOf(item), SINCE + 3_000);
+  const evidence = { kind: 'lastModified', at: SINCE + 4_000, shown: '2026-01-01T00:00:00Z' } as const;
+  return [item, inPeer, confirmed(inPeer, evidence, SINCE + 5_000)];
+}
