@@ -121,8 +121,9 @@ export function peerUrl() {
   );
 }
 
-export function text(right: string, form = /./s) {
-  return z.string({ error: right }).regex(form, { error: right });
+export function text(right: string, form?: RegExp) {
+  const some = z.string({ error: right }).min(1, { error: right });
+  return form === undefined ? some : some.regex(form, { error: right });
 }
 
 function normalised(normalise: (value: string) => string | undefined, right: string) {

@@ -1,206 +1,10 @@
 import { z } from 'zod';
-import {
-  collection,
-  duration,
-  FOLDER_NAME,
-  FOLDER_NAME_RIGHT,
-  flag,
-  folderUrl,
-  oneOf,
-  path,
-  pattern,
-  peerUrl,
-  positivePattern,
-  rate,
-  size,
-  text,
-  wholeNumber,
-} from './fields.js';
-import { secretSchema } from './secret.js';
-
-/** Ignored unless a folder says otherwise; shown to the user as the default of `ignore`. */
-export const DEFAULT_IGNORE: readonly string[] = [
-  // version control
-  '.git',
-  '.hg',
-  '.svn',
-  // editors: backups, swap files, autosaves and locks of vim, emacs and LibreOffice
-  '*~',
-  '.*.swp',
-  '.*.swo',
-  '.*.swx',
-  '4913',
-  '.#*',
-  '\\#*#',
-  '.~lock.*#',
-  // files that are still being written
-  '*.part',
-  '*.crdownload',
-  '*.tmp',
-  // desktops
-  '.DS_Store',
-  'Thumbs.db',
-];
-
-const peer = z
-  .strictObject({
-    url: peerUrl().prefault('embedded').meta({
-      description: 'The peer: `"embedded"`, or the base URL of a search service.',
-      change: 'Give a base URL when you have a peer of your own; the embedded one needs nothing else.',
-    }),
-    dialect: oneOf(['standard']).default('standard').meta({
-      description: 'How this kind of peer speaks the API.',
-      change: 'Leave it; `standard` is the specification.',
-    }),
-    auth: z
-      .strictObject({
-        username: text('a user name without a colon', /^[^:\p{Cc}]+$/u).meta({
-          description: 'The user that may push.',
-          change: 'Use a user of the peer with administrator rights.',
-        }),
-        password: secretSchema.meta({
-          description:
-            'Where the password stands: `{ "env": "NAME" }`, `{ "file": "path" }` or `{ "credential": "name" }` ' +
-            "(systemd's `LoadCredential=`); never the password itself.",
-          change: 'Prefer `credential` under systemd, `file` (mode 0600) elsewhere.',
-        }),
-      })
-      .optional()
-      .meta({
-        description: 'Credentials for the peer, sent only to `peer.url`; the embedded peer needs none.',
-      }),
-    tls: z
-      .strictObject({
-        ca: path('a PEM file with CA certificates').optional().meta({
-          description: 'A PEM file with the certificates to trust instead of the system’s.',
-          change: 'Set it when the peer’s certificate comes from your own authority.',
-        }),
-      })
-      .prefault({})
-      .meta({ description: 'For a peer with an https URL.' }),
-    timeouts: z
-      .strictObject({
-        connect: duration('100ms', '10m').prefault('10s').meta({
-          description: 'Longest wait for a connection (with TLS).',
-          change: 'Raise it over slow or lossy links.',
-        }),
-        headers: duration('100ms', '1h').prefault('30s').meta({
-          description: 'Longest wait for the first byte of an answer after the request was sent.',
-          change: 'Raise it when the peer indexes before it answers (`push.synchronous`).',
-        }),
-        body: duration('100ms', '1h').prefault('60s').meta({
-          description: 'Longest silence within an answer.',
-          change: 'Rarely needed.',
-        }),
-        total: duration('1s', '1d').prefault('5m').meta({
-          description: 'Longest time for one whole request.',
-          change: 'Raise it for large files over slow links.',
-        }),
-      })
-      .prefault({})
-      .meta({ description: 'How long to wait for the peer before a request counts as failed.' }),
-    maxAnswer: size('1 KiB', '1 GiB').prefault('16 MiB').meta({
-      description: 'Largest answer that is read; a larger one is refused.',
-      change: 'Raise it when a mirrored file or table is larger.',
-    }),
-    embedded: z
-      .strictObject({
-        dir: path('a directory').default('./data/peer').meta({
-          description: 'Where the embedded peer keeps its index and its `admin-password`.',
-          change: 'Put it on a disk with room for about twice your documents.',
-        }),
-        port: wholeNumber(0, 65_535).default(8386).meta({
-          description: 'The port on loopback of the embedded peer and its search page; 0 takes any free one.',
-          change: 'Change it when the port is in use.',
-        }),
-      })
-      .prefault({})
-      .meta({ description: 'Only for `peer.url` = `"embedded"`.' }),
-  })
-  .prefault({})
-  .meta({ description: 'The search service that documents go to.' });
-
-const rule = z
-  .strictObject({
-    match: positivePattern().meta({
-      description: 'The files it is for: a pattern in gitignore syntax, relative to the folder.',
-      change: 'The first rule that matches wins: put the special ones first.',
-    }),
-    collection: collection().optional().meta({
-      description: 'The collection of these files instead of the folder’s.',
-      change: 'Give either this or `skip`.',
-    }),
-    skip: z.literal(true, { error: 'true, or leave it out' }).optional().meta({
-      description: '`true`: these files are passed over.',
-      change: 'Give either this or `collection`.',
-    }),
-  })
-  .meta({ oneOf: [{ required: ['collection'] }, { required: ['skip'] }] })
-  .transform((given, context) => {
-    const { match, collection: other, skip } = given;
-    if (skip === true && other === undefined) return { match, skip };
-    if (skip === undefined && other !== undefined) return { match, collection: other };
-    context.issues.push({
-      code: 'custom',
-      message: 'either "collection" or "skip": true beside "match"',
-      input: given,
-    });
-    return z.NEVER;
-  });
-
-const folder = z.strictObject({
-  name: text(FOLDER_NAME_RIGHT, FOLDER_NAME).optional().meta({
-    description: 'What commands and messages call the folder; the last name of `path` unless given.',
-    change: 'Give one when two folders end in the same name.',
-    default: 'last name of `path`',
-  }),
-  path: path('a folder to watch').meta({
-    description: 'The folder on disk; peersync only reads there.',
-    change: 'Required.',
-  }),
-  collection: collection().meta({
-    description: 'The collection that its documents are tagged with.',
-    change: 'Required. Letters, digits and `- _ . : / + @`; no spaces, no commas.',
-  }),
-  url: folderUrl().optional().meta({
-    description:
-      'The base of its documents’ URLs: a document’s URL is this and the percent-encoded relative path.',
-    change:
-      'Give the address where people can open the files, before the first push: it names the documents for ever.',
-    default: '`file://` URL of `path`',
-  }),
-  include: z.array(pattern(), { error: 'a list of patterns' }).min(1).default(['*']).meta({
-    description: 'The files that are taken: patterns in gitignore syntax.',
-    change: 'Narrow it, such as `["*.md", "*.txt"]`, when only some kinds of files matter.',
-  }),
-  ignore: z
-    .array(pattern(), { error: 'a list of patterns' })
-    .default([...DEFAULT_IGNORE])
-    .meta({
-      description:
-        'Files and directories that are left out: patterns in gitignore syntax, beside `.peersyncignore` files.',
-      change: 'A list of your own replaces this one; repeat what you want to keep.',
-    }),
-  rules: z.array(rule, { error: 'a list of rules' }).default([]).meta({
-    description: 'Other collections for some files, or none at all.',
-    change: 'Use it when one tree feeds several collections.',
-  }),
-  settle: duration('0s', '1d').prefault('2s').meta({
-    description: 'How long a file must be unchanged before it is read.',
-    change: 'Raise it when programs write slowly, with pauses.',
-  }),
-  maxFileSize: size('1 B', '1 GiB').prefault('20 MiB').meta({
-    description: 'Larger files are passed over.',
-    change: 'Keep it below what the peer takes in one request.',
-  }),
-  followSymlinks: flag().default(false).meta({
-    description: 'Whether symbolic links are followed; never out of the folder.',
-    change: 'Set it when the tree is built of links.',
-  }),
-});
+import { duration, flag, oneOf, path, rate, size, wholeNumber } from './fields.js';
+import { folderSchema } from './schema-folder.js';
+import { peerSchema } from './schema-peer.js';
 
 const folders = z
-  .array(folder, {
+  .array(folderSchema, {
     error: 'a list of at least one folder, such as [{ "path": "./inbox", "collection": "inbox" }]',
   })
   .min(1)
@@ -329,7 +133,7 @@ const log = z
     }),
   })
   .prefault({})
-  .meta({ description: 'The log.' });
+  .meta({ description: 'What peersync says while it runs.' });
 
 /**
  * The whole configuration: validation, defaults, JSON Schema and documentation come from this. Its output still has
@@ -340,7 +144,7 @@ export const configSchema = z.strictObject({
     description: 'Where an editor finds the JSON Schema of this file (`peersync schema` prints it).',
     change: 'For completion in editors.',
   }),
-  peer,
+  peer: peerSchema,
   folders,
   watch,
   state,
