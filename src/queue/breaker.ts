@@ -1,0 +1,209 @@
+import { backoffMs } from './backoff.js';
+import type { Lane } from './lane.js';
+import type { Outcome, Trouble, TroubleKind } from './outcome.js';
+import type { QueuePolicy } from './policy.js';
+
+export type CircuitState = 'closed' | 'open' | 'half-open';
+
+/** Given to a task at its start and back with its outcome. */
+export interface Ticket {
+  readonly lane: Lane;
+  readonly startedAt: number;
+  /** How often the circuit had opened when the task started. */
+  readonly epoch: number;
+}
+
+/** What an outcome did to the circuit. */
+export type Change =
+  | { readonly kind: 'none' }
+  | TroubleChange
+  | { readonly kind: 'closed'; readonly downMs: number; readonly tries: number };
+
+export interface TroubleChange {
+  /** `still`: a probe failed like those before it. `other-trouble`: it is of another kind now. */
+  readonly kind: 'opened' | 'still' | 'other-trouble';
+  readonly trouble: Trouble;
+  /** Requests that failed since the trouble began. */
+  readonly tries: number;
+  /** Since the trouble began. */
+  readonly downMs: number;
+  readonly nextProbeMs: number;
+}
+
+const NONE: Change = { kind: 'none' };
+
+/**
+ * The circuit breaker: keeps tasks from a peer that is away.
+ *
+ * - *Closed*: everything may start. Each trouble is a strike, an answer takes all strikes back; at
+ *   `policy.openAfter` strikes for the kind of the last one the circuit opens.
+ * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over.
+ * - *Half-open*: one task of the held lanes may start, as the *probe*; with none waiting it stays so. An answer to the
+ *   probe closes the circuit and forgets the backoff. Trouble opens it for longer, or from the first wait on if it is
+ *   of another kind: then the peer is on its way back. A probe that is called off leaves room for the next.
+ *
+ * Held are all lanes where the peer is unreachable, and otherwise those that had the trouble: some pages of a peer
+ * ask for no credentials and work while pushes fail, so a lane that never had the trouble neither waits for its end
+ * nor proves it. It joins the held ones at the first such trouble of its own.
+ *
+ * `interactive` is never held. That the peer is unreachable, or no more, is as true from there as from anywhere; what
+ * else a person is refused is theirs alone.
+ *
+ * A task that started before the circuit last opened proves nothing any more.
+ *
+ * All times are in ms of one monotonic clock.
+ */
+export class Breaker {
+  readonly #policy: QueuePolicy;
+  readonly #random: () => number;
+  #state: CircuitState = 'closed';
+  #reason: Trouble | undefined;
+  /** The lanes that had the trouble. */
+  readonly #troubled = new Set<Lane>();
+  #strikes = 0;
+  #tries = 0;
+  #troubleAt = 0;
+  #epoch = 0;
+  #step = 0;
+  #probeAt = 0;
+  #probe: Ticket | undefined;
+
+  constructor(policy: QueuePolicy, random: () => number) {
+    this.#policy = policy;
+    this.#random = random;
+  }
+
+  get state(): CircuitState {
+    return this.#state;
+  }
+
+  /** Why it is not closed. */
+  get reason(): Trouble | undefined {
+    return this.#reason;
+  }
+
+  /** Requests that failed since the trouble began; 0 while closed. */
+  get tries(): number {
+    return this.#state === 'closed' ? 0 : this.#tries;
+  }
+
+  /** When an open circuit becomes half-open. */
+  get probeAt(): number | undefined {
+    return this.#state === 'open' ? this.#probeAt : undefined;
+  }
+
+  /** Whether the trouble keeps this lane back. */
+  holds(lane: Lane): boolean {
+    if (this.#state === 'closed' || lane === 'interactive') return false;
+    return this.#reason?.kind === 'unreachable' || this.#troubled.has(lane);
+  }
+
+  /** From when on a task of this lane may start: in the past for now, infinity while a probe is to decide that. */
+  admitsFrom(lane: Lane): number {
+    if (!this.holds(lane)) return Number.NEGATIVE_INFINITY;
+    if (this.#state === 'open') return this.#probeAt;
+    return this.#probe === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  }
+
+  /** Time went on. @returns whether the circuit became half-open */
+  tick(now: number): boolean {
+    if (this.#state !== 'open' || now < this.#probeAt) return false;
+    this.#state = 'half-open';
+    return true;
+  }
+
+  /** A task starts; only where `admitsFrom` allows, after a `tick`. */
+  started(lane: Lane, now: number): Ticket {
+    const ticket = { lane, startedAt: now, epoch: this.#epoch };
+    if (this.holds(lane)) this.#probe = ticket;
+    return ticket;
+  }
+
+  /** A task ended. @param words tells the trouble; called only where there is one */
+  ended(ticket: Ticket, outcome: Outcome, now: number, words: (kind: TroubleKind) => Trouble): Change {
+    const wasProbe = this.#probe === ticket;
+    if (wasProbe) this.#probe = undefined;
+    switch (outcome.kind) {
+      case 'aborted':
+        return NONE;
+      case 'busy':
+        // Whoever is too busy has not looked at the credentials.
+        return this.#reason?.kind === 'denied' ? NONE : this.#answered(ticket, now);
+      case 'answered':
+        return this.#answered(ticket, now);
+      default:
+        if (ticket.lane === 'interactive' && outcome.kind !== 'unreachable') return NONE;
+        return this.#state === 'closed'
+          ? this.#strike(ticket, words(outcome.kind), now)
+          : this.#failedAgain(ticket, wasProbe, words(outcome.kind), now);
+    }
+  }
+
+  #answered(ticket: Ticket, now: number): Change {
+    if (ticket.epoch !== this.#epoch) return NONE;
+    this.#strikes = 0;
+    if (this.#state === 'closed') {
+      this.#troubled.clear();
+      return NONE;
+    }
+    if (this.#reason?.kind !== 'unreachable' && !this.#troubled.has(ticket.lane)) return NONE;
+    this.#state = 'closed';
+    this.#reason = undefined;
+    this.#troubled.clear();
+    this.#step = 0;
+    return { kind: 'closed', downMs: now - this.#troubleAt, tries: this.#tries };
+  }
+
+  #strike(ticket: Ticket, trouble: Trouble, now: number): Change {
+    if (ticket.epoch !== this.#epoch) return NONE;
+    if (this.#strikes === 0) {
+      this.#troubleAt = now;
+      this.#tries = 0;
+    }
+    this.#strikes += 1;
+    this.#tries += 1;
+    this.#troubled.add(ticket.lane);
+    if (this.#strikes < this.#policy.openAfter[trouble.kind]) return NONE;
+    return this.#open('opened', trouble, now);
+  }
+
+  #failedAgain(ticket: Ticket, wasProbe: boolean, trouble: Trouble, now: number): Change {
+    this.#tries += 1;
+    if (ticket.epoch !== this.#epoch) return NONE;
+    const isSame = trouble.kind === this.#reason?.kind;
+    if (wasProbe && isSame) {
+      this.#step += 1;
+      return this.#wait('still', trouble, now);
+    }
+    if (!wasProbe) {
+      if (this.#reason?.kind === 'unreachable') return NONE;
+      if (isSame) {
+        this.#troubled.add(ticket.lane);
+        return NONE;
+      }
+      this.#strikes += 1;
+      if (this.#strikes < this.#policy.openAfter[trouble.kind]) return NONE;
+    }
+    this.#troubled.add(ticket.lane);
+    return this.#open('other-trouble', trouble, now);
+  }
+
+  #open(kind: 'opened' | 'other-trouble', trouble: Trouble, now: number): TroubleChange {
+    this.#epoch += 1;
+    this.#strikes = 0;
+    this.#step = 0;
+    this.#probe = undefined;
+    return this.#wait(kind, trouble, now);
+  }
+
+  #wait(kind: TroubleChange['kind'], trouble: Trouble, now: number): TroubleChange {
+    const { probeMs, probeMaxMs, deniedProbeMs, deniedProbeMaxMs } = this.#policy;
+    const [first, longest] =
+      trouble.kind === 'denied' ? [deniedProbeMs, deniedProbeMaxMs] : [probeMs, probeMaxMs];
+    this.#state = 'open';
+    this.#reason = trouble;
+    const nextProbeMs = backoffMs(this.#step, first, longest, this.#random);
+    this.#probeAt = now + nextProbeMs;
+    return { kind, trouble, tries: this.#tries, downMs: now - this.#troubleAt, nextProbeMs };
+  }
+}

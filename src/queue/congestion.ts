@@ -1,0 +1,84 @@
+import type { Lane } from './lane.js';
+import type { QueuePolicy } from './policy.js';
+
+/** How fast the smoothed latency follows: about the last five answers. */
+const FOLLOW = 0.2;
+/** How fast the minimum is forgotten while other tasks may be what slows an answer … */
+const FORGET = 0.005;
+/** … and while nothing but the peer itself can be. */
+const FORGET_ALONE = 0.2;
+const CUT_SLOW = 0.7;
+const CUT_REFUSED = 0.5;
+
+interface Course {
+  /** The smoothed minimum of the latency, in ms. */
+  least: number;
+  /** The smoothed latency since the last cut, in ms. */
+  recent: number | undefined;
+}
+
+/**
+ * How many tasks the peer bears at a time, from 1 to `max`.
+ *
+ * - *Rising*, at the start and after an outage: one more with each answer, from 1 up.
+ * - *Steady*, from the first cut on: one more each time that all slots have been answered.
+ * - A *cut*, to 0.7 for latency well above its smoothed minimum, to 0.5 for a refusal. What was already on its way
+ *   at a cut causes no further one: it says nothing of the new limit.
+ *
+ * With one task at a time latency is the peer's own, so the minimum is learned anew there: bodies that grew a
+ * hundredfold cost one dip, not the speed of the day.
+ */
+export class Congestion {
+  readonly #max: number;
+  readonly #policy: QueuePolicy;
+  readonly #courses = new Map<Lane, Course>();
+  #limit = 1;
+  #rising = true;
+  #cutAt = Number.NEGATIVE_INFINITY;
+
+  constructor(max: number, policy: QueuePolicy) {
+    this.#max = max;
+    this.#policy = policy;
+  }
+
+  get limit(): number {
+    return Math.floor(this.#limit);
+  }
+
+  /** A task that started at `startedAt` was answered now; `full` says whether all slots were in use. */
+  answered(lane: Lane, startedAt: number, now: number, full: boolean): void {
+    if (this.#isSlow(lane, now - startedAt)) this.#cut(CUT_SLOW, startedAt, now);
+    else if (full) this.#limit = Math.min(this.#max, this.#limit + (this.#rising ? 1 : 1 / this.#limit));
+  }
+
+  /** A task that started at `startedAt` was refused: busy or failing. */
+  refused(startedAt: number, now: number): void {
+    this.#cut(CUT_REFUSED, startedAt, now);
+  }
+
+  /** The peer was away: what it bears is found out from one task on. */
+  restart(): void {
+    this.#limit = 1;
+    this.#rising = true;
+  }
+
+  #isSlow(lane: Lane, ms: number): boolean {
+    const course = this.#courses.get(lane);
+    if (!course) {
+      this.#courses.set(lane, { least: ms, recent: ms });
+      return false;
+    }
+    const forget = this.limit === 1 ? FORGET_ALONE : FORGET;
+    course.least += (ms - course.least) * (ms < course.least ? FOLLOW : forget);
+    course.recent = course.recent === undefined ? ms : course.recent + (ms - course.recent) * FOLLOW;
+    return course.recent > course.least * this.#policy.slowFactor + this.#policy.slowSlackMs;
+  }
+
+  #cut(factor: number, startedAt: number, now: number): void {
+    if (startedAt < this.#cutAt) return;
+    this.#limit = Math.max(1, this.#limit * factor);
+    this.#rising = false;
+    this.#cutAt = now;
+    for (const course of this.#courses.values()) course.recent = undefined;
+  }
+}

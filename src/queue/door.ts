@@ -1,0 +1,328 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { Announcer } from './announcer.js';
+import type { Ticket } from './breaker.js';
+import { type Engine, engine, wake } from './engine.js';
+import { queueError } from './errors.js';
+import { Health } from './health.js';
+import { LANES, type Lane, type LaneLimits, LaneState } from './lane.js';
+import type { Outcome } from './outcome.js';
+import { DEFAULT_POLICY, type QueuePolicy } from './policy.js';
+import type { DoorStatus, LaneStatus } from './status.js';
+import { type Result, Task } from './task.js';
+import { whoseTurn } from './turn.js';
+import { Waiters } from './waiters.js';
+
+export type { DoorStatus } from './status.js';
+
+export interface DoorOptions {
+  readonly lanes: Readonly<Record<Lane, LaneLimits>>;
+  /** Most tasks at a time, over all lanes but `interactive`; 1 or more. */
+  readonly maxConcurrency: number;
+  /** What the error of a task says about the peer. */
+  readonly classify: (error: unknown) => Outcome;
+  /** Deviations from `DEFAULT_POLICY`. */
+  readonly policy?: Partial<QueuePolicy>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What the peer is called in the log. */
+  readonly peerName: string;
+  /** From 0 to 1, for jitter. @default Math.random */
+  readonly random?: () => number;
+}
+
+/**
+ * The one door to the network: every request to the peer is a task that passes here.
+ *
+ * A task enters by `run` and waits in its lane until all of these let it start: the rate and concurrency of the lane,
+ * the shared slots (`whoseTurn` says who is next), and the `Health` of the peer: how much it bears, whether it asked for a
+ * pause, whether it is there at all. The end of each task is told to all of them, and what may start now is started.
+ *
+ * - *Serving*: as above.
+ * - *Stopping*, entered by `stop`: what waits is rejected with QUEUE_STOPPED and nothing more starts; what runs may end
+ *   within the grace, then is told to abort, and given up if it does not.
+ *
+ * `interactive` has slots of its own and passes pause and circuit. Nothing waits here that need not: whoever has a
+ * backlog awaits `ready` before each `run`, and keeps the backlog.
+ */
+export class Door {
+  readonly #classify: (error: unknown) => Outcome;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #policy: QueuePolicy;
+  readonly #maxConcurrency: number;
+  readonly #health: Health;
+  readonly #lanes: Readonly<Record<Lane, LaneState>>;
+  readonly #sharedLanes: readonly LaneState[];
+  readonly #producers: Readonly<Record<Lane, Waiters>>;
+  readonly #shared: Engine;
+  readonly #express: Engine;
+  readonly #listeners = new Set<() => void>();
+  readonly #waiting = new Set<Pick<Task<unknown>, 'giveUp'>>();
+  readonly #running = new Set<Pick<Task<unknown>, 'abort'>>();
+  readonly #ending = new Waiters();
+  #sharedRunning = 0;
+  #lastServed: LaneState | undefined;
+  #taskCount = 0;
+  #alarm: { readonly at: number; readonly timer: Timer } | undefined;
+  #isStopping = false;
+
+  /** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
+  constructor(options: DoorOptions) {
+    const { lanes, maxConcurrency, classify, clock, log, peerName, random = Math.random } = options;
+    if (!(Number.isInteger(maxConcurrency) && maxConcurrency >= 1)) {
+      throw queueError('QUEUE_OPTION', 'maxConcurrency', 'a whole number from 1 up', maxConcurrency);
+    }
+    this.#classify = classify;
+    this.#clock = clock;
+    this.#log = log;
+    this.#maxConcurrency = maxConcurrency;
+    this.#policy = Object.freeze({ ...DEFAULT_POLICY, ...options.policy });
+    const announcer = new Announcer(log, peerName, this.#policy.sayAgainMs);
+    this.#health = new Health(clock, announcer, this.#policy, maxConcurrency, random);
+    this.#lanes = eachLane((name) => new LaneState(name, lanes[name]));
+    this.#sharedLanes = LANES.filter((name) => name !== 'interactive').map((name) => this.#lanes[name]);
+    this.#producers = eachLane(() => new Waiters());
+    this.#shared = engine(() => this.#nextShared());
+    this.#express = engine(() => this.#nextExpress());
+    for (const queue of [this.#shared, this.#express]) queue.on('next', () => this.#pump());
+  }
+
+  /**
+   * Runs `work` when its lane's turn comes; settles as it does.
+   *
+   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the door stops, and has to end
+   * soon after (`policy.abortMs`).
+   *
+   * @throws QueueError QUEUE_STOPPED when the door stops first; the signal's reason when it aborts first
+   */
+  run<T>(
+    lane: Lane,
+    work: (signal: AbortSignal) => Promise<T>,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<T> {
+    const { signal } = options;
+    if (this.#isStopping) return Promise.reject(queueError('QUEUE_STOPPED'));
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    return new Promise<T>((resolve, reject) => {
+      const onAbort = () => {
+        if (this.#waiting.has(task)) task.giveUp(signal?.reason);
+        else task.abort(signal?.reason);
+      };
+      const onSettled = () => {
+        signal?.removeEventListener('abort', onAbort);
+        this.#settled(lane, task);
+      };
+      this.#taskCount += 1;
+      const settle = { resolve, reject, onSettled };
+      const task = new Task(String(this.#taskCount), work, settle, this.#clock, this.#policy.abortMs);
+      if (signal) {
+        // One signal may well end every task there is.
+        setMaxListeners(0, signal);
+        signal.addEventListener('abort', onAbort);
+      }
+      this.#enter(this.#lanes[lane], task);
+    });
+  }
+
+  /**
+   * Resolves when a task of this lane would start at once, or as the next of its lane: not while the circuit or a pause
+   * keeps the lane back, nor while as many wait already as could start together.
+   *
+   * Meant for one producer a lane that awaits it before each `run`; then no more than that many ever wait.
+   *
+   * @throws QueueError QUEUE_STOPPED when the door stops; the signal's reason when it aborts first
+   */
+  async ready(lane: Lane, signal?: AbortSignal): Promise<void> {
+    if (this.#isStopping) throw queueError('QUEUE_STOPPED');
+    signal?.throwIfAborted();
+    const producers = this.#producers[lane];
+    if (producers.size === 0 && this.#room(this.#lanes[lane]) > 0) return;
+    const released = producers.wait(signal);
+    this.#setAlarm();
+    await released;
+  }
+
+  /** Since when the peer answers, in ms since the epoch; undefined before its first answer and while in trouble. */
+  get upSince(): number | undefined {
+    return this.#health.upSince;
+  }
+
+  /** Since when the peer is in trouble, in ms since the epoch; undefined while the circuit is closed. */
+  get downSince(): number | undefined {
+    return this.#health.downSince;
+  }
+
+  status(): DoorStatus {
+    const { pausedUntil, slots } = this.#health;
+    return {
+      circuit: this.#health.circuit(),
+      ...(pausedUntil === undefined ? {} : { pausedUntil }),
+      concurrency: { running: this.#sharedRunning, limit: slots, max: this.#maxConcurrency },
+      lanes: eachLane((name) => laneStatus(this.#lanes[name])),
+    };
+  }
+
+  /** Calls `listener` whenever circuit or pause change. @returns what ends that */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Ends the door's work; resolves when every task is settled. Called again with a shorter grace, that one holds.
+   *
+   * @param graceMs how long running tasks may go on before they are told to abort
+   */
+  async stop(graceMs: number): Promise<void> {
+    const reason = queueError('QUEUE_STOPPED');
+    this.#isStopping = true;
+    this.#alarm?.timer.cancel();
+    for (const name of LANES) {
+      this.#producers[name].rejectAll(reason);
+      this.#lanes[name].clear();
+    }
+    for (const task of this.#waiting) task.giveUp(reason);
+    if (this.#running.size === 0) return;
+    const ended = this.#ending.wait();
+    const grace = new AbortController();
+    await Promise.race([ended, this.#clock.sleep(graceMs, grace.signal)]);
+    grace.abort();
+    for (const task of this.#running) task.abort(reason);
+    await ended;
+  }
+
+  #enter<T>(lane: LaneState, task: Task<T>): void {
+    const queue = lane.name === 'interactive' ? this.#express : this.#shared;
+    this.#waiting.add(task);
+    lane.entering(this.#clock.monotonic());
+    queue
+      .add(() => this.#perform(lane, task), { lane, id: task.id })
+      .catch((error: unknown) => this.#log.error({ err: error }, 'The queue failed at the end of a task.'));
+    if (this.#waiting.has(task)) this.#setAlarm();
+  }
+
+  /** Called by the engine in the instant it gives the task a slot. */
+  async #perform<T>(lane: LaneState, task: Task<T>): Promise<void> {
+    const now = this.#clock.monotonic();
+    lane.taken(now);
+    if (lane.name !== 'interactive') {
+      this.#sharedRunning += 1;
+      this.#lastServed = lane;
+    }
+    this.#waiting.delete(task);
+    this.#running.add(task);
+    const ticket = this.#health.started(lane.name, now);
+    const result = await task.begin();
+    try {
+      this.#ended(lane, ticket, result, task.isAborted);
+    } finally {
+      if (result.ok) task.resolve(result.value);
+      else task.giveUp(result.error);
+    }
+  }
+
+  #ended(lane: LaneState, ticket: Ticket, result: Result<unknown>, isAborted: boolean): void {
+    const isFull = this.#sharedRunning >= this.#health.slots;
+    lane.running -= 1;
+    if (lane.name !== 'interactive') this.#sharedRunning -= 1;
+    const outcome = this.#outcome(result, isAborted);
+    if (outcome.kind === 'answered') lane.latencies.add(this.#clock.monotonic() - ticket.startedAt);
+    if (!result.ok && outcome.kind !== 'aborted') lane.failed += 1;
+    const error = result.ok ? undefined : result.error;
+    if (this.#health.ended(ticket, outcome, error, isFull)) this.#tellListeners();
+  }
+
+  #outcome(result: Result<unknown>, isAborted: boolean): Outcome {
+    if (result.ok) return { kind: 'answered' };
+    return isAborted ? { kind: 'aborted' } : this.#classify(result.error);
+  }
+
+  #settled<T>(lane: Lane, task: Task<T>): void {
+    if (this.#waiting.delete(task)) this.#lanes[lane].tasks.remove(task.id);
+    this.#running.delete(task);
+    if (this.#isStopping && this.#running.size === 0) this.#ending.release(this.#ending.size);
+  }
+
+  #nextShared(): LaneState | undefined {
+    const now = this.#clock.monotonic();
+    return whoseTurn({
+      lanes: this.#sharedLanes,
+      admits: (lane) => this.#health.admitsFrom(lane.name) <= now,
+      limit: this.#health.slots,
+      running: this.#sharedRunning,
+      last: this.#lastServed,
+      patienceMs: this.#policy.patienceMs,
+      now,
+    });
+  }
+
+  #nextExpress(): LaneState | undefined {
+    const lane = this.#lanes.interactive;
+    return lane.waiting > 0 && lane.hasRoom(this.#clock.monotonic()) ? lane : undefined;
+  }
+
+  /** How many more tasks may come to wait in a lane: as many as could start together, one where its rate is spent. */
+  #room(lane: LaneState): number {
+    const now = this.#clock.monotonic();
+    if (this.#health.admitsFrom(lane.name) > now) return 0;
+    const slots =
+      lane.name === 'interactive' ? lane.concurrency : Math.min(lane.concurrency, this.#health.slots);
+    return (lane.freeAt > now ? 1 : slots) - lane.waiting;
+  }
+
+  /** Starts what may start now, calls the producers whose lanes have room, and sets the alarm for what comes next. */
+  #pump(): void {
+    if (this.#isStopping) return;
+    if (this.#health.tick()) this.#tellListeners();
+    wake(this.#express, this.#lanes.interactive.concurrency);
+    wake(this.#shared, this.#health.slots);
+    for (const name of LANES) {
+      const producers = this.#producers[name];
+      if (producers.size > 0) producers.release(this.#room(this.#lanes[name]));
+    }
+    this.#setAlarm();
+  }
+
+  /** Sets the alarm for the first moment at which time alone lets something start; an earlier one may stand. */
+  #setAlarm(): void {
+    const now = this.#clock.monotonic();
+    let at = this.#health.nextTickAt ?? Number.POSITIVE_INFINITY;
+    for (const name of LANES) {
+      const lane = this.#lanes[name];
+      if (lane.waiting === 0 && this.#producers[name].size === 0) continue;
+      const from = Math.max(this.#health.admitsFrom(name), lane.waiting > 0 ? lane.freeAt : now);
+      if (from > now) at = Math.min(at, from);
+    }
+    if (at === Number.POSITIVE_INFINITY || (this.#alarm !== undefined && this.#alarm.at <= at)) return;
+    this.#alarm?.timer.cancel();
+    const timer = this.#clock.after(Math.ceil(at - now), () => {
+      this.#alarm = undefined;
+      this.#pump();
+    });
+    this.#alarm = { at, timer };
+  }
+
+  #tellListeners(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#log.error({ err: error }, `A listener of the queue failed: ${messageOf(error)}`);
+      }
+    }
+  }
+}
+
+function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
+  const entries = LANES.map((lane) => [lane, make(lane)] as const);
+  return Object.fromEntries(entries) as Record<Lane, T>;
+}
+
+function laneStatus(lane: LaneState): LaneStatus {
+  const p50LatencyMs = lane.latencies.median();
+  const { started, failed, running, waiting } = lane;
+  return { started, failed, running, waiting, ...(p50LatencyMs === undefined ? {} : { p50LatencyMs }) };
+}

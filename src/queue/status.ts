@@ -1,0 +1,36 @@
+import type { CircuitState } from './breaker.js';
+import type { Lane } from './lane.js';
+import type { Trouble } from './outcome.js';
+
+/** All times are in ms since the epoch, by our clock. */
+export interface DoorStatus {
+  readonly circuit: CircuitStatus;
+  /** Nothing but `interactive` starts before this: the peer asked to wait. */
+  readonly pausedUntil?: number;
+  /** Shared slots: those in use, those the peer seems to bear, those configured. */
+  readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
+  readonly lanes: Readonly<Record<Lane, LaneStatus>>;
+}
+
+export interface CircuitStatus {
+  readonly state: CircuitState;
+  /** Closed: since when the peer answers (or the door was made). Else: since when it is in trouble. */
+  readonly since: number;
+  readonly reason?: Trouble;
+  /** The lanes that the trouble keeps back; empty while closed. */
+  readonly held: readonly Lane[];
+  /** When one task may try again; only while open. */
+  readonly nextProbeAt?: number;
+  /** Requests that failed since the trouble began. */
+  readonly tries: number;
+}
+
+export interface LaneStatus {
+  readonly started: number;
+  /** Ended with an error; called off ones are not counted. */
+  readonly failed: number;
+  readonly running: number;
+  readonly waiting: number;
+  /** Median of the last hundred answers, in ms. */
+  readonly p50LatencyMs?: number;
+}
