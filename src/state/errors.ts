@@ -2,6 +2,7 @@ import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js
 
 export type StateErrorCode =
   | 'STATE_LOCKED'
+  | 'STATE_LOCKED_ELSEWHERE'
   | 'STATE_FULL'
   | 'STATE_DAMAGED'
   | 'STATE_UNWRITABLE'
@@ -26,6 +27,12 @@ const TABLE: Readonly<Record<StateErrorCode, Row>> = {
   STATE_LOCKED: {
     message: ({ dir, detail }) => `Another peersync (${detail}) uses the state directory ${dir}.`,
     hint: 'Stop it, or give this one another state.dir.',
+    exitCode: EXIT.failure,
+  },
+  STATE_LOCKED_ELSEWHERE: {
+    message: ({ dir, detail }) =>
+      `A peersync on another machine (${detail}) uses the state directory ${dir}.`,
+    hint: 'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
     exitCode: EXIT.failure,
   },
   STATE_FULL: {
