@@ -1,0 +1,85 @@
+import { syncDirectory } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
+import { systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { Administrator } from './administrator.js';
+import { Database } from './database.js';
+import { EmbeddedError, failures } from './errors.js';
+import { Indexer } from './indexer.js';
+import { Library } from './library.js';
+import { administratorPassword } from './password.js';
+import { Queue } from './queue.js';
+import { routes } from './routes.js';
+import { Search } from './search.js';
+import { PeerServer, type ServerTimeouts } from './server.js';
+import { Tally } from './tally.js';
+
+/** The options of a peer, all of them decided. */
+export interface BoxOptions {
+  readonly dir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly commitEveryMs: number;
+  readonly maxBody: number;
+  readonly requireAuthEverywhere: boolean;
+  readonly timeouts?: Partial<ServerTimeouts>;
+}
+
+export interface Box {
+  readonly url: string;
+  readonly credentials: { readonly username: string; readonly password: string };
+  close(): Promise<void>;
+}
+
+/**
+ * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the lock of `dir`.
+ *
+ * @throws EmbeddedError
+ */
+export async function openBox(options: BoxOptions, clock: Clock, log: Logger): Promise<Box> {
+  const password = await administratorPassword(options.dir, log);
+  const database = new Database(options.dir);
+  await syncDirectory(options.dir);
+  const tally = new Tally(database);
+  const library = new Library(database, tally);
+  const queue = new Queue(database, tally);
+  const indexer = new Indexer({
+    database,
+    queue,
+    library,
+    clock,
+    log,
+    commitEveryMs: options.commitEveryMs,
+  });
+  const search = new Search(database, library, tally);
+  const administrator = new Administrator(password, clock);
+  const server = new PeerServer({
+    ...options,
+    routes: routes({ queue, indexer, clock, library, search, tally, maxBody: options.maxBody }),
+    administrator,
+    bodyBudget: 2 * options.maxBody,
+    clock,
+    log,
+  });
+  try {
+    const { url } = await server.listen();
+    const waiting = tally.of('waiting');
+    if (waiting > 0) {
+      log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
+      indexer.notify();
+    }
+    const close = async (): Promise<void> => {
+      await server.close();
+      await indexer.stop();
+      database.close();
+    };
+    return { url, credentials: { username: administrator.username, password }, close };
+  } catch (error) {
+    database.close();
+    const { host, port } = options;
+    if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(host, port));
+    if (['EACCES', 'EADDRNOTAVAIL', 'ENOTFOUND'].includes(systemCode(error) ?? ''))
+      throw new EmbeddedError(failures.portRefused(host, port, error));
+    throw error;
+  }
+}

@@ -1,0 +1,81 @@
+import { isAscii } from 'node:buffer';
+import { Parser } from 'htmlparser2';
+import type { NormalUrl } from './urls.js';
+import { lastSegment } from './urls.js';
+
+/** What a document says: its title, and its text without markup. */
+export interface Content {
+  readonly title: string;
+  readonly text: string | Buffer;
+}
+
+const TITLE_LENGTH = 200;
+/** The title is looked for in so many bytes at the start. */
+const TITLE_BYTES = 16_384;
+const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
+const INLINE = new Set(
+  'a abbr b bdi bdo cite code data dfn em font i kbd mark q s samp small span strong sub sup time tt u var wbr'.split(
+    ' ',
+  ),
+);
+
+/** Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text. */
+export function readContent(url: NormalUrl, data: Buffer): Content {
+  if (isHtml(url, data)) return readHtml(url, data);
+  return { title: plainTitle(data) || lastSegment(url), text: data };
+}
+
+function isHtml(url: NormalUrl, data: Buffer): boolean {
+  if (/\.x?html?$/i.test(lastSegment(url))) return true;
+  return /^\s*<(!doctype html|html[\s>])/i.test(
+    data.toString('latin1', 0, 1024).replace(/^\xef\xbb\xbf/, ''),
+  );
+}
+
+function readHtml(url: NormalUrl, data: Buffer): Content {
+  const text: string[] = [];
+  const title: string[] = [];
+  let silent = 0;
+  let inTitle = false;
+  const parser = new Parser({
+    onopentag(name) {
+      if (SILENT.has(name)) silent += 1;
+      else if (name === 'title') inTitle = true;
+      else if (!INLINE.has(name)) text.push('\n');
+    },
+    onclosetag(name) {
+      if (SILENT.has(name)) silent -= 1;
+      else if (name === 'title') inTitle = false;
+      else if (!INLINE.has(name)) text.push('\n');
+    },
+    ontext(part) {
+      if (silent > 0) return;
+      if (inTitle) title.push(part);
+      else text.push(part);
+    },
+  });
+  parser.end(data.toString());
+  const plain = text
+    .join('')
+    .replace(/[ \t\f\v]+/g, ' ')
+    .replace(/ ?[\r\n]\s*/g, '\n')
+    .trim();
+  return { title: tidy(title.join('')) || plainTitle(Buffer.from(plain)) || lastSegment(url), text: plain };
+}
+
+/** The first Markdown heading, else the first line with a word in it. */
+function plainTitle(data: Buffer): string {
+  const head = data.subarray(0, TITLE_BYTES);
+  const lines = (isAscii(head) ? head.toString('latin1') : head.toString()).split(/\r?\n|\r/);
+  for (const line of lines) {
+    const heading = /^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*$/.exec(line)?.[1];
+    if (heading !== undefined && tidy(heading) !== '') return tidy(heading);
+  }
+  return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
+}
+
+function tidy(title: string): string {
+  const line = title.replace(/[\s\p{Cc}\ufeff]+/gu, ' ').trim();
+  if (line.length <= TITLE_LENGTH) return line;
+  return `${line.slice(0, TITLE_LENGTH - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}

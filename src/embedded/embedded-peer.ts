@@ -1,0 +1,115 @@
+import { constants } from 'node:fs';
+import { access, mkdir } from 'node:fs/promises';
+import { resolve as resolvePath } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { systemClock } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { DirectoryLock } from './directory-lock.js';
+import { EmbeddedError, failures } from './errors.js';
+import type { FromWorker, ToWorker, WorkerStart } from './messages.js';
+
+export interface EmbeddedPeerOptions {
+  /** Where it keeps everything; made where it is missing. */
+  readonly dir: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** The address to listen on. @default '127.0.0.1' */
+  readonly host?: string;
+  /** Milliseconds until an accepted document becomes visible. @default 1000 */
+  readonly commitEveryMs?: number;
+  /** Largest request body, in bytes. @default 67108864 (64 MiB) */
+  readonly maxBody?: number;
+  /** Whether the search page and document information need the administrator as well. @default false */
+  readonly requireAuthEverywhere?: boolean;
+  readonly log: Logger;
+}
+
+/** A running embedded peer. */
+export interface EmbeddedPeer {
+  /** Its base URL on this machine, without a slash at the end. */
+  readonly url: string;
+  readonly credentials: { readonly username: string; readonly password: string };
+  /** Resolves when it has ended: with the error where it ended by itself. */
+  readonly exited: Promise<Error | undefined>;
+  /** Lets answers under way end, closes the database and gives the directory free. */
+  close(): Promise<void>;
+}
+
+/** A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the same. */
+const CLOSE_MS = 10_000;
+
+/**
+ * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this process in every case.
+ *
+ * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
+ *   EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
+ */
+export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
+  const dir = resolvePath(options.dir);
+  const lock = await lockDirectory(dir);
+  const start: WorkerStart = {
+    dir,
+    port: options.port,
+    host: options.host ?? '127.0.0.1',
+    commitEveryMs: options.commitEveryMs ?? 1_000,
+    maxBody: options.maxBody ?? 67_108_864,
+    requireAuthEverywhere: options.requireAuthEverywhere ?? false,
+  };
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: start });
+  let closing = false;
+  const exited = new Promise<Error | undefined>((resolve) => {
+    let failed: unknown;
+    worker.on('error', (error) => {
+      failed = error;
+    });
+    worker.on('exit', (code) => {
+      const why = failed === undefined ? `its thread ended with ${code}` : messageOf(failed);
+      const error = closing ? undefined : new EmbeddedError({ ...failures.stopped(why), cause: failed });
+      void lock
+        .release()
+        .catch(() => undefined)
+        .then(() => resolve(error));
+    });
+  });
+  const ready = await firstWord(worker, options.log, exited).catch(async (error: unknown) => {
+    closing = true;
+    await worker.terminate();
+    await exited;
+    throw error;
+  });
+  const close = async (): Promise<void> => {
+    closing = true;
+    worker.postMessage({ type: 'close' } satisfies ToWorker);
+    const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
+    await exited;
+    cut.cancel();
+  };
+  const { url, username, password } = ready;
+  return { url, credentials: { username, password }, exited, close };
+}
+
+async function lockDirectory(dir: string): Promise<DirectoryLock> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await access(dir, constants.W_OK | constants.X_OK);
+    return await DirectoryLock.take(dir);
+  } catch (error) {
+    if (error instanceof EmbeddedError) throw error;
+    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+  }
+}
+
+type Ready = Extract<FromWorker, { type: 'ready' }>;
+
+/** Resolves when the worker is ready, rejects when it cannot be; passes on what it logs for as long as it lives. */
+function firstWord(worker: Worker, log: Logger, exited: Promise<Error | undefined>): Promise<Ready> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message: FromWorker) => {
+      if (message.type === 'log') log[message.level](message.fields, message.message);
+      else if (message.type === 'ready') resolve(message);
+      else reject(new EmbeddedError(message.failure));
+    });
+    void exited.then((error) => reject(error ?? new EmbeddedError(failures.stopped('it was closed'))));
+  });
+}

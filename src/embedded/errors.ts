@@ -1,0 +1,59 @@
+import { type ErrorParts, EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+
+/** What can keep an embedded peer from starting, or end it. */
+export class EmbeddedError extends PeersyncError {}
+
+/** The error as plain data, so that it can leave the worker thread. */
+export type EmbeddedFailure = Pick<ErrorParts, 'code' | 'message' | 'hint' | 'exitCode' | 'details'>;
+
+/** One entry an error; every text that a person may read of this room's failures stands here. */
+export const failures = {
+  portInUse: (host: string, port: number): EmbeddedFailure => ({
+    code: 'EMBEDDED_PORT_IN_USE',
+    message: `The embedded peer cannot listen on ${host}:${port}: another program uses this port.`,
+    hint: 'Stop that program, or set another port in peer.embedded.port (0 takes any free one).',
+    details: { host, port },
+  }),
+  portRefused: (host: string, port: number, cause: unknown): EmbeddedFailure => ({
+    code: 'EMBEDDED_PORT_REFUSED',
+    message: `The embedded peer cannot listen on ${host}:${port}: ${messageOf(cause)}.`,
+    hint: 'Set an address of this machine in peer.embedded.host and a port above 1023 in peer.embedded.port.',
+    details: { host, port },
+    exitCode: EXIT.usage,
+  }),
+  directoryUnwritable: (dir: string, cause: unknown): EmbeddedFailure => ({
+    code: 'EMBEDDED_DIR_UNWRITABLE',
+    message: `The embedded peer cannot write to its directory ${dir}: ${systemCode(cause) ?? messageOf(cause)}.`,
+    hint: 'Give the user that runs peersync write access to it, free space on its disk, or name another directory.',
+    details: { dir },
+  }),
+  directoryLocked: (dir: string, pid: number): EmbeddedFailure => ({
+    code: 'EMBEDDED_DIR_LOCKED',
+    message: `Another embedded peer (process ${pid}) uses the directory ${dir}.`,
+    hint: 'Stop that process, or name another directory.',
+    details: { dir, pid },
+  }),
+  databaseDamaged: (path: string, cause: unknown): EmbeddedFailure => ({
+    code: 'EMBEDDED_DIR_DAMAGED',
+    message: `The embedded peer's database ${path} cannot be read: ${messageOf(cause)}.`,
+    hint: 'Restore it from a backup, or move it away: an empty one is made, and the documents are pushed again.',
+    details: { path },
+  }),
+  databaseNewer: (path: string, found: number, known: number): EmbeddedFailure => ({
+    code: 'EMBEDDED_DIR_NEWER',
+    message: `The embedded peer's database ${path} has format ${found}; this peersync knows up to ${known}.`,
+    hint: 'Run the newer peersync that wrote it, or name another directory.',
+    details: { path, found, known },
+  }),
+  passwordUnusable: (path: string, why: string): EmbeddedFailure => ({
+    code: 'EMBEDDED_PASSWORD_UNUSABLE',
+    message: `The administrator's password in ${path} cannot be used: ${why}.`,
+    hint: 'Write one line of at least 8 characters into it, or remove it: a new one is made at the next start.',
+    details: { path },
+  }),
+  stopped: (why: string): EmbeddedFailure => ({
+    code: 'EMBEDDED_STOPPED',
+    message: `The embedded peer stopped unexpectedly: ${why}.`,
+    hint: 'Start peersync again: what the peer had accepted is kept.',
+  }),
+} as const;

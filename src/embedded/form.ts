@@ -1,0 +1,151 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import { messageOf } from '../lib/errors.js';
+import { Refusal } from './answer.js';
+import { UrlencodedReader } from './urlencoded.js';
+
+export interface FormLimits {
+  /** Bytes of the request body. */
+  readonly body: number;
+  readonly fields: number;
+}
+
+const LONGEST_NAME = 200;
+
+/**
+ * The parameters of a request, as bytes: what was pushed is kept as it came, and its digest is of these bytes.
+ * A parameter that comes twice is refused, because neither of the two can be said to be meant.
+ */
+export class RequestForm {
+  readonly #fields = new Map<string, Buffer[]>();
+  readonly #limits: FormLimits;
+
+  constructor(limits: FormLimits) {
+    this.#limits = limits;
+  }
+
+  /** @throws Refusal 400 */
+  begin(name: string): Buffer[] {
+    if (name.length > LONGEST_NAME)
+      throw new Refusal(400, `A parameter's name is longer than ${LONGEST_NAME} characters.`);
+    if (this.#fields.size >= this.#limits.fields)
+      throw new Refusal(400, `The request has more than ${this.#limits.fields} parameters.`);
+    if (this.#fields.has(name)) throw new Refusal(400, `The parameter ${name} comes twice.`);
+    const value: Buffer[] = [];
+    this.#fields.set(name, value);
+    return value;
+  }
+
+  names(): Iterable<string> {
+    return this.#fields.keys();
+  }
+
+  bytes(name: string): Buffer | undefined {
+    const value = this.#fields.get(name);
+    if (!value) return undefined;
+    const whole = value.length === 1 && value[0] ? value[0] : Buffer.concat(value);
+    this.#fields.set(name, [whole]);
+    return whole;
+  }
+
+  /** @throws Refusal 400 where it is not UTF-8 */
+  text(name: string): string | undefined {
+    const value = this.bytes(name);
+    if (value && !isUtf8(value)) throw new Refusal(400, `The parameter ${name} is not UTF-8.`);
+    return value?.toString();
+  }
+
+  /** Whether a choice whose only option is `true` was made. @throws Refusal 400 for another value */
+  isTrue(name: string): boolean {
+    const value = this.text(name);
+    if (value === undefined || value === '') return false;
+    if (value !== 'true') throw new Refusal(400, `The parameter ${name} can only be true.`);
+    return true;
+  }
+}
+
+/** The parameters after the question mark. */
+export function readQuery(query: string, form: RequestForm): void {
+  if (query === '') return;
+  const reader = new UrlencodedReader(form);
+  reader.write(Buffer.from(query, 'latin1'));
+  reader.end();
+}
+
+/** The parameters of the body, urlencoded or multipart, read as they come. @throws Refusal 400, 413, 415 */
+export async function readBody(
+  request: IncomingMessage,
+  form: RequestForm,
+  limits: FormLimits,
+): Promise<void> {
+  const type = (request.headers['content-type'] ?? '').toLowerCase();
+  if (request.headers['content-encoding'] !== undefined)
+    throw new Refusal(415, 'The body has to come without Content-Encoding.');
+  const limited = limitBody(request, limits.body);
+  if (/^multipart\/form-data\s*;/.test(type)) return readMultipart(request, limited, form, limits);
+  if (type !== '' && !/^application\/x-www-form-urlencoded\s*(;|$)/.test(type))
+    throw new Refusal(
+      415,
+      'The body has to be application/x-www-form-urlencoded or multipart/form-data with a boundary.',
+    );
+  const reader = new UrlencodedReader(form);
+  for await (const chunk of limited) reader.write(chunk);
+  reader.end();
+}
+
+async function* limitBody(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+  let size = 0;
+  // The request has to stay open after a refusal, so that the answer can be read.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += (chunk as Buffer).length;
+    if (size > limit) throw tooLarge(limit);
+    yield chunk as Buffer;
+  }
+}
+
+export function tooLarge(limit: number): Refusal {
+  return new Refusal(413, `The request body is larger than ${limit} bytes, the most that this peer takes.`);
+}
+
+async function readMultipart(
+  request: IncomingMessage,
+  body: AsyncIterable<Buffer>,
+  form: RequestForm,
+  limits: FormLimits,
+): Promise<void> {
+  let parser: BusboyInstance;
+  let refusal: unknown;
+  try {
+    parser = new Busboy({
+      headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
+      isPartAFile: () => true,
+      limits: {
+        fieldNameSize: LONGEST_NAME + 1,
+        parts: limits.fields + 1,
+        headerPairs: 32,
+        headerSize: 8_192,
+      },
+    });
+  } catch (error) {
+    throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
+  }
+  parser.on('file', (name, stream) => {
+    try {
+      const value = form.begin(name ?? '');
+      stream.on('data', (chunk: Buffer) => value.push(chunk));
+    } catch (error) {
+      refusal ??= error;
+      stream.resume();
+    }
+    stream.on('error', () => undefined);
+  });
+  try {
+    await pipeline(body, parser);
+  } catch (error) {
+    if (error instanceof Refusal || request.destroyed) throw error;
+    throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
+  }
+  if (refusal) throw refusal;
+}

@@ -1,0 +1,135 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { type Database, isDiskTrouble } from './database.js';
+import type { Library } from './library.js';
+import type { Queue, Queued } from './queue.js';
+
+export interface IndexerOptions {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly library: Library;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Milliseconds that an accepted document waits for others before it becomes visible. */
+  readonly commitEveryMs: number;
+}
+
+/** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
+const SLICE_MS = 30;
+/** After a failing disk the indexer looks again this much later. */
+const RETRY_MS = 5_000;
+
+/**
+ * Moves documents from the queue into the library.
+ *
+ * It is *idle* while nothing waits; `notify` makes it *waiting* for `commitEveryMs`, so that documents which come together
+ * become visible together; then it is *working*, slice by slice, each a transaction of its own and answers in
+ * between, until the queue is empty and it is idle again. A failing disk makes it wait `RETRY_MS`. A document that
+ * cannot be indexed stays in the queue, is told once, and is tried again at the next start.
+ */
+export class Indexer {
+  readonly #options: IndexerOptions;
+  readonly #unfit = new Set<number>();
+  #timer: Timer | undefined;
+  #working: Promise<void> | undefined;
+  /** Something was accepted while it was working, perhaps after its last look. */
+  #more = false;
+  #stopped = false;
+
+  constructor(options: IndexerOptions) {
+    this.#options = options;
+  }
+
+  /** Something was accepted. */
+  notify(): void {
+    if (this.#working) this.#more = true;
+    if (this.#timer || this.#working || this.#stopped) return;
+    this.#wait(this.#options.commitEveryMs);
+  }
+
+  /** Indexes these now, before what was accepted earlier; resolves when they are visible. */
+  async indexNow(seqs: readonly number[]): Promise<void> {
+    const { queue } = this.#options;
+    let i = 0;
+    while (i < seqs.length) {
+      this.#slice(() => {
+        const seq = seqs[i];
+        i += 1;
+        return seq === undefined ? undefined : (queue.get(seq) ?? 'gone');
+      });
+      await nextTurn();
+    }
+    if (seqs.some((seq) => this.#unfit.has(seq))) throw new Error('a document could not be indexed');
+  }
+
+  /** Ends after the slice at hand; what waits stays in the queue. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#working;
+  }
+
+  #wait(ms: number): void {
+    this.#timer = this.#options.clock.after(ms, () => {
+      this.#timer = undefined;
+      this.#working = this.#work().finally(() => {
+        this.#working = undefined;
+        if (!this.#more) return;
+        this.#more = false;
+        this.notify();
+      });
+    });
+  }
+
+  async #work(): Promise<void> {
+    let last = 0;
+    try {
+      for (let more = true; more && !this.#stopped; ) {
+        more = this.#slice(() => {
+          const next = this.#options.queue.nextAfter(last);
+          if (next) last = next.seq;
+          return next;
+        });
+        await nextTurn();
+      }
+    } catch (error) {
+      const fields = { err: messageOf(error) };
+      this.#options.log.error(
+        fields,
+        `Indexing is held up (${messageOf(error)}); next try in ${RETRY_MS / 1000} s`,
+      );
+      if (!this.#stopped) this.#wait(RETRY_MS);
+    }
+  }
+
+  /** One transaction of about SLICE_MS; whether there is more. */
+  #slice(next: () => Queued | 'gone' | undefined): boolean {
+    const { database, clock } = this.#options;
+    const end = clock.monotonic() + SLICE_MS;
+    return database.transaction(() => {
+      do {
+        const queued = next();
+        if (queued === undefined) return false;
+        if (queued !== 'gone' && !this.#unfit.has(queued.seq)) this.#index(queued);
+      } while (clock.monotonic() < end);
+      return true;
+    });
+  }
+
+  #index(queued: Queued): void {
+    const { database, library, queue, log } = this.#options;
+    database.run('SAVEPOINT document');
+    try {
+      library.put(queued);
+      queue.remove(queued.seq);
+    } catch (error) {
+      if (isDiskTrouble(error)) throw error;
+      database.run('ROLLBACK TO document');
+      this.#unfit.add(queued.seq);
+      log.error({ url: queued.url, err: messageOf(error) }, `The document ${queued.url} cannot be indexed`);
+    }
+    database.run('RELEASE document');
+  }
+}

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Text for HTML and XML, in elements and attributes; characters that XML cannot hold become U+FFFD. */
+export function escapeMarkup(text: string): string {
+  return (
+    text
+      .replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
+  );
+}
+
+const STYLE = `
+:root { color-scheme: light dark; --text: #1d2127; --dim: #59626e; --line: #d8dde3; --ground: #fbfbfa; --field: #fff;
+  --link: #0b57a4; --mark: #fdeaa0; --accent: #0b57a4; --on-accent: #fff; }
+@media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --dim: #9fa8b3; --line: #363d46; --ground: #16191d;
+  --field: #1f242a; --link: #8abdf3; --mark: #5d5013; --accent: #8abdf3; --on-accent: #10151a; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 46rem; padding: 2rem 1.25rem 4rem; background: var(--ground); color: var(--text);
+  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.35rem; margin: 0 0 1rem; } h1 a { color: inherit; text-decoration: none; }
+a { color: var(--link); }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.dim { color: var(--dim); font-size: .875rem; margin: .1rem 0; }
+form.search { display: flex; flex-wrap: wrap; gap: .5rem; }
+label { display: block; font-size: .875rem; color: var(--dim); }
+label.query { flex: 1 1 16rem; }
+input, select, button { font: inherit; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
+  background: var(--field); color: var(--text); width: 100%; }
+label.collection { flex: 0 1 11rem; }
+button { width: auto; align-self: end; background: var(--accent); color: var(--on-accent); border-color: transparent;
+  cursor: pointer; padding-inline: 1.2rem; }
+ol.hits { list-style: none; margin: 1.5rem 0; padding: 0; } ol.hits li { margin: 0 0 1.4rem; }
+ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { margin: .15rem 0; }
+mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }
+nav { display: flex; justify-content: space-between; border-top: 1px solid var(--line); padding-top: .8rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
+  border-bottom: 1px solid var(--line); }
+pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: .4rem; padding: .8rem; background: var(--field); }
+`;
+
+/** Nothing is loaded from anywhere, no script runs, and of styles only the one above. */
+export const CONTENT_SECURITY_POLICY =
+  `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; img-src data:; ` +
+  `form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
+
+/** A whole page; `title` is text, `body` is markup. */
+export function page(title: string, body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeMarkup(title)}</title>
+<link rel="icon" href="data:,">
+<style>${STYLE}</style>
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+}
+
+/** A definition list of plain values. */
+export function definitionList(entries: readonly (readonly [name: string, value: string])[]): string {
+  const lines = entries.map(
+    ([name, value]) => `<dt>${escapeMarkup(name)}</dt><dd>${escapeMarkup(value)}</dd>`,
+  );
+  return `<dl>\n${lines.join('\n')}\n</dl>`;
+}
+
+/** A link to a document, or its text alone where a browser should not follow it. */
+export function documentLink(url: string, text: string): string {
+  if (!/^(https?|ftp|file):/i.test(url)) return escapeMarkup(text);
+  return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
+}

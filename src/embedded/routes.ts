@@ -1,0 +1,44 @@
+import type { AnswerForm } from './answer.js';
+import type { FormLimits } from './form.js';
+import type { Library } from './library.js';
+import { peerdoc } from './peerdoc.js';
+import { MOST_ITEMS, type PushParts, push } from './push.js';
+import { type SearchParts, searchJson, searchPage } from './search-page.js';
+import type { Route } from './server.js';
+
+export interface RouteParts extends PushParts, SearchParts {
+  readonly library: Library;
+  /** Largest body of a push, in bytes. */
+  readonly maxBody: number;
+}
+
+/** Bodies that only ask for something stay small. */
+const SMALL: FormLimits = { body: 65_536, fields: 20 };
+const FORMS: readonly AnswerForm[] = ['html', 'xml', 'json'];
+
+/** Every address that the peer answers. */
+export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
+  const table = new Map<string, Route>([
+    ['/', { form: 'html', readsOnly: true, limits: SMALL, handle: (form) => searchPage(form, parts) }],
+    [
+      '/search.json',
+      { form: 'json', readsOnly: true, limits: SMALL, handle: (form) => searchJson(form, parts) },
+    ],
+  ]);
+  const large: FormLimits = { body: parts.maxBody, fields: 3 * MOST_ITEMS + 10 };
+  for (const as of FORMS) {
+    table.set(`/api/push_p.${as}`, {
+      form: as,
+      readsOnly: false,
+      limits: large,
+      handle: (form, baseUrl) => push(form, as, parts, baseUrl),
+    });
+    table.set(`/api/peerdoc.${as}`, {
+      form: as,
+      readsOnly: true,
+      limits: SMALL,
+      handle: (form) => peerdoc(form, as, parts.library),
+    });
+  }
+  return table;
+}

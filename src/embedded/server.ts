@@ -1,0 +1,284 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../lib/clock.js';
+import { messageOf, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Administrator } from './administrator.js';
+import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.js';
+import { BodyBudget } from './body-budget.js';
+import { isDiskTrouble } from './database.js';
+import { type FormLimits, RequestForm, readBody, readQuery, tooLarge } from './form.js';
+import { isFromElsewhere, isOwnHost, urlOf } from './hosts.js';
+import { CONTENT_SECURITY_POLICY } from './markup.js';
+
+/** One page or endpoint: how it answers the parameters it was sent. */
+export interface Route {
+  readonly form: AnswerForm;
+  /** What it does changes nothing, so HEAD may ask for it. */
+  readonly readsOnly: boolean;
+  readonly limits: FormLimits;
+  readonly handle: (form: RequestForm, baseUrl: string) => Answer | Promise<Answer>;
+}
+
+export interface PeerServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly administrator: Administrator;
+  readonly requireAuthEverywhere: boolean;
+  /** Bytes of request bodies in memory at one time. */
+  readonly bodyBudget: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly timeouts?: Partial<ServerTimeouts>;
+}
+
+/** All in milliseconds. */
+export interface ServerTimeouts {
+  /** For the head of a request. */
+  readonly headers: number;
+  /** For a whole request, its body included. */
+  readonly request: number;
+  readonly keepAlive: number;
+  /** How long an unwanted body is still read, so that its sender gets to see the answer. */
+  readonly drain: number;
+  /** How long answers under way may take when the server closes. */
+  readonly close: number;
+}
+
+const TIMEOUTS: ServerTimeouts = {
+  headers: 15_000,
+  request: 120_000,
+  keepAlive: 30_000,
+  drain: 10_000,
+  close: 3_000,
+};
+/** A URL parameter as long as allowed, encoded once more, fits into the request line. */
+const LONGEST_HEAD = 65_536;
+const MOST_CONNECTIONS = 512;
+/** An unwanted body up to this size is read to its end, so that the connection can be kept. */
+const DRAINED_QUIETLY = 1_048_576;
+
+const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
+/** The HTTP side of the peer: who may ask, for what, how much; the routes do the rest. */
+export class PeerServer {
+  readonly #options: PeerServerOptions;
+  readonly #timeouts: ServerTimeouts;
+  readonly #server: Server;
+  readonly #budget: BodyBudget;
+
+  constructor(options: PeerServerOptions) {
+    this.#options = options;
+    this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
+    this.#budget = new BodyBudget(options.bodyBudget);
+    this.#server = createServer({
+      maxHeaderSize: LONGEST_HEAD,
+      headersTimeout: this.#timeouts.headers,
+      requestTimeout: this.#timeouts.request,
+      keepAliveTimeout: this.#timeouts.keepAlive,
+      connectionsCheckingInterval: Math.min(5_000, this.#timeouts.headers / 2),
+    });
+    this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server.on('request', (request, response) => void this.#serve(request, response, false));
+    this.#server.on('checkContinue', (request, response) => void this.#serve(request, response, true));
+    this.#server.on('clientError', answerBrokenRequest);
+  }
+
+  /** Resolves with the URL of the peer; rejects with the system's error. */
+  listen(): Promise<{ readonly url: string; readonly port: number }> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen({ host, port, exclusive: true }, () => {
+        this.#server.off('error', reject);
+        this.#server.on('error', (error) =>
+          this.#options.log.error({ err: messageOf(error) }, 'The listener failed'),
+        );
+        const taken = (this.#server.address() as AddressInfo).port;
+        resolve({ url: urlOf(host, taken), port: taken });
+      });
+    });
+  }
+
+  /** Takes no more connections, lets answers under way end, and cuts what remains. */
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      const cut = this.#options.clock.after(this.#timeouts.close, () => this.#server.closeAllConnections());
+      this.#server.close(() => {
+        cut.cancel();
+        resolve();
+      });
+      this.#server.closeIdleConnections();
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
+    const { clock, log } = this.#options;
+    const began = clock.monotonic();
+    response.on('error', () => undefined);
+    const path = pathOf(request.url ?? '');
+    const route = path === undefined ? undefined : this.#options.routes.get(path);
+    let answer: Answer;
+    try {
+      answer = await this.#answer(request, path, route, expectsContinue ? response : undefined);
+    } catch (error) {
+      if (request.destroyed && !request.complete) return;
+      answer = refusalAnswer(route?.form ?? formOf(path ?? ''), this.#toRefusal(error, path));
+    }
+    log.debug(
+      { method: request.method, path, status: answer.status, ms: Math.round(clock.monotonic() - began) },
+      'Request',
+    );
+    await this.#send(request, response, answer);
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    path: string | undefined,
+    route: Route | undefined,
+    continued: ServerResponse | undefined,
+  ): Promise<Answer> {
+    const { host } = request.headers;
+    if (path === undefined) throw new Refusal(400, 'The address cannot be read.');
+    if (host === undefined || !isOwnHost(host, this.#options.host))
+      throw new Refusal(403, 'The Host header names another machine than this peer.');
+    if (path.includes('_p') || this.#options.requireAuthEverywhere) this.#admit(request);
+    if (!route) throw new Refusal(404, 'There is no such page.');
+    const methods = route.readsOnly ? ['GET', 'HEAD', 'POST'] : ['GET', 'POST'];
+    if (!methods.includes(request.method ?? ''))
+      throw new Refusal(405, `This page answers ${methods.join(', ')}.`, { allow: methods.join(', ') });
+    if (!route.readsOnly && isFromElsewhere(request.headers))
+      throw new Refusal(403, 'A page of another site may not change this peer.');
+    const release = await this.#takeShare(request, route);
+    try {
+      const form = new RequestForm(route.limits);
+      readQuery((request.url ?? '').split('?').slice(1).join('?'), form);
+      continued?.writeContinue();
+      if (hasBody(request)) await readBody(request, form, route.limits);
+      return await route.handle(form, `http://${host}`);
+    } finally {
+      release();
+    }
+  }
+
+  #admit(request: IncomingMessage): void {
+    const { method = '', url: target = '', headers } = request;
+    const verdict = this.#options.administrator.judge({
+      method,
+      target,
+      authorization: headers.authorization,
+    });
+    if (verdict.access === 'granted') return;
+    const why = `${verdict.why.replace(/^./, (c) => c.toUpperCase())}.`;
+    if (verdict.access === 'malformed') throw new Refusal(400, why);
+    if (headers.authorization !== undefined)
+      this.#options.log.debug({ from: request.socket.remoteAddress, why }, 'Access denied');
+    throw new Refusal(401, why, { 'www-authenticate': verdict.challenges });
+  }
+
+  #takeShare(request: IncomingMessage, route: Route): Promise<() => void> {
+    const declared = request.headers['content-length'];
+    const size = declared === undefined ? (hasBody(request) ? route.limits.body : 0) : Number(declared);
+    if (size > route.limits.body) throw tooLarge(route.limits.body);
+    return this.#budget.take(size);
+  }
+
+  #toRefusal(error: unknown, path: string | undefined): Refusal {
+    if (error instanceof Refusal) return error;
+    this.#options.log.error(
+      { path, err: messageOf(error) },
+      `A request to ${path} failed: ${messageOf(error)}`,
+    );
+    if (isDiskTrouble(error))
+      return new Refusal(507, 'The disk of the peer is full or failing; nothing was accepted.');
+    return new Refusal(500, 'The peer failed on this request; its log says why.');
+  }
+
+  async #send(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
+    const body = Buffer.from(answer.body);
+    const unread = hasBody(request) && !request.complete;
+    const declared = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+    const drain = unread && declared > DRAINED_QUIETLY;
+    const headers: OutgoingHttpHeaders = {
+      ...HEADERS,
+      ...answer.headers,
+      'content-type': answer.type,
+      'content-length': body.length,
+      ...(drain ? { connection: 'close' } : {}),
+    };
+    response.writeHead(answer.status, headers);
+    if (!drain) {
+      response.end(body);
+      return;
+    }
+    // Closing on a client that still sends would reset the connection before it has read the answer.
+    response.write(request.method === 'HEAD' ? '' : body);
+    await this.#drain(request);
+    response.end();
+    request.destroy();
+  }
+
+  #drain(request: IncomingMessage): Promise<void> {
+    return new Promise((resolve) => {
+      const limit = this.#options.clock.after(this.#timeouts.drain, resolve, { background: true });
+      const done = (): void => {
+        limit.cancel();
+        resolve();
+      };
+      request.on('end', done).on('close', done).on('error', done).resume();
+    });
+  }
+}
+
+/** The decoded path of a request target, which may be a whole URL (RFC 9112, 3.2.2); undefined where it is neither. */
+function pathOf(target: string): string | undefined {
+  const local = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?', 1)[0] ?? '';
+  if (!local.startsWith('/')) return undefined;
+  try {
+    return decodeURIComponent(local);
+  } catch {
+    return undefined;
+  }
+}
+
+function formOf(path: string): AnswerForm {
+  return path.endsWith('.json') ? 'json' : path.endsWith('.xml') ? 'xml' : 'html';
+}
+
+function hasBody(request: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+  return coding !== undefined || (length !== undefined && length !== '0');
+}
+
+function answerBrokenRequest(error: Error, socket: Duplex): void {
+  const code = systemCode(error);
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, body] =
+    code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? ['408 Request Timeout', 'The request did not come in time.\n']
+      : code === 'HPE_HEADER_OVERFLOW'
+        ? ['431 Request Header Fields Too Large', `The head is larger than ${LONGEST_HEAD} bytes.\n`]
+        : ['400 Bad Request', 'This is no HTTP request that can be read.\n'];
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+}

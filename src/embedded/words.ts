@@ -1,0 +1,114 @@
+import { isAscii } from 'node:buffer';
+
+/**
+ * How text becomes words, the same for documents, questions and highlighting.
+ *
+ * The index itself splits at ASCII blanks and punctuation and folds ASCII case only (FTS5's `ascii` tokenizer); what is
+ * more than ASCII is prepared here. FTS5's own `unicode61` takes a run of Chinese as one word, breaks Hindi words at
+ * vowel signs, and cannot be asked for its folding when a snippet is made; `trigram` needs three characters, finds
+ * "art" in "party" and triples the index. So: accents are folded (ü, u and U+0308 are one), and each character of a script
+ * written without blanks is a word of its own, asked for as a phrase.
+ */
+
+const BARE_MARKS = /[\u0300-\u036f]+/g;
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
+const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
+const PLAIN = /^[\0-\x7f]*$/;
+/** Long texts are prepared in pieces of about so many characters, which bounds what lies beside them in memory. */
+const PIECE = 65_536;
+
+function prepare(piece: string): string {
+  if (PLAIN.test(piece)) return piece;
+  return fold(piece).replace(UNSPACED, ' $& ').replace(OTHER_SEPARATORS, ' ');
+}
+
+/** One form for all spellings of a word: no accents, no case, compatibility forms (ﬁ, full width) resolved. */
+export function fold(text: string): string {
+  if (PLAIN.test(text)) return text.toLowerCase();
+  return text
+    .normalize('NFKD')
+    .replace(BARE_MARKS, '')
+    .normalize('NFC')
+    .toLowerCase()
+    .replaceAll('ß', 'ss')
+    .replaceAll('ς', 'σ');
+}
+
+/** Pieces that end between words where they can, and never within a pair of surrogates. */
+function* pieces(text: string): Iterable<string> {
+  for (let start = 0; start < text.length; ) {
+    let end = Math.min(start + PIECE, text.length);
+    if (end < text.length) {
+      const blank = text.lastIndexOf(' ', end);
+      if (blank > start + PIECE / 2) end = blank;
+      else if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
+    }
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+/** What the index is given for `text`, as UTF-8. */
+export function indexable(text: string | Buffer): Buffer {
+  if (typeof text !== 'string' && isAscii(text)) return text;
+  const prepared: Buffer[] = [];
+  for (const piece of pieces(text.toString())) prepared.push(Buffer.from(prepare(piece)));
+  return prepared.length === 1 && prepared[0] ? prepared[0] : Buffer.concat(prepared);
+}
+
+/** How many words the index sees in what `indexable` gave. */
+export function countWords(prepared: Buffer): number {
+  let count = 0;
+  let inWord = false;
+  for (const byte of prepared) {
+    const ofWord =
+      byte > 127 || (byte > 47 && byte < 58) || (byte > 64 && byte < 91) || (byte > 96 && byte < 123);
+    if (ofWord && !inWord) count += 1;
+    inWord = ofWord;
+  }
+  return count;
+}
+
+/** The words of a few words of text, folded, in order. */
+export function wordsOf(text: string): string[] {
+  return prepare(text)
+    .toLowerCase()
+    .split(/[\0-\x2f\x3a-\x60\x7b-\x7f]+/)
+    .filter((word) => word !== '');
+}
+
+export interface PlacedWord {
+  readonly word: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const WORD = new RegExp(`${UNSPACED.source}|[\\p{L}\\p{N}\\p{M}]`, 'gu');
+
+/** The words of `text` with their places in it, folded as the index folds them. */
+export function* placedWords(text: string): Iterable<PlacedWord> {
+  let open: { start: number; end: number } | undefined;
+  for (const match of text.matchAll(WORD)) {
+    const start = match.index;
+    const end = start + match[0].length;
+    if (isUnspaced(match[0])) {
+      if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
+      open = undefined;
+      yield { start, end, word: fold(match[0]) };
+      continue;
+    }
+    if (open && open.end === start) {
+      open.end = end;
+      continue;
+    }
+    if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
+    open = { start, end };
+  }
+  if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
+}
+
+function isUnspaced(character: string): boolean {
+  UNSPACED.lastIndex = 0;
+  return !PLAIN.test(character) && UNSPACED.test(character);
+}
