@@ -50,10 +50,13 @@ function parseWhatIsRight(input: unknown) {
   ignoreCollections(copy);
   let result = parse(copy);
   for (let round = 0; !result.success && round < MOST_ROUNDS; round += 1) {
-    for (const issue of result.error.issues) {
-      if (issue.code !== 'unrecognized_keys') remove(copy, issue.path);
-      else for (const key of issue.keys) remove(copy, [...issue.path, key]);
-    }
+    // All are found before the first goes: what encloses one of them must not be taken for what is wrong.
+    const wrong = result.error.issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys'
+        ? issue.keys.map((key) => innermost(copy, [...issue.path, key]))
+        : [innermost(copy, issue.path)],
+    );
+    for (const place of wrong) if (place) Reflect.deleteProperty(place.object, place.key);
     result = parse(copy);
   }
   return result;
@@ -65,16 +68,16 @@ function ignoreCollections(copy: unknown): void {
   for (const folder of copy.folders) if (isObject(folder)) Object.assign(folder, { collection: 'any' });
 }
 
-/** Removes the innermost thing on the path that exists; of a list all of it, so that the places of others stay. */
-function remove(root: unknown, path: readonly PropertyKey[]): void {
+/** The innermost thing on the path that exists; of a list the whole of it, so that the places of others stay. */
+function innermost(root: unknown, path: readonly PropertyKey[]) {
   let within = root;
-  let last: { readonly object: object; readonly key: PropertyKey } | undefined;
+  let found: { readonly object: object; readonly key: PropertyKey } | undefined;
   for (const key of path) {
     if (!isObject(within) || !Object.hasOwn(within, key)) break;
-    if (!Array.isArray(within)) last = { object: within, key };
+    if (!Array.isArray(within)) found = { object: within, key };
     within = Reflect.get(within, key);
   }
-  if (last) Reflect.deleteProperty(last.object, last.key);
+  return found;
 }
 
 function isObject(value: unknown): value is object {

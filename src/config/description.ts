@@ -20,20 +20,6 @@ export function describeConfig(): Description {
   return z.toJSONSchema(configSchema, { io: 'input' }) as Description;
 }
 
-/** The JSON Schema (draft 2020-12) of the configuration file as a person writes it, for editors. */
-export function jsonSchema(): object {
-  return {
-    title: 'peersync configuration',
-    ...z.toJSONSchema(configSchema, {
-      io: 'input',
-      override: ({ jsonSchema: node }) => {
-        delete node.change;
-        delete node.otherwise;
-      },
-    }),
-  };
-}
-
 /** What is known of the key at `path`, such as `['folders', 0, 'settle']`. */
 export function describeKey(root: Description, path: readonly PropertyKey[]): Description | undefined {
   let node: Description | undefined = root;

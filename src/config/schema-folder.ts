@@ -88,10 +88,14 @@ export const folderSchema = z.strictObject({
       'Give the address where people can open the files, before the first push: it names the documents for ever.',
     otherwise: '`file://` URL of `path`',
   }),
-  include: z.array(pattern(), { error: 'a list of patterns' }).min(1).default(['*']).meta({
-    description: 'The files that are taken: patterns in gitignore syntax.',
-    change: 'Narrow it, such as `["*.md", "*.txt"]`, when only some kinds of files matter.',
-  }),
+  include: z
+    .array(pattern(), { error: 'a list of at least one pattern, such as ["*"]' })
+    .min(1)
+    .default(['*'])
+    .meta({
+      description: 'The files that are taken: patterns in gitignore syntax.',
+      change: 'Narrow it, such as `["*.md", "*.txt"]`, when only some kinds of files matter.',
+    }),
   ignore: z
     .array(pattern(), { error: 'a list of patterns' })
     .default([...DEFAULT_IGNORE])

@@ -42,14 +42,11 @@ export function normalisePeerUrl(text: string): string | undefined {
 }
 
 function parseBase(text: string): URL | undefined {
-  if (
-    /[\s?#]/.test(text) ||
-    !/^[A-Za-z][A-Za-z+.-]*:\/\//.test(text) ||
-    !URL.canParse(text.normalize('NFC'))
-  ) {
-    return undefined;
-  }
-  const url = new URL(text.normalize('NFC'));
+  const composed = text.normalize('NFC');
+  // The parser would drop white space at the ends and line breaks anywhere without a word.
+  if (/[\t\n\r?#]|^\s|\s$/.test(composed) || !/^[a-z]+:\/\//i.test(composed)) return undefined;
+  if (!URL.canParse(composed)) return undefined;
+  const url = new URL(composed);
   return url.username === '' && url.password === '' ? url : undefined;
 }
 

@@ -1,0 +1,123 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { allKeys, type Description, describeConfig } from '../../src/config/description.js';
+import { configDocs } from '../../src/config/docs.js';
+import { exampleConfig } from '../../src/config/example.js';
+import { jsonSchema } from '../../src/config/json-schema.js';
+import { loadConfig } from '../../src/config/load.js';
+
+const root = new URL('../..', import.meta.url).pathname;
+const readme = join(root, 'README.md');
+
+/** Every key below `node` with what is known of it. */
+function entries(node: Description, prefix = ''): [string, Description][] {
+  return Object.entries(node.properties ?? {}).flatMap(([name, child]) => {
+    const key = `${prefix}${name}`;
+    const inner = child.items?.properties ? child.items : child;
+    return [[key, child], ...entries(inner, `${key}.`)] as [string, Description][];
+  });
+}
+
+describe('the documentation of the configuration', () => {
+  it('describes every key', () => {
+    const bare = entries(describeConfig()).filter(([, { description }]) => !description);
+    expect(bare).toEqual([]);
+  });
+
+  it('has a row with its default for every value', () => {
+    const docs = configDocs();
+    expect(docs).toContain(
+      '| `folders[].settle` | How long a file must be unchanged before it is read. | `"2s"` |',
+    );
+    expect(docs).toMatch(/\| `folders\[\]\.path` \|[^|]*\| required \|/);
+    expect(docs).toMatch(/\| `peer\.tls\.ca` \|[^|]*\| none \|/);
+    expect(docs).toMatch(/\| `folders\[\]\.ignore` \|[^|]*\| `\["\.git",/);
+    for (const key of [
+      'peer.auth.password',
+      'push.backoff.min',
+      'folders[].rules[].match',
+      'log.level',
+      '$schema',
+    ]) {
+      expect(docs).toContain(`\n| \`${key}\` |`);
+    }
+  });
+
+  it('has four cells in every row', () => {
+    const rows = configDocs().match(/^\|.*\|$/gm) ?? [];
+    expect(rows.length).toBeGreaterThan(40);
+    for (const row of rows) expect(row.replaceAll('\\|', '').split('|')).toHaveLength(6);
+  });
+
+  it.skipIf(!existsSync(readme))(
+    'stands in the README as it is generated (not checked while there is no README)',
+    () => {
+      const [, section] = readFileSync(readme, 'utf8').split(/<!-- config:start -->\n|<!-- config:end -->/);
+      expect(section?.trim()).toBe(configDocs().trim());
+    },
+  );
+});
+
+describe('the JSON Schema', () => {
+  it('speaks of the file as a person writes it', () => {
+    const schema = jsonSchema();
+    expect(schema).toMatchObject({
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      required: ['folders'],
+      additionalProperties: false,
+      properties: {
+        folders: { items: { required: ['path', 'collection'], properties: { settle: { default: '2s' } } } },
+        push: { properties: { maxItems: { type: 'integer', minimum: 1, maximum: 1000, default: 50 } } },
+      },
+    });
+  });
+
+  it('takes and refuses what loading takes and refuses', () => {
+    // The reader used here knows patterns only without the "u" that JSON Schema asks for.
+    const plain = JSON.stringify(jsonSchema()).replaceAll('\\\\p{L}\\\\p{M}\\\\p{N}', 'a-z');
+    const schema = z.fromJSONSchema(JSON.parse(plain));
+    const inbox = { path: 'x', collection: 'y' };
+    const takes = (config: object) => schema.safeParse(config).success;
+    expect(takes(JSON.parse(exampleConfig()))).toBe(true);
+    expect(takes({ folders: [{ ...inbox, settle: '1h30m', maxFileSize: 5000 }] })).toBe(true);
+    expect(takes({})).toBe(false);
+    expect(takes({ folders: [] })).toBe(false);
+    expect(takes({ folders: [inbox], pushh: {} })).toBe(false);
+    expect(takes({ folders: [{ ...inbox, settle: '2 parsecs' }] })).toBe(false);
+    expect(takes({ folders: [{ ...inbox, maxFileSize: '8' }] })).toBe(false);
+    expect(takes({ folders: [{ ...inbox, collection: 'a,b' }] })).toBe(false);
+    expect(takes({ folders: [inbox], peer: { auth: { username: 'a', password: 'b' } } })).toBe(false);
+    expect(takes({ folders: [inbox], push: { maxItems: 0 } })).toBe(false);
+  });
+
+  it('has no key that JSON Schema does not know', () => {
+    expect(JSON.stringify(jsonSchema())).not.toMatch(/"(?:change|otherwise)":/);
+  });
+
+  it('knows every key by the name that messages use', () => {
+    expect(allKeys(describeConfig())).toEqual(
+      expect.arrayContaining([
+        'peer',
+        'peer.auth.password.env',
+        'folders[].rules[].match',
+        'push.backoff.max',
+      ]),
+    );
+  });
+});
+
+describe('the example configuration', () => {
+  const file = join(root, 'config.example.json');
+
+  it('is what init writes', () => {
+    expect(readFileSync(file, 'utf8')).toBe(exampleConfig());
+  });
+
+  it('is a good one', async () => {
+    const { config } = await loadConfig(file);
+    expect(config.peer.url).toBe('embedded');
+    expect(config.folders[0]?.path).toBe(join(root, 'data/inbox'));
+  });
+});

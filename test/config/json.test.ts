@@ -1,0 +1,97 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseJson } from '../../src/config/json.js';
+
+function faultOf(text: string): string {
+  const result = parseJson(text);
+  return 'fault' in result ? `${result.fault.line}:${result.fault.column} ${result.fault.what}` : 'none';
+}
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('a configuration file that is not JSON', () => {
+  it.each([
+    ['', '1:1 nothing: the file is empty'],
+    ['  \n', '2:1 nothing: the file is empty'],
+    ['{\n  // why\n}', '2:3 a comment'],
+    ['{"a": 1 /* why */}', '1:9 a comment'],
+    ['{"a": # why\n 1}', '1:7 a comment'],
+    ['{"a": 1,\n  "b": 2,\n}', '2:9 a comma before "}"'],
+    ['{"a": [1, 2,]}', '1:12 a comma before "]"'],
+    ['{"a": 1\n "b": 2}', '2:2 neither "," nor "}"'],
+    ['{"a" 1}', '1:6 a key without ":"'],
+    ['{a: 1}', '1:2 a key without double quotes'],
+    ["{'a': 1}", '1:2 a key without double quotes'],
+    ['{"a": \'b\'}', '1:7 a single quote'],
+    ['{"a": "b\n}', '1:7 a string that is not closed on its line'],
+    ['{"a": "b', '1:7 a string that is never closed'],
+    ['{"a": "b\tc"}', '1:9 a control character'],
+    ['{"a": "C:\\dir"}', '1:10 a backslash'],
+    ['{"a": "\\u12"}', '1:8 a backslash'],
+    ['{\n"a": {', '2:7 the end of the file within the object opened in line 2'],
+    ['[1', '1:3 the end of the file within the list opened in line 1'],
+    ['{"a":', '1:6 the end of the file where a value should stand'],
+    ['{"a": 01}', '1:7 no number'],
+    ['{"a": +1}', '1:7 no number'],
+    ['{"a": True}', '1:7 no value'],
+    ['{}}', '1:3 something after the end'],
+    ['{"ä": 1, "ä": 2}', '1:10 the key "ä" for the second time'],
+    ['{"a": 1, "\\u0061": 2}', '1:10 the key "a" for the second time'],
+    ['🎉\r\n', '1:1 no value'],
+    ['{"🎉": 1,\r\n\r\n x}', '3:2 a key without double quotes'],
+    ['['.repeat(1000), '1:66 more than 64 levels'],
+  ])('%j is told where and why', (text, start) => {
+    expect(faultOf(text).slice(0, start.length)).toBe(start);
+  });
+
+  it('never has its values quoted, because one may be a password', () => {
+    for (const text of [
+      '{"password": hunter2}',
+      '{"password": "hunter2}',
+      '{"password": "a" hunter2}',
+      'hunter2',
+    ]) {
+      expect(faultOf(text)).not.toContain('hunter2');
+    }
+  });
+});
+
+describe('JSON', () => {
+  it('is read as JSON.parse reads it', () => {
+    fc.assert(
+      fc.property(fc.json(), fc.constantFrom(undefined, 1, '\t'), (text, indent) => {
+        const value: unknown = JSON.parse(text);
+        expect(parseJson(JSON.stringify(value, null, indent))).toEqual({ value });
+      }),
+    );
+  });
+
+  it('is taken and refused as by JSON.parse, also when a character was lost, doubled or changed', () => {
+    const damaged = fc
+      .tuple(
+        fc.json(),
+        fc.nat(),
+        fc.constantFrom('', ',', '"', '{', ']', '\\', '\n', '0', '-', 'e', '/', 'é'),
+      )
+      .map(
+        ([text, at, instead]) =>
+          text.slice(0, at % text.length) + instead + text.slice((at % text.length) + 1),
+      );
+    fc.assert(
+      fc.property(damaged, (text) => {
+        const fault = faultOf(text);
+        // What JSON.parse lets pass and we do not.
+        if (/second time|levels of nesting/.test(fault)) return;
+        expect(fault === 'none').toBe(parses(text));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

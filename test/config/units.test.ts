@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatBytes, formatDuration, parseDuration, parseSize } from '../../src/config/units.js';
+
+describe('durations', () => {
+  it.each([
+    ['250ms', 250],
+    ['2s', 2000],
+    ['15m', 900_000],
+    ['1h', 3_600_000],
+    ['7d', 604_800_000],
+    ['1h30m', 5_400_000],
+    ['1h 30m', 5_400_000],
+    ['1.5h', 5_400_000],
+    ['2 s', 2000],
+    ['0s', 0],
+    ['1d2h3m4s5ms', 93_784_005],
+    [' 5m ', 300_000],
+  ])('reads %j', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms);
+  });
+
+  it.each([
+    '',
+    ' ',
+    '2',
+    '-2s',
+    '2 parsecs',
+    '30m1h',
+    '1s1s',
+    's',
+    '1,5s',
+    '2S',
+    '1e3s',
+    '9'.repeat(20).concat('d'),
+  ])('does not take %j for a duration', (text) => {
+    expect(parseDuration(text)).toBeUndefined();
+  });
+
+  it('are written so that they are read back', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 2 ** 40 }), (ms) => {
+        expect(parseDuration(formatDuration(ms))).toBe(ms);
+      }),
+    );
+    expect(formatDuration(5_400_000)).toBe('1h30m');
+    expect(formatDuration(0)).toBe('0s');
+  });
+});
+
+describe('sizes', () => {
+  it.each([
+    ['8 MiB', 8 * 2 ** 20],
+    ['64 KiB', 65_536],
+    ['20 MB', 20_000_000],
+    ['500 B', 500],
+    ['1.5KiB', 1536],
+    ['2 gib', 2 ** 31],
+    ['1 TB', 1e12],
+    [1234, 1234],
+    [0, 0],
+  ])('reads %j', (value, bytes) => {
+    expect(parseSize(value)).toBe(bytes);
+  });
+
+  it.each(['', '8', 'MiB', '-1 B', '8 M', '1e3 B', '8 MiB 2', -1, 1.5, Number.NaN, '99999999999 TiB'])(
+    'does not take %j for a size',
+    (value) => {
+      expect(parseSize(value)).toBeUndefined();
+    },
+  );
+
+  it('are written for a person', () => {
+    expect([0, 500, 1023, 1024, 1536, 8 * 2 ** 20, 2 ** 20 - 1, 3 * 2 ** 50].map(formatBytes)).toEqual([
+      '0 B',
+      '500 B',
+      '1023 B',
+      '1 KiB',
+      '1.5 KiB',
+      '8 MiB',
+      '1 MiB',
+      '3072 TiB',
+    ]);
+  });
+});

@@ -1,0 +1,134 @@
+import { pathToFileURL } from 'node:url';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { documentUrl, fileBase, normaliseBase, normalisePeerUrl } from '../../src/config/url.js';
+
+const base = 'https://files.example.org/inbox/';
+
+const name = fc
+  .string({ unit: 'binary', minLength: 1, maxLength: 20 })
+  .map((text) => text.replaceAll('/', ''))
+  .filter((text) => text !== '' && text !== '.' && text !== '..');
+const relativePath = fc.array(name, { minLength: 1, maxLength: 5 }).map((names) => names.join('/'));
+
+describe('the URL of a document', () => {
+  it.each([
+    ['a.txt', 'a.txt'],
+    ['docs/my file.txt', 'docs/my%20file.txt'],
+    ['100%.txt', '100%25.txt'],
+    ['a#b?c&d=e;f:g@h,i+j$k', 'a%23b%3Fc%26d%3De%3Bf%3Ag%40h%2Ci%2Bj%24k'],
+    ["it's (really) *new*!", 'it%27s%20%28really%29%20%2Anew%2A%21'],
+    ['Übung/ß.txt', '%C3%9Cbung/%C3%9F.txt'],
+    ['🎉', '%F0%9F%8E%89'],
+    ['line\nbreak\\slash', 'line%0Abreak%5Cslash'],
+    ['~a-b_c.d', '~a-b_c.d'],
+    ['...', '...'],
+  ])('of %j ends in %s', (path, end) => {
+    expect(documentUrl(base, path)).toBe(base + end);
+  });
+
+  it('is one for the composed and the decomposed form of a name', () => {
+    expect(documentUrl(base, 'u\u0308')).toBe(documentUrl(base, '\u00fc'));
+    expect(documentUrl(base, '\u00fc')).toBe(`${base}%C3%BC`);
+  });
+
+  it('tells all files apart whose names differ by more than that', () => {
+    fc.assert(
+      fc.property(relativePath, relativePath, (a, b) => {
+        const same = a.normalize('NFC') === b.normalize('NFC');
+        expect(documentUrl(base, a) === documentUrl(base, b)).toBe(same);
+      }),
+    );
+  });
+
+  it('gives the name back', () => {
+    fc.assert(
+      fc.property(relativePath, (path) => {
+        const names = documentUrl(base, path).slice(base.length).split('/').map(decodeURIComponent);
+        expect(names).toEqual(path.split('/').map((part) => part.normalize('NFC')));
+      }),
+    );
+  });
+
+  it('is left as it is by a URL parser, with every kind of base', () => {
+    const bases = [base, 'http://[::1]:8080/', 'file:///srv/x/', 'ftp://host/a%20b/'];
+    fc.assert(
+      fc.property(fc.constantFrom(...bases), relativePath, (anyBase, path) => {
+        const url = documentUrl(anyBase, path);
+        expect(new URL(url).href).toBe(url);
+      }),
+    );
+  });
+
+  it('consists of unreserved characters and upper-case escapes only', () => {
+    fc.assert(
+      fc.property(relativePath, (path) => {
+        expect(documentUrl('', path)).toMatch(/^(?:[A-Za-z0-9\-_.~/]|%[0-9A-F]{2})+$/);
+      }),
+    );
+  });
+
+  it('shows a replacement character where a name holds half a surrogate pair', () => {
+    expect(documentUrl(base, 'a\ud800b')).toBe(`${base}a%EF%BF%BDb`);
+    expect(documentUrl(base, '\udc00')).toBe(`${base}%EF%BF%BD`);
+  });
+});
+
+describe('the base of a folder', () => {
+  it.each([
+    ['https://Files.Example.ORG/Inbox', 'https://files.example.org/Inbox/'],
+    ['HTTPS://files.example.org:443/', 'https://files.example.org/'],
+    ['https://x/%c3%a4/%7euser', 'https://x/%C3%A4/~user/'],
+    ['https://x/ä', 'https://x/%C3%A4/'],
+    ['https://x/a\u0308', 'https://x/%C3%A4/'],
+    ['https://bücher.example', 'https://xn--bcher-kva.example/'],
+    ['https://x/100%/', 'https://x/100%25/'],
+    ['https://x/my files', 'https://x/my%20files/'],
+    ['https://x//a/./b/../c', 'https://x//a/c/'],
+    ['file:///srv/docs', 'file:///srv/docs/'],
+  ])('%j has the one form %j', (given, normal) => {
+    expect(normaliseBase(given)).toBe(normal);
+    expect(normaliseBase(normal)).toBe(normal);
+  });
+
+  it.each([
+    '',
+    'inbox',
+    '/inbox',
+    'files.example.org/inbox',
+    'https://',
+    'https://user:pw@x/',
+    'https://user@x/',
+    'https://x/?a=b',
+    'https://x/#a',
+    'https://x/?',
+    'https://x/a\nb',
+    ' https://x/',
+    'mailto:a@b',
+    'javascript://x/',
+    'data:text/plain,x',
+    'https:/x/',
+  ])('is refused as %j', (given) => {
+    expect(normaliseBase(given)).toBeUndefined();
+  });
+
+  it('is a file URL for a directory, equal to what others make of it', () => {
+    expect(fileBase('/srv/docs')).toBe('file:///srv/docs/');
+    expect(fileBase('/')).toBe('file:///');
+    expect(fileBase('/srv/my docs/100%#')).toBe(`${pathToFileURL('/srv/my docs/100%#').href}/`);
+  });
+});
+
+describe('the URL of the peer', () => {
+  it('has no slash at its end', () => {
+    expect(normalisePeerUrl('http://LOCALHOST:8090/')).toBe('http://localhost:8090');
+    expect(normalisePeerUrl('https://x/peer//')).toBe('https://x/peer');
+  });
+
+  it.each(['localhost:8090', 'ftp://x/', 'http://admin:pw@x', 'http://x/?a', 'http://x/#', 'http://x y/'])(
+    'is refused as %j',
+    (given) => {
+      expect(normalisePeerUrl(given)).toBeUndefined();
+    },
+  );
+});
