@@ -1,68 +1,237 @@
-import type { Clock } from '../lib/clock.js';
-import type { Logger } from '../lib/logger.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { type Logger, silentLogger } from '../lib/logger.js';
+import { Auth } from './auth.js';
+import type { Body } from './body.js';
+import type { Dialect } from './dialect.js';
+import type { Credentials } from './digest.js';
+import { PeerError } from './errors.js';
+import { Http, type HttpAnswer, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
-
-export interface Timeouts {
-  /** Until a connection stands, with TLS, in ms. */
-  readonly connect: number;
-  /** Without progress from there to the head of the answer, in ms. */
-  readonly headers: number;
-  /** Between two pieces of the answer, in ms. */
-  readonly body: number;
-  /** For the whole exchange, in ms. */
-  readonly total: number;
-}
+import { standard } from './standard.js';
+import { refusedError, statusError } from './status.js';
 
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
   readonly baseUrl: string;
-  readonly credentials?: { readonly username: string; readonly password: string };
+  readonly credentials?: Credentials;
   /** `ca`: certificates (PEM text) trusted besides the usual ones. */
   readonly tls?: { readonly ca?: string };
   readonly timeouts: Timeouts;
   /** Bytes; longer answers are refused. */
   readonly maxAnswer: number;
+  /** @default systemClock */
   readonly clock?: Clock;
+  /** @default silentLogger */
   readonly log?: Logger;
   /** @default 'standard' */
   readonly dialect?: 'standard';
 }
 
+/** Requests put on the wire, those sent again included. */
 export interface RequestCounts {
-  /** Pushes put on the wire, those answered with 401 included. */
   readonly push: number;
   readonly peerdoc: number;
   /** Pings, and requests that only learn or check the access. */
   readonly other: number;
 }
 
+const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
+
+/** The answer to a challenge, and to one more where the nonce had grown old. */
+const MOST_AUTHORIZED = 2;
+
+interface Request {
+  readonly counted: keyof RequestCounts;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Whether only the administrator is let in. */
+  readonly isProtected: boolean;
+  readonly body?: Body;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * A client for the API of one peer.
+ *
+ * It keeps connections for a few seconds, and the server's challenge for as long as it works. Where credentials are
+ * configured, the first push introduces itself with a request that has no body, so that documents are sent once, and
+ * never with a wrong password. After `close` nothing can be asked any more.
+ *
+ * Every method throws PeerError; `delivered` says whether the request may have had an effect.
+ */
 export class PeerClient {
-  readonly #options: PeerClientOptions;
+  readonly #base: URL;
+  readonly #http: Http;
+  readonly #clock: Clock;
+  readonly #dialect: Dialect;
+  readonly #auth: Auth | undefined;
+  readonly #requests = { push: 0, peerdoc: 0, other: 0 };
+  #introduction: Promise<void> | undefined;
 
   constructor(options: PeerClientOptions) {
-    this.#options = options;
+    const { baseUrl, credentials, tls, timeouts, maxAnswer } = options;
+    this.#base = new URL(baseUrl);
+    this.#clock = options.clock ?? systemClock;
+    this.#dialect = DIALECTS[options.dialect ?? 'standard'];
+    const { origin } = this.#base;
+    this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock: this.#clock });
+    const log = options.log ?? silentLogger;
+    if (credentials !== undefined) this.#auth = new Auth({ credentials, origin: this.#base, log });
   }
 
   get requests(): RequestCounts {
-    return { push: 0, peerdoc: 0, other: 0 };
+    return { ...this.#requests };
   }
 
-  async push(_items: readonly PushItem[], _options: PushOptions = {}): Promise<PushAnswer> {
-    throw new Error(`push: ${this.#options.baseUrl}`);
+  /**
+   * Pushes documents into the index. The peer's acceptance does not mean that they are searchable.
+   *
+   * @throws PeerError also PEER_SOURCE (`item` says which) when a text cannot be read or changes on the way: nothing of
+   *   the request is acted on then
+   */
+  async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
+    if (items.length === 0) return { results: [] };
+    const { signal } = options;
+    const path = this.#path(this.#dialect.pushPath);
+    const body = await this.#dialect.pushBody(items, options, this.#base.origin + path);
+    const answer = await this.#ask({
+      counted: 'push',
+      method: 'POST',
+      path,
+      isProtected: true,
+      body,
+      signal,
+    });
+    const error = statusError(answer);
+    if (error !== undefined) throw error;
+    const results = this.#dialect.pushResults(answer, items);
+    return answer.peerAt === undefined
+      ? { results }
+      : { results, peerTime: beganAt(answer.peerAt, answer.tookMs) };
   }
 
-  async peerdoc(_query: PeerdocQuery, _options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
-    throw new Error(`peerdoc: ${this.#options.baseUrl}`);
+  /** What the peer shows of a document; undefined when it has none. */
+  async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
+    const { signal } = options;
+    const path = this.#path(this.#dialect.peerdocPath);
+    const body = await this.#dialect.peerdocBody(query, options, this.#base.origin + path);
+    const answer = await this.#ask({
+      counted: 'peerdoc',
+      method: 'POST',
+      path,
+      isProtected: false,
+      body,
+      signal,
+    });
+    const error = answer.status === 404 ? undefined : statusError(answer);
+    if (error !== undefined) throw error;
+    return this.#dialect.peerdocOf(answer, query);
   }
 
-  async ping(_options: { readonly signal?: AbortSignal } = {}): Promise<{ ms: number; server?: string }> {
-    throw new Error(`ping: ${this.#options.baseUrl}`);
+  /** Whether the peer answers at all, and how fast; asks for a page without saying what for, which changes nothing. */
+  async ping({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ ms: number; server?: string }> {
+    const path = this.#path(this.#dialect.peerdocPath);
+    const answer = await this.#ask({ counted: 'other', method: 'GET', path, isProtected: false, signal });
+    const error = answer.status >= 500 || answer.status === 429 ? statusError(answer) : undefined;
+    if (error !== undefined) throw error;
+    const { server } = answer.headers;
+    return { ms: answer.tookMs, ...(typeof server === 'string' ? { server } : {}) };
   }
 
-  async checkAdmin(_options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    throw new Error(`checkAdmin: ${this.#options.baseUrl}`);
+  /**
+   * Resolves when the peer lets us push: asks for the push page without parameters, which changes nothing. A peer that
+   * does not take the empty request (400, 405 and the like) let us in all the same.
+   *
+   * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
+   */
+  async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    const path = this.#path(this.#dialect.pushPath);
+    const answer = await this.#ask({ counted: 'other', method: 'GET', path, isProtected: true, signal });
+    const error = statusError(answer);
+    const isLetIn = error?.code === 'PEER_REFUSED' && answer.status !== 404;
+    if (error !== undefined && !isLetIn) throw error;
   }
 
-  async close(): Promise<void> {}
+  /** Ends all connections; requests under way fail. */
+  async close(): Promise<void> {
+    await this.#http.close();
+  }
+
+  #path(below: string): string {
+    return this.#base.pathname.replace(/\/+$/, '') + below;
+  }
+
+  async #ask(request: Request): Promise<HttpAnswer> {
+    if (request.isProtected && request.body !== undefined) await this.#introduce(request);
+    let authorized = 0;
+    for (;;) {
+      const used = this.#auth?.authorize(request.method, request.path);
+      if (used !== undefined) authorized += 1;
+      const answer = await this.#http.request({
+        ...request,
+        authorization: used?.header,
+        onSend: () => {
+          this.#requests[request.counted] += 1;
+        },
+      });
+      if (answer.status !== 401) {
+        if (used !== undefined || request.isProtected) this.#auth?.admitted(used);
+        return answer;
+      }
+      const again = this.#auth?.refused(answer.headers['www-authenticate'], used) ?? false;
+      if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, this.#auth !== undefined);
+    }
+  }
+
+  /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
+  async #introduce({ path, signal }: Request): Promise<void> {
+    if (this.#auth === undefined || this.#auth.settled) return;
+    this.#introduction ??= this.#ask({
+      counted: 'other',
+      method: 'GET',
+      path,
+      isProtected: true,
+      signal: undefined,
+    })
+      .then((answer) => {
+        const error = statusError(answer);
+        if (error?.code === 'PEER_BUSY') throw error;
+      })
+      .finally(() => {
+        this.#introduction = undefined;
+      });
+    await unlessAborted(this.#introduction, signal, this.#base.origin + path);
+  }
+}
+
+/** Peers date their answers in whole seconds, cut off: the result is never later than the real beginning. */
+function beganAt(peerAt: number, tookMs: number): number {
+  return Math.floor((peerAt - tookMs) / 1000) * 1000;
+}
+
+async function unlessAborted(
+  work: Promise<void>,
+  signal: AbortSignal | undefined,
+  url: string,
+): Promise<void> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () =>
+      reject(
+        new PeerError('PEER_ABORTED', {
+          url,
+          what: 'was not asked: called off',
+          delivered: 'no',
+          cause: signal?.reason,
+        }),
+      );
+  });
+  if (signal?.aborted) stop();
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    await Promise.race([work, aborted]);
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
 }

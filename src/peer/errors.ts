@@ -51,8 +51,8 @@ const TABLE = {
 export type PeerErrorCode = keyof typeof TABLE;
 
 /**
- * Whether the request reached the peer: `no` (no connection, or its body was cut short), `maybe` (it was sent
- * whole and nothing came back), `yes` (an answer came, at least the head of one).
+ * Whether the body of the request reached the peer: `no` (no connection, it was cut short, or there was none), `maybe`
+ * (it was sent whole and nothing came back), `yes` (an answer came, at least the head of one).
  */
 export type Delivered = 'no' | 'maybe' | 'yes';
 

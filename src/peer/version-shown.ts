@@ -1,4 +1,5 @@
 import type { Peerdoc } from './peerdoc.js';
+import { isSameUrl } from './url.js';
 
 /** What was pushed, and when. */
 export interface SentVersion {
@@ -18,10 +19,75 @@ export interface SentVersion {
 export type EvidenceKind = 'digest' | 'lastModified' | 'loadDate' | 'size' | 'present';
 
 export type VersionShown =
+  /** `text`: what the peer showed. */
   | { readonly shown: true; readonly kind: EvidenceKind; readonly text: string }
   | { readonly shown: false; readonly why: string };
 
-/** Whether the peer shows the version that was sent, and what tells so. */
-export function evidenceOf(_doc: Peerdoc, _sent: SentVersion): VersionShown {
-  return { shown: false, why: 'not compared' };
+/** How far our clock and the peer's may be apart where only ours is known, in ms. */
+const SLACK_MS = 2_000;
+
+/**
+ * Whether the peer shows the version that was sent, and what tells so.
+ *
+ * The document must be the one that was sent and stand in its collection. Then a digest decides alone. Without one,
+ * anything that contradicts is enough to say no: another size, no words, a load date before the push; and what agrees is
+ * evidence, the strongest first. `lastModified` is no evidence here: the standard dialect does not push one.
+ */
+export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
+  const misplaced = misplacedBecause(doc, sent);
+  if (misplaced !== undefined) return { shown: false, why: misplaced };
+  if (doc.digest !== undefined) {
+    return doc.digest === sent.digest
+      ? { shown: true, kind: 'digest', text: `sha256 ${doc.digest}` }
+      : { shown: false, why: `the peer shows other content (sha256 ${doc.digest})` };
+  }
+  const contradiction = contradictionIn(doc, sent);
+  if (contradiction !== undefined) return { shown: false, why: contradiction };
+  if (doc.loadDate !== undefined) return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
+  if (doc.size !== undefined) return { shown: true, kind: 'size', text: `${doc.size} bytes` };
+  return { shown: true, kind: 'present', text: doc.url ?? doc.urlhash ?? 'the document' };
+}
+
+function misplacedBecause(doc: Peerdoc, sent: SentVersion): string | undefined {
+  if (doc.url !== undefined && !isSameUrl(doc.url, sent.url))
+    return `the peer shows another document, ${doc.url}`;
+  const { collections } = doc;
+  if (collections === undefined) return undefined;
+  const missing = sent.collection
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && !collections.includes(name));
+  if (missing.length === 0) return undefined;
+  return `the peer shows it in [${collections.join(', ')}], not in ${missing.join(', ')}`;
+}
+
+function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
+  const { size, words, loadDate } = doc;
+  if (sent.size > 0 && size === 0) return 'the peer has an empty document';
+  if (sent.size > 0 && words === 0) return 'the peer has a document without words';
+  if (size !== undefined && size !== sent.size) {
+    return `the peer shows a version of ${size} bytes, and ${sent.size} were pushed`;
+  }
+  if (loadDate !== undefined && isBefore(loadDate, doc, sent)) {
+    return `the peer shows an older version, loaded ${moment(loadDate)}`;
+  }
+  return undefined;
+}
+
+/**
+ * Peers keep load dates in whole seconds. By the peer's own clock that is compared as it is. Where the push told
+ * nothing of that clock, this look-up does: its date against ours is how far the two are apart.
+ */
+function isBefore(loadDate: number, doc: Peerdoc, sent: SentVersion): boolean {
+  if (sent.peerAt !== undefined) return wholeSeconds(loadDate) < wholeSeconds(sent.peerAt);
+  const ahead = doc.peerAt === undefined ? 0 : doc.peerAt - doc.at;
+  return loadDate < sent.at + ahead - SLACK_MS;
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
+function moment(ms: number): string {
+  return new Date(ms).toISOString();
 }

@@ -1,0 +1,219 @@
+import { messageOf } from '../lib/errors.js';
+import type { Body } from './body.js';
+import { PeerError } from './errors.js';
+import type { Text, TextSource } from './text.js';
+
+/** One parameter of a form, in the order in which it is to be sent. */
+export interface FormField {
+  readonly name: string;
+  readonly value: string | Text;
+  /** The number of the item that it belongs to, named in errors. */
+  readonly item?: number;
+}
+
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+/** Longer texts in memory are encoded piece by piece while they are sent, as those of a source are. */
+const HELD_BYTES = 1024 * 1024;
+const PIECE_BYTES = 64 * 1024;
+/** An encoded byte takes at most `%XX`. */
+const GROWTH = 3;
+
+/** What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`; else 0. */
+const SINGLE = new Uint8Array(256);
+const HIGH = new Uint8Array(256);
+const LOW = new Uint8Array(256);
+for (let byte = 0; byte < 256; byte += 1) {
+  const character = String.fromCharCode(byte);
+  if (/[A-Za-z0-9*\-._]/.test(character)) SINGLE[byte] = byte;
+  const hex = byte.toString(16).toUpperCase().padStart(2, '0');
+  HIGH[byte] = hex.charCodeAt(0);
+  LOW[byte] = hex.charCodeAt(1);
+}
+SINGLE[0x20] = 0x2b;
+
+/** A piece of the body that is encoded while it is sent. */
+interface StreamedText {
+  readonly source: TextSource;
+  /** Bytes once encoded. */
+  readonly length: number;
+  readonly item: number | undefined;
+}
+
+/**
+ * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams decodes).
+ *
+ * What is in memory is encoded at once into few buffers. A TextSource is read once here, to know its length, and once
+ * more whenever the body is sent; memory does not grow with it.
+ *
+ * @param url of the request, for errors
+ * @throws PeerError PEER_SOURCE when a text cannot be read or has another size than it says
+ */
+export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
+  const parts: (Buffer | StreamedText)[] = [];
+  let held = new Encoder();
+  let separator = '';
+  for (const { name, value, item } of fields) {
+    held.raw(separator);
+    separator = '&';
+    held.encoded(Buffer.from(name));
+    held.raw('=');
+    const text = typeof value === 'string' ? Buffer.from(value) : value;
+    if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
+      held.encoded(text);
+      continue;
+    }
+    const source = text instanceof Uint8Array ? inPieces(text) : text;
+    parts.push(held.take(), { source, length: await measure(source, item, url), item });
+    held = new Encoder();
+  }
+  parts.push(held.take());
+  return new FormBody(parts, url);
+}
+
+class FormBody implements Body {
+  readonly type = FORM_TYPE;
+  readonly length: number;
+  readonly bytes?: Buffer;
+  readonly #parts: readonly (Buffer | StreamedText)[];
+  readonly #url: string;
+
+  constructor(parts: readonly (Buffer | StreamedText)[], url: string) {
+    this.#parts = parts;
+    this.#url = url;
+    this.length = parts.reduce((sum, part) => sum + part.length, 0);
+    const [only] = parts;
+    if (parts.length === 1 && only !== undefined && !('source' in only) && only.length <= HELD_BYTES) {
+      this.bytes = only;
+    }
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    for (const part of this.#parts) {
+      if ('source' in part) yield* encodedChunks(part, this.#url);
+      else yield* slices(part);
+    }
+  }
+}
+
+/** A buffer that grows, and encodes what is put into it. */
+class Encoder {
+  #buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  #length = 0;
+
+  raw(ascii: string): void {
+    this.#reserve(ascii.length);
+    this.#length += this.#buffer.write(ascii, this.#length, 'latin1');
+  }
+
+  encoded(bytes: Uint8Array): void {
+    this.#reserve(bytes.length * GROWTH);
+    this.#length = encodeInto(bytes, this.#buffer, this.#length);
+  }
+
+  take(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.#buffer.length * 2));
+    this.#buffer.copy(larger, 0, 0, this.#length);
+    this.#buffer = larger;
+  }
+}
+
+function encodeInto(bytes: Uint8Array, target: Uint8Array, start: number): number {
+  let at = start;
+  for (let i = 0; i < bytes.length; i += 1) {
+    const byte = bytes[i] as number;
+    const single = SINGLE[byte] as number;
+    if (single !== 0) {
+      target[at] = single;
+      at += 1;
+    } else {
+      target[at] = 0x25;
+      target[at + 1] = HIGH[byte] as number;
+      target[at + 2] = LOW[byte] as number;
+      at += 3;
+    }
+  }
+  return at;
+}
+
+function encodedLength(bytes: Uint8Array): number {
+  let length = bytes.length * GROWTH;
+  for (let i = 0; i < bytes.length; i += 1) if (SINGLE[bytes[i] as number] !== 0) length -= 2;
+  return length;
+}
+
+async function measure(source: TextSource, item: number | undefined, url: string): Promise<number> {
+  let size = 0;
+  let length = 0;
+  try {
+    for await (const chunk of source.chunks()) {
+      size += chunk.length;
+      length += encodedLength(chunk);
+    }
+  } catch (cause) {
+    throw unreadable(cause, item, url);
+  }
+  if (size !== source.size) throw changed(`${size} bytes came instead of ${source.size}`, item, url);
+  return length;
+}
+
+/** The last chunk is held back until the source has ended, so that one that grew never completes a request. */
+async function* encodedChunks({ source, length, item }: StreamedText, url: string): AsyncGenerator<Buffer> {
+  let given = 0;
+  let last: Buffer | undefined;
+  const chunks = source.chunks()[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await chunks.next().catch((cause: unknown) => {
+        throw unreadable(cause, item, url);
+      });
+      if (next.done) break;
+      if (last !== undefined) yield last;
+      const target = Buffer.allocUnsafe(next.value.length * GROWTH);
+      last = target.subarray(0, encodeInto(next.value, target, 0));
+      given += last.length;
+      if (given > length) throw changed('it is longer than when it was measured', item, url);
+    }
+    if (given < length) throw changed('it is shorter than when it was measured', item, url);
+  } finally {
+    await chunks.return?.();
+  }
+  if (last !== undefined) yield last;
+}
+
+function unreadable(cause: unknown, item: number | undefined, url: string): PeerError {
+  return sourceError(`could not be read: ${messageOf(cause)}`, item, url, cause);
+}
+
+function changed(how: string, item: number | undefined, url: string): PeerError {
+  return sourceError(`changed while it was sent: ${how}`, item, url);
+}
+
+function sourceError(what: string, item: number | undefined, url: string, cause?: unknown): PeerError {
+  const which = item === undefined ? 'a text of the request' : `the text of item ${item}`;
+  return new PeerError('PEER_SOURCE', {
+    url,
+    what: `was not sent: ${which} ${what}`,
+    delivered: 'no',
+    item,
+    cause,
+  });
+}
+
+function inPieces(bytes: Uint8Array): TextSource {
+  return {
+    size: bytes.length,
+    async *chunks() {
+      yield* slices(bytes);
+    },
+  };
+}
+
+function* slices(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+}

@@ -1,0 +1,38 @@
+import type { Dialect } from './dialect.js';
+import { type FormField, formBody } from './form.js';
+import { readPeerdoc } from './peerdoc.js';
+import { readPushResults } from './push.js';
+
+/** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
+export const standard: Dialect = {
+  pushPath: '/api/push_p.html',
+  peerdocPath: '/api/peerdoc.html',
+
+  pushBody(items, { synchronous, commit }, url) {
+    const fields: FormField[] = [];
+    if (synchronous) fields.push({ name: 'synchronous', value: 'true' });
+    if (commit) fields.push({ name: 'commit', value: 'true' });
+    fields.push({ name: 'count', value: String(items.length) });
+    items.forEach(({ data, url: address, collection }, n) => {
+      fields.push({ name: `data-${n}`, value: data, item: n });
+      fields.push({ name: `url-${n}`, value: address });
+      fields.push({ name: `collection-${n}`, value: collection });
+    });
+    return formBody(fields, url);
+  },
+
+  pushResults(answer, items) {
+    return readPushResults(
+      answer,
+      items.map(({ url }) => url),
+    );
+  },
+
+  peerdocBody(query, { html }, url) {
+    const fields: FormField[] = Object.entries(query).map(([name, value]) => ({ name, value }));
+    if (html !== undefined) fields.push({ name: 'html', value: html });
+    return formBody(fields, url);
+  },
+
+  peerdocOf: readPeerdoc,
+};
