@@ -3,10 +3,6 @@ import type { QueuePolicy } from './policy.js';
 
 /** How fast the smoothed latency follows: about the last five answers. */
 const FOLLOW = 0.2;
-/** How fast the minimum is forgotten while other tasks may be what slows an answer … */
-const FORGET = 0.005;
-/** … and while nothing but the peer itself can be. */
-const FORGET_ALONE = 0.2;
 const CUT_SLOW = 0.7;
 const CUT_REFUSED = 0.5;
 
@@ -25,8 +21,8 @@ interface Course {
  * - A *cut*, to 0.7 for latency well above its smoothed minimum, to 0.5 for a refusal. What was already on its way
  *   at a cut causes no further one: it says nothing of the new limit.
  *
- * With one task at a time latency is the peer's own, so the minimum is learned anew there: bodies that grew a
- * hundredfold cost one dip, not the speed of the day.
+ * With one task at a time latency is the peer's own, so there, and only there, the minimum is learned anew: bodies that
+ * grew a hundredfold cost one dip to one task, not the speed of the day, and a slow rise is never taken for the custom.
  */
 export class Congestion {
   readonly #max: number;
@@ -51,7 +47,7 @@ export class Congestion {
     else if (full) this.#limit = Math.min(this.#max, this.#limit + (this.#rising ? 1 : 1 / this.#limit));
   }
 
-  /** A task that started at `startedAt` was refused: busy or failing. */
+  /** A task that started at `startedAt` was refused, or not answered at all. */
   refused(startedAt: number, now: number): void {
     this.#cut(CUT_REFUSED, startedAt, now);
   }
@@ -68,8 +64,7 @@ export class Congestion {
       this.#courses.set(lane, { least: ms, recent: ms });
       return false;
     }
-    const forget = this.limit === 1 ? FORGET_ALONE : FORGET;
-    course.least += (ms - course.least) * (ms < course.least ? FOLLOW : forget);
+    if (ms < course.least || this.limit === 1) course.least += (ms - course.least) * FOLLOW;
     course.recent = course.recent === undefined ? ms : course.recent + (ms - course.recent) * FOLLOW;
     return course.recent > course.least * this.#policy.slowFactor + this.#policy.slowSlackMs;
   }

@@ -9,6 +9,9 @@ import { Pause } from './pause.js';
 import type { QueuePolicy } from './policy.js';
 import type { CircuitStatus } from './status.js';
 
+/** The outcomes that an overloaded peer gives. */
+const REFUSALS: ReadonlySet<Outcome['kind']> = new Set(['busy', 'failing', 'unreachable']);
+
 /**
  * What the outcomes of tasks say about the peer: whether it is there (`Breaker`), wants to be left alone (`Pause`), and
  * how much it bears (`Congestion`). Tells it once (`Announcer`).
@@ -114,7 +117,7 @@ export class Health {
     if (change.kind === 'closed') this.#congestion.restart();
     if (lane === 'interactive') return;
     if (outcome.kind === 'answered') this.#congestion.answered(lane, startedAt, now, full);
-    if (outcome.kind === 'busy' || outcome.kind === 'failing') this.#congestion.refused(startedAt, now);
+    if (REFUSALS.has(outcome.kind)) this.#congestion.refused(startedAt, now);
   }
 
   #date(outcome: Outcome, change: Change): void {

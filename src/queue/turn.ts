@@ -22,6 +22,7 @@ export interface Turn {
  *   take turns.
  */
 export function whoseTurn(turn: Turn): LaneState | undefined {
+  if (turn.running >= turn.limit) return undefined;
   let first: LaneState | undefined;
   let push: LaneState | undefined;
   let hungriest: LaneState | undefined;
@@ -37,7 +38,7 @@ export function whoseTurn(turn: Turn): LaneState | undefined {
     }
   }
   if (hungriest) return hungriest;
-  const isLastSlot = turn.running >= turn.limit - 1;
+  const isLastSlot = turn.running === turn.limit - 1;
   const hadItsTurn = turn.limit === 1 && turn.last?.name === 'push';
   return push && isLastSlot && push.running === 0 && !hadItsTurn ? push : first;
 }
