@@ -43,7 +43,7 @@ export interface Sent {
   readonly digest: string;
   readonly url: string;
   readonly collection: string;
-  /** When the answer came, by our clock, in ms since the epoch. */
+  /** When the request began, by our clock, in ms since the epoch. */
   readonly at: number;
   /** When the push began, by the peer's clock (whole seconds), where its answers carry a date. */
   readonly peerAt?: number;

@@ -131,7 +131,7 @@ class Loader {
     let last: LastJournal | undefined;
     let expected = base;
     for (const generation of journals) {
-      if (generation !== expected) this.#damage.push(`journal-${expected} is missing; its changes are lost.`);
+      if (generation !== expected) this.#missing(expected);
       expected = generation + 1;
       const found = await this.#readFile(journalPath(this.#dir, generation), data);
       if (found.damaged > 0) {
@@ -148,7 +148,12 @@ class Loader {
         current: found.header?.schema === SCHEMA_VERSION,
       };
     }
+    if (last === undefined && this.#files.snapshots.includes(base)) this.#missing(base);
     return { bytes, last };
+  }
+
+  #missing(generation: number): void {
+    this.#damage.push(`journal-${generation} is missing; its changes are lost.`);
   }
 
   #finish(

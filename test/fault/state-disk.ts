@@ -1,0 +1,75 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import type { OpenFile } from '../../src/state/policy.js';
+
+function systemError(code: string): Error {
+  return Object.assign(new Error(`${code}: injected`), { code });
+}
+
+/** Opens real files whose writes and syncs fail on demand. */
+export class DiskWithFaults {
+  /** Syncs that were asked for. */
+  syncs = 0;
+  /** Syncs that wait for the release of `holdSyncs`. */
+  heldSyncs = 0;
+  /** Bytes that can still be written. */
+  space = Number.POSITIVE_INFINITY;
+  /** The code that the next sync fails with, once. */
+  nextSyncFails: string | undefined;
+  /** Whether cutting a file back fails. */
+  truncateFails = false;
+  #held: Promise<void> = Promise.resolve();
+  /** Every write: to which file, and how many bytes. */
+  readonly writes: { path: string; bytes: number }[] = [];
+
+  /** Which files cannot be opened for want of space. */
+  refuses: (path: string) => boolean = () => false;
+
+  readonly open: OpenFile = async (path, flags, mode) => {
+    if (this.refuses(String(path))) throw systemError('ENOSPC');
+    return this.#wrap(String(path), await open(path, flags, mode));
+  };
+
+  /** Lets syncs wait until the returned function is called. */
+  holdSyncs(): () => void {
+    let release = () => {};
+    this.#held = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
+  #wrap(path: string, file: FileHandle): FileHandle {
+    const sync = (real: () => Promise<void>) => async () => {
+      this.syncs += 1;
+      this.heldSyncs += 1;
+      await this.#held;
+      this.heldSyncs -= 1;
+      const code = this.nextSyncFails;
+      this.nextSyncFails = undefined;
+      if (code !== undefined) throw systemError(code);
+      await real();
+    };
+    const faulty = {
+      datasync: sync(() => file.datasync()),
+      sync: sync(() => file.sync()),
+      truncate: async (length?: number) => {
+        if (this.truncateFails) throw systemError('EIO');
+        await file.truncate(length);
+      },
+      write: async (bytes: Uint8Array, offset: number, length: number, position: number) => {
+        if (this.space === 0) throw systemError('ENOSPC');
+        const fits = Math.min(length, this.space);
+        this.space -= fits;
+        this.writes.push({ path, bytes: fits });
+        return await file.write(bytes, offset, fits, position);
+      },
+    };
+    return new Proxy(file, {
+      get(target, name) {
+        if (name in faulty) return faulty[name as keyof typeof faulty];
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+}

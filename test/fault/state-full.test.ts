@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import type { AdapterOptions } from '../../src/state/journal-adapter.js';
+import { State } from '../../src/state/state.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { DiskWithFaults } from './state-disk.js';
+
+const options: AdapterOptions = { clock: new FakeClock(), log: silentLogger };
+
+async function pathsOf(dir: string): Promise<string[]> {
+  return [...(await State.read(dir)).entries.all()].map((entry) => entry.path).sort();
+}
+
+describe('a full disk', () => {
+  it.each([0, 1, 100, 400])('that takes %i bytes of a commit more loses nothing', async (space) => {
+    const dir = temporaryDirectory();
+    const disk = new DiskWithFaults();
+    const state = await State.open(dir, { ...options, open: disk.open });
+    state.put(pendingRecord('before'));
+    await state.commit();
+    const journal = readFileSync(join(dir, 'journal-1'));
+
+    disk.space = space;
+    state.put(pendingRecord('during'));
+    state.put(pendingRecord('during too'));
+    await expect(state.commit()).rejects.toMatchObject({
+      code: 'STATE_FULL',
+      message: `The state in ${dir} cannot grow: no space is left on its disk (ENOSPC).`,
+      exitCode: 1,
+    });
+    expect(readFileSync(join(dir, 'journal-1'))).toEqual(journal);
+    expect(state.get('inbox', 'during')?.status).toBe('pending');
+    expect(state.figures().unsaved).toBe(2);
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+
+    disk.space = Number.POSITIVE_INFINITY;
+    const [, accepted] = lifeOf(pendingRecord('during too'));
+    state.put(accepted);
+    await state.commit();
+    await state.close();
+    const again = await State.open(dir, options);
+    expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during'), accepted]);
+    expect(again.repairs).toEqual([]);
+    await again.close();
+  });
+
+  it('fails only those whose records are not on disk', async () => {
+    const dir = temporaryDirectory();
+    const disk = new DiskWithFaults();
+    const state = await State.open(dir, { ...options, open: disk.open });
+    const release = disk.holdSyncs();
+    state.put(pendingRecord('first'));
+    const first = state.commit();
+    await until(() => disk.heldSyncs === 1, 'the first commit syncs');
+    disk.space = 0;
+    state.put(pendingRecord('second'));
+    const second = state.commit();
+    const third = state.commit();
+    release();
+    await first;
+    await expect(second).rejects.toMatchObject({ code: 'STATE_FULL' });
+    await expect(third).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect(await pathsOf(dir)).toEqual(['first']);
+    disk.space = Number.POSITIVE_INFINITY;
+    await state.close();
+    expect(await pathsOf(dir)).toEqual(['first', 'second']);
+  });
+
+  it('puts off a compaction, says so once, and goes on with the journal', async () => {
+    const dir = temporaryDirectory();
+    const disk = new DiskWithFaults();
+    const warnings: string[] = [];
+    const log = { ...silentLogger, warn: (_: object, message: string) => void warnings.push(message) };
+    const policy = { compactMinBytes: 2_000 };
+    const state = await State.open(dir, { ...options, log, policy, open: disk.open });
+    for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`));
+    disk.refuses = (path) => path.endsWith('.tmp');
+    await state.commit();
+    await until(() => warnings.length > 0 && !state.figures().compacting, 'the compaction failed');
+    expect(warnings).toEqual([expect.stringContaining('could not be compacted yet: The state in')]);
+    expect(readdirSync(dir).filter((name) => name.startsWith('snapshot'))).toEqual([]);
+    state.put(pendingRecord('after'));
+    await state.commit();
+    expect(warnings).toHaveLength(1);
+    disk.refuses = () => false;
+    for (let i = 0; i < 15; i += 1) state.put(pendingRecord(`${i}`, 'other'));
+    await state.commit();
+    await until(() => state.figures().snapshotBytes > 0, 'it was tried again');
+    await state.close();
+    expect(await pathsOf(dir)).toHaveLength(31);
+  });
+});
+
+describe('a disk that fails to sync', () => {
+  it.each([false, true])(
+    'is not trusted with the same file again (cutting it back fails: %s)',
+    async (stuck) => {
+      const dir = temporaryDirectory();
+      const disk = new DiskWithFaults();
+      const state = await State.open(dir, { ...options, open: disk.open });
+      state.put(pendingRecord('before'));
+      await state.commit();
+
+      disk.nextSyncFails = 'EIO';
+      disk.truncateFails = stuck;
+      state.put(pendingRecord('during'));
+      await expect(state.commit()).rejects.toMatchObject({
+        code: 'STATE_UNWRITABLE',
+        message: `The state in ${dir} cannot be written (EIO).`,
+      });
+      disk.truncateFails = false;
+      disk.writes.length = 0;
+      await state.commit();
+      expect(disk.writes.map((write) => write.path)).toEqual([join(dir, 'journal-2')]);
+      expect(readFileSync(join(dir, 'journal-2'), 'utf8')).toContain('"during"');
+      await state.close();
+      const again = await State.open(dir, options);
+      expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during')]);
+      await again.close();
+    },
+  );
+
+  it('when the state is opened keeps it from being used', async () => {
+    const dir = temporaryDirectory();
+    const first = await State.open(dir, options);
+    first.put(pendingRecord('a'));
+    await first.close();
+    const disk = new DiskWithFaults();
+    disk.nextSyncFails = 'EIO';
+    await expect(State.open(dir, { ...options, open: disk.open })).rejects.toMatchObject({
+      code: 'STATE_UNWRITABLE',
+    });
+    expect(await pathsOf(dir)).toEqual(['a']);
+  });
+});
+
+const mounts = canMount();
+
+describe(`a file system of one megabyte${mounts ? '' : ' (skipped: mounting needs root)'}`, () => {
+  it.skipIf(!mounts)(
+    'that fills up makes commits fail, and lets them succeed when there is room',
+    async () => {
+      const dir = temporaryDirectory();
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir]);
+      try {
+        writeFileSync(join(dir, 'other'), Buffer.alloc(500_000));
+        const state = await State.open(join(dir, 'state'), options);
+        let put = 0;
+        const fill = async () => {
+          for (;;) {
+            for (let i = 0; i < 50; i += 1, put += 1) state.put(pendingRecord(`${put}`));
+            await state.commit();
+          }
+        };
+        await expect(fill()).rejects.toMatchObject({ code: 'STATE_FULL' });
+        expect(state.figures().unsaved).toBe(50);
+        expect(await pathsOf(join(dir, 'state'))).toHaveLength(put - 50);
+        await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+        expect(() => writeFileSync(join(dir, 'rest'), Buffer.alloc(1_000_000))).toThrow('ENOSPC');
+        await expect(State.open(join(dir, 'another'), options)).rejects.toMatchObject({ code: 'STATE_FULL' });
+        rmSync(join(dir, 'other'));
+        await state.commit();
+        await state.close();
+        expect(await pathsOf(join(dir, 'state'))).toHaveLength(put);
+      } finally {
+        execFileSync('umount', ['-l', dir]);
+      }
+    },
+  );
+});
+
+function canMount(): boolean {
+  const dir = temporaryDirectory();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir], { stdio: 'ignore' });
+    execFileSync('umount', [dir]);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,105 @@
+import fc, { type Arbitrary } from 'fast-check';
+import type {
+  AcceptedItem,
+  ConfirmedItem,
+  Entry,
+  Evidence,
+  FileStat,
+  GoneItem,
+  HistoryEntry,
+  PassedOver,
+  PendingItem,
+  QuarantinedItem,
+  Sent,
+  Trouble,
+  Version,
+} from '../../src/state/entry.js';
+
+/** An arbitrary for each field, so that a field that is added to a record cannot be forgotten here. */
+type Fields<T> = { readonly [K in keyof T]-?: Arbitrary<Exclude<T[K], undefined>> };
+
+/** Any T: its optional fields are there or not. */
+function any<T extends object>(fields: Fields<T>, optional: readonly (keyof T)[] = []): Arbitrary<T> {
+  const requiredKeys = (Object.keys(fields) as (keyof T)[]).filter((key) => !optional.includes(key));
+  return fc.record(fields as never, {
+    requiredKeys: requiredKeys as never,
+    noNullPrototype: true,
+  }) as Arbitrary<T>;
+}
+
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('\u2028', '\ud800', '"\\\n'),
+);
+/** Anything a name may contain on disk. */
+const name = text.map((t) => t.replaceAll(/[/\0]/g, '_')).filter((t) => t !== '' && t !== '.' && t !== '..');
+const at = fc.integer({ min: 0, max: 4e12 });
+/** Any number JSON has; the file systems that date files before 1970 give negative ones. */
+const ms = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n));
+const bytes = fc.nat({ max: Number.MAX_SAFE_INTEGER });
+const hash = fc.stringMatching(/^[0-9a-f]{64}$/);
+const status = fc.constantFrom<Entry['status']>(
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  'passed',
+);
+
+const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: bytes };
+const version: Arbitrary<Version> = any<Version>({
+  ...stat,
+  sha256: hash,
+  encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'),
+});
+const sent: Arbitrary<Sent> = any<Sent>(
+  { sha256: hash, size: bytes, digest: hash, url: text, collection: text, at, peerAt: at },
+  ['peerAt'],
+);
+const evidence = any<Evidence>({
+  kind: fc.constantFrom('digest', 'lastModified', 'loadDate', 'size', 'present'),
+  at,
+  shown: text,
+});
+const trouble = any<Trouble>({ code: text, message: text, hint: text });
+const history = fc.array(any<HistoryEntry>({ status, at, note: text }, ['note']), { maxLength: 8 });
+const folder = fc.constantFrom('inbox', 'other', 'ümläut 😀', '');
+const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join('/'));
+
+const core = { folder, path, since: at, history };
+const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), trouble };
+const eitherVersion = fc.oneof(version, any<FileStat>(stat));
+
+const entries: readonly Arbitrary<Entry>[] = [
+  any<PendingItem>({ ...item, status: fc.constant('pending'), version, notBefore: at, doubt: sent }, [
+    'sent',
+    'trouble',
+    'doubt',
+  ]),
+  any<AcceptedItem>({ ...item, status: fc.constant('accepted'), version }, ['trouble']),
+  any<ConfirmedItem>({ ...item, status: fc.constant('confirmed'), version, evidence }, ['trouble']),
+  any<QuarantinedItem>({ ...item, status: fc.constant('quarantined'), version: eitherVersion }, ['sent']),
+  any<GoneItem>({ ...item, status: fc.constant('gone'), version: eitherVersion }, ['sent', 'trouble']),
+  any<PassedOver>({ ...core, status: fc.constant('passed'), version: any<FileStat>(stat), trouble, sent }, [
+    'sent',
+  ]),
+];
+
+/** Some of them repeat themselves as real ones do. */
+export const anyEntry: Arbitrary<Entry> = fc
+  .tuple(fc.oneof(...entries), fc.boolean(), fc.boolean(), fc.boolean())
+  .map(([entry, sameHash, sameDigest, samePlace]) => {
+    if (!('sha256' in entry.version) || !('url' in entry) || entry.sent === undefined) return entry;
+    const { sha256 } = entry.version;
+    const { url, collection } = entry;
+    const repeated = {
+      ...(sameHash ? { sha256 } : {}),
+      ...(sameDigest ? { digest: sameHash ? sha256 : entry.sent.sha256 } : {}),
+      ...(samePlace ? { url, collection } : {}),
+    };
+    return { ...entry, sent: { ...entry.sent, ...repeated } } as Entry;
+  });
+
+export { folder as anyFolder, path as anyPath };
