@@ -1,0 +1,230 @@
+import type { FolderConfig } from '../config/config.js';
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import {
+  type Encoding,
+  type Entry,
+  type FileStat,
+  hasContent,
+  isItem,
+  sameStat,
+  type Trouble,
+  type Version,
+} from '../state/entry.js';
+import { gone, passedOver, quarantined, read } from '../state/transitions.js';
+import type { Commits } from './commits.js';
+import type { Fingerprint } from './fingerprint.js';
+import type { Intake } from './intake.js';
+import type { Root } from './root.js';
+import type { Decision, FolderRules } from './rules.js';
+import type { Seen, Settling } from './settling.js';
+import { trouble } from './trouble.js';
+import type { WatchState } from './watch-state.js';
+
+/** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
+export type Accepts = (encoding: Encoding) => Trouble | undefined;
+
+/** Why a path is looked at. A rescan also tries again what could not be read, though nothing about it changed. */
+export type Purpose = 'change' | 'rescan';
+
+export interface FindingsParts {
+  readonly folder: FolderConfig;
+  readonly rules: FolderRules;
+  readonly root: Root;
+  readonly state: WatchState;
+  readonly settling: Settling;
+  readonly intake: Intake;
+  readonly commits: Commits;
+  readonly accepts: Accepts;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The path is to be looked at once more: what was found is out of date. */
+  readonly lookAgain: (path: string) => void;
+}
+
+const ENCODINGS: readonly Encoding[] = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'];
+
+type Taken = Extract<Decision, { take: true }>;
+
+/**
+ * Compares what was found at a path of one folder with what state knows of it, and brings into state what differs.
+ *
+ * A file that looks the same as when it was read is left alone, unless the configuration changed what is to become of
+ * it. Any other is read as soon as it is at rest. Scans and hints may find the same path at the same time: everything
+ * here is decided anew at the moment when it is put into state.
+ */
+export class Findings {
+  readonly #parts: FindingsParts;
+
+  constructor(parts: FindingsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * A regular file.
+   *
+   * @param file where to read it: the absolute path, or of a followed link the target
+   */
+  regularFile(path: string, file: string, stat: FileStat, purpose: Purpose, seen?: Seen): void {
+    const { folder, rules, state, settling, intake } = this.#parts;
+    const decision = rules.decideEntered(path);
+    if (!decision.take) {
+      this.excluded(path, decision.rule);
+      return;
+    }
+    const before = state.get(folder.name, path);
+    if (before !== undefined && sameStat(before.version, stat) && before.status !== 'gone') {
+      if (this.#isSettledFor(before, decision, stat, purpose)) return;
+    }
+    if (!settling.atRest(path, stat, seen)) return;
+    if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
+    else if (stat.size > folder.maxFileSize) {
+      this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
+    } else {
+      intake.add({
+        folder: folder.name,
+        path,
+        file,
+        stat,
+        read: (fingerprint) => this.#wasRead(path, stat, fingerprint),
+      });
+    }
+  }
+
+  /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
+  async noFile(path: string): Promise<void> {
+    const before = this.#parts.state.get(this.#parts.folder.name, path);
+    if (before !== undefined && before.status !== 'gone') await this.removed([before]);
+  }
+
+  /** A rule keeps the path out: there is nothing to remember of it. */
+  excluded(path: string, rule: string): void {
+    const { folder, state, commits, log } = this.#parts;
+    const before = state.get(folder.name, path);
+    if (before === undefined || before.status === 'gone') return;
+    state.remove(folder.name, path);
+    commits.changed();
+    log.debug({ folder: folder.name, path }, `${path} is passed over from now on: ${rule}.`);
+  }
+
+  /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
+  async removed(entries: readonly Entry[]): Promise<void> {
+    const { folder, root, state, commits, clock } = this.#parts;
+    const { kind } = await root.check();
+    if (kind !== 'same' && kind !== 'replaced') return;
+    for (const entry of entries) {
+      // Another record means that the file was found again meanwhile.
+      if (entry.status === 'gone' || state.get(folder.name, entry.path) !== entry) continue;
+      if (isItem(entry)) state.put(gone(entry, clock.now()));
+      else state.remove(folder.name, entry.path);
+      commits.changed();
+    }
+  }
+
+  /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
+  #isSettledFor(before: Entry, to: Taken, stat: FileStat, purpose: Purpose): boolean {
+    const { folder, state, clock, commits, accepts } = this.#parts;
+    if (!isItem(before)) return this.#isStillPassed(before.trouble, stat);
+    if (stat.size > folder.maxFileSize) return false;
+    if (!hasContent(before.version)) return purpose === 'change';
+    const refusal = accepts(before.version.encoding);
+    if (refusal !== undefined) {
+      this.#passOver(before.path, stat, refusal);
+    } else if (before.url !== to.url || before.collection !== to.collection) {
+      const { url, collection } = to;
+      const destination = { folder: folder.name, path: before.path, url, collection };
+      state.put(read(before, destination, before.version, clock.now()));
+      commits.changed();
+    }
+    return true;
+  }
+
+  /** Whether the reason for passing a file over still holds in this configuration. */
+  #isStillPassed(why: Trouble, stat: FileStat): boolean {
+    const { folder, accepts } = this.#parts;
+    if (stat.size === 0) return true;
+    if (why.code === trouble.tooLarge(0, 0).code || stat.size > folder.maxFileSize) {
+      return (
+        why.message === trouble.tooLarge(stat.size, folder.maxFileSize).message &&
+        stat.size > folder.maxFileSize
+      );
+    }
+    return ENCODINGS.some((encoding) => {
+      const refusal = accepts(encoding);
+      return refusal?.code === why.code && refusal.message === why.message;
+    });
+  }
+
+  #wasRead(path: string, stat: FileStat, fingerprint: Fingerprint): void {
+    const { settling, lookAgain } = this.#parts;
+    switch (fingerprint.kind) {
+      case 'version':
+        this.#hasVersion(path, fingerprint.version);
+        return;
+      case 'unreadable':
+        this.#isUnreadable(path, stat, fingerprint.code);
+        return;
+      case 'raced':
+        settling.again(path, stat);
+        return;
+      case 'vanished':
+      case 'notRegular':
+        lookAgain(path);
+        return;
+    }
+  }
+
+  #hasVersion(path: string, version: Version): void {
+    const { folder, rules, state, clock, commits, accepts } = this.#parts;
+    const decision = rules.decide(path);
+    if (!decision.take) {
+      this.excluded(path, decision.rule);
+      return;
+    }
+    const refusal = accepts(version.encoding);
+    if (refusal !== undefined) {
+      const { size, mtimeMs, ctimeMs, ino } = version;
+      this.#passOver(path, { size, mtimeMs, ctimeMs, ino }, refusal);
+      return;
+    }
+    const { url, collection } = decision;
+    const before = state.get(folder.name, path);
+    state.put(read(before, { folder: folder.name, path, url, collection }, version, clock.now()));
+    commits.changed();
+  }
+
+  #isUnreadable(path: string, stat: FileStat, code: string): void {
+    const { folder, rules, state, clock, commits } = this.#parts;
+    const decision = rules.decide(path);
+    if (!decision.take) {
+      this.excluded(path, decision.rule);
+      return;
+    }
+    const why = trouble.unreadable(code);
+    const before = state.get(folder.name, path);
+    if (
+      before?.status === 'quarantined' &&
+      before.trouble.message === why.message &&
+      sameStat(before.version, stat)
+    ) {
+      return;
+    }
+    const { url, collection } = decision;
+    state.put(quarantined(before, { folder: folder.name, path, url, collection }, stat, why, clock.now()));
+    commits.changed();
+  }
+
+  #passOver(path: string, stat: FileStat, why: Trouble): void {
+    const { folder, state, clock, commits } = this.#parts;
+    const before = state.get(folder.name, path);
+    if (
+      before?.status === 'passed' &&
+      before.trouble.message === why.message &&
+      sameStat(before.version, stat)
+    ) {
+      return;
+    }
+    state.put(passedOver(before, { folder: folder.name, path }, stat, why, clock.now()));
+    commits.changed();
+  }
+}

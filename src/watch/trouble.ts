@@ -1,0 +1,65 @@
+import { formatBytes } from '../config/units.js';
+import type { Trouble } from '../state/entry.js';
+
+/** Why a file or a directory was not taken: everything that watching can say, in one place. */
+export const trouble = {
+  empty: (): Trouble => ({
+    code: 'EMPTY',
+    message: 'The file is empty.',
+    hint: 'It is taken as soon as something is in it.',
+  }),
+  tooLarge: (size: number, limit: number): Trouble => ({
+    code: 'TOO_LARGE',
+    message: `The file has ${formatBytes(size)}; the limit of its folder is ${formatBytes(limit)}.`,
+    hint: 'Raise `maxFileSize` of the folder if the peer takes such large documents.',
+  }),
+  unreadable: (code: string): Trouble => ({
+    code: 'UNREADABLE',
+    message: `The file cannot be read (${code}).`,
+    hint:
+      code === 'EACCES' || code === 'EPERM'
+        ? 'Give the user that peersync runs as the right to read it.'
+        : 'See the system log: the disk or the network mount may be failing.',
+  }),
+  directoryUnreadable: (code: string): Trouble => ({
+    code: 'DIRECTORY_UNREADABLE',
+    message: `The directory cannot be listed (${code}); what is in it is not known.`,
+    hint: 'Give the user that peersync runs as the right to read and enter it.',
+  }),
+  pathTooLong: (): Trouble => ({
+    code: 'PATH_TOO_LONG',
+    message: 'The path is longer than the system allows; what is there cannot be read.',
+    hint: 'Move it up some levels, or watch a directory further down as a folder of its own.',
+  }),
+  nameNotUtf8: (bytes: Uint8Array): Trouble => ({
+    code: 'NAME_NOT_UTF8',
+    message: `The name is not valid UTF-8 (bytes ${Buffer.from(bytes).toString('hex')}) and has no URL.`,
+    hint: 'Rename it, for instance with convmv.',
+  }),
+  rulesUnreadable: (reason: string): Trouble => ({
+    code: 'RULES_UNREADABLE',
+    message: `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
+    hint: 'Make the file readable, or remove it.',
+  }),
+  notWatchable: (): Trouble => ({
+    code: 'NOT_WATCHABLE',
+    message:
+      'A directory with a backslash in its path cannot be watched; changes in it are found by rescans.',
+    hint: 'Rename it if changes must be seen at once.',
+  }),
+  rootMissing: (path: string, code: string): Trouble => ({
+    code: 'FOLDER_MISSING',
+    message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
+    hint: 'Mount or create it; peersync looks for it every few seconds and goes on by itself.',
+  }),
+  rootReplaced: (path: string): Trouble => ({
+    code: 'FOLDER_REPLACED',
+    message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
+    hint: 'Mount what belongs there; peersync goes on by itself. If the change is meant, nothing is to be done.',
+  }),
+  watchLimit: (code: string): Trouble => ({
+    code: 'WATCH_LIMIT',
+    message: `The system's limit of watched directories is reached (${code}): changes are found by rescans only, some minutes late.`,
+    hint: 'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
+  }),
+} as const;

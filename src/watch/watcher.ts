@@ -1,0 +1,174 @@
+import type { FolderConfig } from '../config/config.js';
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { Commits } from './commits.js';
+import type { Accepts } from './findings.js';
+import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
+import { ChokidarHints, type HintListener, type Hints } from './hints.js';
+import { Intake } from './intake.js';
+import type { PathProblem } from './problems.js';
+import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
+import type { WatchState } from './watch-state.js';
+
+export type { FolderStatus, PathProblem, ScanReport };
+
+export interface WatcherOptions {
+  readonly folders: readonly FolderConfig[];
+  readonly state: WatchState;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
+  readonly accepts: Accepts;
+  readonly watch: {
+    /** Whether to watch for changes, or to find them by scans alone. */
+    readonly hints: boolean;
+    /** Milliseconds between two full scans. */
+    readonly rescan: number;
+  };
+  readonly policy?: Partial<WatchPolicy>;
+  /** Another source of hints than chokidar. */
+  readonly openHints?: (listener: HintListener) => Hints;
+}
+
+/** The timer of full scans is moved by up to this share, so that many daemons do not scan at once. */
+const JITTER = 0.1;
+
+/**
+ * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
+ *
+ * It begins with a full scan of each folder, and scans again on a timer, after a stall of the event loop and whenever
+ * hints may have been lost. In between it follows hints. One watcher is started once and stopped once.
+ */
+export class Watcher {
+  readonly #options: WatcherOptions;
+  readonly #policy: WatchPolicy;
+  readonly #intake: Intake;
+  readonly #commits: Commits;
+  readonly #folders: ReadonlyMap<string, FolderWatch>;
+  #rescanTimer: Timer | undefined;
+  #stallTimer: Timer | undefined;
+  #lastStallRescan = Number.NEGATIVE_INFINITY;
+  #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
+
+  constructor(options: WatcherOptions) {
+    const { state, clock, log, accepts } = options;
+    this.#options = options;
+    this.#policy = { ...WATCH_POLICY, ...options.policy };
+    const onQuiet = () => this.#checkQuiet();
+    this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
+    this.#intake = new Intake({
+      readers: this.#policy.readers,
+      crowd: this.#policy.crowd,
+      onQuiet,
+      onError: (error, { folder, path }) => {
+        log.error(
+          { folder, path, err: error },
+          `${folder}/${path} could not be taken up: ${messageOf(error)}`,
+        );
+      },
+    });
+    const openHints = options.openHints ?? ((listener) => new ChokidarHints(listener));
+    const shared = {
+      ...{ state, clock, log, accepts, onQuiet },
+      ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
+      openHints: options.watch.hints ? openHints : undefined,
+    };
+    this.#folders = new Map(
+      options.folders.map((folder) => [folder.name, new FolderWatch({ ...shared, folder })]),
+    );
+  }
+
+  /** Begins to watch; the first scan goes on in the background. */
+  start(): void {
+    for (const folder of this.#folders.values()) folder.start();
+    this.#planRescan();
+    if (this.#options.watch.hints) this.#watchForStalls();
+  }
+
+  /** Scans a folder, or only a directory in it (relative), or all folders. Unknown folders are left out. */
+  async rescan(folder?: string, directory?: string): Promise<readonly ScanReport[]> {
+    const chosen = [...this.#folders].filter(([name]) => folder === undefined || name === folder);
+    return await Promise.all(
+      chosen.map(([, watch]) =>
+        directory === undefined || directory === '' ? watch.rescan() : watch.rescanBelow(directory),
+      ),
+    );
+  }
+
+  /** Looks at one path of a folder, also when nothing says that it changed: what could not be read is tried again. */
+  async look(folder: string, path: string): Promise<void> {
+    await this.#folders.get(folder)?.look(path);
+  }
+
+  /**
+   * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is in state and on disk.
+   *
+   * @throws whatever `commit` of state failed with, when what was seen could not be brought to the disk
+   */
+  idle(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waitsForQuiet.push({ resolve, reject });
+      this.#checkQuiet();
+    });
+  }
+
+  status(): readonly FolderStatus[] {
+    return [...this.#folders.values()].map((folder) => folder.status());
+  }
+
+  problems(): readonly PathProblem[] {
+    return [...this.#folders.values()].flatMap((folder) => folder.problems);
+  }
+
+  /** Ends everything, and commits what is in state. */
+  async stop(): Promise<void> {
+    this.#rescanTimer?.cancel();
+    this.#stallTimer?.cancel();
+    this.#intake.stop();
+    await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
+    await this.#commits.stop();
+    this.#checkQuiet();
+  }
+
+  #planRescan(): void {
+    const { clock, watch } = this.#options;
+    const moved = watch.rescan * (1 + JITTER * (2 * Math.random() - 1));
+    this.#rescanTimer = clock.after(moved, () => {
+      void this.rescan();
+      this.#planRescan();
+    });
+  }
+
+  /** While the event loop stands still the system's queue of events may overflow, and it does not say so. */
+  #watchForStalls(): void {
+    const { clock, log } = this.#options;
+    const { stallCheckMs, stallMs, stallRescanGapMs } = this.#policy;
+    const asked = clock.monotonic();
+    this.#stallTimer = clock.after(stallCheckMs, () => {
+      const late = clock.monotonic() - asked - stallCheckMs;
+      if (late >= stallMs && clock.monotonic() - this.#lastStallRescan >= stallRescanGapMs) {
+        this.#lastStallRescan = clock.monotonic();
+        log.info(
+          { lateMs: Math.round(late) },
+          'The process stood still for a moment; all folders are scanned again.',
+        );
+        void this.rescan();
+      }
+      this.#watchForStalls();
+    });
+  }
+
+  #checkQuiet(): void {
+    if (this.#waitsForQuiet.length === 0) return;
+    if (this.#intake.size > 0 || this.#commits.busy) return;
+    for (const folder of this.#folders.values()) if (folder.busy) return;
+    const waiting = this.#waitsForQuiet;
+    this.#waitsForQuiet = [];
+    const { failure } = this.#commits;
+    for (const { resolve, reject } of waiting) {
+      if (failure === undefined) resolve();
+      else reject(failure);
+    }
+  }
+}
