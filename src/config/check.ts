@@ -68,13 +68,13 @@ function ignoreCollections(copy: unknown): void {
   for (const folder of copy.folders) if (isObject(folder)) Object.assign(folder, { collection: 'any' });
 }
 
-/** The innermost thing on the path that exists; of a list the whole of it, so that the places of others stay. */
+/** The innermost thing on the path that exists. Taken from a list it leaves a gap, so the others keep their places. */
 function innermost(root: unknown, path: readonly PropertyKey[]) {
   let within = root;
   let found: { readonly object: object; readonly key: PropertyKey } | undefined;
   for (const key of path) {
     if (!isObject(within) || !Object.hasOwn(within, key)) break;
-    if (!Array.isArray(within)) found = { object: within, key };
+    found = { object: within, key };
     within = Reflect.get(within, key);
   }
   return found;

@@ -44,7 +44,7 @@ function fieldsOf(node: Description): Description | undefined {
 
 function row(key: string, node: Description, isRequired: boolean): string {
   const cells = [`\`${key}\``, node.description ?? '', defaultText(node, isRequired), node.change ?? ''];
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return `| ${cells.join(' | ')} |`;
 }
 
 function defaultText(node: Description, isRequired: boolean): string {

@@ -188,6 +188,6 @@ class JsonScanner {
 }
 
 function position(text: string, offset: number): { line: number; column: number } {
-  const lines = text.slice(0, offset).split(/\r\n|[\r\n]/);
+  const lines = text.slice(0, offset).split('\n');
   return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 };
 }

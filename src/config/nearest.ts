@@ -8,9 +8,9 @@ export function nearest(given: string, words: readonly string[]): string | undef
     .sort((a, b) => a.distance - b.distance)[0]?.word;
 }
 
-/** `max_items`, `max-items` and `maxitems` all mean `maxItems`. */
+/** `maxitems` is as near to `maxItems` as can be; a whole text in place of a key costs no time. */
 function plain(word: string): string {
-  return word.toLowerCase().replace(/[-_ ]/g, '').slice(0, 40);
+  return word.toLowerCase().slice(0, 40);
 }
 
 /** How many characters must be put in, left out, replaced or swapped with their neighbour. */

@@ -69,7 +69,7 @@ function suggestion(key: string, here: readonly string[], everywhere: readonly s
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
+    if (typeof value !== 'object' || value === null) return undefined;
     value = Reflect.get(value, step);
   }
   return value;

@@ -26,7 +26,7 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
 
 /** How a duration is written, largest unit first; editors get it through the JSON Schema. */
 export const DURATION_PATTERN =
-  '^\\s*(?=\\d)(?:(\\d+(?:\\.\\d+)?)\\s*d\\s*)?(?:(\\d+(?:\\.\\d+)?)\\s*h\\s*)?(?:(\\d+(?:\\.\\d+)?)\\s*m(?!s)\\s*)?' +
+  '^\\s*(?=\\d)(?:(\\d+(?:\\.\\d+)?)\\s*d\\s*)?(?:(\\d+(?:\\.\\d+)?)\\s*h\\s*)?(?:(\\d+(?:\\.\\d+)?)\\s*m\\s*)?' +
   '(?:(\\d+(?:\\.\\d+)?)\\s*s\\s*)?(?:(\\d+(?:\\.\\d+)?)\\s*ms\\s*)?$';
 /** How a size is written; editors get it through the JSON Schema. */
 export const SIZE_PATTERN = '^\\s*(\\d+(?:\\.\\d+)?)\\s*([KkMmGgTt][Ii]?[Bb]|[Bb])\\s*$';

@@ -45,6 +45,7 @@ describe('a configuration file that is not JSON', () => {
     ['{"ä": 1, "ä": 2}', '1:10 the key "ä" for the second time'],
     ['{"a": 1, "\\u0061": 2}', '1:10 the key "a" for the second time'],
     ['🎉\r\n', '1:1 no value'],
+    ['["🎉🎉", x]', '1:8 no value'],
     ['{"🎉": 1,\r\n\r\n x}', '3:2 a key without double quotes'],
     ['['.repeat(1000), '1:66 more than 64 levels'],
   ])('%j is told where and why', (text, start) => {

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/config/check.js';
 import { ConfigError } from '../../src/config/errors.js';
 import { loadConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -109,7 +110,8 @@ describe('a configuration', () => {
       peer: { tls: { ca: 'ca.pem' }, auth: { username: 'u', password: { file: 'secret' } } },
       state: { dir: '/var/lib/peersync' },
     });
-    const { config } = await loadConfig(relative(process.cwd(), file));
+    const { path, config } = await loadConfig(relative(process.cwd(), file));
+    expect(path).toBe(file);
     expect(config.folders[0]?.path).toBe(resolve(directory, '../up'));
     expect(config.peer.tls.ca).toBe(join(directory, 'ca.pem'));
     expect(config.peer.auth?.password).toEqual({ file: join(directory, 'secret') });
@@ -242,6 +244,16 @@ describe('a value that is wrong', () => {
     ]);
   });
 
+  it('is told once, however many ways it is wrong', async () => {
+    expect(await problems({ folders: [{ ...inbox, name: '' }] })).toHaveLength(1);
+  });
+
+  it('is left as it was given', async () => {
+    const input = { folders: [{ ...inbox, settle: 3 }], unknown: 1 };
+    await expect(checkConfig(input, '/etc/peersync.json')).rejects.toThrow(ConfigError);
+    expect(input).toEqual({ folders: [{ ...inbox, settle: 3 }], unknown: 1 });
+  });
+
   it('is there for machines too', async () => {
     const error = await errorOf(written({ folders: [{ ...inbox, settle: '2 parsecs' }] }).file);
     expect(error.details).toMatchObject({
@@ -306,6 +318,10 @@ describe('a value that is wrong', () => {
       'folders[0].url: received "files.example.org"; expected an http, https, ftp or file URL',
     ],
     [{ folders: [{ ...inbox, name: 'a/b' }] }, 'folders[0].name: received "a/b"; expected a name'],
+    [
+      { folders: [{ ...inbox, settle: '2d' }] },
+      'folders[0].settle: received "2d"; expected a duration such as "2s" or "15m", from 0s to 1d',
+    ],
     [{ folders: [{ collection: 'c', path: '/' }] }, 'folders[0].name: received ""; expected a name'],
     [
       { folders: [inbox], peer: { url: 'localhost:8090' } },
@@ -325,12 +341,16 @@ describe('a value that is wrong', () => {
       'push.maxItms: received an unknown key; expected "maxItems": did you mean that?',
     ],
     [
+      { folders: [inbox], state: { dri: 'x' } },
+      'state.dri: received an unknown key; expected "dir": did you mean that?',
+    ],
+    [
       { folders: [inbox], push: { max_items: 3 } },
       'push.max_items: received an unknown key; expected "maxItems": did you mean that?',
     ],
     [
-      { folders: [{ ...inbox, setlte: '1s' }] },
-      'folders[0].setlte: received an unknown key; expected "settle": did you mean that?',
+      { folders: [{ ...inbox, settel: '1s' }] },
+      'folders[0].settel: received an unknown key; expected "settle": did you mean that?',
     ],
     [{ folders: [inbox], settle: '1s' }, 'settle: received an unknown key; expected it at folders[].settle'],
     [
@@ -479,10 +499,19 @@ describe('what contradicts itself', () => {
     ]);
   });
 
+  it('a folder that is the whole disk', async () => {
+    const lines = await problems({ folders: [{ path: '/', name: 'all', collection: 'c' }], log: {} });
+    expect(lines.map((line) => line.split(':')[0])).toEqual([
+      'state.dir',
+      'mirror.root',
+      'peer.embedded.dir',
+    ]);
+  });
+
   it('is told together with values that are wrong by themselves', async () => {
     const folders = [
       { path: 'a', collection: 'a,b', ignore: [''] },
-      { path: 'a/b', settle: 'soon', rules: [{}] },
+      { path: 'a/b', settle: 'soon', rules: [{ match: 3, skip: true }] },
     ];
     const lines = await problems({ folders, peer: { auth: 'x' }, watch: { rescann: 1 } });
     expect(lines.map((line) => line.split(':')[0])).toEqual([
@@ -497,14 +526,21 @@ describe('what contradicts itself', () => {
     ]);
   });
 
-  it('is not looked for in values that are wrong by themselves', async () => {
-    const config = {
-      folders: [{ path: 'data', collection: 'c' }],
-      state: { dir: 3 },
-      mirror: 4,
-      peer: { url: '' },
-    };
-    const lines = await problems(config);
-    expect(lines.map((line) => line.split(':')[0])).toEqual(['peer.url', 'state.dir', 'mirror']);
+  it.each([
+    [
+      { path: 'data' },
+      { state: { dir: 3 }, mirror: 4, peer: { url: '' } },
+      ['peer.url', 'state.dir', 'mirror'],
+    ],
+    [{ path: 'x/docs', name: 'a/b' }, { folders: [{ path: 'docs', collection: 'c' }] }, ['folders[1].name']],
+    [
+      { path: 'a' },
+      { state: { dir: 3 }, mirror: { root: 'data' }, peer: { url: 'http://x' } },
+      ['state.dir'],
+    ],
+  ])('is not looked for in values that are wrong by themselves: %j with %j', async (folder, others, keys) => {
+    const before = 'folders' in others ? others.folders : [];
+    const lines = await problems({ ...others, folders: [...before, { collection: 'c', ...folder }] });
+    expect(lines.map((line) => line.split(':')[0])).toEqual(keys);
   });
 });
