@@ -27,9 +27,7 @@ export function problemsOf(
       ? issue.keys.map((key) => unknownKey(issue.path, key, known))
       : [wrongValue(issue, input)],
   );
-  const first = new Map<string, Problem>();
-  for (const problem of problems) if (!first.has(problem.path)) first.set(problem.path, problem);
-  return [...first.values()];
+  return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
 
 export function pathText(path: readonly PropertyKey[]): string {
