@@ -20,12 +20,10 @@ export interface WatcherOptions {
   readonly log: Logger;
   /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
   readonly accepts: Accepts;
-  readonly watch: {
-    /** Whether to watch for changes, or to find them by scans alone. */
-    readonly hints: boolean;
-    /** Milliseconds between two full scans. */
-    readonly rescan: number;
-  };
+  /** Whether to watch for changes, or to find them by scans alone. */
+  readonly hints: boolean;
+  /** Milliseconds between two full scans of every folder. */
+  readonly rescanMs: number;
   readonly policy?: Partial<WatchPolicy>;
   /** Another source of hints than chokidar. */
   readonly openHints?: (listener: HintListener) => Hints;
@@ -72,18 +70,18 @@ export class Watcher {
     const shared = {
       ...{ state, clock, log, accepts, onQuiet },
       ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
-      openHints: options.watch.hints ? openHints : undefined,
+      openHints: options.hints ? openHints : undefined,
     };
     this.#folders = new Map(
       options.folders.map((folder) => [folder.name, new FolderWatch({ ...shared, folder })]),
     );
   }
 
-  /** Begins to watch; the first scan goes on in the background. */
-  start(): void {
+  /** Begins to watch; the first scan goes on in the background, see `idle`. */
+  async start(): Promise<void> {
     for (const folder of this.#folders.values()) folder.start();
     this.#planRescan();
-    if (this.#options.watch.hints) this.#watchForStalls();
+    if (this.#options.hints) this.#watchForStalls();
   }
 
   /** Scans a folder, or only a directory in it (relative), or all folders. Unknown folders are left out. */
@@ -132,8 +130,8 @@ export class Watcher {
   }
 
   #planRescan(): void {
-    const { clock, watch } = this.#options;
-    const moved = watch.rescan * (1 + JITTER * (2 * Math.random() - 1));
+    const { clock, rescanMs } = this.#options;
+    const moved = rescanMs * (1 + JITTER * (2 * Math.random() - 1));
     this.#rescanTimer = clock.after(moved, () => {
       void this.rescan();
       this.#planRescan();

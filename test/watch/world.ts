@@ -84,11 +84,12 @@ export class WatchWorld {
       clock,
       log: this.log,
       accepts: options.accepts ?? refusesBinary,
-      watch: { hints: options.hints ?? true, rescan: 3_600_000 },
+      hints: options.hints ?? true,
+      rescanMs: 3_600_000,
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openHints ? { openHints: options.openHints } : {}),
     });
-    watcher.start();
+    await watcher.start();
     const started = new Started(watcher, state);
     this.#started.push(started);
     return started;
