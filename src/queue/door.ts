@@ -187,9 +187,11 @@ export class Door {
     for (const task of this.#waiting) task.giveUp(reason);
     if (this.#running.size === 0) return;
     const ended = this.#ending.wait();
-    const grace = new AbortController();
-    await Promise.race([ended, this.#clock.sleep(graceMs, grace.signal)]);
-    grace.abort();
+    if (graceMs > 0) {
+      const grace = new AbortController();
+      await Promise.race([ended, this.#clock.sleep(graceMs, grace.signal)]);
+      grace.abort();
+    }
     for (const task of this.#running) task.abort(reason);
     await ended;
   }

@@ -1,0 +1,488 @@
+import { describe, expect, test } from 'vitest';
+import type { Door } from '../../src/queue/door.js';
+import type { Lane } from '../../src/queue/lane.js';
+import { Bad, bad, Gate, lanesOf, openDoor, settle, UNLIMITED } from './at-the-door.js';
+
+/** Lets the door find out that the peer bears more than one task at a time. */
+async function warmUp(door: Door, slots: number, lane: Lane = 'push'): Promise<void> {
+  while (door.status().concurrency.limit < slots) {
+    await Promise.all(Array.from({ length: slots }, () => door.run(lane, async () => settle())));
+  }
+}
+
+describe('a task', () => {
+  test('settles as its work does', async () => {
+    const { door } = openDoor();
+    await expect(door.run('push', async () => 42)).resolves.toBe(42);
+    await expect(door.run('push', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(
+      door.run('push', () => {
+        throw new Error('at once');
+      }),
+    ).rejects.toThrow('at once');
+    expect(door.status().lanes.push).toMatchObject({ started: 3, failed: 2, running: 0, waiting: 0 });
+  });
+
+  test('that waits leaves when its caller gives it up', async () => {
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    const first = door.run('push', gate.task('first'));
+    const caller = new AbortController();
+    const second = door.run('push', gate.task('second'), { signal: caller.signal });
+    const third = door.run('push', gate.task('third'));
+    caller.abort(new Error('changed my mind'));
+    await expect(second).rejects.toThrow('changed my mind');
+    expect(door.status().lanes.push.waiting).toBe(1);
+    gate.end('first');
+    await first;
+    await settle();
+    gate.end('third');
+    await third;
+    expect(gate.order).toEqual(['first', 'third']);
+  });
+
+  test('that runs is told when its caller gives it up, and settles as it ends', async () => {
+    const { door } = openDoor();
+    const caller = new AbortController();
+    const task = door.run(
+      'push',
+      (signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(new Error(`ended: ${signal.reason}`)));
+        }),
+      { signal: caller.signal },
+    );
+    caller.abort('enough');
+    await expect(task).rejects.toThrow('ended: enough');
+    expect(door.status().lanes.push.failed).toBe(0);
+  });
+
+  test('that does not end when told is given up, and keeps its slot until it does', async () => {
+    const { door, clock } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    const caller = new AbortController();
+    const task = door.run('push', gate.task('deaf'), { signal: caller.signal });
+    const next = door.run('push', gate.task('next'));
+    const given = expect(task).rejects.toThrow('enough');
+    caller.abort(new Error('enough'));
+    await clock.advance(5000);
+    await given;
+    expect(gate.order).toEqual(['deaf']);
+    gate.end('deaf');
+    await settle();
+    gate.end('next');
+    await expect(next).resolves.toBe('next');
+  });
+
+  test('never starts for a caller that has already gone', async () => {
+    const { door } = openDoor();
+    const gate = new Gate();
+    await expect(
+      door.run('push', gate.task('x'), { signal: AbortSignal.abort(new Error('gone')) }),
+    ).rejects.toThrow('gone');
+    expect(gate.order).toEqual([]);
+  });
+
+  test('shares its caller’s signal with any number of others, without a warning', async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error) => warnings.push(warning);
+    process.on('warning', hear);
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const caller = new AbortController();
+    const gate = new Gate();
+    const tasks = Array.from({ length: 50 }, (_, i) =>
+      door.run('push', gate.task(`${i}`), { signal: caller.signal }).catch(() => 'gone'),
+    );
+    const waits = Array.from({ length: 50 }, () => door.ready('push', caller.signal).catch(() => 'gone'));
+    await settle();
+    caller.abort();
+    gate.end('0');
+    await Promise.all([...tasks, ...waits]);
+    await settle();
+    process.off('warning', hear);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('the lanes', () => {
+  test('go by priority, and in order within a lane', async () => {
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    void door.run('mirror', gate.task('busy'));
+    for (const lane of ['audit', 'mirror', 'confirm'] as const) {
+      void door.run(lane, gate.task(`${lane} 1`));
+      void door.run(lane, gate.task(`${lane} 2`));
+    }
+    for (let i = 0; i < 7; i += 1) {
+      gate.end(gate.running[0] ?? '');
+      await settle();
+    }
+    expect(gate.order).toEqual([
+      ...['busy', 'confirm 1', 'confirm 2', 'mirror 1', 'mirror 2', 'audit 1', 'audit 2'],
+    ]);
+  });
+
+  test('let push through while confirm has more to do than there are slots', async () => {
+    const { door } = openDoor({ maxConcurrency: 2 });
+    await warmUp(door, 2);
+    const gate = new Gate();
+    for (let i = 0; i < 20; i += 1) void door.run('confirm', gate.task(`confirm ${i}`));
+    for (let i = 0; i < 5; i += 1) void door.run('push', gate.task(`push ${i}`));
+    for (let i = 0; i < 10; i += 1) {
+      gate.end(gate.running[0] ?? '');
+      await settle();
+    }
+    expect(gate.order.filter((name) => name.startsWith('push')).length).toBe(5);
+  });
+
+  test('all get their turn even where the peer bears one task at a time', async () => {
+    const { door, clock } = openDoor({ maxConcurrency: 1, policy: { patienceMs: 1000 } });
+    const gate = new Gate();
+    for (let i = 0; i < 50; i += 1) {
+      void door.run('confirm', gate.task('confirm'));
+      void door.run('push', gate.task('push'));
+    }
+    void door.run('mirror', gate.task('mirror'));
+    void door.run('audit', gate.task('audit'));
+    for (let i = 0; i < 20; i += 1) {
+      await clock.advance(100);
+      gate.end(gate.running[0] ?? '');
+      await settle();
+    }
+    expect(gate.order.slice(0, 6)).toEqual(['confirm', 'push', 'confirm', 'push', 'confirm', 'push']);
+    expect(gate.order).toContain('mirror');
+    expect(gate.order).toContain('audit');
+  });
+
+  test('have their own concurrency', async () => {
+    const { door } = openDoor({
+      lanes: lanesOf(UNLIMITED, { push: { requestsPerSecond: 1e5, concurrency: 2 } }),
+    });
+    await warmUp(door, 10, 'mirror');
+    const gate = new Gate();
+    for (let i = 0; i < 5; i += 1) void door.run('push', gate.task(`push ${i}`));
+    void door.run('mirror', gate.task('mirror'));
+    expect(gate.order).toEqual(['push 0', 'push 1', 'mirror']);
+  });
+
+  test('never start more than there are slots, also in the instant these become fewer', async () => {
+    const { door } = openDoor({ maxConcurrency: 8 });
+    await warmUp(door, 8);
+    const gate = new Gate();
+    const tasks = Array.from({ length: 40 }, (_, i) => door.run('push', gate.task(`${i}`)).catch(() => {}));
+    expect(gate.running.length).toBe(8);
+    gate.fail('0', new Bad({ kind: 'failing' }));
+    await settle();
+    expect(door.status().concurrency).toMatchObject({ limit: 4, running: 7 });
+    while (gate.running.length > 0) {
+      gate.end(gate.running[0] ?? '');
+      await settle();
+      expect(gate.running.length).toBeLessThanOrEqual(Math.max(7, door.status().concurrency.limit));
+    }
+    await Promise.all(tasks);
+  });
+
+  test('keep their rate in every second, whoever else runs', async () => {
+    const { door, clock } = openDoor({
+      lanes: lanesOf(UNLIMITED, {
+        push: { requestsPerSecond: 20, concurrency: 4 },
+        confirm: { requestsPerSecond: 200, concurrency: 4 },
+      }),
+    });
+    const starts: Record<string, number[]> = { push: [], confirm: [] };
+    const produce = async (lane: Lane) => {
+      for (;;) {
+        await door.ready(lane);
+        door.run(lane, async () => starts[lane]?.push(clock.monotonic())).catch(() => {});
+      }
+    };
+    const ends = [produce('push'), produce('confirm')].map((end) => end.catch(() => 'stopped'));
+    await clock.advance(3000);
+    await door.stop(0);
+    expect(await Promise.all(ends)).toEqual(['stopped', 'stopped']);
+    for (const [lane, rate] of [
+      ['push', 20],
+      ['confirm', 200],
+    ] as const) {
+      const times = starts[lane] ?? [];
+      const most = Math.max(...times.map((from) => times.filter((t) => t >= from && t < from + 1000).length));
+      expect(most, lane).toBeLessThanOrEqual(rate);
+      expect(times.length, lane).toBeGreaterThan(rate * 3 * 0.95);
+    }
+  });
+});
+
+describe('interactive', () => {
+  test('goes at once, past a full house, a pause and an open circuit', async () => {
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    const full = door.run('push', gate.task('full')).catch(() => {});
+    expect(await door.run('interactive', async () => 'at once')).toBe('at once');
+    gate.fail('full', new Bad({ kind: 'busy', retryAfterMs: 60_000 }));
+    await full;
+    expect(await door.run('interactive', async () => 'in a pause')).toBe('in a pause');
+    for (let i = 0; i < 2; i += 1) {
+      await door.run('interactive', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    }
+    expect(door.status().circuit.state).toBe('open');
+    await door.ready('interactive');
+    await expect(door.run('interactive', () => Promise.reject(bad('unreachable')))).rejects.toThrow(
+      'unreachable',
+    );
+  });
+
+  test('brings the others back when it is answered', async () => {
+    const { door } = openDoor();
+    for (let i = 0; i < 2; i += 1)
+      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    const waiting = door.run('push', async () => 'pushed');
+    await door.run('interactive', async () => 'there');
+    await expect(waiting).resolves.toBe('pushed');
+  });
+});
+
+describe('a peer that is busy', () => {
+  test('is left alone as long as it asks, and told of once', async () => {
+    const { door, clock, said } = openDoor();
+    await warmUp(door, 3);
+    const busy = () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 30_000 }));
+    await Promise.all(Array.from({ length: 3 }, () => door.run('push', busy).catch(() => {})));
+    const gate = new Gate();
+    void door.run('confirm', gate.task('confirm'));
+    expect(door.status().pausedUntil).toBe(clock.now() + 30_000);
+    expect(door.status().circuit.state).toBe('closed');
+    await clock.advance(29_999);
+    expect(gate.order).toEqual([]);
+    await clock.advance(1);
+    expect(gate.order).toEqual(['confirm']);
+    expect(door.status().pausedUntil).toBeUndefined();
+    expect(said).toEqual(['info: peer is busy and asks to wait; going on in 30s.']);
+  });
+});
+
+describe('ready', () => {
+  test('waits until no more tasks wait than could start together', async () => {
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    void door.run('push', gate.task('runs'));
+    await door.ready('push');
+    void door.run('push', gate.task('waits'));
+    let isReady = false;
+    void door.ready('push').then(() => {
+      isReady = true;
+    });
+    await settle();
+    expect(isReady).toBe(false);
+    gate.end('runs');
+    await settle();
+    expect(isReady).toBe(true);
+  });
+
+  test('waits while the peer is away, until a probe is wanted', async () => {
+    const { door, clock } = openDoor();
+    for (let i = 0; i < 2; i += 1)
+      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    const order: string[] = [];
+    for (const lane of ['push', 'confirm'] as const) void door.ready(lane).then(() => order.push(lane));
+    await clock.advance(999);
+    expect(order).toEqual([]);
+    await clock.advance(1);
+    expect(order).toEqual(['confirm', 'push']);
+    expect(door.status().circuit.state).toBe('half-open');
+  });
+
+  test('waits while the peer wants to be left alone', async () => {
+    const { door, clock } = openDoor();
+    await door
+      .run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 500 })))
+      .catch(() => {});
+    let isReady = false;
+    void door.ready('push').then(() => {
+      isReady = true;
+    });
+    await clock.advance(499);
+    expect(isReady).toBe(false);
+    await clock.advance(1);
+    expect(isReady).toBe(true);
+  });
+
+  test('ends with the caller’s signal, and with the door', async () => {
+    const { door } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    const running = door.run('push', gate.task('runs'));
+    const waiting = door.run('push', gate.task('waits')).catch((error: unknown) => error);
+    const caller = new AbortController();
+    const first = door.ready('push', caller.signal);
+    const second = door.ready('push');
+    caller.abort(new Error('enough'));
+    await expect(first).rejects.toThrow('enough');
+    const stopped = door.stop(1000);
+    await expect(second).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    expect(await waiting).toMatchObject({ code: 'QUEUE_STOPPED' });
+    gate.end('runs');
+    await Promise.all([running, stopped]);
+    await expect(door.ready('push')).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+  });
+});
+
+describe('stop', () => {
+  test('lets what runs end within the grace, and rejects what waits', async () => {
+    const { door, clock } = openDoor({ maxConcurrency: 1 });
+    const gate = new Gate();
+    const running = door.run('push', gate.task('runs'));
+    const waiting = door.run('push', gate.task('waits'));
+    const stopped = door.stop(10_000);
+    await expect(waiting).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    await expect(door.run('confirm', gate.task('late'))).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    await clock.advance(9000);
+    gate.end('runs');
+    await expect(running).resolves.toBe('runs');
+    await stopped;
+    expect(gate.order).toEqual(['runs']);
+    expect(clock.waiting, 'timers left').toBe(0);
+  });
+
+  test('aborts after the grace what does not end, and gives up what does not end then', async () => {
+    const { door, clock } = openDoor();
+    await warmUp(door, 2);
+    const willing = door.run(
+      'push',
+      (signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    );
+    const deaf = door.run('push', () => new Promise(() => {}));
+    const ends = [willing, deaf].map((end) => expect(end).rejects.toMatchObject({ code: 'QUEUE_STOPPED' }));
+    let isStopped = false;
+    const stopped = door.stop(1000).then(() => {
+      isStopped = true;
+    });
+    await clock.advance(1000);
+    await ends[0];
+    expect(isStopped).toBe(false);
+    await clock.advance(5000);
+    await Promise.all([...ends, stopped]);
+    expect(clock.waiting, 'timers left').toBe(0);
+  });
+
+  test('asked for again with less grace, stops sooner', async () => {
+    const { door, clock } = openDoor();
+    const end = door.run(
+      'push',
+      (signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    );
+    const rejected = expect(end).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    const gently = door.stop(3_600_000);
+    const now = door.stop(0);
+    await clock.advance(0);
+    await Promise.all([rejected, gently, now]);
+    expect(clock.waiting, 'timers left').toBe(0);
+  });
+
+  test('rejects what waits for a peer that is away', async () => {
+    const { door, clock } = openDoor();
+    for (let i = 0; i < 2; i += 1)
+      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    const waiting = door.run('push', async () => 'never');
+    const rejected = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    await door.stop(1000);
+    await rejected;
+    expect(clock.waiting, 'timers left').toBe(0);
+  });
+});
+
+describe('the status', () => {
+  test('tells figures by lane', async () => {
+    const { door, clock } = openDoor();
+    for (const ms of [10, 20, 90]) {
+      const end = door.run('confirm', () => clock.sleep(ms));
+      await clock.advance(ms);
+      await end;
+    }
+    await door.run('push', () => Promise.reject(bad('failing'))).catch(() => {});
+    expect(door.status().lanes.confirm).toEqual({
+      started: 3,
+      failed: 0,
+      running: 0,
+      waiting: 0,
+      p50LatencyMs: 20,
+    });
+    expect(door.status().lanes.push).toEqual({ started: 1, failed: 1, running: 0, waiting: 0 });
+  });
+
+  test('tells since when the peer answers or is in trouble, and listeners hear of each change', async () => {
+    const { door, clock } = openDoor();
+    const heard: string[] = [];
+    const unsubscribe = door.onChange(() => heard.push(door.status().circuit.state));
+    expect([door.upSince, door.downSince]).toEqual([undefined, undefined]);
+    await door.run('push', async () => {});
+    const up = clock.now();
+    await clock.advance(5000);
+    expect([door.upSince, door.downSince]).toEqual([up, undefined]);
+    for (let i = 0; i < 2; i += 1) {
+      await door
+        .run('push', () => Promise.reject(new Bad({ kind: 'unreachable' }, 'refused', 'REFUSED')))
+        .catch(() => {});
+      await clock.advance(100);
+    }
+    expect([door.upSince, door.downSince]).toEqual([undefined, up + 5000]);
+    expect(door.status().circuit).toEqual({
+      state: 'open',
+      since: up + 5000,
+      held: ['confirm', 'push', 'mirror', 'audit'],
+      reason: { kind: 'unreachable', code: 'REFUSED', message: 'refused' },
+      nextProbeAt: up + 5000 + 100 + 1000,
+      tries: 2,
+    });
+    await clock.advance(1000);
+    await door.run('push', async () => {});
+    expect([door.upSince, door.downSince]).toEqual([clock.now(), undefined]);
+    expect(door.status().circuit).toEqual({ state: 'closed', since: clock.now(), held: [], tries: 0 });
+    unsubscribe();
+    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    expect(heard).toEqual(['open', 'half-open', 'closed']);
+  });
+
+  test('survives a listener that throws', async () => {
+    const { door, said } = openDoor();
+    door.onChange(() => {
+      throw new Error('not my day');
+    });
+    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    expect(door.status().circuit.state).toBe('open');
+    expect(said).toContain('error: A listener of the queue failed: not my day');
+  });
+});
+
+describe('a door that makes no sense', () => {
+  test.each([
+    ['push.requestsPerSecond', { requestsPerSecond: 0, concurrency: 1 }],
+    ['push.requestsPerSecond', { requestsPerSecond: Number.NaN, concurrency: 1 }],
+    ['push.concurrency', { requestsPerSecond: 1, concurrency: 0 }],
+    ['push.concurrency', { requestsPerSecond: 1, concurrency: 1.5 }],
+  ])('is not built: %s %o', (name, push) => {
+    expect(() => openDoor({ lanes: lanesOf(UNLIMITED, { push }) })).toThrow(
+      expect.objectContaining({ code: 'QUEUE_OPTION', message: expect.stringContaining(name) }),
+    );
+  });
+
+  test('is not built without a slot', () => {
+    expect(() => openDoor({ maxConcurrency: 0 })).toThrow(expect.objectContaining({ code: 'QUEUE_OPTION' }));
+  });
+
+  test('that cannot tell what an error means says so and still settles the task', async () => {
+    const { door, said } = openDoor({
+      classify: () => {
+        throw new Error('what?');
+      },
+    });
+    await expect(door.run('push', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+    await settle();
+    expect(said).toEqual(['error: The queue failed at the end of a task.']);
+    await expect(door.run('push', async () => 'next')).resolves.toBe('next');
+  });
+});
