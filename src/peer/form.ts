@@ -173,11 +173,12 @@ async function* encodedChunks({ source, length, item }: StreamedText, url: strin
         throw unreadable(cause, item, url);
       });
       if (next.done) break;
-      if (last !== undefined) yield last;
       const target = Buffer.allocUnsafe(next.value.length * GROWTH);
-      last = target.subarray(0, encodeInto(next.value, target, 0));
-      given += last.length;
+      const encoded = target.subarray(0, encodeInto(next.value, target, 0));
+      given += encoded.length;
       if (given > length) throw changed('it is longer than when it was measured', item, url);
+      if (last !== undefined) yield last;
+      last = encoded;
     }
     if (given < length) throw changed('it is shorter than when it was measured', item, url);
   } finally {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { errors } from 'undici';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { VERSION } from '../lib/version.js';
@@ -199,9 +200,9 @@ function connectionError(error: unknown, parts: ConnectionErrorParts, how: strin
     });
   }
   const code = systemCode(error) ?? '';
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    const answer = garbageOf(error);
-    const what = `did not answer in HTTP (${messageOf(error)})`;
+  if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
+    const answer = 'data' in error && error.data ? Buffer.from(String(error.data)) : undefined;
+    const what = `did not answer in HTTP (${error.message})`;
     return new PeerError('PEER_ANSWER', { ...parts, what, answer, cause: error });
   }
   const what = `${how}: ${described(error, code)}`;
@@ -213,12 +214,6 @@ function described(error: unknown, code: string): string {
   const messages = error instanceof AggregateError ? error.errors.map(messageOf) : [messageOf(error)];
   const text = [...new Set(messages)].filter(Boolean).join('; ') || code;
   return text.includes(code) ? text : `${text} (${code})`;
-}
-
-function garbageOf(error: unknown): Uint8Array | undefined {
-  const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
-  if (data instanceof Uint8Array) return data;
-  return typeof data === 'string' ? Buffer.from(data) : undefined;
 }
 
 const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);

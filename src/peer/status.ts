@@ -10,7 +10,6 @@ import type { HttpAnswer } from './http.js';
 export function statusError(answer: HttpAnswer): PeerError | undefined {
   const { status } = answer;
   if (status >= 200 && status < 300) return undefined;
-  if (status === 401) return failure(answer, 'PEER_AUTH', 'did not accept the credentials (401)');
   if (status === 403) return failure(answer, 'PEER_AUTH', 'does not allow this to the user (403)');
   if (status === 408) return failure(answer, 'PEER_TIMEOUT', 'waited too long for the request (408)');
   if (status === 413) return failure(answer, 'PEER_TOO_LARGE', 'finds the request too large (413)');
@@ -30,14 +29,18 @@ export function statusError(answer: HttpAnswer): PeerError | undefined {
 }
 
 /** The error for a 401 that cannot be answered, or not any more. */
-export function refusedError(answer: HttpAnswer, hasCredentials: boolean): PeerError {
-  if (!hasCredentials)
-    return failure(answer, 'PEER_AUTH', 'asks for a user name and a password (401); none is configured');
-  const offered = parseChallenges(answer.headers['www-authenticate']).map(({ scheme }) => scheme);
-  const what = offered.some((scheme) => scheme === 'basic' || scheme === 'digest')
-    ? 'did not accept the user name and the password (401)'
-    : `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
-  return failure(answer, 'PEER_AUTH', what);
+export function refusedError(
+  { url, status, headers, delivered }: HttpAnswer,
+  hasCredentials: boolean,
+): PeerError {
+  const offered = parseChallenges(headers['www-authenticate']).map(({ scheme }) => scheme);
+  const isSpoken = offered.some((scheme) => scheme === 'basic' || scheme === 'digest');
+  const what = !hasCredentials
+    ? 'asks for a user name and a password (401), and none is configured'
+    : isSpoken
+      ? 'did not accept the user name and the password (401)'
+      : `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
+  return new PeerError('PEER_AUTH', { url, what, status, delivered });
 }
 
 function failure(answer: HttpAnswer, code: PeerErrorCode, what: string): PeerError {
