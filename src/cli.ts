@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+import yargs from 'yargs';
+import { hideBin } from 'yargs/helpers';
+import { checkCommand } from './commands/check.js';
+import { globalOptions, moduleOf, reportError } from './commands/context.js';
+import { initCommand } from './commands/init.js';
+import { listCommand } from './commands/list.js';
+import { onceCommand } from './commands/once.js';
+import { peerCommand } from './commands/peer.js';
+import { rescanCommand } from './commands/rescan.js';
+import { retryCommand } from './commands/retry.js';
+import { runCommand } from './commands/run.js';
+import { schemaCommand } from './commands/schema.js';
+import { statusCommand } from './commands/status.js';
+import { whyCommand } from './commands/why.js';
+import { EXIT } from './lib/errors.js';
+import { VERSION } from './lib/version.js';
+
+// A reader that went away (`peersync list | head`) is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(EXIT.done);
+  throw error;
+});
+
+const cli = globalOptions(yargs(hideBin(process.argv)))
+  .scriptName('peersync')
+  .usage('$0 <command>\n\nKeeps folders on disk and a search peer in step.')
+  .command(moduleOf(runCommand))
+  .command(moduleOf(onceCommand))
+  .command(moduleOf(statusCommand))
+  .command(moduleOf(listCommand))
+  .command(moduleOf(whyCommand))
+  .command(moduleOf(retryCommand))
+  .command(moduleOf(rescanCommand))
+  .command(moduleOf(checkCommand))
+  .command(moduleOf(initCommand))
+  .command(moduleOf(schemaCommand))
+  .command(moduleOf(peerCommand))
+  .completion('completion', 'Print a script for the completion of commands in your shell')
+  .example('$0 init', 'Write a first configuration')
+  .example('$0 run -c config.json', 'Watch, push and confirm until stopped')
+  .example('$0 why ~/notes/plan.md', 'Tell everything about one file')
+  .epilogue(
+    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined, 4 peer unreachable.',
+  )
+  .demandCommand(1, 'Name a command.')
+  .recommendCommands()
+  .strict()
+  .version(VERSION)
+  .alias('help', 'h')
+  .wrap(Math.min(110, process.stdout.columns ?? 110))
+  .exitProcess(false)
+  .fail((message, error) => {
+    if (error) {
+      process.exitCode = reportError(error, process.argv.includes('--json'));
+      return;
+    }
+    // After a suggestion yargs complains once more of the same word.
+    if (process.exitCode === EXIT.usage) return;
+    process.stderr.write(`peersync: ${message}\n  See \`peersync --help\`.\n`);
+    process.exitCode = EXIT.usage;
+  });
+
+await cli.parseAsync();

@@ -1,0 +1,153 @@
+import { constants } from 'node:fs';
+import { access, opendir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config, FolderConfig } from '../config/config.js';
+import type { StatusReport } from '../inspect/status.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { PeerClient } from '../peer/client.js';
+import { askDaemon } from '../service/control.js';
+import { configuredPeer } from '../uplink/configured-peer.js';
+import { type Command, prepare, print, printJson } from './context.js';
+import { safe } from './text.js';
+
+/** One thing that was checked. */
+interface Finding {
+  readonly check: string;
+  readonly ok: boolean;
+  readonly message: string;
+  readonly hint?: string;
+  /** The exit code that this finding alone would lead to. */
+  readonly exitCode?: ExitCode;
+}
+
+/** Looks at everything that has to be right before the daemon can do its work; changes nothing. */
+export const checkCommand: Command<object> = {
+  command: ['check'],
+  describe: 'Check the configuration, the folders, the watch limit, the peer and the access to it',
+  builder: (yargs) => yargs.example('$0 check', 'Before the first run, or when something is odd'),
+  run: async (options) => {
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = loaded;
+    const findings: Finding[] = [];
+    const tell = (finding: Finding) => {
+      findings.push(finding);
+      if (options.json) printJson(finding);
+      else {
+        print(`${finding.ok ? 'ok     ' : 'TROUBLE'}  ${finding.check}: ${safe(finding.message)}`);
+        if (!finding.ok && finding.hint) print(`         ${safe(finding.hint)}`);
+      }
+    };
+    tell({ check: 'configuration', ok: true, message: `${loaded.path} is valid` });
+    let directories = 0;
+    for (const folder of config.folders) {
+      const { finding, directories: found } = await checkFolder(folder);
+      tell(finding);
+      directories += found;
+    }
+    tell(await checkWatchLimit(directories));
+    for await (const finding of checkPeer(config, log)) tell(finding);
+    const troubles = findings.filter((finding) => !finding.ok);
+    if (troubles.length === 0) return EXIT.done;
+    return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
+  },
+};
+
+async function checkFolder(folder: FolderConfig): Promise<{ finding: Finding; directories: number }> {
+  const check = `folder ${folder.name}`;
+  let directories = 0;
+  let firstUnreadable: string | undefined;
+  const open = [folder.path];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    directories += 1;
+    try {
+      await access(path, constants.R_OK | constants.X_OK);
+      for await (const entry of await opendir(path))
+        if (entry.isDirectory()) open.push(join(path, entry.name));
+    } catch (error) {
+      if (path === folder.path) {
+        const missing = systemCode(error) === 'ENOENT';
+        const finding = {
+          check,
+          ok: false,
+          message: missing ? `${path} does not exist` : `${path} cannot be read: ${messageOf(error)}`,
+          hint: missing
+            ? 'Create it, mend the path in `folders`, or start with `peersync run --create`.'
+            : 'Let the user that peersync runs as read and enter it.',
+        };
+        return { finding, directories: 0 };
+      }
+      firstUnreadable ??= `${path} (${messageOf(error)})`;
+    }
+  }
+  if (firstUnreadable === undefined)
+    return {
+      finding: { check, ok: true, message: `${folder.path} is readable, ${directories} directories` },
+      directories,
+    };
+  const finding = {
+    check,
+    ok: false,
+    message: `not all of ${folder.path} can be read, first ${firstUnreadable}`,
+    hint: 'Let the user that peersync runs as read and enter it, or add it to `ignore`.',
+  };
+  return { finding, directories };
+}
+
+async function checkWatchLimit(directories: number): Promise<Finding> {
+  const check = 'watch limit';
+  let limit: number;
+  try {
+    limit = Number(await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8'));
+  } catch {
+    return { check, ok: true, message: 'this system tells of none' };
+  }
+  const message = `${directories} directories to watch, ${limit} watches allowed for this user`;
+  if (directories < limit) return { check, ok: true, message };
+  return {
+    check,
+    ok: false,
+    message,
+    hint: `Raise it: sysctl fs.inotify.max_user_watches=${Math.max(524_288, directories * 2)}; until then changes are found by rescans only.`,
+  };
+}
+
+async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> {
+  let client: PeerClient | undefined;
+  try {
+    client = await clientFor(config, log);
+    if (client === undefined) {
+      yield { check: 'peer', ok: true, message: 'the embedded peer starts with the daemon' };
+      return;
+    }
+    const { ms, server } = await client.ping();
+    yield {
+      check: 'peer',
+      ok: true,
+      message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
+    };
+    await client.checkAdmin();
+    yield { check: 'access', ok: true, message: 'the peer accepts the credentials for pushing' };
+  } catch (error) {
+    if (!(error instanceof PeersyncError)) throw error;
+    const { message, hint, exitCode } = error;
+    yield { check: error.code === 'PEER_AUTH' ? 'access' : 'peer', ok: false, message, hint, exitCode };
+  } finally {
+    await client?.close();
+  }
+}
+
+/** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
+async function clientFor(config: Config, log: Logger): Promise<PeerClient | undefined> {
+  const parts = { clock: systemClock, log };
+  if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
+  const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
+  if (answer === undefined) return undefined;
+  for await (const report of answer) {
+    const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
+    const { url } = (report as StatusReport).peer;
+    return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
+  }
+  return undefined;
+}

@@ -1,0 +1,97 @@
+import type { Argv, CommandModule } from 'yargs';
+import { type LoadedConfig, loadConfig } from '../config/load.js';
+import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { createLog, LOG_LEVELS, type LogLevel } from '../service/log.js';
+
+/** The options that every command has. */
+export interface GlobalOptions {
+  readonly config: string;
+  readonly json: boolean;
+  readonly logLevel: LogLevel | undefined;
+}
+
+export const DEFAULT_CONFIG = 'config.json';
+
+export function globalOptions(yargs: Argv): Argv<GlobalOptions> {
+  return yargs
+    .option('config', {
+      alias: 'c',
+      type: 'string',
+      default: process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
+      defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
+      describe: 'The configuration file',
+      requiresArg: true,
+    })
+    .option('json', { type: 'boolean', default: false, describe: 'Answer in JSON' })
+    .option('log-level', {
+      choices: LOG_LEVELS,
+      describe: 'How much to log',
+      requiresArg: true,
+    }) as unknown as Argv<GlobalOptions>;
+}
+
+/** One command: what it does returns the exit code. */
+export interface Command<Options> {
+  readonly command: string | readonly string[];
+  readonly describe: string;
+  builder(yargs: Argv<GlobalOptions>): Argv<Options>;
+  run(options: Options & GlobalOptions): Promise<ExitCode>;
+}
+
+/** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
+export function moduleOf<Options>(command: Command<Options>): CommandModule<GlobalOptions, Options> {
+  return {
+    command: command.command,
+    describe: command.describe,
+    builder: (yargs) => command.builder(yargs),
+    handler: async (argv) => {
+      try {
+        process.exitCode = await command.run(argv as unknown as Options & GlobalOptions);
+      } catch (error) {
+        process.exitCode = reportError(error, argv.json === true);
+      }
+    },
+  };
+}
+
+/** Says what happened and what to do on stderr; returns the exit code. */
+export function reportError(error: unknown, json: boolean): ExitCode {
+  if (error instanceof PeersyncError) {
+    const { code, message, hint, details, exitCode } = error;
+    process.stderr.write(
+      json
+        ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
+        : `peersync: ${message}\n  ${hint}\n`,
+    );
+    return exitCode;
+  }
+  const message = messageOf(error);
+  process.stderr.write(
+    json
+      ? `${JSON.stringify({ error: { code: 'BUG', message } })}\n`
+      : `peersync: This should not have happened: ${message}\n  Please report it, with the output of PEERSYNC_DEBUG=1.\n`,
+  );
+  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
+    process.stderr.write(`${error.stack}\n`);
+  return EXIT.failure;
+}
+
+/** The configuration and the log of a command. Warnings of the configuration go to the log. */
+export async function prepare(
+  options: GlobalOptions,
+  log: { readonly fd: 1 | 2; readonly quiet?: boolean },
+): Promise<{ readonly loaded: LoadedConfig; readonly log: Logger }> {
+  const loaded = await loadConfig(options.config);
+  const level = options.logLevel ?? (log.quiet ? 'warn' : loaded.config.log.level);
+  const stream = log.fd === 1 ? process.stdout : process.stderr;
+  return { loaded, log: createLog({ level, fd: log.fd, terminal: stream.isTTY === true }) };
+}
+
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value));
+}

@@ -1,0 +1,39 @@
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { exampleConfig } from '../config/example.js';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { type Command, print, printJson } from './context.js';
+
+/** Writes a first configuration, never over another one. */
+export const initCommand: Command<object> = {
+  command: ['init'],
+  describe: 'Write a first configuration; never overwrites one',
+  builder: (yargs) =>
+    yargs
+      .example('$0 init', 'Write ./config.json')
+      .example('$0 init -c /etc/peersync/config.json', 'Write it elsewhere'),
+  run: async (options) => {
+    const path = resolve(options.config);
+    try {
+      await writeFile(path, exampleConfig(), { flag: 'wx', mode: 0o644 });
+    } catch (error) {
+      const exists = systemCode(error) === 'EEXIST';
+      throw new PeersyncError({
+        code: exists ? 'CONFIG_EXISTS' : 'CONFIG_UNWRITABLE',
+        message: exists ? `${path} is there already.` : `${path} could not be written: ${messageOf(error)}.`,
+        hint: exists
+          ? 'It was left as it is; move it away, or name another file with --config.'
+          : 'Name another file with --config.',
+        exitCode: EXIT.usage,
+        cause: error,
+      });
+    }
+    if (options.json) printJson({ path });
+    else {
+      print(`Wrote ${path}.`);
+      print('Set the path and collection of your folder there; the README explains every option.');
+      print(`Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`);
+    }
+    return EXIT.done;
+  },
+};

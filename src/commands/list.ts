@@ -1,0 +1,50 @@
+import { listFilter } from '../inspect/answers.js';
+import { LISTED_STATUSES, type ListedEntry, listEntries } from '../inspect/list.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT } from '../lib/errors.js';
+import { State } from '../state/state.js';
+import { type Command, prepare, print, printJson } from './context.js';
+import { askOr } from './offline.js';
+import { safe, timeText } from './text.js';
+
+interface ListOptions {
+  readonly status: string | undefined;
+  readonly folder: string | undefined;
+}
+
+/** Every known file, one a line. */
+export const listCommand: Command<ListOptions> = {
+  command: ['list'],
+  describe: 'List the known files',
+  builder: (yargs) =>
+    yargs
+      .option('status', {
+        choices: LISTED_STATUSES,
+        describe: 'Only those with this status (passed: kept back by a rule)',
+        requiresArg: true,
+      })
+      .option('folder', {
+        type: 'string',
+        describe: 'Only those of the folder with this name',
+        requiresArg: true,
+      })
+      .example('$0 list --status quarantined', 'What needs a hand, and why')
+      .example('$0 list --folder inbox --json', 'One JSON object a line'),
+  run: async (options) => {
+    const { loaded } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = loaded;
+    const parameters = { status: options.status, folder: options.folder };
+    const filter = listFilter(config, parameters);
+    const offline = async () => listEntries(await State.read(config.state.dir), filter);
+    for await (const entry of askOr(config, 'list', parameters, offline)) {
+      if (options.json) printJson(entry);
+      else print(lineOf(entry, systemClock.now()));
+    }
+    return EXIT.done;
+  },
+};
+
+function lineOf(entry: ListedEntry, now: number): string {
+  const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;
+  return entry.message === undefined ? line : `${line}\n             ${safe(entry.message)}`;
+}

@@ -1,0 +1,18 @@
+import type { Config } from '../config/config.js';
+import { askDaemon } from '../service/control.js';
+
+/**
+ * What the running daemon answers, or, where none runs, what `offline` finds out by itself.
+ *
+ * @throws PeersyncError of either
+ */
+export async function* askOr<T>(
+  config: Config,
+  ask: string,
+  parameters: Readonly<Record<string, unknown>>,
+  offline: () => AsyncIterable<T> | Promise<Iterable<T>>,
+): AsyncGenerator<T> {
+  const answer = await askDaemon(config.state.dir, { ask, parameters });
+  if (answer === undefined) yield* await offline();
+  else for await (const line of answer) yield line as T;
+}

@@ -1,0 +1,166 @@
+import { parseDuration } from '../config/units.js';
+import { Daemon } from '../daemon.js';
+import { itemCounts } from '../inspect/status.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { durationText } from '../lib/duration-text.js';
+import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
+import { Progress } from './progress.js';
+import { onSignals } from './run.js';
+
+/** A peer that cannot be reached for this long is given up: longer than one that is being restarted needs. */
+const GIVE_UP_MS = 15_000;
+const TICK_MS = 100;
+
+interface OnceOptions {
+  readonly timeout: string;
+}
+
+/** How a `once` ended. */
+type Ending =
+  | { readonly kind: 'settled' | 'timeout' | 'stopped' }
+  | { readonly kind: 'peer'; readonly reason: { readonly kind: string; readonly message: string } }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+/** Scans, pushes and confirms until every file at rest has its place, then exits. */
+export const onceCommand: Command<OnceOptions> = {
+  command: ['once'],
+  describe: 'Scan the folders, push and confirm what is new, then exit',
+  builder: (yargs) =>
+    yargs
+      .option('timeout', {
+        type: 'string',
+        default: '10m',
+        describe: 'Give up after this long; the next run goes on from there',
+        requiresArg: true,
+      })
+      .example('$0 once', 'Bring the peer up to date')
+      .example('$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'),
+  run: async (options: OnceOptions & GlobalOptions) => {
+    const timeout = parseTimeout(options.timeout);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const started = systemClock.monotonic();
+    let failed: (error: unknown) => void = () => {};
+    const failure = new Promise<Ending>((resolve) => {
+      failed = (error) => resolve({ kind: 'failed', error });
+    });
+    let stop: () => void = () => {};
+    const stopped = new Promise<Ending>((resolve) => {
+      stop = () => resolve({ kind: 'stopped' });
+    });
+    const unlisten = onSignals(() => stop());
+    const progress = new Progress(options.json ? undefined : process.stdout, systemClock);
+    try {
+      const daemon = await Daemon.open({
+        config: loaded.config,
+        clock: systemClock,
+        log,
+        hints: false,
+        onFailure: failed,
+      });
+      const over = new AbortController();
+      let ending: Ending;
+      try {
+        await daemon.start();
+        ending = await Promise.race([
+          failure,
+          stopped,
+          settle(daemon, timeout, systemClock, progress, over.signal),
+        ]);
+      } finally {
+        over.abort();
+        progress.end();
+        await daemon.stop();
+      }
+      const items = itemCounts(daemon.state.counts());
+      const { push, peerdoc } = daemon.requests;
+      const durationMs = Math.round(systemClock.monotonic() - started);
+      if (options.json) printJson({ items, requests: { push, peerdoc }, durationMs });
+      else
+        print(
+          `${items.confirmed} confirmed, ${items.pending + items.accepted} waiting, ${items.quarantined} quarantined, ` +
+            `${daemon.state.counts().passed} passed over, in ${durationText(durationMs)} ` +
+            `(${push} pushes, ${peerdoc} look-ups)`,
+        );
+      return exitCodeOf(ending, items, daemon.peerUrl, options.timeout);
+    } finally {
+      unlisten();
+    }
+  },
+};
+
+/** Waits until nothing is left to do, the peer stays away, or the time is over. */
+async function settle(
+  daemon: Daemon,
+  timeoutMs: number,
+  clock: Clock,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Ending> {
+  const live = daemon.live();
+  const deadline = clock.monotonic() + timeoutMs;
+  let scanned = false;
+  void daemon.scanned().then(() => {
+    scanned = true;
+  });
+  while (!signal.aborted) {
+    const counts = daemon.state.counts();
+    progress.show(counts, scanned);
+    if (scanned && counts.pending + counts.accepted === 0) return { kind: 'settled' };
+    const { circuit } = live.door();
+    const away =
+      circuit.state !== 'closed' && circuit.reason !== undefined && circuit.reason.kind !== 'failing';
+    if (away && circuit.reason !== undefined && clock.now() - circuit.since > GIVE_UP_MS)
+      return { kind: 'peer', reason: circuit.reason };
+    if (clock.monotonic() > deadline)
+      return away && circuit.reason !== undefined
+        ? { kind: 'peer', reason: circuit.reason }
+        : { kind: 'timeout' };
+    await clock.sleep(TICK_MS, signal);
+  }
+  return { kind: 'stopped' };
+}
+
+function exitCodeOf(
+  ending: Ending,
+  items: ReturnType<typeof itemCounts>,
+  peerUrl: string,
+  timeout: string,
+): ExitCode {
+  switch (ending.kind) {
+    case 'settled':
+      return items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
+    case 'failed':
+      throw ending.error;
+    case 'stopped':
+      throw new PeersyncError({
+        code: 'STOPPED',
+        message: `Stopped with ${items.pending + items.accepted} items to go.`,
+        hint: 'Nothing is lost: the next run goes on from here.',
+      });
+    case 'timeout':
+      throw new PeersyncError({
+        code: 'TIMEOUT',
+        message: `${items.pending} items wait to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
+        hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
+      });
+    case 'peer':
+      throw new PeersyncError({
+        code: ending.reason.kind === 'denied' ? 'PEER_AUTH' : 'PEER_UNREACHABLE',
+        message: `Gave up on the peer ${peerUrl}: ${ending.reason.message}`,
+        hint: 'Nothing is lost: the next run goes on from here; `peersync check` tells more about the peer.',
+        exitCode: ending.reason.kind === 'denied' ? EXIT.failure : EXIT.unreachable,
+      });
+  }
+}
+
+function parseTimeout(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw new PeersyncError({
+    code: 'USAGE',
+    message: `--timeout: received "${text}".`,
+    hint: 'Give a duration such as "30s" or "10m".',
+    exitCode: EXIT.usage,
+  });
+}

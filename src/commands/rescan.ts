@@ -1,0 +1,40 @@
+import { durationText } from '../lib/duration-text.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import { askDaemon } from '../service/control.js';
+import type { ScanReport } from '../watch/watcher.js';
+import { type Command, prepare, print, printJson } from './context.js';
+
+interface RescanOptions {
+  readonly folder: string | undefined;
+}
+
+/** A scan of the folders now, by the running daemon. */
+export const rescanCommand: Command<RescanOptions> = {
+  command: ['rescan [folder]'],
+  describe: 'Let the running daemon scan its folders now',
+  builder: (yargs) =>
+    yargs
+      .positional('folder', { type: 'string', describe: 'Only the folder with this name' })
+      .example('$0 rescan inbox', 'Scan one folder'),
+  run: async (options) => {
+    const { loaded } = await prepare(options, { fd: 2, quiet: true });
+    const answer = await askDaemon(loaded.config.state.dir, {
+      ask: 'rescan',
+      parameters: options.folder === undefined ? {} : { folder: options.folder },
+    });
+    if (answer === undefined)
+      throw new PeersyncError({
+        code: 'NOT_RUNNING',
+        message: 'No daemon runs with this configuration.',
+        hint: 'Start it with `peersync run`, which scans first, or scan once with `peersync once`.',
+      });
+    for await (const report of answer) {
+      if (options.json) printJson(report);
+      else {
+        const { files, directories, durationMs } = report as ScanReport;
+        print(`Scanned ${files} files in ${directories} directories in ${durationText(durationMs)}.`);
+      }
+    }
+    return EXIT.done;
+  },
+};

@@ -1,0 +1,77 @@
+import { resolve } from 'node:path';
+import type { Config } from '../config/config.js';
+import { scopesOf } from '../inspect/answers.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { acquireLock } from '../service/lock.js';
+import { State } from '../state/state.js';
+import { retryItems } from '../uplink/retry.js';
+import { type Command, prepare, print, printJson } from './context.js';
+import { askOr } from './offline.js';
+
+interface RetryOptions {
+  readonly path: string[];
+  readonly all: boolean;
+}
+
+interface Retried {
+  readonly retried: number;
+  readonly lookedAt: number;
+}
+
+/** Another try for what is in quarantine or waits for its next attempt. */
+export const retryCommand: Command<RetryOptions> = {
+  command: ['retry [path..]'],
+  describe: 'Try again what is in quarantine, waits for its next attempt, or was passed over',
+  builder: (yargs) =>
+    yargs
+      .positional('path', {
+        type: 'string',
+        array: true,
+        default: [],
+        describe: 'Files, or directories with all below',
+      })
+      .option('all', { type: 'boolean', default: false, describe: 'Everything' })
+      .example('$0 retry data/inbox/report.md', 'One file')
+      .example('$0 retry --all', 'Everything that is stuck'),
+  run: async (options) => {
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = loaded;
+    if (options.all === options.path.length > 0)
+      throw new PeersyncError({
+        code: 'USAGE',
+        message: options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
+        hint: 'Name the files to try again, or give --all.',
+        exitCode: EXIT.usage,
+      });
+    const parameters = options.all ? { all: true } : { paths: options.path.map((path) => resolve(path)) };
+    for await (const report of askOr<Retried>(config, 'retry', parameters, () =>
+      retryOffline(config, parameters, log),
+    )) {
+      if (options.json) printJson(report);
+      else print(`${report.retried} items are pending again, ${report.lookedAt} files are looked at again.`);
+    }
+    return EXIT.done;
+  },
+};
+
+async function retryOffline(
+  config: Config,
+  parameters: Readonly<Record<string, unknown>>,
+  log: Logger,
+): Promise<Retried[]> {
+  const scopes = scopesOf(config, parameters);
+  const lock = await acquireLock(config.state.dir, { clock: systemClock });
+  try {
+    const state = await State.open(config.state.dir, { clock: systemClock, log });
+    try {
+      const report = retryItems(state, scopes, systemClock);
+      return [{ retried: report.retried, lookedAt: report.lookedAt.length }];
+    } finally {
+      await state.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}

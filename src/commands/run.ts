@@ -1,0 +1,89 @@
+import { Daemon } from '../daemon.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, messageOf } from '../lib/errors.js';
+import { type Command, type GlobalOptions, prepare } from './context.js';
+import { makeMissingFolders } from './welcome.js';
+
+interface RunOptions {
+  readonly create: boolean;
+}
+
+/** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. */
+export const runCommand: Command<RunOptions> = {
+  command: ['run'],
+  describe: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
+  builder: (yargs) =>
+    yargs
+      .option('create', {
+        type: 'boolean',
+        default: false,
+        describe: 'Create folders that are missing, each with a welcome document',
+      })
+      .example('$0 run', 'Run on ./config.json')
+      .example(
+        '$0 run -c /etc/peersync/config.json --log-level debug',
+        'Run on another configuration, in detail',
+      ),
+  run: async (options: RunOptions & GlobalOptions) => {
+    const { loaded, log } = await prepare(options, { fd: 1 });
+    const { config } = loaded;
+    if (options.create) await makeMissingFolders(config, log);
+    let end: (failure?: unknown) => void = () => {};
+    const ended = new Promise<unknown>((resolve) => {
+      end = resolve;
+    });
+    const unlisten = onSignals((signal) => {
+      log.info(
+        { event: 'stopping', signal },
+        `${signal}: stopping; what is under way may finish (once more to stop at once)`,
+      );
+      end();
+    });
+    try {
+      const daemon = await Daemon.open({ config, clock: systemClock, log, hints: true, onFailure: end });
+      for (const folder of config.folders)
+        log.info(
+          { event: 'watching', folder: folder.name, path: folder.path },
+          `watching ${folder.path} for the collection "${folder.collection}"`,
+        );
+      const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
+      log.info({ event: 'peer', url: daemon.peerUrl }, `pushing to ${kind} ${daemon.peerUrl}/`);
+      let failure: unknown;
+      try {
+        await daemon.start();
+        failure = await ended;
+      } finally {
+        await daemon.stop();
+      }
+      if (failure !== undefined) throw failure;
+      log.info({ event: 'stopped' }, 'stopped; everything known is on disk');
+      return EXIT.done;
+    } catch (error) {
+      log.error({ event: 'failed' }, messageOf(error));
+      throw error;
+    } finally {
+      unlisten();
+    }
+  },
+};
+
+/** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
+export function onSignals(stop: (signal: NodeJS.Signals) => void): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals) => {
+    if (asked) {
+      unlisten();
+      process.kill(process.pid, signal);
+      return;
+    }
+    asked = true;
+    stop(signal);
+  };
+  const unlisten = () => {
+    process.off('SIGTERM', listener);
+    process.off('SIGINT', listener);
+  };
+  process.on('SIGTERM', listener);
+  process.on('SIGINT', listener);
+  return unlisten;
+}

@@ -1,0 +1,79 @@
+import { type StatusReport, statusReport } from '../inspect/status.js';
+import { systemClock } from '../lib/clock.js';
+import { durationText } from '../lib/duration-text.js';
+import { EXIT } from '../lib/errors.js';
+import { State } from '../state/state.js';
+import { type Command, prepare, print, printJson } from './context.js';
+import { askOr } from './offline.js';
+import { columns, safe, timeText } from './text.js';
+
+/** How everything stands, whether the daemon runs or not. */
+export const statusCommand: Command<object> = {
+  command: ['status'],
+  describe: 'Tell how everything stands',
+  builder: (yargs) => yargs.example('$0 status', 'Folders, items, the peer, and what is in trouble'),
+  run: async (options) => {
+    const { loaded } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = loaded;
+    const offline = async () => [statusReport(config, await State.read(config.state.dir), undefined)];
+    for await (const report of askOr(config, 'status', {}, offline)) {
+      if (options.json) printJson(report);
+      else for (const line of statusText(report, systemClock.now())) print(line);
+    }
+    return EXIT.done;
+  },
+};
+
+/** The report for a person, line by line. */
+export function statusText(report: StatusReport, now: number): string[] {
+  const lines = [
+    report.running && report.startedAt !== undefined
+      ? `peersync runs (pid ${report.pid}, for ${durationText(now - report.startedAt)})`
+      : 'peersync does not run; this is what the state says',
+    `peer     ${report.peer.url}${peerText(report, now)}`,
+  ];
+  const rows: (string | number)[][] = [
+    ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
+  ];
+  for (const folder of report.folders) {
+    const { pending, accepted, confirmed, quarantined, gone } = folder.items;
+    const state = folder.watch ? watchText(folder.watch) : '';
+    rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
+  }
+  lines.push('', ...columns(rows));
+  if (report.uplink !== undefined && report.items.accepted > 0)
+    lines.push(
+      '',
+      `The peer shows a document about ${durationText(report.uplink.timeToVisibleMs)} after a push.`,
+    );
+  if (report.quarantined.length > 0) {
+    lines.push('', `In quarantine (${report.items.quarantined}):`);
+    for (const { file, message } of report.quarantined) lines.push(`  ${safe(file)}: ${safe(message)}`);
+    lines.push(
+      '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry` tries again.',
+    );
+  }
+  if (report.problems.length > 0) {
+    lines.push('', 'Could not be looked at:');
+    for (const { path, trouble } of report.problems)
+      lines.push(`  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`);
+  }
+  for (const repair of report.repairs) lines.push('', `state: ${safe(repair)}`);
+  return lines;
+}
+
+function peerText(report: StatusReport, now: number): string {
+  const { door } = report.peer;
+  if (door === undefined) return '';
+  const { circuit, pausedUntil } = door;
+  if (pausedUntil !== undefined && pausedUntil > now)
+    return `: asked to wait, ${durationText(pausedUntil - now)} more`;
+  if (circuit.state === 'closed') return '';
+  const next = circuit.nextProbeAt === undefined ? '' : `, next try ${timeText(circuit.nextProbeAt, now)}`;
+  return `\n         in trouble for ${durationText(now - circuit.since)}: ${safe(circuit.reason?.message ?? 'no answer')}${next}`;
+}
+
+function watchText(watch: NonNullable<StatusReport['folders'][number]['watch']>): string {
+  const trouble = watch.trouble === undefined ? '' : `: ${safe(watch.trouble.message)}`;
+  return `${watch.state}${trouble}`;
+}

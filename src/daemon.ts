@@ -1,0 +1,232 @@
+import { join } from 'node:path';
+import type { Config } from './config/config.js';
+import { type EmbeddedPeer, startEmbeddedPeer } from './embedded/embedded-peer.js';
+import { answers } from './inspect/answers.js';
+import type { Live } from './inspect/live.js';
+import type { Clock } from './lib/clock.js';
+import { messageOf } from './lib/errors.js';
+import type { Logger } from './lib/logger.js';
+import type { PeerClient } from './peer/client.js';
+import { Door } from './queue/door.js';
+import { ControlServer } from './service/control.js';
+import { acquireLock } from './service/lock.js';
+import type { Place } from './state/entries.js';
+import type { Encoding, Trouble } from './state/entry.js';
+import { State } from './state/state.js';
+import { configuredPeer } from './uplink/configured-peer.js';
+import { classify } from './uplink/trouble.js';
+import { Uplink } from './uplink/uplink.js';
+import { Watcher } from './watch/watcher.js';
+
+/** How long requests that are under way may take to end when the daemon stops, in ms. */
+const STOP_GRACE_MS = 8_000;
+/** How many requests may be under way beside pushes and look-ups. */
+const SPARE_CONCURRENCY = 2;
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Follow changes as they happen; without it one scan is all. */
+  readonly hints: boolean;
+  /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** What a stop has to undo, in reverse order. */
+type Undo = readonly [what: string, undo: () => Promise<void>];
+
+/**
+ * Everything between the folders and the peer, built from a configuration.
+ *
+ * Life: `open` takes the lock, reads the state and brings up the embedded peer where that is the peer; `start` lets the loops go.
+ * `stop` ends them in order: nothing new begins, what is under way may finish, everything known is on disk, the
+ * lock is given back. A failure while opening undoes what was done.
+ */
+export class Daemon {
+  readonly #options: DaemonOptions;
+  readonly #undo: Undo[] = [];
+  readonly startedAt: number;
+  #state: State | undefined;
+  #parts:
+    | { readonly client: PeerClient; readonly door: Door; readonly uplink: Uplink; readonly watcher: Watcher }
+    | undefined;
+  #peerUrl = '';
+
+  private constructor(options: DaemonOptions) {
+    this.#options = options;
+    this.startedAt = options.clock.now();
+  }
+
+  static async open(options: DaemonOptions): Promise<Daemon> {
+    const daemon = new Daemon(options);
+    try {
+      await daemon.#open();
+    } catch (error) {
+      await daemon.stop().catch(() => {});
+      throw error;
+    }
+    return daemon;
+  }
+
+  async #open(): Promise<void> {
+    const { config, clock, log } = this.#options;
+    const lock = await acquireLock(config.state.dir, { clock });
+    this.#undo.push(['lock', () => lock.release()]);
+    const state = await State.open(config.state.dir, { clock, log });
+    this.#undo.push(['state', () => state.close()]);
+    await state.forgetGone(config.state.keepGone);
+    const client = await this.#openPeer();
+    this.#undo.push(['peer', () => client.close()]);
+    const door = new Door({
+      lanes: {
+        interactive: { requestsPerSecond: config.confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+        confirm: config.confirm,
+        push: config.push,
+        mirror: { requestsPerSecond: config.push.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+        audit: { requestsPerSecond: config.push.requestsPerSecond, concurrency: 1 },
+      },
+      maxConcurrency: config.push.concurrency + config.confirm.concurrency + SPARE_CONCURRENCY,
+      classify,
+      clock,
+      log,
+      peerName: this.#peerUrl,
+    });
+    const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
+    const watcher: Watcher = new Watcher({
+      folders: config.folders,
+      state,
+      clock,
+      log,
+      accepts: cannotTravel,
+      hints: this.#options.hints && config.watch.hints,
+      rescanMs: config.watch.rescan,
+    });
+    const uplink = new Uplink({
+      state,
+      door,
+      peer: client,
+      clock,
+      log,
+      settings: config,
+      pathOf: ({ folder, path }) => {
+        const root = folders.get(folder)?.path;
+        return root === undefined ? undefined : join(root, path);
+      },
+      look: (place) => void watcher.look(place.folder, place.path),
+    });
+    this.#state = state;
+    this.#parts = { client, door, uplink, watcher };
+  }
+
+  async #openPeer(): Promise<PeerClient> {
+    const { config, clock, log } = this.#options;
+    if (config.peer.url !== 'embedded') {
+      this.#peerUrl = config.peer.url;
+      return configuredPeer(config.peer, { clock, log });
+    }
+    const { dir, port } = config.peer.embedded;
+    const peer: EmbeddedPeer = await startEmbeddedPeer({ dir, port, log });
+    this.#undo.push(['embedded peer', () => peer.close()]);
+    void peer.exited.then((error) => {
+      if (error !== undefined) this.#options.onFailure(error);
+    });
+    this.#peerUrl = peer.url;
+    return configuredPeer(config.peer, { clock, log }, peer);
+  }
+
+  /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
+  async start(): Promise<void> {
+    const { config, clock, log, onFailure } = this.#options;
+    const { state, watcher, uplink, door } = this.#opened();
+    const control = await ControlServer.open(
+      config.state.dir,
+      answers({
+        config,
+        state,
+        clock,
+        live: this.live(),
+        look: (place) => void watcher.look(place.folder, place.path),
+        rescan: (folder) => watcher.rescan(folder),
+      }),
+      log,
+    );
+    this.#undo.push(['control socket', () => control.close()]);
+    uplink.start(onFailure);
+    this.#undo.push([
+      'uplink',
+      async () => {
+        const stopped = uplink.stop();
+        await door.stop(STOP_GRACE_MS);
+        await stopped;
+      },
+    ]);
+    this.#undo.push(['watcher', () => watcher.stop()]);
+    watcher.start();
+  }
+
+  /** @throws AggregateError of everything that went wrong on the way */
+  async stop(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const [what, undo] of this.#undo.splice(0).reverse()) {
+      try {
+        await undo();
+      } catch (error) {
+        this.#options.log.error(
+          { what, error: messageOf(error) },
+          `stopping the ${what} failed: ${messageOf(error)}`,
+        );
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'the daemon did not stop cleanly');
+  }
+
+  /** The peer's address, also of the embedded one. */
+  get peerUrl(): string {
+    return this.#peerUrl;
+  }
+
+  get state(): State {
+    return this.#opened().state;
+  }
+
+  get requests(): PeerClient['requests'] {
+    return this.#opened().client.requests;
+  }
+
+  /** Resolves when the first scan is over and nothing is settling any more. */
+  scanned(): Promise<void> {
+    return this.#opened().watcher.idle();
+  }
+
+  live(): Live {
+    const { door, uplink, watcher } = this.#opened();
+    return {
+      pid: process.pid,
+      startedAt: this.startedAt,
+      peerUrl: this.#peerUrl,
+      door: () => door.status(),
+      uplink: () => uplink.status(),
+      folders: () => watcher.status(),
+      problems: () => watcher.problems(),
+      isInFlight: (place: Place) => uplink.isInFlight(place),
+      nextLook: (place: Place) => uplink.nextLook(place),
+    };
+  }
+
+  #opened() {
+    if (this.#state === undefined || this.#parts === undefined) throw new Error('the daemon is not open');
+    return { state: this.#state, ...this.#parts };
+  }
+}
+
+/** The standard dialect carries an item's content as a string. */
+function cannotTravel(encoding: Encoding): Trouble | undefined {
+  if (encoding !== 'binary') return undefined;
+  return {
+    code: 'NOT_TEXT',
+    message: 'The file is not text, and this peer takes only text.',
+    hint: 'Convert it to text, or leave it; files of this kind are passed over.',
+  };
+}

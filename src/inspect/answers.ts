@@ -1,0 +1,103 @@
+import { relative, resolve } from 'node:path';
+import type { Config } from '../config/config.js';
+import type { Clock } from '../lib/clock.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Answerer, Question } from '../service/control.js';
+import type { Place } from '../state/entries.js';
+import type { State } from '../state/state.js';
+import { retryItems, type Scope } from '../uplink/retry.js';
+import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
+import type { Live } from './live.js';
+import { statusReport } from './status.js';
+import { explain } from './why.js';
+
+export interface AnswerParts {
+  readonly config: Config;
+  readonly state: State;
+  readonly live: Live;
+  readonly clock: Clock;
+  look(place: Place): void;
+  /** Scans again; resolves when it is done. */
+  rescan(folder: string | undefined): Promise<Iterable<unknown>>;
+}
+
+/** What the running daemon answers to the commands. */
+export function answers(parts: AnswerParts): Answerer {
+  return (question) => answer(parts, question);
+}
+
+async function* answer(parts: AnswerParts, { ask, parameters }: Question): AsyncGenerator<unknown> {
+  const { config, state, live, clock } = parts;
+  switch (ask) {
+    case 'status':
+      yield statusReport(config, state, live);
+      return;
+    case 'list':
+      yield* listEntries(state, listFilter(config, parameters));
+      return;
+    case 'why':
+      yield await explain(text(parameters.path), config, state, live);
+      return;
+    case 'retry': {
+      const report = retryItems(state, scopesOf(config, parameters), clock);
+      await state.commit();
+      for (const place of report.lookedAt) parts.look(place);
+      yield { retried: report.retried, lookedAt: report.lookedAt.length };
+      return;
+    }
+    case 'rescan': {
+      const folder = parameters.folder === undefined ? undefined : text(parameters.folder);
+      if (folder !== undefined) knownFolder(config, folder);
+      yield* await parts.rescan(folder);
+      return;
+    }
+    default:
+      throw new PeersyncError({
+        code: 'UNKNOWN_QUESTION',
+        message: `The daemon does not know the question "${ask}".`,
+        hint: 'Use the command of the same version as the daemon.',
+      });
+  }
+}
+
+export function listFilter(config: Config, parameters: Readonly<Record<string, unknown>>): ListFilter {
+  const { status, folder } = parameters;
+  const known = LISTED_STATUSES.find((s) => s === status);
+  return {
+    ...(known ? { status: known } : {}),
+    ...(typeof folder === 'string' ? { folder: knownFolder(config, folder) } : {}),
+  };
+}
+
+/** What `retry` is about: `all`, or absolute paths of files and directories. */
+export function scopesOf(config: Config, parameters: Readonly<Record<string, unknown>>): Scope[] | undefined {
+  if (parameters.all === true) return undefined;
+  const paths = Array.isArray(parameters.paths) ? parameters.paths.map(text) : [];
+  return paths.map((path) => scopeOf(config, path));
+}
+
+function scopeOf(config: Config, path: string): Scope {
+  const absolute = resolve(path);
+  const folder = config.folders.find((f) => absolute === f.path || absolute.startsWith(`${f.path}/`));
+  if (folder) return { folder: folder.name, path: relative(folder.path, absolute) };
+  throw new PeersyncError({
+    code: 'OUTSIDE',
+    message: `${absolute} is in none of the watched folders.`,
+    hint: `Name a path in ${config.folders.map((f) => f.path).join(' or ')}.`,
+    exitCode: EXIT.usage,
+  });
+}
+
+function knownFolder(config: Config, name: string): string {
+  if (config.folders.some((folder) => folder.name === name)) return name;
+  throw new PeersyncError({
+    code: 'UNKNOWN_FOLDER',
+    message: `There is no folder named "${name}".`,
+    hint: `The configuration names: ${config.folders.map((folder) => folder.name).join(', ')}.`,
+    exitCode: EXIT.usage,
+  });
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,38 @@
+import type { Entry } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
+
+export const LISTED_STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+
+export interface ListFilter {
+  readonly status?: Entry['status'];
+  readonly folder?: string;
+}
+
+/** One line of `list`. */
+export interface ListedEntry {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: Entry['status'];
+  /** When the status began, in ms since the epoch. */
+  readonly since: number;
+  readonly size: number;
+  readonly url?: string;
+  readonly code?: string;
+  readonly message?: string;
+}
+
+export function* listEntries(state: StateView, filter: ListFilter): Generator<ListedEntry> {
+  for (const entry of state.entries.all(filter.folder)) {
+    if (filter.status !== undefined && entry.status !== filter.status) continue;
+    const trouble = 'trouble' in entry ? entry.trouble : undefined;
+    yield {
+      folder: entry.folder,
+      path: entry.path,
+      status: entry.status,
+      since: entry.since,
+      size: entry.version.size,
+      ...('url' in entry ? { url: entry.url } : {}),
+      ...(trouble ? { code: trouble.code, message: trouble.message } : {}),
+    };
+  }
+}

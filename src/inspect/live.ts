@@ -1,0 +1,19 @@
+import type { DoorStatus } from '../queue/door.js';
+import type { NextLook } from '../uplink/confirm-loop.js';
+import type { UplinkStatus } from '../uplink/uplink.js';
+import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+
+/** What only the running daemon knows. */
+export interface Live {
+  readonly pid: number;
+  /** When the daemon started, in ms since the epoch. */
+  readonly startedAt: number;
+  /** The peer's address, which the embedded peer only has while it runs. */
+  readonly peerUrl: string;
+  door(): DoorStatus;
+  uplink(): UplinkStatus;
+  folders(): readonly FolderStatus[];
+  problems(): readonly PathProblem[];
+  isInFlight(place: { folder: string; path: string }): boolean;
+  nextLook(place: { folder: string; path: string }): NextLook | undefined;
+}

@@ -1,0 +1,79 @@
+import type { Config } from '../config/config.js';
+import type { DoorStatus } from '../queue/door.js';
+import type { Status } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
+import type { UplinkStatus } from '../uplink/uplink.js';
+import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import type { Live } from './live.js';
+
+/** How many quarantined items a status names. */
+const NAMED = 5;
+
+export type ItemCounts = Readonly<Record<Status, number>>;
+
+export interface FolderReport {
+  readonly name: string;
+  readonly path: string;
+  readonly collection: string;
+  readonly items: ItemCounts;
+  readonly passedOver: number;
+  /** What the watcher is doing there; only while the daemon runs. */
+  readonly watch?: FolderStatus;
+}
+
+/** Everything `status` says, also as JSON. Times are ms since the epoch. */
+export interface StatusReport {
+  readonly running: boolean;
+  readonly pid?: number;
+  readonly startedAt?: number;
+  readonly peer: { readonly url: string; readonly door?: DoorStatus };
+  readonly items: ItemCounts;
+  readonly passedOver: number;
+  readonly folders: readonly FolderReport[];
+  readonly uplink?: UplinkStatus;
+  readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
+  readonly problems: readonly PathProblem[];
+  /** What opening the state repaired. */
+  readonly repairs: readonly string[];
+}
+
+export function statusReport(config: Config, state: StateView, live: Live | undefined): StatusReport {
+  const watching = new Map(live?.folders().map((folder) => [folder.name, folder]));
+  const total = state.counts();
+  const quarantined: { file: string; code: string; message: string }[] = [];
+  if (total.quarantined > 0) {
+    for (const entry of state.entries.all()) {
+      if (entry.status !== 'quarantined') continue;
+      const { code, message } = entry.trouble;
+      quarantined.push({ file: `${entry.folder}/${entry.path}`, code, message });
+      if (quarantined.length === NAMED) break;
+    }
+  }
+  return {
+    running: live !== undefined,
+    ...(live ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink() } : {}),
+    peer: live ? { url: live.peerUrl, door: live.door() } : { url: config.peer.url },
+    items: itemCounts(total),
+    passedOver: total.passed,
+    folders: config.folders.map((folder) => {
+      const counts = state.counts(folder.name);
+      const watch = watching.get(folder.name);
+      return {
+        name: folder.name,
+        path: folder.path,
+        collection: folder.collection,
+        items: itemCounts(counts),
+        passedOver: counts.passed,
+        ...(watch ? { watch } : {}),
+      };
+    }),
+    quarantined,
+    problems: live?.problems() ?? [],
+    repairs: state.repairs,
+  };
+}
+
+export function itemCounts(counts: ItemCounts): ItemCounts {
+  const { pending, accepted, confirmed, quarantined, gone } = counts;
+  return { pending, accepted, confirmed, quarantined, gone };
+}

@@ -1,0 +1,199 @@
+import { lstat } from 'node:fs/promises';
+import { dirname, relative, resolve } from 'node:path';
+import type { Config, FolderConfig } from '../config/config.js';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
+import { type Decision, FolderRules } from '../watch/rules.js';
+import type { Live } from './live.js';
+
+/** Everything that is known of one path. Times are ms since the epoch. */
+export interface WhyReport {
+  readonly file: string;
+  readonly folder?: string;
+  readonly path?: string;
+  /** In one word: a status, `passed` over, `ignored`, `unknown` or `outside`. */
+  readonly verdict: Entry['status'] | 'ignored' | 'unknown' | 'outside';
+  /** Which rule takes the file or keeps it out. */
+  readonly rule: string;
+  readonly since?: number;
+  readonly url?: string;
+  readonly collection?: string;
+  readonly version?: { readonly size: number; readonly mtimeMs: number; readonly sha256?: string };
+  /** Set when the text was converted for the peer. */
+  readonly conversion?: string;
+  readonly attempts?: number;
+  readonly evidence?: Evidence;
+  readonly trouble?: Trouble;
+  readonly history: readonly HistoryEntry[];
+  /** What happens next, and when. */
+  readonly next: string;
+  readonly nextAt?: number;
+}
+
+/** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
+export async function explain(
+  file: string,
+  config: Config,
+  state: StateView,
+  live: Live | undefined,
+): Promise<WhyReport> {
+  const absolute = resolve(file);
+  const folder = config.folders.find((f) => absolute === f.path || absolute.startsWith(`${f.path}/`));
+  if (folder === undefined) {
+    const folders = config.folders.map((f) => f.path).join(', ');
+    return {
+      file: absolute,
+      verdict: 'outside',
+      rule: `It is in none of the watched folders (${folders}).`,
+      history: [],
+      next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
+    };
+  }
+  const path = relative(folder.path, absolute);
+  if (path === '') {
+    throw new PeersyncError({
+      code: 'NOT_A_FILE',
+      message: `${absolute} is the folder ${folder.name} itself.`,
+      hint: 'Name a file in it, or see `peersync status`.',
+      exitCode: EXIT.usage,
+    });
+  }
+  const entry = state.get(folder.name, path);
+  const [decision, onDisk] = await Promise.all([decide(folder, path), lookAt(absolute)]);
+  const base = { file: absolute, folder: folder.name, path, history: entry?.history ?? [] };
+  if (entry === undefined) {
+    const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
+    if (!decision.take) {
+      return {
+        ...base,
+        verdict: 'ignored',
+        rule: sentence(decision.rule),
+        next: 'Nothing, unless the rule is changed.',
+      };
+    }
+    return {
+      ...base,
+      verdict: 'unknown',
+      rule: sentence(decision.rule),
+      url: decision.url,
+      collection: decision.collection,
+      ...(problem ? { trouble: problem.trouble } : {}),
+      next: nextOfUnknown(onDisk, live !== undefined),
+    };
+  }
+  return {
+    ...base,
+    verdict: entry.status,
+    rule: sentence(decision.rule),
+    since: entry.since,
+    version: versionOf(entry),
+    ...conversionOf(entry),
+    ...('url' in entry ? { url: entry.url, collection: entry.collection, attempts: entry.attempts } : {}),
+    ...(entry.status === 'confirmed' ? { evidence: entry.evidence } : {}),
+    ...('trouble' in entry && entry.trouble ? { trouble: entry.trouble } : {}),
+    ...nextOf(entry, onDisk, live),
+  };
+}
+
+async function decide(folder: FolderConfig, path: string): Promise<Decision> {
+  const rules = new FolderRules(folder);
+  await rules.readIgnoreFiles(dirname(path));
+  return rules.decide(path);
+}
+
+type OnDisk = 'file' | 'absent' | 'other' | { readonly unreadable: string };
+
+async function lookAt(path: string): Promise<OnDisk> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() ? 'file' : 'other';
+  } catch (error) {
+    const code = systemCode(error);
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 'absent' : { unreadable: messageOf(error) };
+  }
+}
+
+function nextOfUnknown(onDisk: OnDisk, running: boolean): string {
+  if (onDisk === 'absent')
+    return 'Nothing: there is no such file, and there never was one that peersync saw.';
+  if (onDisk === 'other')
+    return 'Nothing: it is not a regular file (a directory, a link, a pipe or a device); only files are pushed.';
+  if (typeof onDisk === 'object') return `It cannot be looked at: ${onDisk.unreadable}.`;
+  return running
+    ? 'It was not seen at rest yet; it is taken up once it has not changed for `settle`, at the latest by the next scan.'
+    : 'It is taken up by the scan when the daemon starts (`peersync run`) or by `peersync once`.';
+}
+
+function nextOf(
+  entry: Entry,
+  onDisk: OnDisk,
+  live: Live | undefined,
+): { readonly next: string; readonly nextAt?: number } {
+  if (onDisk === 'absent' && entry.status !== 'gone')
+    return { next: 'The file is not there any more; the next scan marks it as gone.' };
+  switch (entry.status) {
+    case 'pending': {
+      const circuit = live?.door().circuit;
+      if (live === undefined)
+        return { next: 'It is pushed when the daemon runs (`peersync run`) or by `peersync once`.' };
+      if (circuit !== undefined && circuit.state !== 'closed') {
+        return {
+          next: `It waits for the peer: ${circuit.reason?.message ?? 'it does not answer'}`,
+          ...(circuit.nextProbeAt === undefined ? {} : { nextAt: circuit.nextProbeAt }),
+        };
+      }
+      if (live.isInFlight(entry)) return { next: 'It is on its way to the peer at this moment.' };
+      if (entry.doubt !== undefined) {
+        return {
+          next: 'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.',
+          ...at(live.nextLook(entry)?.at),
+        };
+      }
+      return { next: 'It is pushed.', nextAt: entry.notBefore };
+    }
+    case 'accepted': {
+      const look = live?.nextLook(entry);
+      const lastAnswer = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
+      return {
+        next: live
+          ? `It is looked up in the peer${lastAnswer}.`
+          : 'It is looked up in the peer when the daemon runs (`peersync run`) or by `peersync once`.',
+        ...at(look?.at),
+      };
+    }
+    case 'confirmed':
+      return { next: 'Nothing, until the file changes.' };
+    case 'quarantined':
+      return { next: 'Nothing, until the file changes or `peersync retry` asks for another try.' };
+    case 'gone':
+      return {
+        next: entry.sent
+          ? 'Nothing: the peer keeps the document, for its interface has no way to remove one.'
+          : 'Nothing.',
+      };
+    case 'passed':
+      return { next: 'Nothing, until the file or the rule changes.' };
+  }
+}
+
+function at(ms: number | undefined): { readonly nextAt?: number } {
+  return ms === undefined ? {} : { nextAt: ms };
+}
+
+function versionOf(entry: Entry): NonNullable<WhyReport['version']> {
+  const { size, mtimeMs } = entry.version;
+  return 'sha256' in entry.version ? { size, mtimeMs, sha256: entry.version.sha256 } : { size, mtimeMs };
+}
+
+function conversionOf(entry: Entry): { readonly conversion?: string } {
+  if (!('encoding' in entry.version)) return {};
+  const { encoding } = entry.version as Version;
+  if (encoding === 'utf-8' || encoding === 'binary') return {};
+  return { conversion: `The file is ${encoding}; its text travels as UTF-8.` };
+}
+
+function sentence(rule: string): string {
+  const text = rule.charAt(0).toUpperCase() + rule.slice(1);
+  return text.endsWith('.') ? text : `${text}.`;
+}

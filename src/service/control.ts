@@ -1,0 +1,211 @@
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+
+const SOCKET_NAME = 'control.sock';
+/** The kernel's limit for a socket's path is 107 bytes. */
+const LONGEST_PATH = 100;
+const LARGEST_QUESTION = 1024 * 1024;
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** A question to the daemon: one word and its parameters. */
+export interface Question {
+  readonly ask: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** Answers a question with lines, each one JSON value. */
+export type Answerer = (question: Question) => AsyncIterable<unknown> | Iterable<unknown>;
+
+/** The daemon's ear: a socket in the state directory that only the daemon's own user can open. */
+export class ControlServer {
+  readonly #server: Server;
+  readonly #directory: FileHandle;
+
+  private constructor(server: Server, directory: FileHandle) {
+    this.#server = server;
+    this.#directory = directory;
+  }
+
+  /** Listens in `stateDirectory`; the caller holds the lock, so that a socket left by a crash can be replaced. */
+  static async open(stateDirectory: string, answer: Answerer, log: Logger): Promise<ControlServer> {
+    const directory = await openDirectory(stateDirectory);
+    const path = socketPath(stateDirectory, directory);
+    await rm(path, { force: true });
+    const server = createServer((request, response) => {
+      answerRequest(request, response, answer).catch((error: unknown) => {
+        log.debug({ error: messageOf(error) }, 'a command went away before its answer');
+        response.destroy();
+      });
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path, resolve);
+    });
+    await chmod(path, 0o600);
+    return new ControlServer(server, directory);
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+    await this.#directory.close();
+  }
+}
+
+/**
+ * Asks the daemon that uses `stateDirectory`.
+ *
+ * @returns its answer line by line, or undefined when no daemon listens
+ * @throws PeersyncError what the daemon answered in error
+ */
+export async function askDaemon(
+  stateDirectory: string,
+  question: Question,
+): Promise<AsyncIterable<unknown> | undefined> {
+  let directory: FileHandle;
+  try {
+    directory = await openDirectory(stateDirectory);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw cannotAsk(error);
+  }
+  let response: IncomingMessage | undefined;
+  try {
+    response = await send(socketPath(stateDirectory, directory), question);
+  } finally {
+    await directory.close();
+  }
+  if (response === undefined) return undefined;
+  if (response.statusCode === 200) return readLines(response);
+  for await (const line of readLines(response)) throw errorFrom(line);
+  throw cannotAsk(`status ${response.statusCode}`);
+}
+
+function send(socket: string, question: Question): Promise<IncomingMessage | undefined> {
+  return new Promise((resolve, reject) => {
+    const body = JSON.stringify(question);
+    const call = request(
+      {
+        socketPath: socket,
+        method: 'POST',
+        path: '/',
+        timeout: ANSWER_TIMEOUT_MS,
+        headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      },
+      resolve,
+    );
+    call.on('timeout', () => call.destroy(new Error('no answer within a minute')));
+    call.on('error', (error) => {
+      const code = systemCode(error);
+      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined);
+      else reject(cannotAsk(error));
+    });
+    call.end(body);
+  });
+}
+
+async function answerRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answerer,
+): Promise<void> {
+  try {
+    const question = await readQuestion(request);
+    const lines = answer(question);
+    let begun = false;
+    for await (const line of lines) {
+      if (!begun) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      begun = true;
+      if (!response.write(`${JSON.stringify(line)}\n`))
+        await new Promise((resolve) => {
+          response.once('drain', resolve);
+          response.once('close', resolve);
+        });
+      if (response.destroyed) return;
+    }
+    if (!begun) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    response.end();
+  } catch (error) {
+    if (response.headersSent) throw error;
+    const { code, message, hint, exitCode } =
+      error instanceof PeersyncError ? error : new ControlError(messageOf(error), error);
+    response.writeHead(400, { 'content-type': 'application/x-ndjson' });
+    response.end(`${JSON.stringify({ code, message, hint, exitCode })}\n`);
+  }
+}
+
+async function readQuestion(request: IncomingMessage): Promise<Question> {
+  let size = 0;
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > LARGEST_QUESTION) throw new ControlError('the question is too large');
+    chunks.push(chunk);
+  }
+  const question: unknown = JSON.parse(Buffer.concat(chunks).toString());
+  if (
+    typeof question !== 'object' ||
+    question === null ||
+    !('ask' in question) ||
+    !('parameters' in question)
+  )
+    throw new ControlError('the question could not be read');
+  const { ask, parameters } = question;
+  if (typeof ask !== 'string' || typeof parameters !== 'object' || parameters === null)
+    throw new ControlError('the question could not be read');
+  return { ask, parameters: parameters as Record<string, unknown> };
+}
+
+async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+function openDirectory(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+}
+
+/** A long path goes by way of the open directory, which Linux shows under a short name. */
+function socketPath(directory: string, handle: FileHandle): string {
+  const path = join(directory, SOCKET_NAME);
+  if (Buffer.byteLength(path) <= LONGEST_PATH || process.platform !== 'linux') return path;
+  return `/proc/self/fd/${handle.fd}/${SOCKET_NAME}`;
+}
+
+/** The daemon and a command could not talk. */
+export class ControlError extends PeersyncError {
+  constructor(what: string, cause?: unknown) {
+    super({
+      code: 'CONTROL_FAILED',
+      message: `The daemon could not be asked: ${what}.`,
+      hint: 'See its log, and whether you are the user it runs as.',
+      cause,
+    });
+  }
+}
+
+function cannotAsk(error: unknown): ControlError {
+  return new ControlError(messageOf(error), error);
+}
+
+function errorFrom(line: unknown): PeersyncError {
+  if (typeof line !== 'object' || line === null) return cannotAsk('its answer could not be read');
+  const { code, message, hint, exitCode } = line as Record<string, unknown>;
+  return new PeersyncError({
+    code: String(code),
+    message: String(message),
+    hint: String(hint),
+    exitCode: exitCode === EXIT.usage ? EXIT.usage : EXIT.failure,
+  });
+}

@@ -1,0 +1,75 @@
+import type { Clock } from '../lib/clock.js';
+import type { Place } from '../state/entries.js';
+import type { PendingItem } from '../state/entry.js';
+import { placeKey, placeOf, type UplinkState } from './parts.js';
+import { Schedule } from './schedule.js';
+
+/**
+ * Which pending items are due, oldest first. The items themselves stand in the state; here is only the order, and every
+ * item is looked at again when its turn comes, so that an outdated turn does no harm.
+ *
+ * An item that was taken is *out* until it is given back; only then can it be taken again.
+ */
+export class Backlog {
+  readonly #state: UplinkState;
+  readonly #clock: Clock;
+  readonly #turns = new Schedule<Place>();
+  readonly #out = new Set<string>();
+  #next: PendingItem | undefined;
+
+  constructor(state: UplinkState, clock: Clock) {
+    this.#state = state;
+    this.#clock = clock;
+  }
+
+  get out(): number {
+    return this.#out.size;
+  }
+
+  isOut(place: Place): boolean {
+    return this.#out.has(placeKey(place));
+  }
+
+  /** When the next item falls due, in ms since the epoch; undefined when none waits. */
+  get nextDue(): number | undefined {
+    return this.#next === undefined ? this.#turns.nextDue : this.#clock.now();
+  }
+
+  add(item: PendingItem): void {
+    this.#turns.add(placeOf(item), item.notBefore);
+  }
+
+  /** The next item that is due, without taking it. */
+  peek(): PendingItem | undefined {
+    if (this.#next !== undefined) {
+      const current = this.#dueItem(placeOf(this.#next));
+      this.#next = current;
+      if (current !== undefined) return current;
+    }
+    for (;;) {
+      const place = this.#turns.take(this.#clock.now());
+      if (place === undefined) return undefined;
+      this.#next = this.#dueItem(place);
+      if (this.#next !== undefined) return this.#next;
+    }
+  }
+
+  /** Takes the item that `peek` shows. */
+  take(): void {
+    if (this.#next === undefined) return;
+    this.#out.add(placeKey(this.#next));
+    this.#next = undefined;
+  }
+
+  /** Gives an item back; the caller adds it again when it still waits. */
+  giveBack(place: Place): void {
+    this.#out.delete(placeKey(place));
+  }
+
+  #dueItem(place: Place): PendingItem | undefined {
+    if (this.#out.has(placeKey(place))) return undefined;
+    const entry = this.#state.get(place.folder, place.path);
+    if (entry?.status !== 'pending' || entry.doubt !== undefined) return undefined;
+    return entry.notBefore <= this.#clock.now() ? entry : undefined;
+  }
+}

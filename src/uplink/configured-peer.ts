@@ -1,0 +1,53 @@
+import { readFile } from 'node:fs/promises';
+import type { Config } from '../config/config.js';
+import { resolveSecret } from '../config/secret.js';
+import type { Clock } from '../lib/clock.js';
+import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { PeerClient } from '../peer/client.js';
+
+/**
+ * A client for the configured peer.
+ *
+ * @param embedded address and credentials of the embedded peer, where that is the peer
+ * @throws PeersyncError when the password or the CA file cannot be read
+ */
+export async function configuredPeer(
+  { url, auth, tls, timeouts, maxAnswer }: Config['peer'],
+  parts: { readonly clock: Clock; readonly log: Logger },
+  embedded?: {
+    readonly url: string;
+    readonly credentials: { readonly username: string; readonly password: string };
+  },
+): Promise<PeerClient> {
+  const common = { ...parts, timeouts, maxAnswer };
+  if (embedded !== undefined)
+    return new PeerClient({ ...common, baseUrl: embedded.url, credentials: embedded.credentials });
+  return new PeerClient({
+    ...common,
+    baseUrl: url,
+    ...(auth === undefined
+      ? {}
+      : {
+          credentials: {
+            username: auth.username,
+            password: await resolveSecret(auth.password, process.env, parts.log),
+          },
+        }),
+    ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca) } }),
+  });
+}
+
+async function readCa(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new PeersyncError({
+      code: 'CONFIG_CA',
+      message: `The CA file ${path} could not be read: ${messageOf(error)}.`,
+      hint: 'Mend peer.tls.ca, or the permissions of the file.',
+      exitCode: EXIT.usage,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,311 @@
+import { PeersyncError } from '../lib/errors.js';
+import { evidenceOf } from '../peer/version-shown.js';
+import type { Place } from '../state/entries.js';
+import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
+import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
+import { placeKey, placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
+import { Schedule } from './schedule.js';
+import { Visibility } from './visibility.js';
+import { Wake } from './wake.js';
+
+/** A wait in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
+const SHORTEST_DOUBT_MS = 5_000;
+const SHORTEST_INTERVAL_MS = 200;
+
+/** One item that is being looked up. */
+interface Look {
+  readonly place: Place;
+  readonly sent: Sent;
+  /** The push was never answered: a negative leads to another push and not to a failed attempt. */
+  readonly doubt: boolean;
+  readonly since: number;
+  readonly group: Look[] | undefined;
+  due: number;
+  interval: number;
+  /** When it was first shown; it counts once it has held for `confirm.hold`. */
+  shownAt: number | undefined;
+  why: string | undefined;
+}
+
+export interface NextLook {
+  readonly at: number;
+  readonly lastAnswer?: string;
+}
+
+/**
+ * Confirms that accepted items are searchable.
+ *
+ * An item is *due* when the peer is likely to show it. Of the items of one request the first is the scout: it is due at
+ * the learned time-to-visible and then again at short intervals, and once it is shown the others are due at once;
+ * whatever becomes of the scout, they are due at twice that time. So one look-up an item is the rule. Looked up while due, an item is
+ *
+ * - shown in this version: confirmed with the evidence, where `confirm.hold` is set after it held that long;
+ * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
+ * - not shown by `confirm.timeout`, the peer answering all the while: pending again, one attempt spent, and after
+ *   `push.attempts` of those quarantined.
+ *
+ * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
+ * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
+ */
+export class ConfirmLoop {
+  readonly #parts: UplinkParts;
+  readonly #looks = new Map<string, Look>();
+  readonly #schedule = new Schedule<{ readonly look: Look; readonly due: number }>();
+  readonly #wake: Wake;
+  readonly #visibility: Visibility;
+  readonly #underWay = new Set<Promise<void>>();
+  #failure: unknown;
+  #startedAt = 0;
+
+  constructor(parts: UplinkParts) {
+    this.#parts = parts;
+    this.#wake = new Wake(parts.clock);
+    const learned = parts.state.meta('timeToVisibleMs');
+    this.#visibility = new Visibility(typeof learned === 'number' ? learned : undefined);
+  }
+
+  /** How many items wait to be shown. */
+  get size(): number {
+    return this.#looks.size;
+  }
+
+  get timeToVisibleMs(): number {
+    return this.#visibility.typicalMs;
+  }
+
+  /** When an item is looked up next, and what the last look-up said. */
+  next(place: Place): NextLook | undefined {
+    const look = this.#looks.get(placeKey(place));
+    if (look === undefined) return undefined;
+    return look.why === undefined ? { at: look.due } : { at: look.due, lastAnswer: look.why };
+  }
+
+  /** Items that one request brought to the peer. */
+  watch(items: readonly AcceptedItem[]): void {
+    const now = this.#parts.clock.now();
+    const typical = this.#visibility.typicalMs;
+    const group: Look[] = [];
+    items.forEach((item, i) => {
+      // A little early for the scout, or a peer that became faster would never be found out.
+      const wait = i === 0 ? typical * 0.75 : typical * 2;
+      group.push(this.#add(placeOf(item), item.sent, false, item.sent.at + wait, now, group));
+    });
+  }
+
+  /** An item that was accepted some time ago. */
+  resume(item: AcceptedItem): void {
+    const now = this.#parts.clock.now();
+    const look = this.#looks.get(placeKey(placeOf(item)));
+    if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
+    this.#add(placeOf(item), item.sent, false, now, now, undefined);
+  }
+
+  /** An item whose push left and was never answered. */
+  doubt(item: PendingItem, sent: Sent): void {
+    const now = this.#parts.clock.now();
+    this.#add(placeOf(item), sent, true, now, now, undefined);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, door } = this.#parts;
+    this.#startedAt = clock.now();
+    while (!signal.aborted && this.#failure === undefined) {
+      const nextDue = this.#schedule.nextDue;
+      if (nextDue === undefined || nextDue > clock.now()) {
+        await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.now(), signal);
+        continue;
+      }
+      if (!(await roomFor(door, 'confirm', signal))) break;
+      const look = this.#take();
+      if (look === undefined) continue;
+      const work = this.#lookUp(look, signal)
+        .catch((error: unknown) => {
+          this.#failure ??= error;
+          this.#wake.ring();
+        })
+        .finally(() => this.#underWay.delete(work));
+      this.#underWay.add(work);
+    }
+    await Promise.all(this.#underWay);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #add(
+    place: Place,
+    sent: Sent,
+    doubt: boolean,
+    due: number,
+    since: number,
+    group: Look[] | undefined,
+  ): Look {
+    const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
+    const look = { place, sent, doubt, since, group, due, interval, shownAt: undefined, why: undefined };
+    this.#looks.set(placeKey(place), look);
+    this.#plan(look, due);
+    return look;
+  }
+
+  #plan(look: Look, due: number): void {
+    look.due = due;
+    this.#schedule.add({ look, due }, due);
+    this.#wake.ring();
+  }
+
+  #take(): Look | undefined {
+    for (;;) {
+      const slot = this.#schedule.take(this.#parts.clock.now());
+      if (slot === undefined) return undefined;
+      const current = this.#looks.get(placeKey(slot.look.place));
+      if (current === slot.look && slot.due === slot.look.due) return slot.look;
+    }
+  }
+
+  async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
+    const { clock, door, peer } = this.#parts;
+    if (this.#itemOf(look) === undefined) {
+      this.#forget(look);
+      return;
+    }
+    let shown: ReturnType<typeof evidenceOf>;
+    let answered = true;
+    try {
+      const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
+      shown =
+        doc === undefined
+          ? { shown: false, why: 'the peer does not know the document' }
+          : evidenceOf(doc, look.sent);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof PeersyncError)) throw error;
+      shown = { shown: false, why: error.message };
+      answered = door.status().circuit.state === 'closed';
+    }
+    const item = this.#itemOf(look);
+    if (item === undefined) {
+      this.#forget(look);
+      return;
+    }
+    if (shown.shown) {
+      const now = clock.now();
+      look.shownAt ??= now;
+      const holdsUntil = look.shownAt + this.#parts.settings.confirm.hold;
+      if (now < holdsUntil) this.#plan(look, holdsUntil);
+      else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
+      return;
+    }
+    look.shownAt = undefined;
+    look.why = shown.why;
+    await this.#notShown(look, item, shown.why, answered);
+  }
+
+  async #confirm(
+    look: Look,
+    item: AcceptedItem | PendingItem,
+    evidence: Parameters<typeof confirmed>[1],
+  ): Promise<void> {
+    const { clock, log, state } = this.#parts;
+    const now = clock.now();
+    const took = (look.shownAt ?? now) - look.sent.at;
+    if (look.group?.[0] === look) this.#learn(look);
+    this.#forget(look);
+    for (const other of look.group ?? []) {
+      if (other.shownAt === undefined && other.due > now && this.#looks.get(placeKey(other.place)) === other)
+        this.#plan(other, now);
+    }
+    const inPeer =
+      item.status === 'accepted'
+        ? item
+        : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
+    state.put(confirmed(inPeer, evidence, now));
+    await state.commit();
+    log.info(
+      {
+        event: 'confirmed',
+        folder: item.folder,
+        path: item.path,
+        url: item.url,
+        evidence: evidence.kind,
+        tookMs: took,
+      },
+      `confirmed ${placeName(item)}`,
+    );
+  }
+
+  async #notShown(
+    look: Look,
+    item: AcceptedItem | PendingItem,
+    why: string,
+    answered: boolean,
+  ): Promise<void> {
+    const { clock, settings, state, log } = this.#parts;
+    const now = clock.now();
+    const waited = now - Math.max(look.since, look.sent.at, this.#startedAt, this.#answeringSince());
+    const patience = look.doubt
+      ? Math.max(SHORTEST_DOUBT_MS, 3 * this.#visibility.typicalMs)
+      : settings.confirm.timeout;
+    if (!answered || waited < patience) {
+      const last = look.doubt ? Math.max(now + SHORTEST_INTERVAL_MS, now + patience - waited) : Infinity;
+      this.#plan(look, Math.min(now + look.interval, last));
+      look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
+      return;
+    }
+    this.#forget(look);
+    if (item.status === 'pending') {
+      state.put(returned(item, now));
+      await state.commit();
+      log.debug(
+        { folder: item.folder, path: item.path },
+        `not in the peer, pushed again: ${placeName(item)}`,
+      );
+      return;
+    }
+    const trouble: Trouble = {
+      code: 'NOT_SHOWN',
+      message: `The peer accepted it but did not show it within ${Math.round(settings.confirm.timeout / 1000)} s: ${why}.`,
+      hint: 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.',
+    };
+    const again = failed(item, trouble, now, now);
+    state.put(
+      again.attempts < settings.push.attempts ? again : quarantined(again, item, item.version, trouble, now),
+    );
+    await state.commit();
+    log.warn(
+      { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
+      `not shown by the peer: ${placeName(item)}: ${why}`,
+    );
+  }
+
+  /** The item that a look is about, or undefined when it has become another one meanwhile. */
+  #itemOf(look: Look): AcceptedItem | PendingItem | undefined {
+    const entry = this.#parts.state.get(look.place.folder, look.place.path);
+    const stillWatched = this.#looks.get(placeKey(look.place)) === look;
+    if (!stillWatched) return undefined;
+    if (look.doubt)
+      return entry?.status === 'pending' && entry.doubt?.at === look.sent.at ? entry : undefined;
+    return entry?.status === 'accepted' &&
+      entry.sent.at === look.sent.at &&
+      entry.sent.sha256 === look.sent.sha256
+      ? entry
+      : undefined;
+  }
+
+  /** A scout was shown. What counts is when it was due, for the look-up may have queued behind others. */
+  #learn(look: Look): void {
+    this.#visibility.saw(look.due - look.sent.at);
+    const typical = Math.round(this.#visibility.typicalMs);
+    const known = this.#parts.state.meta('timeToVisibleMs');
+    if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
+    this.#parts.state.setMeta('timeToVisibleMs', typical);
+  }
+
+  #forget(look: Look): void {
+    const key = placeKey(look.place);
+    if (this.#looks.get(key) === look) this.#looks.delete(key);
+  }
+
+  /** Since when the peer has been answering: a time of silence does not count as a time of not showing. */
+  #answeringSince(): number {
+    const { circuit } = this.#parts.door.status();
+    return circuit.state === 'closed' ? circuit.since : this.#parts.clock.now();
+  }
+}

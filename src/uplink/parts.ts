@@ -1,0 +1,90 @@
+import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
+import type { PushAnswer, PushItem } from '../peer/push.js';
+import type { Door } from '../queue/door.js';
+import type { Place } from '../state/entries.js';
+import type { Entry } from '../state/entry.js';
+import type { State } from '../state/state.js';
+
+/** What the uplink asks of a peer; `PeerClient` is one. */
+export interface UplinkPeer {
+  push(
+    items: readonly PushItem[],
+    options: { readonly synchronous?: boolean; readonly commit?: boolean; readonly signal?: AbortSignal },
+  ): Promise<PushAnswer>;
+  peerdoc(
+    target: { readonly url: string },
+    options: { readonly signal?: AbortSignal },
+  ): Promise<Peerdoc | undefined>;
+}
+
+/** What the uplink asks of the state. */
+export type UplinkState = Pick<
+  State,
+  'get' | 'put' | 'commit' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
+>;
+
+export interface UplinkSettings {
+  readonly push: {
+    readonly maxItems: number;
+    /** Bytes of files in one batch; a larger file travels alone. */
+    readonly maxBytes: number;
+    /** How long a batch waits to become full, in ms. */
+    readonly linger: number;
+    readonly attempts: number;
+    readonly synchronous: boolean;
+    readonly commit: boolean;
+    /** Wait between two attempts of one item: doubles from `min` to `max`, in ms. */
+    readonly backoff: { readonly min: number; readonly max: number };
+  };
+  readonly confirm: {
+    /** How long an accepted item may take to be shown, in ms. */
+    readonly timeout: number;
+    /** Longest wait between two look-ups of one item, in ms. */
+    readonly maxInterval: number;
+    /** How long a positive has to hold before it counts, in ms. */
+    readonly hold: number;
+  };
+}
+
+export interface UplinkParts {
+  readonly state: UplinkState;
+  readonly door: Pick<Door, 'run' | 'ready' | 'status'>;
+  readonly peer: UplinkPeer;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly settings: UplinkSettings;
+  /** Absolute path of a folder's file, or undefined when the folder is not configured any more. */
+  readonly pathOf: (place: Place) => string | undefined;
+  /** Asks for another look at a file that is not what it was. */
+  readonly look: (place: Place) => void;
+}
+
+export function placeKey(place: Place): string {
+  return `${place.folder}\0${place.path}`;
+}
+
+export function placeName(place: Place): string {
+  return `${place.folder}/${place.path}`;
+}
+
+export function placeOf(entry: Entry): Place {
+  return { folder: entry.folder, path: entry.path };
+}
+
+/** Waits until the door has room in a lane; false when it was time to stop first. */
+export async function roomFor(
+  door: Pick<Door, 'ready'>,
+  lane: 'push' | 'confirm',
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await door.ready(lane, signal);
+    return !signal.aborted;
+  } catch (error) {
+    if (signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED')) return false;
+    throw error;
+  }
+}

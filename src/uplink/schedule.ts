@@ -1,0 +1,63 @@
+interface Slot<T> {
+  readonly due: number;
+  readonly order: number;
+  readonly value: T;
+}
+
+/** Values by the time they fall due; those due at the same time leave in the order they came. A binary heap. */
+export class Schedule<T> {
+  readonly #heap: Slot<T>[] = [];
+  #order = 0;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** When the first value falls due, or undefined when there is none. */
+  get nextDue(): number | undefined {
+    return this.#heap[0]?.due;
+  }
+
+  add(value: T, due: number): void {
+    const slot = { due, order: this.#order++, value };
+    const heap = this.#heap;
+    let i = heap.length;
+    heap.push(slot);
+    while (i > 0) {
+      const parent = (i - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || !before(slot, above)) break;
+      heap[i] = above;
+      i = parent;
+    }
+    heap[i] = slot;
+  }
+
+  /** Takes the first value out if it is due at `now`. */
+  take(now: number): T | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    if (first === undefined || first.due > now) return undefined;
+    const last = heap.pop();
+    if (last !== undefined && last !== first) this.#sink(last);
+    return first.value;
+  }
+
+  #sink(slot: Slot<T>): void {
+    const heap = this.#heap;
+    let i = 0;
+    for (;;) {
+      const left = heap[2 * i + 1];
+      const right = heap[2 * i + 2];
+      const below = right !== undefined && left !== undefined && before(right, left) ? right : left;
+      if (below === undefined || !before(below, slot)) break;
+      heap[i] = below;
+      i = below === right ? 2 * i + 2 : 2 * i + 1;
+    }
+    heap[i] = slot;
+  }
+}
+
+function before<T>(a: Slot<T>, b: Slot<T>): boolean {
+  return a.due < b.due || (a.due === b.due && a.order < b.order);
+}

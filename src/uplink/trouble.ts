@@ -1,0 +1,64 @@
+import { PeersyncError } from '../lib/errors.js';
+import { PeerError } from '../peer/errors.js';
+import type { Outcome } from '../queue/outcome.js';
+import type { Trouble } from '../state/entry.js';
+
+export function troubleOf(error: PeersyncError): Trouble {
+  return { code: error.code, message: error.message, hint: error.hint };
+}
+
+/**
+ * What a failed push says about the items in it.
+ *
+ * - `stale`: a file could not be read, or changed, under the body, which was not completed;
+ * - `untaken`: the peer certainly took nothing (it could not be reached, or it refused to talk): push again;
+ * - `doubt`: no answer came, the peer may have taken them: look up before pushing again;
+ * - `blame`: the peer answered badly, and one of the items may be the reason: split.
+ */
+export type PushFailure =
+  | { readonly kind: 'stale'; readonly item: number }
+  | { readonly kind: 'untaken' | 'doubt' | 'blame'; readonly error: PeersyncError };
+
+export function pushFailure(error: unknown): PushFailure {
+  if (!(error instanceof PeersyncError)) throw error;
+  if (!(error instanceof PeerError))
+    return { kind: error.code === 'QUEUE_STOPPED' ? 'untaken' : 'doubt', error };
+  switch (error.code) {
+    case 'PEER_SOURCE':
+      return { kind: 'stale', item: error.item ?? 0 };
+    case 'PEER_AUTH':
+    case 'PEER_BUSY':
+      return { kind: 'untaken', error };
+    case 'PEER_UNREACHABLE':
+    case 'PEER_TIMEOUT':
+    case 'PEER_ABORTED':
+      return { kind: error.delivered === 'no' ? 'untaken' : 'doubt', error };
+    default:
+      return { kind: 'blame', error };
+  }
+}
+
+/** What an error of the peer client says about the peer, for the door. */
+export function classify(error: unknown): Outcome {
+  if (!(error instanceof PeerError)) return { kind: 'aborted' };
+  switch (error.code) {
+    case 'PEER_UNREACHABLE':
+    case 'PEER_TIMEOUT':
+      return { kind: 'unreachable' };
+    case 'PEER_AUTH':
+      return { kind: 'denied' };
+    case 'PEER_BUSY':
+      return {
+        kind: 'busy',
+        ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+      };
+    case 'PEER_FAILED':
+    case 'PEER_ANSWER':
+      return { kind: 'failing' };
+    case 'PEER_SOURCE':
+    case 'PEER_ABORTED':
+      return { kind: 'aborted' };
+    default:
+      return { kind: 'answered' };
+  }
+}

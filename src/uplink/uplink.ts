@@ -1,0 +1,81 @@
+import type { Place } from '../state/entries.js';
+import type { Entry } from '../state/entry.js';
+import { ConfirmLoop, type NextLook } from './confirm-loop.js';
+import { placeOf, type UplinkParts } from './parts.js';
+import { PushLoop } from './push-loop.js';
+
+export interface UplinkStatus {
+  /** Items in requests that are under way. */
+  readonly inFlight: number;
+  /** Items that wait to be shown. */
+  readonly confirming: number;
+  /** The learned time from a push to its first showing, in ms. */
+  readonly timeToVisibleMs: number;
+}
+
+/**
+ * What goes to the peer: pushes what the state says is pending, confirms what it says is accepted.
+ *
+ * Life: made from its parts; `start` takes up what an earlier run left (accepted items are looked up, items in doubt are looked
+ * up before they are pushed again) and follows every change of the state from then on; `stop` ends both loops once what is
+ * under way has settled, which stopping the door brings about.
+ */
+export class Uplink {
+  readonly #parts: UplinkParts;
+  readonly #push: PushLoop;
+  readonly #confirm: ConfirmLoop;
+  readonly #stopping = new AbortController();
+  #loops: Promise<unknown> = Promise.resolve();
+  #unsubscribe: () => void = () => {};
+
+  constructor(parts: UplinkParts) {
+    this.#parts = parts;
+    this.#confirm = new ConfirmLoop(parts);
+    this.#push = new PushLoop(parts, this.#confirm);
+  }
+
+  /** Starts both loops. `onFailure` hears of an error that ended one of them, which is a bug or a disk that fails. */
+  start(onFailure: (error: unknown) => void): void {
+    const { state } = this.#parts;
+    for (const entry of state.entries.all()) this.#takeUp(entry);
+    this.#unsubscribe = state.onChange((after) => {
+      if (after !== undefined) this.#takeUp(after);
+    });
+    const { signal } = this.#stopping;
+    this.#loops = Promise.all([this.#push.run(signal), this.#confirm.run(signal)]).catch(onFailure);
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#stopping.abort();
+    await this.#loops;
+  }
+
+  status(): UplinkStatus {
+    return {
+      inFlight: this.#push.inFlight,
+      confirming: this.#confirm.size,
+      timeToVisibleMs: this.#confirm.timeToVisibleMs,
+    };
+  }
+
+  /** Whether the item is on its way to the peer at this moment. */
+  isInFlight(place: Place): boolean {
+    return this.#push.isOut(place);
+  }
+
+  /** When the item is looked up next. */
+  nextLook(place: Place): NextLook | undefined {
+    return this.#confirm.next(place);
+  }
+
+  #takeUp(entry: Entry): void {
+    // The push loop decides about what it has taken when it gives it back.
+    if (this.#push.isOut(placeOf(entry))) return;
+    if (entry.status === 'accepted') this.#confirm.resume(entry);
+    else if (entry.status === 'pending') {
+      if (entry.doubt === undefined) this.#push.add(entry);
+      else this.#confirm.doubt(entry, entry.doubt);
+    }
+  }
+}

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { PeerError } from '../../src/peer/errors.js';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
+import type { PushAnswer, PushItem } from '../../src/peer/push.js';
+import { Door } from '../../src/queue/door.js';
+import type { Destination, Item, Version } from '../../src/state/entry.js';
+import { State } from '../../src/state/state.js';
+import { read } from '../../src/state/transitions.js';
+import type { UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
+import { classify } from '../../src/uplink/trouble.js';
+import { Uplink } from '../../src/uplink/uplink.js';
+import { temporaryDirectory } from './temp.js';
+
+export const QUICK: UplinkSettings = {
+  push: {
+    maxItems: 10,
+    maxBytes: 1024 * 1024,
+    linger: 5,
+    attempts: 3,
+    synchronous: false,
+    commit: false,
+    backoff: { min: 5, max: 20 },
+  },
+  confirm: { timeout: 300, maxInterval: 50, hold: 0 },
+};
+
+/** A peer in memory, with every behaviour open to a test. */
+export class FakePeer implements UplinkPeer {
+  readonly documents = new Map<string, { text: string; collection: string; loadDate: number }>();
+  /** The URLs of each push that came, in order. */
+  readonly pushes: string[][] = [];
+  lookups = 0;
+  /** Called before a push is taken; may throw, or answer in its own way. */
+  onPush: (urls: string[]) => PushAnswer | undefined | Promise<PushAnswer | undefined> = () => undefined;
+  onLookup: (url: string) => void = () => {};
+  /** Documents are shown from this long after their push, in ms. */
+  visibleAfter = 0;
+
+  async push(items: readonly PushItem[], { signal }: { readonly signal?: AbortSignal }): Promise<PushAnswer> {
+    const urls = items.map((item) => item.url);
+    this.pushes.push(urls);
+    const peerTime = Math.floor(Date.now() / 1000) * 1000;
+    const own = await Promise.race([this.onPush(urls), aborted(signal)]);
+    if (own !== undefined) return own;
+    for (const item of items) {
+      const chunks: Uint8Array[] = [];
+      if (item.data instanceof Uint8Array) chunks.push(item.data);
+      else for await (const chunk of item.data.chunks()) chunks.push(chunk);
+      const text = Buffer.concat(chunks).toString();
+      this.documents.set(item.url, { text, collection: item.collection, loadDate: Date.now() });
+    }
+    return { peerTime, results: items.map(() => ({ ok: true })) };
+  }
+
+  async peerdoc({ url }: { readonly url: string }): Promise<Peerdoc | undefined> {
+    this.lookups += 1;
+    this.onLookup(url);
+    const doc = this.documents.get(url);
+    if (doc === undefined || Date.now() - doc.loadDate < this.visibleAfter) return undefined;
+    return {
+      url,
+      size: Buffer.byteLength(doc.text),
+      digest: createHash('sha256').update(doc.text).digest('hex'),
+      loadDate: doc.loadDate,
+      at: Date.now(),
+      collections: [doc.collection],
+      fields: {},
+    };
+  }
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => {
+      reject(
+        new PeerError('PEER_ABORTED', {
+          url: 'http://127.0.0.1:1/',
+          what: 'was called off',
+          delivered: 'maybe',
+        }),
+      );
+    });
+  });
+}
+
+/** A peer that is away. */
+export function unreachable(delivered: 'no' | 'maybe'): PeerError {
+  return new PeerError('PEER_UNREACHABLE', {
+    url: 'http://127.0.0.1:1/api/push_p.html',
+    what: 'refused the connection',
+    delivered,
+  });
+}
+
+export function failing(code: 'PEER_FAILED' | 'PEER_ANSWER' | 'PEER_TOO_LARGE' = 'PEER_FAILED'): PeerError {
+  return new PeerError(code, {
+    url: 'http://127.0.0.1:1/api/push_p.html',
+    what: 'answered with an error',
+    delivered: 'yes',
+    status: 500,
+  });
+}
+
+/** A folder on disk, a state, a door and an uplink to a fake peer: the way of an item without the watcher. */
+export class World {
+  readonly root = temporaryDirectory();
+  readonly stateDir = temporaryDirectory();
+  readonly peer = new FakePeer();
+  readonly looked: string[] = [];
+  state!: State;
+  uplink!: Uplink;
+  #door!: Door;
+  failure: unknown;
+
+  async start(settings: UplinkSettings = QUICK): Promise<void> {
+    const clock = systemClock;
+    this.state = await State.open(this.stateDir, { clock, log: silentLogger });
+    if (this.state.meta('timeToVisibleMs') === undefined) this.state.setMeta('timeToVisibleMs', 50);
+    const lane = { requestsPerSecond: 100_000, concurrency: 4 };
+    this.#door = new Door({
+      lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
+      maxConcurrency: 8,
+      classify,
+      clock,
+      log: silentLogger,
+      peerName: 'the peer',
+      policy: { probeMs: 20, probeMaxMs: 50 },
+    });
+    this.uplink = new Uplink({
+      state: this.state,
+      door: this.#door,
+      peer: this.peer,
+      clock,
+      log: silentLogger,
+      settings,
+      pathOf: ({ path }) => join(this.root, path),
+      look: ({ path }) => void this.looked.push(path),
+    });
+    this.uplink.start((error) => {
+      this.failure = error;
+    });
+  }
+
+  async stop(): Promise<void> {
+    const stopped = this.uplink.stop();
+    await this.#door.stop(1_000);
+    await stopped;
+    await this.state.close();
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  /** Writes a file and tells the state of it, as the watcher would. */
+  write(path: string, content: string | Uint8Array, encoding: Version['encoding'] = 'utf-8'): Item {
+    const file = join(this.root, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    const { size, mtimeMs, ctimeMs, ino } = statSync(file);
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const item = read(
+      this.state.get('inbox', path),
+      this.destination(path),
+      { size, mtimeMs, ctimeMs, ino, sha256, encoding },
+      Date.now(),
+    );
+    this.state.put(item);
+    return item;
+  }
+
+  destination(path: string): Destination {
+    return { folder: 'inbox', path, url: this.url(path), collection: 'c' };
+  }
+
+  url(path: string): string {
+    return `https://x.example/${path}`;
+  }
+
+  statusOf(path: string): string | undefined {
+    return this.state.get('inbox', path)?.status;
+  }
+}

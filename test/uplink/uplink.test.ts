@@ -1,0 +1,315 @@
+import { unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { leaving } from '../../src/state/transitions.js';
+import { until } from '../support/wait.js';
+import { failing, QUICK, unreachable, World } from '../support/world.js';
+
+const worlds: World[] = [];
+async function world(settings = QUICK): Promise<World> {
+  const w = new World();
+  worlds.push(w);
+  await w.start(settings);
+  return w;
+}
+afterEach(async () => {
+  for (const w of worlds.splice(0)) await w.stop();
+});
+
+describe('a pending item', () => {
+  it('is pushed, accepted, looked up and confirmed with the digest as evidence', async () => {
+    const w = await world();
+    w.write('a.txt', 'hello');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    const item = w.state.get('inbox', 'a.txt');
+    expect(item?.status === 'confirmed' && item.evidence.kind).toBe('digest');
+    expect(item?.history.map((h) => h.status)).toEqual(['pending', 'accepted', 'confirmed']);
+    expect(w.peer.pushes).toEqual([[w.url('a.txt')]]);
+  });
+
+  it('travels with others in batches of at most maxItems, one push each', async () => {
+    const w = await world();
+    for (let i = 0; i < 95; i += 1) w.write(`f${i}`, `content ${i}`);
+    await until(() => w.state.counts().confirmed === 95, 'all confirmed');
+    expect(Math.max(...w.peer.pushes.map((p) => p.length))).toBe(10);
+    expect(w.peer.pushes.flat().sort()).toEqual([...new Set(w.peer.pushes.flat())].sort());
+  });
+
+  it('costs little more than one look-up when the peer shows documents with a delay', async () => {
+    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 100, hold: 0 } });
+    w.peer.visibleAfter = 300;
+    for (let round = 0; round < 4; round += 1) {
+      for (let i = 0; i < 50; i += 1) w.write(`r${round}f${i}`, `content ${i}`);
+      await until(() => w.state.counts().confirmed === 50 * (round + 1), 'all confirmed');
+    }
+    expect(w.peer.lookups / 200).toBeLessThan(2);
+  });
+
+  it('is put off and looked at again when its file is not that version any more', async () => {
+    const w = await world();
+    const item = w.write('a.txt', 'one');
+    writeFileSync(join(w.root, 'a.txt'), 'two!');
+    await until(() => w.looked.includes('a.txt'), 'looked at again');
+    expect(w.peer.pushes).toEqual([]);
+    expect(w.state.get('inbox', 'a.txt')?.status).toBe('pending');
+    expect(item.status).toBe('pending');
+  });
+
+  it('is put off when its file vanished', async () => {
+    const w = await world();
+    w.write('a.txt', 'one');
+    unlinkSync(join(w.root, 'a.txt'));
+    await until(() => w.looked.includes('a.txt'), 'looked at again');
+    expect(w.peer.pushes).toEqual([]);
+  });
+
+  it('that is UTF-16 or windows-1252 arrives as UTF-8', async () => {
+    const w = await world();
+    const utf16 = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('Grüße €', 'utf16le')]);
+    w.write('u16.txt', utf16, 'utf-16le');
+    w.write('w1252.txt', Buffer.from([0x47, 0x72, 0xfc, 0xdf, 0x65, 0x80]), 'windows-1252');
+    await until(() => w.state.counts().confirmed === 2, 'both confirmed');
+    expect(w.peer.documents.get(w.url('u16.txt'))?.text).toBe('Grüße €');
+    expect(w.peer.documents.get(w.url('w1252.txt'))?.text).toBe('Grüße€');
+  });
+
+  it('larger than a batch is streamed, and converted while it is', async () => {
+    const w = await world();
+    const text = 'äöü€ '.repeat(200_000);
+    w.write('big.txt', text);
+    w.write('big16.txt', Buffer.from(`\ufeff${text}`, 'utf16le'), 'utf-16le');
+    await until(() => w.state.counts().confirmed === 2, 'both confirmed');
+    expect(w.peer.documents.get(w.url('big.txt'))?.text === text).toBe(true);
+    expect(w.peer.documents.get(w.url('big16.txt'))?.text === text).toBe(true);
+  });
+});
+
+describe('a changed file', () => {
+  it('is pushed and confirmed again; an older version shown meanwhile does not confirm it', async () => {
+    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 50, hold: 0 } });
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    let shownOld = 0;
+    const old = w.peer.documents.get(w.url('a.txt'));
+    w.peer.onPush = async (urls) => {
+      // accepted, but the peer goes on showing the old document for some look-ups
+      return { results: urls.map(() => ({ ok: true })) };
+    };
+    w.peer.onLookup = (url) => {
+      shownOld += 1;
+      if (shownOld === 3 && old) w.peer.documents.set(url, { ...old, text: 'two', loadDate: Date.now() });
+    };
+    w.write('a.txt', 'two');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed again');
+    expect(shownOld).toBeGreaterThanOrEqual(3);
+    expect(w.peer.pushes.length).toBe(2);
+  });
+
+  it('that goes back to what the peer was sent is looked up and not pushed', async () => {
+    const w = await world();
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    w.write('b.txt', 'other');
+    await until(() => w.statusOf('b.txt') === 'confirmed', 'confirmed');
+    const pushes = w.peer.pushes.length;
+    w.state.put({ ...w.write('a.txt', 'two'), notBefore: Date.now() + 60_000 } as never);
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(pushes);
+  });
+
+  it('whose older version is still travelling is pushed when that has landed, and ends in its last version', async () => {
+    const w = await world();
+    let release: () => void = () => {};
+    w.peer.onPush = () =>
+      new Promise((resolve) => {
+        release = () => resolve(undefined);
+        w.peer.onPush = () => undefined;
+      });
+    w.write('a.txt', 'one');
+    await until(() => w.peer.pushes.length === 1, 'the first push travels');
+    w.write('a.txt', 'two');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(w.peer.pushes.length).toBe(1);
+    release();
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.documents.get(w.url('a.txt'))?.text).toBe('two');
+  });
+});
+
+describe('a push that fails', () => {
+  it('because the peer is away spends nothing, and goes on when it is back', async () => {
+    const w = await world();
+    let tries = 0;
+    w.peer.onPush = () => {
+      tries += 1;
+      if (tries < 8) throw unreachable('no');
+      return undefined;
+    };
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    const item = w.state.get('inbox', 'a.txt');
+    expect(tries).toBe(8);
+    expect(item?.history.map((h) => h.status)).toEqual(['pending', 'accepted', 'confirmed']);
+  });
+
+  it('without an answer is looked up before it is pushed again, and not pushed when the peer has it', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => {
+      for (const url of urls)
+        w.peer.documents.set(url, { text: 'one', collection: 'c', loadDate: Date.now() });
+      throw unreachable('maybe');
+    };
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
+  });
+
+  it('as a batch is split until the bad item stands alone in quarantine, and the others are confirmed', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => {
+      if (urls.some((url) => url.endsWith('bad'))) throw failing();
+      return undefined;
+    };
+    for (let i = 0; i < 9; i += 1) w.write(`f${i}`, `${i}`);
+    w.write('bad', 'x');
+    await until(() => w.statusOf('bad') === 'quarantined', 'the bad one quarantined');
+    await until(() => w.state.counts().confirmed === 9, 'the others confirmed');
+    const bad = w.state.get('inbox', 'bad');
+    expect(bad?.status === 'quarantined' && bad.trouble.message).toContain('answered with an error');
+  });
+
+  it('on every item for a while blames none of them', async () => {
+    const w = await world();
+    let broken = true;
+    w.peer.onPush = () => {
+      if (broken) throw failing();
+      return undefined;
+    };
+    for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `${i}`);
+    await until(() => w.peer.pushes.length > 30, 'many tries');
+    expect(w.state.counts().quarantined).toBe(0);
+    broken = false;
+    await until(() => w.state.counts().confirmed === 20, 'all confirmed');
+  });
+
+  it('with the only item there is blames it when the peer takes an empty push', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => {
+      if (urls.length > 0) throw failing();
+      return { results: [] };
+    };
+    w.write('bad', 'x');
+    await until(() => w.statusOf('bad') === 'quarantined', 'quarantined');
+  });
+
+  it('for one item of an answered batch spends its attempts and ends with the words of the peer', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => ({
+      results: urls.map((url) =>
+        url.endsWith('bad') ? { ok: false, message: 'URL not parseable' } : { ok: true },
+      ),
+    });
+    w.write('bad', 'x');
+    await until(() => w.statusOf('bad') === 'quarantined', 'quarantined');
+    const bad = w.state.get('inbox', 'bad');
+    expect(bad?.status === 'quarantined' && bad.trouble.message).toContain('URL not parseable');
+    expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
+  });
+
+  it('as too large for the peer is quarantined at once', async () => {
+    const w = await world();
+    w.peer.onPush = () => {
+      throw failing('PEER_TOO_LARGE');
+    };
+    w.write('big', 'x');
+    await until(() => w.statusOf('big') === 'quarantined', 'quarantined');
+    expect(w.peer.pushes.length).toBe(1);
+  });
+});
+
+describe('an accepted item', () => {
+  it('that is never shown is pushed again, and quarantined after push.attempts', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => ({ results: urls.map(() => ({ ok: true })) });
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'quarantined', 'quarantined');
+    expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
+    const item = w.state.get('inbox', 'a.txt');
+    expect(item?.status === 'quarantined' && item.trouble.code).toBe('NOT_SHOWN');
+  });
+
+  it('that is shown and taken back within confirm.hold is not confirmed', async () => {
+    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 20, hold: 100 } });
+    let lookups = 0;
+    w.peer.onLookup = (url) => {
+      lookups += 1;
+      const doc = w.peer.documents.get(url);
+      if (lookups === 2) w.peer.documents.delete(url);
+      if (lookups === 4) w.peer.documents.set(url, { text: 'one', collection: 'c', loadDate: Date.now() });
+      expect(w.statusOf('a.txt')).toBe('accepted');
+      return doc;
+    };
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(lookups).toBeGreaterThanOrEqual(5);
+  });
+
+  it('waits out a time in which the peer does not answer', async () => {
+    const w = await world();
+    let away = false;
+    w.peer.onLookup = () => {
+      if (away) throw unreachable('no');
+    };
+    w.peer.visibleAfter = 200;
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'accepted', 'accepted');
+    away = true;
+    await new Promise((resolve) => setTimeout(resolve, QUICK.confirm.timeout * 2));
+    expect(w.statusOf('a.txt')).toBe('accepted');
+    away = false;
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
+  });
+});
+
+describe('after a restart', () => {
+  it('an item in doubt that the peer has is confirmed without another push', async () => {
+    const w = await world();
+    w.peer.onPush = () => new Promise(() => {});
+    const item = w.write('a.txt', 'one');
+    if (item.status !== 'pending') throw new Error('not pending');
+    await until(() => w.peer.pushes.length === 1, 'pushed');
+    const before = w.state.get('inbox', 'a.txt');
+    expect(before?.status === 'pending' && before.doubt !== undefined).toBe(true);
+    w.peer.documents.set(w.url('a.txt'), { text: 'one', collection: 'c', loadDate: Date.now() });
+    await w.stop();
+    w.peer.onPush = () => undefined;
+    await w.start();
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
+  }, 20_000);
+
+  it('an item in doubt that the peer does not have is pushed again', async () => {
+    const w = await world();
+    const item = w.write('a.txt', 'one');
+    if (item.status !== 'pending') throw new Error('not pending');
+    await w.stop();
+    const stale = {
+      sha256: item.version.sha256,
+      size: 3,
+      digest: item.version.sha256,
+      url: item.url,
+      collection: 'c',
+      at: Date.now(),
+    };
+    w.peer.documents.clear();
+    const pushed = w.peer.pushes.length;
+    await w.start();
+    w.state.put(leaving(item, stale));
+    await until(
+      () => w.peer.pushes.length > pushed && w.statusOf('a.txt') === 'confirmed',
+      'pushed and confirmed',
+    );
+  }, 20_000);
+});
