@@ -14,6 +14,7 @@ function realDoor(maxConcurrency: number): Door {
     clock: systemClock,
     log: silentLogger,
     peerName: 'peer',
+    policy: { probeMs: 20 },
   });
 }
 
@@ -45,6 +46,7 @@ describe('a backlog of 100,000', () => {
           done += 1;
         },
       );
+      if (i % 20 !== 0) continue;
       const { waiting, running } = door.status().lanes.push;
       mostWaiting = Math.max(mostWaiting, waiting);
       mostRunning = Math.max(mostRunning, running);

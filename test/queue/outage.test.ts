@@ -69,7 +69,7 @@ describe('a peer that is away for a day', () => {
 
 describe('a peer that comes back in steps', () => {
   test('is told of once for each kind of trouble', async () => {
-    const { door, clock, said } = openDoor();
+    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
     const peer = peerAndProducers(door, clock, ['push', 'confirm']);
     peer.says = () => 'unreachable';
     await clock.advance(HOUR_MS / 2);
@@ -91,7 +91,7 @@ describe('a peer that comes back in steps', () => {
 
 describe('a peer that refuses the credentials where it asks for them', () => {
   test('is not pushed to but for probes, goes on answering lookups, and is told of once', async () => {
-    const { door, clock, said } = openDoor();
+    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
     const peer = peerAndProducers(door, clock, ['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? 'denied' : 'answered');
     await clock.advance(HOUR_MS / 6);
@@ -106,7 +106,7 @@ describe('a peer that refuses the credentials where it asks for them', () => {
 
 describe('one bad item among good ones', () => {
   test('opens nothing', async () => {
-    const { door, clock, said } = openDoor();
+    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
     let n = 0;
     const peer = peerAndProducers(door, clock, ['push', 'confirm']);
     peer.says = (lane) => {
