@@ -68,9 +68,9 @@ function isHtml(text: string): boolean {
   return HTML_TAGS.has(tag?.toLowerCase() ?? '');
 }
 
-/** UTF-8, as peers write whatever they declare, else the old encoding of the web. */
+/** UTF-8, as peers write whatever they declare, else ISO 8859-1. */
 function decoded(body: Buffer): string {
-  return new TextDecoder(isUtf8(body) ? 'utf-8' : 'windows-1252').decode(body);
+  return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 
 function isEmpty({ fields, records }: AnswerRecord): boolean {

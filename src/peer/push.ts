@@ -39,6 +39,7 @@ export interface PushAnswer {
 const POSITIVE = new Set(['true', 'ok', 'yes', '1', 'success', 'accepted', 'queued', 'indexed']);
 const NEGATIVE = new Set(['false', 'no', '0', 'fail', 'failed', 'failure', 'error', 'rejected', 'refused']);
 const VERDICTS = ['success', 'ok', 'status', 'result', 'accepted'];
+const NUMBERS = ['item', 'number', 'index'];
 const MESSAGES = ['message', 'error', 'reason', 'detail'];
 
 /**
@@ -78,9 +79,10 @@ function resultsOfItems(record: AnswerRecord, urls: readonly string[]): readonly
 }
 
 function isAboutItem(record: AnswerRecord): boolean {
+  const isNamed = /^(items?|row|results?)(-?\d+)?$/i.test(record.name);
   return (
     fieldValues(record, ...VERDICTS).length > 0 &&
-    (/^(items?|row|results?)(-?\d+)?$/i.test(record.name) || fieldValues(record, 'url').length > 0)
+    (isNamed || fieldValues(record, 'url', ...NUMBERS).length > 0)
   );
 }
 
@@ -101,9 +103,7 @@ function numberedFields(record: AnswerRecord): AnswerRecord[] {
 
 function itemNumber(record: AnswerRecord, urls: readonly string[]): number | undefined {
   const [, inName] = /^item-?(\d{1,9})$/i.exec(record.name) ?? [];
-  const n =
-    fieldNumber(record, 'item', 'number', 'index', 'n') ??
-    (inName === undefined ? undefined : Number(inName));
+  const n = fieldNumber(record, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
   if (n !== undefined) return n;
   const url = fieldValue(record, 'url');
   const found = url === undefined ? -1 : urls.findIndex((sent) => isSameUrl(sent, url));

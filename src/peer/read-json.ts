@@ -119,6 +119,7 @@ class LooseParser {
       this.#at = quote + 1;
       return unescaped(this.#text.slice(start, quote));
     }
+    this.#at = this.#text.length;
     throw this.#broken();
   }
 
