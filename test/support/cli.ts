@@ -1,21 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
-import { afterEach } from 'vitest';
+import { afterwards, type Life } from './afterwards.js';
 import { until } from './wait.js';
 
 const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
-const running = new Set<ChildProcess>();
-
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
-  running.clear();
-});
 
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** When it is killed, if it still runs then; after the test unless given. */
+  readonly life?: Life;
 }
 
 /** A peersync process, as a user would start one. */
@@ -25,28 +26,26 @@ export class Running {
   readonly ended: Promise<Ended>;
   readonly child: ChildProcess;
 
-  constructor(
-    args: readonly string[],
-    options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
-  ) {
+  constructor(args: readonly string[], options: RunOptions = {}) {
     const child = spawn(process.execPath, [CLI, ...args], {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;
-    running.add(child);
-    child.stdout?.on('data', (data: Buffer) => {
-      this.stdout += data.toString();
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
     });
-    child.stderr?.on('data', (data: Buffer) => {
-      this.stderr += data.toString();
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
     });
     this.ended = new Promise((done) => {
       child.on('close', (code, signal) => {
-        running.delete(child);
         done({ code, signal, stdout: this.stdout, stderr: this.stderr });
       });
+    });
+    afterwards(options.life ?? 'test', async () => {
+      await this.kill('SIGKILL');
     });
   }
 
@@ -75,9 +74,6 @@ export class Running {
 }
 
 /** Runs a command to its end. */
-export function peersync(
-  args: readonly string[],
-  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
-): Promise<Ended> {
+export function peersync(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   return new Running(args, options).ended;
 }

@@ -1,17 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach } from 'vitest';
+import { afterwards, type Life } from './afterwards.js';
 
-const made: string[] = [];
-
-/** A fresh directory, removed after the test. */
-export function temporaryDirectory(): string {
+/** A fresh directory, removed after the test (or after all tests of the file). */
+export function temporaryDirectory(life: Life = 'test'): string {
   const path = mkdtempSync(join(tmpdir(), 'peersync-'));
-  made.push(path);
+  afterwards(life, () => rmSync(path, { recursive: true, force: true, maxRetries: 3 }));
   return path;
 }
-
-afterEach(() => {
-  for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true });
-});

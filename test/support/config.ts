@@ -1,0 +1,46 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+type Section = Readonly<Record<string, unknown>>;
+
+export interface ConfigParts {
+  readonly peer: Section;
+  /** Each needs a `name`; the rest is made up where it is left out. */
+  readonly folders?: readonly (Section & { readonly name: string })[];
+  readonly push?: Section;
+  readonly confirm?: Section;
+  readonly watch?: Section;
+}
+
+/**
+ * Writes a configuration that is quick: no rate that a test would feel, and a file counts as at rest soon. Folders that are
+ * not there are made, `DIRECTORY/NAME` each.
+ *
+ * @returns the path of the configuration
+ */
+export function writeConfig(directory: string, parts: ConfigParts): string {
+  const folders = (parts.folders ?? [{ name: 'inbox' }]).map((folder) => ({
+    path: join(directory, folder.name),
+    collection: folder.name,
+    url: `https://files.example.org/${folder.name}/`,
+    settle: '150ms',
+    ...folder,
+  }));
+  for (const { path } of folders) mkdirSync(path, { recursive: true });
+  const config = {
+    peer: parts.peer,
+    folders,
+    state: { dir: join(directory, 'state') },
+    push: {
+      linger: '20ms',
+      requestsPerSecond: 500,
+      backoff: { min: '20ms', max: '500ms' },
+      ...parts.push,
+    },
+    confirm: { requestsPerSecond: 2_000, concurrency: 16, maxInterval: '1s', ...parts.confirm },
+    ...(parts.watch === undefined ? {} : { watch: parts.watch }),
+  };
+  const path = join(directory, 'config.json');
+  writeFileSync(path, JSON.stringify(config, undefined, 2));
+  return path;
+}
