@@ -6,7 +6,7 @@ import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
 import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
 import { loadState } from './load.js';
-import { openFile, STATE_POLICY } from './policy.js';
+import { type OpenFile, openFile, STATE_POLICY } from './policy.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -77,10 +77,13 @@ export class State implements StateView {
    *
    * @throws StateError
    */
-  static async read(dir: string): Promise<StateView> {
+  static async read(dir: string, options: { readonly open?: OpenFile } = {}): Promise<StateView> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { data, damage } = await loadState(dir, { policy: STATE_POLICY, open: openFile });
+        const { data, damage } = await loadState(dir, {
+          policy: STATE_POLICY,
+          open: options.open ?? openFile,
+        });
         return viewOf(data, damage);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';

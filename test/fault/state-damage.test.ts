@@ -12,6 +12,7 @@ import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { DiskWithFaults } from './state-disk.js';
 
 const options: AdapterOptions = { clock: new FakeClock(), log: silentLogger };
 const FILES = 30;
@@ -236,6 +237,17 @@ describe('the version of a state', () => {
     await until(() => next.figures().snapshotBytes > 0, 'a snapshot in the present schema was written');
     await next.close();
     expect((await State.read(dir)).entries.size).toBe(2);
+  });
+
+  it('that is older is not added to as it is', async () => {
+    const dir = temporaryDirectory();
+    await (await State.open(dir, options)).close();
+    rewriteHeader(join(dir, 'journal-1'), { schema: 0 });
+    const disk = new DiskWithFaults();
+    disk.refuses = (path) => path.endsWith('journal-2');
+    await expect(State.open(dir, { ...options, open: disk.open })).rejects.toMatchObject({
+      code: 'STATE_FULL',
+    });
   });
 
   it('is brought up to the present one step by step', () => {
