@@ -129,10 +129,13 @@ export class PeerClient {
     return this.#dialect.peerdocOf(answer, query);
   }
 
-  /** Whether the peer answers at all, and how fast; asks for a page without saying what for, which changes nothing. */
+  /**
+   * Whether the peer answers at all, and how fast: asks for a page without saying what for, which changes nothing, and
+   * needs no access.
+   */
   async ping({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ ms: number; server?: string }> {
     const path = this.#path(this.#dialect.peerdocPath);
-    const answer = await this.#ask({ counted: 'other', method: 'GET', path, isProtected: false, signal });
+    const answer = await this.#send({ counted: 'other', method: 'GET', path, isProtected: false, signal });
     const error = answer.status >= 500 || answer.status === 429 ? statusError(answer) : undefined;
     if (error !== undefined) throw error;
     const { server } = answer.headers;
@@ -168,13 +171,7 @@ export class PeerClient {
     for (;;) {
       const used = this.#auth?.authorize(request.method, request.path);
       if (used !== undefined) authorized += 1;
-      const answer = await this.#http.request({
-        ...request,
-        authorization: used?.header,
-        onSend: () => {
-          this.#requests[request.counted] += 1;
-        },
-      });
+      const answer = await this.#send(request, used?.header);
       if (answer.status !== 401) {
         if (used !== undefined || request.isProtected) this.#auth?.admitted(used);
         return answer;
@@ -182,6 +179,16 @@ export class PeerClient {
       const again = this.#auth?.refused(answer.headers['www-authenticate'], used) ?? false;
       if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, this.#auth !== undefined);
     }
+  }
+
+  #send(request: Request, authorization?: string): Promise<HttpAnswer> {
+    return this.#http.request({
+      ...request,
+      authorization,
+      onSend: () => {
+        this.#requests[request.counted] += 1;
+      },
+    });
   }
 
   /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */

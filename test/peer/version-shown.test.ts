@@ -1,0 +1,175 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
+import { evidenceOf, type SentVersion } from '../../src/peer/version-shown.js';
+
+const AT = Date.UTC(2026, 10, 21, 3, 26, 19, 700);
+const PEER_AT = Date.UTC(2026, 10, 21, 4, 0, 10);
+const DIGEST = 'ab'.repeat(32);
+const OTHER = 'cd'.repeat(32);
+const URL = 'https://docs.example.org/a%20b.txt';
+
+const SENT: SentVersion = {
+  size: 260,
+  digest: DIGEST,
+  url: URL,
+  collection: 'inbox',
+  at: AT,
+  peerAt: PEER_AT,
+};
+/** A push that was never answered: the peer's clock is not known from it. */
+const UNANSWERED: SentVersion = { size: 260, digest: DIGEST, url: URL, collection: 'inbox', at: AT };
+
+const doc = (shown: Partial<Peerdoc>): Peerdoc => ({ url: URL, at: AT + 60_000, fields: {}, ...shown });
+const judge = (shown: Partial<Peerdoc>, sent: SentVersion = SENT) => evidenceOf(doc(shown), sent);
+
+describe('a digest', () => {
+  it('shows the version, whatever else there is', () => {
+    const rest = { size: 1, words: 0, loadDate: 0 };
+    expect(judge({ digest: DIGEST, ...rest })).toEqual({
+      shown: true,
+      kind: 'digest',
+      text: `sha256 ${DIGEST}`,
+    });
+  });
+
+  it('of other content shows another version, whatever else there is', () => {
+    const rest = { size: 260, words: 26, loadDate: PEER_AT + 5_000 };
+    expect(judge({ digest: OTHER, ...rest })).toEqual({
+      shown: false,
+      why: `the peer shows other content (sha256 ${OTHER})`,
+    });
+  });
+});
+
+describe('a document elsewhere', () => {
+  it('is not it: another URL', () => {
+    expect(judge({ url: 'https://docs.example.org/c.txt', digest: DIGEST })).toMatchObject({ shown: false });
+  });
+
+  it('is it: the same URL, escaped another way, or none shown', () => {
+    expect(judge({ url: 'https://docs.example.org/a b.txt', digest: DIGEST })).toMatchObject({ shown: true });
+    expect(judge({ url: undefined, digest: DIGEST })).toMatchObject({ shown: true });
+  });
+
+  it('is not it: collections without ours, even with the same content', () => {
+    expect(judge({ collections: ['outbox', 'x'], digest: DIGEST })).toEqual({
+      shown: false,
+      why: 'the peer shows it in [outbox, x], not in inbox',
+    });
+    expect(judge({ collections: [], size: 260 })).toMatchObject({ shown: false });
+  });
+
+  it('is it: ours among several collections, or all of ours', () => {
+    expect(judge({ collections: ['x', 'inbox'], digest: DIGEST })).toMatchObject({ shown: true });
+    const several = { ...SENT, collection: 'inbox, notes' };
+    expect(judge({ collections: ['notes', 'inbox'], digest: DIGEST }, several)).toMatchObject({
+      shown: true,
+    });
+    expect(judge({ collections: ['inbox'], digest: DIGEST }, several)).toMatchObject({ shown: false });
+  });
+});
+
+describe('an empty document', () => {
+  it('is not the one that was pushed', () => {
+    expect(judge({ size: 0, words: 0, loadDate: PEER_AT })).toEqual({
+      shown: false,
+      why: 'the peer has an empty document',
+    });
+    expect(judge({ words: 0, loadDate: PEER_AT })).toEqual({
+      shown: false,
+      why: 'the peer has a document without words',
+    });
+  });
+
+  it('is the one that was pushed, where that was empty', () => {
+    expect(judge({ size: 0, words: 0 }, { ...SENT, size: 0 })).toMatchObject({ shown: true, kind: 'size' });
+  });
+});
+
+describe('a size', () => {
+  it('that differs shows another version, however new', () => {
+    expect(judge({ size: 259, loadDate: PEER_AT + 1_000 })).toEqual({
+      shown: false,
+      why: 'the peer shows a version of 259 bytes, and 260 were pushed',
+    });
+  });
+
+  it('that fits is evidence where there is nothing stronger', () => {
+    expect(judge({ size: 260, words: 3 })).toEqual({ shown: true, kind: 'size', text: '260 bytes' });
+  });
+});
+
+describe('a load date, by the peer’s clock', () => {
+  it.each([
+    ['after the push', PEER_AT + 1_000, true],
+    ['in the second of the push', PEER_AT, true],
+    ['in the second of the push, told in milliseconds', PEER_AT + 999, true],
+    ['a millisecond before that second', PEER_AT - 1, false],
+    ['an hour before', PEER_AT - 3_600_000, false],
+  ])('%s', (_, loadDate, shown) => {
+    for (const size of [undefined, 260]) {
+      const judged = judge({ loadDate, size });
+      expect(judged).toMatchObject(shown ? { shown, kind: 'loadDate' } : { shown });
+    }
+  });
+
+  it('is told', () => {
+    expect(judge({ loadDate: PEER_AT })).toMatchObject({ text: '2026-11-21T04:00:10.000Z' });
+    expect(judge({ loadDate: PEER_AT - 1_000, size: 260 })).toEqual({
+      shown: false,
+      why: 'the peer shows an older version, loaded 2026-11-21T04:00:09.000Z',
+    });
+  });
+
+  it('is compared with the peer’s clock even where ours is far from it', () => {
+    expect(judge({ loadDate: AT + 1_000 })).toMatchObject({ shown: false });
+  });
+});
+
+describe('a load date, where the push was not answered', () => {
+  it.each([
+    ['after the push', AT + 1, true],
+    ['as much before as clocks may differ', AT - 2_000, true],
+    ['longer before', AT - 2_001, false],
+  ])('is compared with our clock: %s', (_, loadDate, shown) => {
+    expect(judge({ loadDate }, UNANSWERED)).toMatchObject({ shown });
+  });
+
+  it.each([
+    ['ahead', 3_600_000],
+    ['behind', -3_600_000],
+  ])('is compared with the peer’s clock as this look-up shows it, an hour %s', (_, ahead) => {
+    const now = { at: AT + 60_000, peerAt: AT + 60_000 + ahead };
+    expect(judge({ ...now, loadDate: AT + ahead + 500 }, UNANSWERED)).toMatchObject({ kind: 'loadDate' });
+    expect(judge({ ...now, loadDate: AT + ahead - 10_000 }, UNANSWERED)).toMatchObject({ shown: false });
+  });
+});
+
+describe('a document that says nothing of its version', () => {
+  it('is present, which is the weakest evidence', () => {
+    expect(judge({ title: 'A', lastModified: 5 })).toEqual({ shown: true, kind: 'present', text: URL });
+    expect(judge({ url: undefined, urlhash: 'abc' })).toMatchObject({ kind: 'present', text: 'abc' });
+  });
+});
+
+it('never shows a version against a digest, a size or a load date that contradicts', () => {
+  const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+  const shown = fc.record({
+    digest: maybe(fc.constantFrom(DIGEST, OTHER)),
+    size: maybe(fc.constantFrom(0, 259, 260)),
+    words: maybe(fc.constantFrom(0, 26)),
+    loadDate: maybe(fc.integer({ min: PEER_AT - 5_000, max: PEER_AT + 5_000 })),
+    collections: maybe(fc.constantFrom<readonly string[]>(['inbox'], ['x'], [])),
+  });
+  fc.assert(
+    fc.property(shown, (fields) => {
+      const contradicted =
+        (fields.collections !== undefined && !fields.collections.includes('inbox')) ||
+        (fields.digest === undefined
+          ? (fields.size ?? 260) !== 260 || fields.words === 0 || (fields.loadDate ?? PEER_AT) < PEER_AT
+          : fields.digest !== DIGEST);
+      expect(judge(fields).shown).toBe(!contradicted);
+    }),
+  );
+});
