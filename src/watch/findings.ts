@@ -24,8 +24,11 @@ import type { WatchState } from './watch-state.js';
 /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
 export type Accepts = (encoding: Encoding) => Trouble | undefined;
 
-/** Why a path is looked at. A rescan also tries again what could not be read, though nothing about it changed. */
-export type Purpose = 'change' | 'rescan';
+/**
+ * Why a path is looked at. A rescan also tries again what could not be read, though nothing about it changed; what was
+ * `asked` for is read in any case.
+ */
+export type Purpose = 'change' | 'rescan' | 'asked';
 
 export interface FindingsParts {
   readonly folder: FolderConfig;
@@ -73,8 +76,8 @@ export class Findings {
       return;
     }
     const before = state.get(folder.name, path);
-    if (before !== undefined && sameStat(before.version, stat) && before.status !== 'gone') {
-      if (this.#isSettledFor(before, decision, stat, purpose)) return;
+    if (before !== undefined && before.status !== 'gone' && sameStat(before.version, stat)) {
+      if (purpose !== 'asked' && this.#isSettledFor(before, decision, stat, purpose)) return;
     }
     if (!settling.atRest(path, stat, seen)) return;
     if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
@@ -110,8 +113,7 @@ export class Findings {
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
     const { folder, root, state, commits, clock } = this.#parts;
-    const { kind } = await root.check();
-    if (kind !== 'same' && kind !== 'replaced') return;
+    if ((await root.check()).kind !== 'same') return;
     for (const entry of entries) {
       // Another record means that the file was found again meanwhile.
       if (entry.status === 'gone' || state.get(folder.name, entry.path) !== entry) continue;
@@ -165,6 +167,7 @@ export class Findings {
         this.#isUnreadable(path, stat, fingerprint.code);
         return;
       case 'raced':
+      case 'busy':
         settling.again(path, stat);
         return;
       case 'vanished':

@@ -8,6 +8,9 @@ import { EncodingDetector } from './encoding.js';
 /** Hashing is half again as fast with pieces of this size as with a stream's 64 KiB. */
 const PIECE_BYTES = 1_048_576;
 
+/** Codes that say nothing of the file. */
+const PASSING = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EINTR', 'EBUSY', 'ESTALE']);
+
 const files = {
   open: promisify(open),
   close: promisify(close),
@@ -24,6 +27,8 @@ export type Fingerprint =
   | { readonly kind: 'version'; readonly version: Version }
   /** It was written or replaced meanwhile; what was read means nothing. */
   | { readonly kind: 'raced' }
+  /** The system lacked something for a moment (open files, memory); to be tried again. */
+  | { readonly kind: 'busy' }
   | { readonly kind: 'vanished' }
   /** `code` is the system's: EACCES, EIO. */
   | { readonly kind: 'unreadable'; readonly code: string }
@@ -77,18 +82,12 @@ export class FingerprintReader {
       hash.update(piece);
       encoding.write(piece);
       size += bytes;
-      // The size is known, so the read that would only find the end is left out; fstat tells whether it grew.
+      // The size is known, so the read that would only find the end is left out; the stat tells whether it grew.
       if (size === expected.size) break;
     }
-    const after = await files.fstat(fd);
-    const atPath = await files.lstat(path);
-    if (
-      size !== expected.size ||
-      !sameStat(fileStat(after), expected) ||
-      !sameStat(fileStat(atPath), expected)
-    ) {
-      return { kind: 'raced' };
-    }
+    // The same inode at the path, unchanged, is the one that was read: one look tells both.
+    const after = await files.lstat(path);
+    if (size !== expected.size || !sameStat(fileStat(after), expected)) return { kind: 'raced' };
     return {
       kind: 'version',
       version: { ...expected, sha256: hash.digest('hex'), encoding: encoding.end() },
@@ -102,5 +101,6 @@ function failure(error: unknown): Fingerprint {
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'vanished' };
   // A link, and a socket or a device without a driver.
   if (code === 'ELOOP' || code === 'ENXIO' || code === 'ENODEV') return { kind: 'notRegular' };
+  if (PASSING.has(code)) return { kind: 'busy' };
   return { kind: 'unreadable', code };
 }

@@ -77,6 +77,8 @@ export class ChokidarHints implements Hints {
     if (directory.includes('\\')) return { code: 'NOT_WATCHABLE' };
     const known = this.#nodeFor(directory).watch;
     if (known !== undefined && known.identity !== identity) this.unwatch(directory);
+    // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
+    if (this.#closing.size > 0) await Promise.all(this.#closing);
     const node = this.#nodeFor(directory);
     const watch = node.watch ?? this.#open(directory, identity);
     if (node.watch === undefined) {

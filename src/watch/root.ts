@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
@@ -6,7 +7,7 @@ import type { WatchState } from './watch-state.js';
 
 export type RootState =
   | { readonly kind: 'same' }
-  /** Another directory, which is now the folder. */
+  /** A directory that was not the folder before, and may well be it now; also at the very first time. */
   | { readonly kind: 'replaced' }
   /** Another directory that looks as if something were not mounted: nothing in it counts as removed. */
   | { readonly kind: 'doubtful' }
@@ -40,28 +41,45 @@ export class Root {
     return this.#real;
   }
 
+  /** Where a path of the folder stands, links on the way to the folder resolved. */
+  absolute(path: string): string {
+    return path === '' ? this.#real : `${this.#real}/${path}`;
+  }
+
+  /** The same for a person: as the configuration writes it. */
+  shown(path: string): string {
+    return path === '' ? this.#folder.path : `${this.#folder.path}/${path}`;
+  }
+
+  /** Looks at the root, which must be readable; `replaced` stays so until `accept`. */
   async check(): Promise<RootState> {
-    const { path } = this.#folder;
     try {
-      const stats = await stat(path);
-      if (!stats.isDirectory()) return { kind: 'missing', code: 'ENOTDIR' };
-      this.#real = await realpath(path);
-      const now = { path, dev: stats.dev, ino: stats.ino };
+      const { stats, empty } = await this.#look();
       const known = this.#known();
-      if (known?.path === path && known.dev === now.dev && known.ino === now.ino) return { kind: 'same' };
-      if (known === undefined || known.path !== path) {
-        this.#remember(now);
+      if (known?.path === this.#folder.path && known.dev === stats.dev && known.ino === stats.ino) {
         return { kind: 'same' };
       }
-      const empty = await isEmpty(path);
-      if (!this.#hasRecords() || (!empty && (known.dev === now.dev || (await this.#recognised())))) {
-        this.#remember(now);
+      if (known === undefined || known.path !== this.#folder.path || !this.#hasRecords())
         return { kind: 'replaced' };
-      }
+      if (!empty && (known.dev === stats.dev || (await this.#recognised()))) return { kind: 'replaced' };
       return { kind: 'doubtful' };
     } catch (error) {
       return { kind: 'missing', code: systemCode(error) ?? 'UNKNOWN' };
     }
+  }
+
+  /** From now on the directory that is there is the folder. Goes to the disk with the next commit. */
+  async accept(): Promise<void> {
+    const { stats } = await this.#look();
+    this.#state.setMeta(this.#key(), { path: this.#folder.path, dev: stats.dev, ino: stats.ino });
+  }
+
+  async #look(): Promise<{ readonly stats: Stats; readonly empty: boolean }> {
+    const { path } = this.#folder;
+    const stats = await stat(path);
+    const empty = await isEmpty(path);
+    this.#real = await realpath(path);
+    return { stats, empty };
   }
 
   async #recognised(): Promise<boolean> {
@@ -89,10 +107,6 @@ export class Root {
     return typeof path === 'string' && typeof dev === 'number' && typeof ino === 'number'
       ? { path, dev, ino }
       : undefined;
-  }
-
-  #remember(identity: Identity): void {
-    this.#state.setMeta(this.#key(), { ...identity });
   }
 
   #key(): string {

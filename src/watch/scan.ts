@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
-import { type Entry, type FileStat, sameStat } from '../state/entry.js';
+import { Absences, isAbsence } from './absences.js';
 import type { Findings, Purpose } from './findings.js';
 import { fileStat } from './fingerprint.js';
 import { directoryIdentity, type Hints } from './hints.js';
@@ -13,19 +13,10 @@ import { directoriesAbove, directoryOf, joinPath, nameOf } from './paths.js';
 import type { Problems } from './problems.js';
 import type { Root } from './root.js';
 import type { FolderRules } from './rules.js';
+import { RulesReader } from './rules-reader.js';
 import type { Seen, Settling } from './settling.js';
 import { trouble } from './trouble.js';
 import type { WatchState } from './watch-state.js';
-
-/** Removed files are brought into state in slices of so many. */
-const SLICE = 1_000;
-/** The stat of a file that is not there; its times are no age, so it has to stay away for `settle`. */
-const ABSENT: FileStat = {
-  size: 0,
-  mtimeMs: Number.POSITIVE_INFINITY,
-  ctimeMs: Number.POSITIVE_INFINITY,
-  ino: 0,
-};
 
 export interface ScannerParts {
   readonly folder: FolderConfig;
@@ -40,11 +31,13 @@ export interface ScannerParts {
   readonly hints: Hints | undefined;
   /** A directory cannot be watched; `code` is the system's. */
   readonly onUnwatched: (directory: string, code: string) => void;
+  /** The folder itself could not be listed. */
+  readonly onRootUnseen: () => void;
   readonly isStopped: () => boolean;
 }
 
 /** What a walk met. */
-export interface Seens {
+export interface Met {
   files: number;
   directories: number;
 }
@@ -66,28 +59,33 @@ interface Step {
 export class Scanner {
   readonly #parts: ScannerParts;
 
+  readonly #absences: Absences;
+  readonly #rulesReader: RulesReader;
+
   constructor(parts: ScannerParts) {
     this.#parts = parts;
+    this.#absences = new Absences(parts);
+    this.#rulesReader = new RulesReader(parts);
   }
 
   /** Walks a directory and all below it (`''` is the whole folder). */
-  async tree(directory: string, purpose: Purpose): Promise<Seens> {
-    const counts: Seens = { files: 0, directories: 0 };
+  async tree(directory: string, purpose: Purpose): Promise<Met> {
+    const met: Met = { files: 0, directories: 0 };
     const start = await this.#stepTo(directory);
-    if (start !== undefined) await this.#walk(start, purpose, counts, () => true);
-    return counts;
+    if (start !== undefined) await this.#walk(start, purpose, met, () => true);
+    return met;
   }
 
   /** Looks at one directory, and at those in it that are not watched yet with all below them. */
   async directory(directory: string): Promise<void> {
     const { hints } = this.#parts;
-    if ((await this.#readRules(directory)) === 'changed') {
+    if ((await this.#rulesReader.read(directory)) === 'changed') {
       await this.tree(directory, 'change');
       return;
     }
     const start = await this.#stepTo(directory);
     if (start === undefined) return;
-    const isNew = (path: string) => hints === undefined || !hints.watches(this.#absolute(path));
+    const isNew = (path: string) => hints === undefined || !hints.watches(this.#parts.root.absolute(path));
     await this.#walk(start, 'change', { files: 0, directories: 0 }, isNew);
   }
 
@@ -96,45 +94,41 @@ export class Scanner {
     const { folder, root, rules, findings } = this.#parts;
     const above = directoryOf(path);
     if (nameOf(path) === IGNORE_FILE) {
-      if ((await this.#readRules(above, seen)) === 'changed') await this.tree(above, 'change');
+      if ((await this.#rulesReader.read(above, seen)) === 'changed') await this.tree(above, 'change');
       return;
     }
-    if (rules.ignoreFiles.unreadableFor(above) !== undefined) return;
+    if (this.#rulesReader.isUnknown(above)) return;
     const closed = above === '' ? undefined : rules.closed(above);
     if (closed !== undefined) {
       findings.excluded(path, closed);
       return;
     }
     const standing = await standingOf(root.real, above);
-    const stats = await look(this.#absolute(path));
-    if (standing === 'outside' || (standing === 'linked' && !folder.followSymlinks)) await this.#isGone(path);
+    const stats = await look(this.#parts.root.absolute(path));
+    if (standing === 'outside' || (standing === 'linked' && !folder.followSymlinks))
+      await this.#absences.at(path);
     else if (stats instanceof Error) await this.#notSeen(path, stats);
     else await this.#seen(path, stats, purpose, standing === 'linked', seen);
   }
 
   /** Looks at one path, and at all below it if it is a directory. */
   async #seen(path: string, stats: Stats, purpose: Purpose, linked: boolean, seen?: Seen): Promise<void> {
-    const counts: Seens = { files: 0, directories: 0 };
-    const step = await this.#found(path, stats, purpose, linked, counts, seen);
-    if (step === undefined) await this.#nothingBelow(path);
-    else await this.#walk(step, purpose, counts, () => true);
+    const met: Met = { files: 0, directories: 0 };
+    const step = await this.#found(path, stats, purpose, linked, met, seen);
+    if (step === undefined) await this.#absences.below(path);
+    else await this.#walk(step, purpose, met, () => true);
   }
 
-  async #walk(
-    start: Step,
-    purpose: Purpose,
-    counts: Seens,
-    enters: (path: string) => boolean,
-  ): Promise<void> {
+  async #walk(start: Step, purpose: Purpose, met: Met, enters: (path: string) => boolean): Promise<void> {
     const stack = [start];
     for (let step = stack.pop(); step !== undefined && !this.#parts.isStopped(); step = stack.pop()) {
-      for (const below of await this.#visit(step, purpose, counts)) if (enters(below.path)) stack.push(below);
+      for (const below of await this.#visit(step, purpose, met)) if (enters(below.path)) stack.push(below);
     }
   }
 
   /** Lists one directory, and returns those that stand in it. */
-  async #visit(step: Step, purpose: Purpose, counts: Seens): Promise<Iterable<Step>> {
-    const absolute = this.#absolute(step.path);
+  async #visit(step: Step, purpose: Purpose, met: Met): Promise<Iterable<Step>> {
+    const absolute = this.#parts.root.absolute(step.path);
     const stats = await look(absolute);
     if (stats instanceof Error) {
       await this.#notSeen(step.path, stats);
@@ -142,8 +136,8 @@ export class Scanner {
     }
     if (!stats.isDirectory() && !step.linked) return [];
     if (!step.linked) await this.#watch(absolute, stats);
-    await this.#readRules(step.path);
-    if (this.#parts.rules.ignoreFiles.unreadableFor(step.path) !== undefined) return [];
+    await this.#rulesReader.read(step.path);
+    if (this.#rulesReader.isUnknown(step.path)) return [];
     const names = new Set<string>();
     const below = new Map<string, Step>();
     try {
@@ -151,9 +145,11 @@ export class Scanner {
         for (const found of batch) {
           names.add(found.name);
           const path = joinPath(step.path, found.name);
-          if ('error' in found) this.#noStat(path, step.path, found.error);
-          else {
-            const next = await this.#found(path, found.stats, purpose, step.linked, counts);
+          if ('error' in found) {
+            // Listed a moment ago and gone now; or a name that is not UTF-8, which is reported as that.
+            if (!isAbsence(found.error.code)) this.#unreadable(path, step.path, found.error.code);
+          } else {
+            const next = await this.#found(path, found.stats, purpose, step.linked, met);
             if (next !== undefined) below.set(found.name, next);
           }
         }
@@ -165,8 +161,9 @@ export class Scanner {
       await this.#notSeen(step.path, error);
       return [];
     }
-    counts.directories += 1;
-    await this.#compareWithState(step.path, names, below);
+    met.directories += 1;
+    await this.#absences.unlisted(step.path, names);
+    await this.#absences.unentered(step.path, (name) => below.has(name));
     return below.values();
   }
 
@@ -176,7 +173,7 @@ export class Scanner {
     stats: Stats,
     purpose: Purpose,
     linked: boolean,
-    counts: Seens,
+    met: Met,
     seen?: Seen,
   ): Promise<Step | undefined> {
     const { folder, root, findings } = this.#parts;
@@ -185,15 +182,21 @@ export class Scanner {
       target = (await followLink(root.real, path)) ?? target;
     }
     if (target.stats.isFile()) {
-      counts.files += 1;
-      findings.regularFile(path, target.path || this.#absolute(path), fileStat(target.stats), purpose, seen);
+      met.files += 1;
+      findings.regularFile(
+        path,
+        target.path || this.#parts.root.absolute(path),
+        fileStat(target.stats),
+        purpose,
+        seen,
+      );
       return undefined;
     }
     await findings.noFile(path);
     if (!target.stats.isDirectory() || (linked && target.path !== '')) return undefined;
     const closed = this.#parts.rules.closedEntered(path);
     if (closed === undefined) return { path, linked: linked || target.path !== '' };
-    await this.#excludeBelow(path, closed);
+    await this.#absences.exclude(path, closed);
     return undefined;
   }
 
@@ -202,13 +205,13 @@ export class Scanner {
     const { folder, root, rules } = this.#parts;
     if (directory !== '') {
       for (const above of directoriesAbove(directory)) {
-        if ((await this.#readRules(above)) === 'changed') await this.tree(above, 'change');
+        if ((await this.#rulesReader.read(above)) === 'changed') await this.tree(above, 'change');
       }
     }
-    if (rules.ignoreFiles.unreadableFor(directory) !== undefined) return undefined;
+    if (this.#rulesReader.isUnknown(directory)) return undefined;
     const closed = directory === '' ? undefined : rules.closed(directory);
     if (closed !== undefined) {
-      await this.#excludeBelow(directory, closed);
+      await this.#absences.exclude(directory, closed);
       return undefined;
     }
     const standing = await standingOf(root.real, directory);
@@ -216,86 +219,20 @@ export class Scanner {
     return standing === 'linked' && folder.followSymlinks ? { path: directory, linked: true } : undefined;
   }
 
-  /** What state knows directly in a directory, and the list did not show, is looked up by name. */
-  async #compareWithState(
-    directory: string,
-    names: ReadonlySet<string>,
-    below: ReadonlyMap<string, Step>,
-  ): Promise<void> {
-    const { folder, state, findings } = this.#parts;
-    let missing: Entry[] = [];
-    for (const entry of state.entries.inDirectory(folder.name, directory)) {
-      if (entry.status === 'gone' || names.has(nameOf(entry.path))) continue;
-      if (await this.#isAbsent(entry.path)) missing.push(entry);
-      if (missing.length < SLICE) continue;
-      await findings.removed(missing);
-      missing = [];
-    }
-    if (missing.length > 0) await findings.removed(missing);
-    for (const name of state.entries.knownDirectories(folder.name, directory)) {
-      const path = joinPath(directory, name);
-      if (below.has(name) || (names.has(name) && this.#parts.rules.closedEntered(path) !== undefined))
-        continue;
-      const stats = await look(this.#absolute(path));
-      if (stats instanceof Error) await this.#notSeen(path, stats);
-      else if (!stats.isDirectory()) await this.#nothingBelow(path);
-    }
-  }
-
-  async #isAbsent(path: string): Promise<boolean> {
-    const stats = await look(this.#absolute(path));
-    return stats instanceof Error && isAbsence(stats.code);
-  }
-
-  /** A path could not be seen: it is not there, or nothing is known of it. */
+  /** A directory could not be seen: it is not there, or nothing is known of it. */
   async #notSeen(path: string, error: unknown): Promise<void> {
     const code = systemCode(error);
     if (code === undefined) throw error;
-    if (isAbsence(code)) await this.#isGone(path);
-    else this.#noStat(path, path, error);
+    if (path === '') this.#parts.onRootUnseen();
+    if (isAbsence(code)) await this.#absences.at(path);
+    else this.#unreadable(path, path, code);
   }
 
   /** @param directory the one to blame when it is not the length of the path */
-  #noStat(path: string, directory: string, error: unknown): void {
-    const code = systemCode(error);
-    if (code === undefined) throw error;
-    // Listed a moment ago and gone now; or a name that is not UTF-8, which is reported as that.
-    if (isAbsence(code)) return;
-    const { problems } = this.#parts;
-    if (code === 'ENAMETOOLONG') problems.report(this.#shown(path), trouble.pathTooLong());
-    else problems.report(this.#shown(directory), trouble.directoryUnreadable(code));
-  }
-
-  async #isGone(path: string): Promise<void> {
-    const { findings, rules, hints } = this.#parts;
-    await findings.noFile(path);
-    await this.#nothingBelow(path);
-    hints?.unwatch(this.#absolute(path));
-    rules.ignoreFiles.forget(path);
-  }
-
-  /** There is no directory at a path, so nothing of what state knows below it is there. */
-  async #nothingBelow(path: string): Promise<void> {
-    const { folder, state, findings } = this.#parts;
-    // Not for the folder itself: that it cannot be seen says nothing of its files.
-    if (path === '') return;
-    let missing: Entry[] = [];
-    for (const entry of state.entries.underDirectory(folder.name, path)) {
-      if (entry.status === 'gone') continue;
-      missing.push(entry);
-      if (missing.length < SLICE) continue;
-      await findings.removed(missing);
-      missing = [];
-    }
-    if (missing.length > 0) await findings.removed(missing);
-  }
-
-  async #excludeBelow(directory: string, rule: string): Promise<void> {
-    const { folder, state, findings, hints } = this.#parts;
-    hints?.unwatch(this.#absolute(directory));
-    for (const entry of state.entries.underDirectory(folder.name, directory)) {
-      findings.excluded(entry.path, rule);
-    }
+  #unreadable(path: string, directory: string, code: string | undefined): void {
+    const { problems, root } = this.#parts;
+    if (code === 'ENAMETOOLONG') problems.report(root.shown(path), trouble.pathTooLong());
+    else problems.report(root.shown(directory), trouble.directoryUnreadable(code ?? 'UNKNOWN'));
   }
 
   async #watch(absolute: string, stats: Stats): Promise<void> {
@@ -305,46 +242,12 @@ export class Scanner {
     if (result !== 'watched') onUnwatched(absolute, result.code);
   }
 
-  /**
-   * Reads the rules of a directory: new ones at once, others only when their file was at rest, for a half-written file
-   * would let through what the whole one keeps out.
-   */
-  async #readRules(directory: string, seen?: Seen): Promise<'same' | 'changed'> {
-    const { rules, settling, problems } = this.#parts;
-    const { ignoreFiles } = rules;
-    const path = joinPath(directory, IGNORE_FILE);
-    const known = ignoreFiles.statOf(directory);
-    const found = await look(this.#absolute(path));
-    const stat = found instanceof Error ? ABSENT : fileStat(found);
-    const isSame = known === undefined ? stat === ABSENT : sameStat(known, stat);
-    const mayRead = !isSame && (known === undefined || settling.atRest(path, stat, seen));
-    if (mayRead) await ignoreFiles.read(directory);
-    const unreadable = ignoreFiles.unreadableFor(directory);
-    if (unreadable !== undefined) {
-      const file = joinPath(unreadable.directory, IGNORE_FILE);
-      problems.report(this.#shown(file), trouble.rulesUnreadable(unreadable.reason));
-    }
-    return mayRead ? 'changed' : 'same';
-  }
-
   async #reportNames(directory: string): Promise<void> {
-    for (const name of await namesNotUtf8(this.#absolute(directory))) {
+    for (const name of await namesNotUtf8(this.#parts.root.absolute(directory))) {
       this.#parts.problems.report(
-        this.#shown(joinPath(directory, name.toString())),
+        this.#parts.root.shown(joinPath(directory, name.toString())),
         trouble.nameNotUtf8(name),
       );
     }
   }
-
-  #absolute(path: string): string {
-    return path === '' ? this.#parts.root.real : `${this.#parts.root.real}/${path}`;
-  }
-
-  #shown(path: string): string {
-    return path === '' ? this.#parts.folder.path : `${this.#parts.folder.path}/${path}`;
-  }
-}
-
-function isAbsence(code: string | undefined): boolean {
-  return code === 'ENOENT' || code === 'ENOTDIR';
 }

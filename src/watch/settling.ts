@@ -39,6 +39,7 @@ export class Settling {
   /** By path, when to look again. */
   readonly #directories = new Map<string, number>();
   #timer: Timer | undefined;
+  #stopped = false;
 
   constructor(parts: {
     readonly settleMs: number;
@@ -79,14 +80,21 @@ export class Settling {
     this.#follow({ path, stat, since: now, due: now + this.#settleMs });
   }
 
-  stop(): void {
+  /** Forgets all of them. */
+  clear(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#files.clear();
     this.#directories.clear();
   }
 
+  stop(): void {
+    this.clear();
+    this.#stopped = true;
+  }
+
   #follow(waiting: Waiting): void {
+    if (this.#stopped) return;
     if (this.#files.size < FOLLOWED || this.#files.has(waiting.path)) this.#files.set(waiting.path, waiting);
     else {
       // The first due time stays: under steady writing a later one would never come.

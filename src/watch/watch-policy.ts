@@ -4,8 +4,10 @@ export interface WatchPolicy {
   readonly gatherMs: number;
   /** So many paths of one folder are looked at at once. */
   readonly looksAtOnce: number;
-  /** So many hints gathered at once are taken for an overflow of the system's queue (16,384 on Linux). */
-  readonly overflowHints: number;
+  /** When hints name more paths than this, the whole folder is scanned instead. */
+  readonly mostGathered: number;
+  /** So many hints at a stroke may have been more: the system's queue holds 16,384 and drops the rest without a word. */
+  readonly burst: number;
   /** How often the root of each folder is checked, in ms. */
   readonly rootCheckMs: number;
   /** How often a folder is scanned that cannot be watched, in ms. */
@@ -25,7 +27,8 @@ export interface WatchPolicy {
 export const WATCH_POLICY: WatchPolicy = {
   gatherMs: 30,
   looksAtOnce: 16,
-  overflowHints: 10_000,
+  mostGathered: 10_000,
+  burst: 10_000,
   rootCheckMs: 3_000,
   degradedRescanMs: 60_000,
   readers: 8,

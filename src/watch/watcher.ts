@@ -46,6 +46,7 @@ export class Watcher {
   readonly #folders: ReadonlyMap<string, FolderWatch>;
   #rescanTimer: Timer | undefined;
   #stallTimer: Timer | undefined;
+  #hintsThisTurn = 0;
   #lastStallRescan = Number.NEGATIVE_INFINITY;
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
@@ -66,7 +67,12 @@ export class Watcher {
         );
       },
     });
-    const openHints = options.openHints ?? ((listener) => new ChokidarHints(listener));
+    const open = options.openHints ?? ((listener) => new ChokidarHints(listener));
+    const openHints = (listener: HintListener) =>
+      open((directory, name) => {
+        this.#countHint();
+        listener(directory, name);
+      });
     const shared = {
       ...{ state, clock, log, accepts, onQuiet },
       ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
@@ -155,6 +161,22 @@ export class Watcher {
       }
       this.#watchForStalls();
     });
+  }
+
+  /** All events that the system has are delivered in one turn of the event loop. */
+  #countHint(): void {
+    if (this.#hintsThisTurn === 0) {
+      setImmediate(() => {
+        this.#hintsThisTurn = 0;
+      });
+    }
+    this.#hintsThisTurn += 1;
+    if (this.#hintsThisTurn !== this.#policy.burst) return;
+    this.#options.log.info(
+      {},
+      'Very many changes came at once, some may have been missed; all folders are scanned again.',
+    );
+    void this.rescan();
   }
 
   #checkQuiet(): void {
