@@ -14,6 +14,7 @@ import type { Place } from './state/entries.js';
 import type { Encoding, Trouble } from './state/entry.js';
 import { State } from './state/state.js';
 import { configuredPeer } from './uplink/configured-peer.js';
+import { ThreadPacker } from './uplink/packer.js';
 import { classify } from './uplink/trouble.js';
 import { Uplink } from './uplink/uplink.js';
 import { Watcher } from './watch/watcher.js';
@@ -102,7 +103,10 @@ export class Daemon {
       hints: this.#options.hints && config.watch.hints,
       rescanMs: config.watch.rescan,
     });
+    const packer = new ThreadPacker();
+    this.#undo.push(['packer', () => packer.close()]);
     const uplink = new Uplink({
+      packer,
       state,
       door,
       peer: client,

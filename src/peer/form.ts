@@ -58,6 +58,10 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
     held.encoded(Buffer.from(name));
     held.raw('=');
     const text = typeof value === 'string' ? Buffer.from(value) : value;
+    if ('encoded' in text) {
+      held.ready(text.encoded);
+      continue;
+    }
     if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
       held.encoded(text);
       continue;
@@ -110,6 +114,13 @@ class Encoder {
     this.#length = encodeInto(bytes, this.#buffer, this.#length);
   }
 
+  /** Puts in bytes that are encoded already. */
+  ready(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#buffer.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
   take(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -120,6 +131,32 @@ class Encoder {
     const larger = Buffer.allocUnsafe(Math.max(needed, this.#buffer.length * 2));
     this.#buffer.copy(larger, 0, 0, this.#length);
     this.#buffer = larger;
+  }
+}
+
+/** Encodes texts one after the other into memory of its own, which can be handed to another thread. */
+export class EncodingBuffer {
+  #bytes = new Uint8Array(PIECE_BYTES);
+  #length = 0;
+
+  /** Bytes so far, encoded. */
+  get length(): number {
+    return this.#length;
+  }
+
+  add(text: Uint8Array): void {
+    const needed = this.#length + text.length * GROWTH;
+    if (needed > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
+    }
+    this.#length = encodeInto(text, this.#bytes, this.#length);
+  }
+
+  /** Everything so far. */
+  take(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.#length);
   }
 }
 

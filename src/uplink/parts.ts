@@ -7,6 +7,7 @@ import type { Door } from '../queue/door.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import type { Packer } from './packer.js';
 
 /** What the uplink asks of a peer; `PeerClient` is one. */
 export interface UplinkPeer {
@@ -33,6 +34,8 @@ export interface UplinkSettings {
     readonly maxBytes: number;
     /** How long a batch waits to become full, in ms. */
     readonly linger: number;
+    /** Batches under way at a time. */
+    readonly concurrency: number;
     readonly attempts: number;
     readonly synchronous: boolean;
     readonly commit: boolean;
@@ -53,6 +56,7 @@ export interface UplinkParts {
   readonly state: UplinkState;
   readonly door: Pick<Door, 'run' | 'ready' | 'status'>;
   readonly peer: UplinkPeer;
+  readonly packer: Packer;
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: UplinkSettings;

@@ -1,23 +1,33 @@
 import type { PeersyncError } from '../lib/errors.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Place } from '../state/entries.js';
-import { type AcceptedItem, isItem, type PendingItem, type Sent, type Trouble } from '../state/entry.js';
+import {
+  type AcceptedItem,
+  isItem,
+  type PendingItem,
+  type Sent,
+  type Trouble,
+  type Version,
+} from '../state/entry.js';
 import { accepted, failed, leaving, overtaken, quarantined, returned } from '../state/transitions.js';
 import { Backlog } from './backlog.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { type Content, readContent } from './content.js';
+import type { Packed } from './packer.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
+import { streamed } from './streaming.js';
 import { Suspects } from './suspects.js';
 import { pushFailure, troubleOf } from './trouble.js';
 import { Wake } from './wake.js';
 
+/** Files up to this many bytes are read whole; larger ones are streamed. */
+const WHOLE_BYTES = 256 * 1024;
 /** How long a file that changed under our hands is left alone, in ms. */
 const STALE_PAUSE_MS = 2_000;
 
 /** An item with the text that is about to travel. */
 interface Parcel {
   readonly item: PendingItem;
-  readonly content: Content;
+  readonly content: Extract<Packed, { kind: 'content' }>;
   readonly sent: Sent;
 }
 
@@ -66,23 +76,29 @@ export class PushLoop {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, door } = this.#parts;
+    const { clock, door, settings } = this.#parts;
     while (!signal.aborted && this.#failure === undefined) {
       if (this.#backlog.peek() === undefined) {
         const due = this.#backlog.nextDue;
         await this.#wake.wait(due === undefined ? undefined : due - clock.now(), signal);
         continue;
       }
+      // One batch more than may travel is made ready, so that none waits for the disk.
+      if (this.#underWay.size > settings.push.concurrency) {
+        await this.#wake.wait(undefined, signal);
+        continue;
+      }
       if (!(await roomFor(door, 'push', signal))) break;
       const batch = await this.#gather(signal);
       if (batch.length === 0) continue;
-      const parcels = await this.#pack(batch);
-      const work = this.#deliver(batch, parcels)
+      const work = this.#deliver(batch)
         .catch((error: unknown) => {
           this.#failure ??= error;
-          this.#wake.ring();
         })
-        .finally(() => this.#underWay.delete(work));
+        .finally(() => {
+          this.#underWay.delete(work);
+          this.#wake.ring();
+        });
       this.#underWay.add(work);
     }
     await Promise.all(this.#underWay);
@@ -116,13 +132,8 @@ export class PushLoop {
 
   /** Reads what is to travel; what is not the expected version any more is settled here. */
   async #pack(batch: readonly PendingItem[]): Promise<Parcel[]> {
-    const { clock, look, pathOf, state } = this.#parts;
-    const results = await Promise.all(
-      batch.map(async (item) => {
-        const path = pathOf(item);
-        return path === undefined ? ({ kind: 'stale' } as const) : readContent(path, item.version);
-      }),
-    );
+    const { clock, look, state } = this.#parts;
+    const results = await this.#read(batch);
     const now = clock.now();
     const parcels: Parcel[] = [];
     batch.forEach((item, i) => {
@@ -132,24 +143,42 @@ export class PushLoop {
         state.put(returned(item, now + STALE_PAUSE_MS));
         look(placeOf(item));
       } else if (result.kind === 'unreadable') {
-        state.put(quarantined(item, item, item.version, result.trouble, now));
+        state.put(quarantined(item, item, item.version, unreadable(result.code), now));
       } else {
         const { url, collection, version } = item;
-        const { size, digest } = result.content;
+        const { size, digest } = result;
         const sent = { sha256: version.sha256, size, digest, url, collection, at: now };
         state.put(leaving(item, sent));
-        parcels.push({ item, content: result.content, sent });
+        parcels.push({ item, content: result, sent });
       }
     });
     return parcels;
   }
 
-  async #deliver(batch: readonly PendingItem[], parcels: readonly Parcel[]): Promise<void> {
+  /** The texts of a batch: small files all at once in the packer, large ones each by itself. */
+  async #read(batch: readonly PendingItem[]): Promise<Packed[]> {
+    const { packer, pathOf } = this.#parts;
+    const results: Packed[] = batch.map(() => ({ kind: 'stale' }));
+    const small: { readonly path: string; readonly version: Version; readonly position: number }[] = [];
+    for (const [position, { folder, path, version }] of batch.entries()) {
+      const file = pathOf({ folder, path });
+      if (file === undefined) continue;
+      if (version.size > WHOLE_BYTES) results[position] = await streamed(file, version);
+      else small.push({ path: file, version, position });
+    }
+    const packed = await packer.pack(small);
+    small.forEach(({ position }, i) => {
+      results[position] = packed[i] ?? { kind: 'stale' };
+    });
+    return results;
+  }
+
+  async #deliver(batch: readonly PendingItem[]): Promise<void> {
+    const parcels = await this.#pack(batch);
     await this.#parts.state.commit();
     if (parcels.length > 0) await this.#send(parcels);
     await this.#parts.state.commit();
     for (const item of batch) this.#release(placeOf(item));
-    this.#wake.ring();
   }
 
   async #send(parcels: readonly Parcel[]): Promise<void> {
@@ -324,4 +353,12 @@ export class PushLoop {
 /** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
 function backoff(failures: number, { min, max }: { readonly min: number; readonly max: number }): number {
   return Math.min(max, min * 2 ** Math.min(30, failures - 1));
+}
+
+function unreadable(code: string): Trouble {
+  return {
+    code: 'UNREADABLE',
+    message: `The file could not be read: ${code}.`,
+    hint: 'Let the user that peersync runs as read it, then `peersync retry` the file.',
+  };
 }

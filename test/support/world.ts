@@ -10,6 +10,7 @@ import { Door } from '../../src/queue/door.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
+import { inlinePacker } from '../../src/uplink/packer.js';
 import type { UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
@@ -20,6 +21,7 @@ export const QUICK: UplinkSettings = {
     maxItems: 10,
     maxBytes: 1024 * 1024,
     linger: 5,
+    concurrency: 4,
     attempts: 3,
     synchronous: false,
     commit: false,
@@ -49,6 +51,7 @@ export class FakePeer implements UplinkPeer {
     for (const item of items) {
       const chunks: Uint8Array[] = [];
       if (item.data instanceof Uint8Array) chunks.push(item.data);
+      else if ('encoded' in item.data) chunks.push(decodeForm(item.data.encoded));
       else for await (const chunk of item.data.chunks()) chunks.push(chunk);
       const text = Buffer.concat(chunks).toString();
       this.documents.set(item.url, { text, collection: item.collection, loadDate: Date.now() });
@@ -71,6 +74,10 @@ export class FakePeer implements UplinkPeer {
       fields: {},
     };
   }
+}
+
+function decodeForm(encoded: Uint8Array): Uint8Array {
+  return Buffer.from(new URLSearchParams(`x=${Buffer.from(encoded).toString('latin1')}`).get('x') ?? '');
 }
 
 function aborted(signal: AbortSignal | undefined): Promise<never> {
@@ -134,6 +141,7 @@ export class World {
       state: this.state,
       door: this.#door,
       peer: this.peer,
+      packer: inlinePacker,
       clock,
       log: silentLogger,
       settings,

@@ -1,0 +1,107 @@
+import { Worker } from 'node:worker_threads';
+import type { Text } from '../peer/text.js';
+import type { Version } from '../state/entry.js';
+import { type Delivery, type Order, pack } from './packing.js';
+
+/** A file that is to be read whole. */
+export interface PackRequest {
+  /** Absolute. */
+  readonly path: string;
+  readonly version: Version;
+}
+
+export type Packed =
+  | {
+      readonly kind: 'content';
+      readonly text: Text;
+      /** Bytes of the text in UTF-8. */
+      readonly size: number;
+      /** sha256 of the text in UTF-8. */
+      readonly digest: string;
+    }
+  /** The file is not the version it was: somebody should look at it again. */
+  | { readonly kind: 'stale' }
+  | { readonly kind: 'unreadable'; readonly code: string };
+
+/** Reads small files and makes them ready for their way, many at once. */
+export interface Packer {
+  pack(requests: readonly PackRequest[]): Promise<readonly Packed[]>;
+  close(): Promise<void>;
+}
+
+/** Packs where it is called: it blocks while it reads. For tests, and for little work. */
+export const inlinePacker: Packer = {
+  pack: async (requests) => opened(requests, pack(orderOf(requests))),
+  close: async () => {},
+};
+
+/**
+ * Packs in a thread of its own, which starts with the first order: a slow disk does not stop the daemon, and reading, hashing and
+ * encoding take another core than the rest.
+ */
+export class ThreadPacker implements Packer {
+  #worker: Worker | undefined;
+  readonly #waiting: { resolve: (delivery: Delivery) => void; reject: (error: unknown) => void }[] = [];
+
+  async pack(requests: readonly PackRequest[]): Promise<readonly Packed[]> {
+    const order = orderOf(requests);
+    const worker = this.#start();
+    const delivery = await new Promise<Delivery>((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      worker.postMessage(order, [order.stats.buffer]);
+    });
+    return opened(requests, delivery);
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    if (this.#worker !== undefined) return this.#worker;
+    const worker = new Worker(new URL('./pack-thread.js', import.meta.url));
+    // Orders are answered in turn.
+    worker.on('message', (delivery: Delivery) => this.#waiting.shift()?.resolve(delivery));
+    const end = (error: Error) => {
+      this.#worker = undefined;
+      for (const { reject } of this.#waiting.splice(0)) reject(error);
+    };
+    worker.on('error', end);
+    worker.on('exit', () => end(new Error('the thread that reads files ended')));
+    this.#worker = worker;
+    return worker;
+  }
+}
+
+function orderOf(requests: readonly PackRequest[]): Order {
+  const stats = new Float64Array(requests.length * 4);
+  requests.forEach(({ version: { size, mtimeMs, ctimeMs, ino } }, i) => {
+    stats.set([size, mtimeMs, ctimeMs, ino], 4 * i);
+  });
+  return {
+    paths: requests.map((request) => request.path),
+    sha256: requests.map((request) => request.version.sha256),
+    encodings: requests.map((request) => request.version.encoding),
+    stats,
+  };
+}
+
+function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] {
+  let start = 0;
+  return requests.map(({ version }, i) => {
+    const size = delivery.figures[2 * i] ?? -1;
+    const end = delivery.figures[2 * i + 1] ?? start;
+    const bytes = delivery.bytes.subarray(start, end);
+    start = end;
+    const code = delivery.errors[i];
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return { kind: 'stale' };
+    if (code !== undefined) return { kind: 'unreadable', code };
+    if (size < 0) return { kind: 'stale' };
+    return {
+      kind: 'content',
+      text: { encoded: bytes, size },
+      size,
+      digest: delivery.digests[i] ?? version.sha256,
+    };
+  });
+}

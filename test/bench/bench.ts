@@ -1,0 +1,38 @@
+// Measures what is promised, each figure beside a baseline taken in the same run, and prints a table. Ends with 1 when a
+// promise was not kept. Arguments: names of the benches to run; all when none is given.
+import { pushBench } from './push.bench.js';
+import type { BenchRow } from './rows.js';
+
+const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
+  push: pushBench,
+};
+
+const chosen = process.argv.slice(2);
+const rows: BenchRow[] = [];
+for (const [name, bench] of Object.entries(benches)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  process.stderr.write(`measuring ${name} …\n`);
+  rows.push(...(await bench()));
+}
+
+const cells = rows.map((row) => [
+  row.name,
+  `${short(row.measured)} ${row.unit}`,
+  `${short(row.baseline)} ${row.unit}`,
+  row.ratio.toPrecision(3),
+  row.promise === undefined ? '' : `${row.promise.text}: ${row.promise.kept ? 'kept' : 'NOT KEPT'}`,
+]);
+const table = [['what', 'measured', 'baseline', 'ratio', 'promise'], ...cells];
+const widths = [0, 1, 2, 3, 4].map((i) => Math.max(...table.map((line) => (line[i] ?? '').length)));
+for (const line of table)
+  console.log(
+    line
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+if (rows.some((row) => row.promise?.kept === false)) process.exitCode = 1;
+
+function short(figure: number): string {
+  return figure >= 100 ? String(Math.round(figure)) : figure.toPrecision(3);
+}

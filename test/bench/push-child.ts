@@ -1,0 +1,98 @@
+// Pushes the files of a folder to a server that only answers, and tells how long that took: from pending in the state
+// to accepted on disk. Its own process, so that its memory is its own. Arguments: port, folder, state directory, whole.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkConfig } from '../../src/config/check.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { PeerClient } from '../../src/peer/client.js';
+import { Door } from '../../src/queue/door.js';
+import { State } from '../../src/state/state.js';
+import { read } from '../../src/state/transitions.js';
+import { ThreadPacker } from '../../src/uplink/packer.js';
+import { classify } from '../../src/uplink/trouble.js';
+import { Uplink } from '../../src/uplink/uplink.js';
+import { Watcher } from '../../src/watch/watcher.js';
+
+const [port, folder = '', stateDir = '', way] = process.argv.slice(2);
+const clock = systemClock;
+const log = silentLogger;
+const config = await checkConfig(
+  {
+    folders: [
+      { name: 'bench', path: folder, collection: 'bench', url: 'https://bench.example/', settle: '0ms' },
+    ],
+    state: { dir: stateDir },
+    mirror: { root: `${stateDir}-mirror` },
+    peer: { embedded: { dir: `${stateDir}-peer` } },
+    push: { requestsPerSecond: 10_000 },
+  },
+  join(stateDir, 'config.json'),
+);
+const state = await State.open(stateDir, { clock, log });
+const { timeouts, maxAnswer } = config.peer;
+const client = new PeerClient({ timeouts, maxAnswer, baseUrl: `http://127.0.0.1:${port}`, clock, log });
+const lane = { requestsPerSecond: 1, concurrency: 1 };
+const door = new Door({
+  lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
+  maxConcurrency: config.push.concurrency + 1,
+  classify,
+  clock,
+  log,
+  peerName: 'bench',
+});
+const uplink = new Uplink({
+  state,
+  door,
+  peer: client,
+  packer: new ThreadPacker(),
+  clock,
+  log,
+  settings: config,
+  pathOf: ({ path }) => join(folder, path),
+  look: () => {},
+});
+const watcher = new Watcher({
+  folders: config.folders,
+  state,
+  clock,
+  log,
+  accepts: () => undefined,
+  hints: false,
+  rescanMs: 3_600_000,
+});
+
+const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+if (way === 'pending') {
+  for (const path of names) {
+    const file = join(folder, path);
+    const { size, mtimeMs, ctimeMs, ino } = statSync(file);
+    const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
+    const to = { folder: 'bench', path, url: `https://bench.example/${path}`, collection: 'bench' };
+    state.put(read(undefined, to, { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'utf-8' }, clock.now()));
+  }
+  await state.commit();
+}
+const started = clock.monotonic();
+const cpuBefore = process.cpuUsage();
+const done = new Promise<void>((resolve) => {
+  state.onChange(() => {
+    if (state.counts().accepted === names.length) resolve();
+  });
+});
+uplink.start((error) => {
+  throw error;
+});
+if (way === 'whole') watcher.start();
+await done;
+await state.commit();
+const ms = clock.monotonic() - started;
+const cpu = process.cpuUsage(cpuBefore);
+const { push } = client.requests;
+process.stdout.write(
+  `${JSON.stringify({ ms, push, cpuMs: (cpu.user + cpu.system) / 1000, maxRssBytes: process.resourceUsage().maxRSS * 1024 })}\n`,
+);
+process.exit(0);

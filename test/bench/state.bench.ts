@@ -1,0 +1,106 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { JSONFilePreset } from 'lowdb/node';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import type { Entry } from '../../src/state/entry.js';
+import { State } from '../../src/state/state.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+import { longestPause } from './pause.js';
+import type { BenchRow } from './rows.js';
+
+const RECORDS = 100_000;
+const BATCH = 50;
+const options = { clock: systemClock, log: silentLogger };
+
+/** The state with 100,000 records, beside lowdb's own JSONFile with the same records. */
+export async function stateBench(): Promise<BenchRow[]> {
+  const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
+  try {
+    const paths = { state: join(root, 'state'), json: join(root, 'db.json') };
+    const lives = await livesPushed(join(root, 'lives'));
+    const state = await State.open(paths.state, options);
+    const records = Array.from({ length: RECORDS }, (_, i) => recordsOf(i)[2]);
+    for (const record of records) state.put(record);
+    await state.commit();
+    const compaction = await longestPause(() => state.compact());
+    const json = await JSONFilePreset<Entry[]>(paths.json, []);
+    json.data = records;
+
+    const change = await median(100, async (i) => {
+      state.put(recordsOf(i * 37)[i % 2 === 0 ? 0 : 1]);
+      await state.commit();
+    });
+    const pauses: number[] = [];
+    const rewrite = await median(5, async (i) => {
+      json.data[i] = recordsOf(i)[0];
+      pauses.push((await longestPause(() => json.write())).pauseMs);
+    });
+    await state.close();
+    const [loaded, read] = [load('state', paths.state), load('json', paths.json)];
+    return [
+      {
+        ...row(`state: one change among ${RECORDS}`, change, rewrite, 'ms'),
+        ratio: rewrite / change,
+        promise: { text: 'at least 100 times cheaper than JSONFile', kept: rewrite / change >= 100 },
+      },
+      {
+        ...row('state: 20,000 files x 3 changes, processor time', lives, 300, 'ms'),
+        promise: { text: 'under 300 ms', kept: lives < 300 },
+      },
+      row('state: longest pause while compacting / writing', compaction.pauseMs, Math.max(...pauses), 'ms'),
+      row('state: load, beside JSONFile', loaded.ms, read.ms, 'ms'),
+      row('state: longest pause while loading', loaded.pauseMs, read.pauseMs, 'ms'),
+      row('state: memory when loaded (RSS)', loaded.rssBytes / 1e6, read.rssBytes / 1e6, 'MB'),
+    ];
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function recordsOf(i: number): readonly [Entry, Entry, Entry] {
+  return lifeOf(pendingRecord(`directory-${i % 1_000}/file-${i}.md`));
+}
+
+/** Processor time of 20,000 files that become pending, accepted and confirmed, committed a batch at a time; the best of 3, in ms. */
+async function livesPushed(dir: string): Promise<number> {
+  const lives = Array.from({ length: 20_000 }, (_, i) => recordsOf(i));
+  const runs: number[] = [];
+  for (let run = 0; run < 3; run += 1) {
+    const state = await State.open(join(dir, `${run}`), options);
+    const before = process.cpuUsage();
+    for (const status of [0, 1, 2] as const) {
+      for (let i = 0; i < lives.length; i += BATCH) {
+        for (const life of lives.slice(i, i + BATCH)) state.put(life[status]);
+        await state.commit();
+      }
+    }
+    const { user, system } = process.cpuUsage(before);
+    runs.push((user + system) / 1_000);
+    await state.close();
+  }
+  return Math.min(...runs);
+}
+
+async function median(runs: number, work: (i: number) => Promise<void>): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < runs; i += 1) {
+    const started = performance.now();
+    await work(i);
+    times.push(performance.now() - started);
+  }
+  return times.sort((a, b) => a - b)[Math.floor(runs / 2)] ?? Number.NaN;
+}
+
+function load(kind: 'state' | 'json', path: string): { ms: number; pauseMs: number; rssBytes: number } {
+  const program = join(import.meta.dirname, 'state-child.js');
+  return JSON.parse(
+    execFileSync(process.execPath, ['--expose-gc', program, kind, path], { encoding: 'utf8' }),
+  );
+}
+
+function row(name: string, measured: number, baseline: number, unit: string): BenchRow {
+  return { name, measured, baseline, ratio: measured / baseline, unit };
+}
