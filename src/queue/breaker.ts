@@ -146,11 +146,10 @@ export class Breaker {
       this.#troubled.clear();
       return NONE;
     }
-    if (this.#reason?.kind !== 'unreachable' && !this.#troubled.has(ticket.lane)) return NONE;
+    if (this.#reason?.kind !== 'unreachable' && !this.holds(ticket.lane)) return NONE;
     this.#state = 'closed';
     this.#reason = undefined;
     this.#troubled.clear();
-    this.#step = 0;
     return { kind: 'closed', downMs: now - this.#troubleAt, tries: this.#tries };
   }
 
@@ -176,7 +175,6 @@ export class Breaker {
       return this.#wait('still', trouble, now);
     }
     if (!wasProbe) {
-      if (this.#reason?.kind === 'unreachable') return NONE;
       if (isSame) {
         this.#troubled.add(ticket.lane);
         return NONE;

@@ -180,10 +180,7 @@ export class Door {
     const reason = queueError('QUEUE_STOPPED');
     this.#isStopping = true;
     this.#alarm?.timer.cancel();
-    for (const name of LANES) {
-      this.#producers[name].rejectAll(reason);
-      this.#lanes[name].clear();
-    }
+    for (const name of LANES) this.#producers[name].rejectAll(reason);
     for (const task of this.#waiting) task.giveUp(reason);
     if (this.#running.size === 0) return;
     const ended = this.#ending.wait();

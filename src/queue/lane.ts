@@ -33,7 +33,7 @@ const FASTEST = 100_000;
 export class LaneState {
   readonly name: Lane;
   readonly concurrency: number;
-  tasks = new PriorityQueue();
+  readonly tasks = new PriorityQueue();
   readonly #pacer: Pacer;
   readonly latencies = new Latencies();
   running = 0;
@@ -77,11 +77,6 @@ export class LaneState {
   /** A task is about to wait. */
   entering(now: number): void {
     if (this.waiting === 0) this.#waitsSince = now;
-  }
-
-  /** All that wait leave. */
-  clear(): void {
-    this.tasks = new PriorityQueue();
   }
 
   taken(now: number): void {

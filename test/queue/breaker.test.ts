@@ -218,6 +218,41 @@ describe('an open circuit', () => {
     expect(wire.breaker.tries).toBe(4);
   });
 
+  test('holds no lane for a task that started before it opened', () => {
+    const wire = wired();
+    const early = wire.start('mirror');
+    for (let i = 0; i < 5; i += 1) wire.pass('push', 'failing');
+    wire.end(early, 'failing');
+    expect(wire.breaker.holds('mirror')).toBe(false);
+  });
+
+  test('holds no lane for trouble that was over before', () => {
+    const wire = wired();
+    wire.pass('mirror', 'failing');
+    wire.pass('mirror', 'answered');
+    for (let round = 0; round < 2; round += 1) {
+      const lane = round === 0 ? 'push' : 'audit';
+      for (let i = 0; i < 5; i += 1) wire.pass(lane, 'failing');
+      expect(LANES.filter((name) => wire.breaker.holds(name))).toEqual([lane]);
+      wire.wait(1000);
+      wire.pass(lane, 'answered');
+    }
+  });
+
+  test('lets a probe through though one of an earlier outage never came back', () => {
+    const wire = opened('unreachable');
+    wire.wait(1000);
+    const lost = wire.start('push');
+    wire.pass('interactive', 'answered');
+    wire.pass('push', 'unreachable');
+    wire.pass('push', 'unreachable');
+    wire.wait(1000);
+    expect(wire.admits('push')).toBe(true);
+    wire.start('confirm');
+    wire.end(lost, 'aborted');
+    expect(wire.admits('push')).toBe(false);
+  });
+
   test('is not opened again by tasks of the outage that time out after it', () => {
     const wire = wired();
     const hanging = [wire.start('push'), wire.start('push'), wire.start('push')];

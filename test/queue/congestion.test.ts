@@ -106,6 +106,7 @@ describe('congestion', () => {
   test('starts from one again after an outage', () => {
     const congestion = new Congestion(8, DEFAULT_POLICY);
     answers(congestion, 20, 50);
+    congestion.refused(now, now);
     congestion.restart();
     expect(congestion.limit).toBe(1);
     answers(congestion, 3, 50);

@@ -231,6 +231,18 @@ describe('interactive', () => {
     );
   });
 
+  test('keeps a rate of its own', async () => {
+    const { door, clock } = openDoor({
+      lanes: lanesOf(UNLIMITED, { interactive: { requestsPerSecond: 10, concurrency: 5 } }),
+    });
+    const gate = new Gate();
+    for (const name of ['first', 'second']) void door.run('interactive', gate.task(name));
+    await clock.advance(99);
+    expect(gate.order).toEqual(['first']);
+    await clock.advance(1);
+    expect(gate.order).toEqual(['first', 'second']);
+  });
+
   test('brings the others back when it is answered', async () => {
     const { door } = openDoor();
     for (let i = 0; i < 2; i += 1)
@@ -257,6 +269,32 @@ describe('a peer that is busy', () => {
     expect(gate.order).toEqual(['confirm']);
     expect(door.status().pausedUntil).toBeUndefined();
     expect(said).toEqual(['info: peer is busy and asks to wait; going on in 30s.']);
+  });
+});
+
+describe('a peer that is busy now and then', () => {
+  test('is told of each time, and left alone for a short while each time', async () => {
+    const { door, clock, said } = openDoor();
+    for (let i = 0; i < 3; i += 1) {
+      await door.run('push', () => Promise.reject(new Bad({ kind: 'busy' }))).catch(() => {});
+      expect(door.status().pausedUntil).toBe(clock.now() + 1000);
+      await clock.advance(1000);
+      await door.run('push', async () => {});
+    }
+    expect(said).toEqual(Array(3).fill('info: peer is busy and asks to wait; going on in 1s.'));
+  });
+});
+
+describe('a peer that comes back', () => {
+  test('gets one task at a time at first', async () => {
+    const { door, clock } = openDoor();
+    await warmUp(door, 40);
+    for (let i = 0; i < 2; i += 1)
+      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    expect(door.status().concurrency.limit).toBeGreaterThan(1);
+    await clock.advance(1000);
+    await door.run('push', async () => {});
+    expect(door.status().concurrency.limit).toBeLessThanOrEqual(2);
   });
 });
 
@@ -296,6 +334,7 @@ describe('ready', () => {
     await door
       .run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 500 })))
       .catch(() => {});
+    await settle();
     let isReady = false;
     void door.ready('push').then(() => {
       isReady = true;

@@ -53,7 +53,7 @@ describe('the pacer', () => {
 
   test('loses next to nothing to timers that are a little late', () => {
     for (const rate of [20, 200, 5000]) {
-      const times = starts(rate, 10_000, (i) => (i * 7) % 4);
+      const times = starts(rate, 10_000, () => 2);
       expect(times.length).toBeGreaterThanOrEqual(rate * 10 * 0.97);
     }
   });
