@@ -44,7 +44,7 @@ export const runCommand: Command<RunOptions> = {
       for (const folder of config.folders)
         log.info(
           { event: 'watching', folder: folder.name, path: folder.path },
-          `watching ${folder.path} for the collection "${folder.collection}"`,
+          `watching ${folder.path}: text files there go into the collection "${folder.collection}"`,
         );
       const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
       log.info({ event: 'peer', url: daemon.peerUrl }, `pushing to ${kind} ${daemon.peerUrl}/`);

@@ -1,3 +1,4 @@
+import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
@@ -227,7 +228,7 @@ export class ConfirmLoop {
         evidence: evidence.kind,
         tookMs: took,
       },
-      `confirmed ${placeName(item)}`,
+      `confirmed ${placeName(item)} (${durationText(took)} after its push)`,
     );
   }
 
