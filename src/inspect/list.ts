@@ -16,6 +16,8 @@ export interface ListedEntry {
   /** When the status began, in ms since the epoch. */
   readonly since: number;
   readonly size: number;
+  /** Of the bytes that the status is about; absent where they were never read. */
+  readonly sha256?: string;
   readonly url?: string;
   readonly code?: string;
   readonly message?: string;
@@ -31,6 +33,7 @@ export function* listEntries(state: StateView, filter: ListFilter): Generator<Li
       status: entry.status,
       since: entry.since,
       size: entry.version.size,
+      ...('sha256' in entry.version ? { sha256: entry.version.sha256 } : {}),
       ...('url' in entry ? { url: entry.url } : {}),
       ...(trouble ? { code: trouble.code, message: trouble.message } : {}),
     };

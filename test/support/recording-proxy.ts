@@ -37,6 +37,8 @@ export class RecordingProxy {
   /** The peer's address; may be changed when the peer comes back elsewhere. */
   target: string;
   intercept: Intercept = () => false;
+  /** Called when the peer has answered, before anything of it is handed on; the answer is held back until it resolves. */
+  beforeAnswer: (request: Recorded) => void | Promise<void> = () => {};
   url = '';
   readonly #server: Server;
   readonly #agent = new Agent({ keepAlive: true });
@@ -87,6 +89,7 @@ export class RecordingProxy {
     }
     const answer = await this.#forward(request, body);
     recorded.status = answer.statusCode;
+    await this.beforeAnswer(recorded);
     response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
     answer.pipe(response);
   }
