@@ -65,7 +65,7 @@ export interface ExchangeOptions {
  * - `sending`: the head went out, the body is not whole yet: nothing that the peer may act on.
  * - `waiting`: all was sent; each piece sent restarts the time limit for the answer's head.
  * - `receiving`: the head came; each piece of the body restarts its time limit.
- * - `over`: answered or failed, once. Whatever is left of the request is torn down.
+ * - `over`: answered or failed, once. Unless the answer came whole, the connection is to be destroyed.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly ended: Promise<Answered | Failed>;
@@ -76,7 +76,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #abort = (): void => this.#fail({ kind: 'aborted', cause: this.#options.signal?.reason });
   #end: (outcome: Answered | Failed) => void = () => {};
   #idle: Timer | undefined;
-  #controller: Dispatcher.DispatchController | undefined;
   #reused = false;
   #readBefore = 0;
   #head: Pick<Answered, 'status' | 'headers' | 'at' | 'headMs'> | undefined;
@@ -109,7 +108,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
     if (this.#phase === 'over') {
       controller.abort(new Error('called off'));
       return;
@@ -207,10 +205,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#idle?.cancel();
     this.#total.cancel();
     this.#options.signal?.removeEventListener('abort', this.#abort);
-    if (!outcome.answered || !outcome.whole) {
-      this.#controller?.abort(new Error('called off'));
-      this.#outgoing?.on('error', () => {}).destroy();
-    }
     this.#end(outcome);
   }
 }

@@ -22,6 +22,7 @@ export class DigestServer {
   http: HttpServer = new HttpServer();
   #nonces = new Map<string, Set<string>>();
   #issued = 0;
+  #password = CREDENTIALS.password;
 
   private constructor(rules: DigestRules) {
     this.rules = rules;
@@ -49,6 +50,10 @@ export class DigestServer {
       const { nc } = parameters(headers.authorization ?? '');
       return `${method} ${headers.authorization === undefined ? '-' : nc === undefined ? 'old' : Number.parseInt(nc, 16)}`;
     });
+  }
+
+  changePassword(): void {
+    this.#password = 'another';
   }
 
   /** Forgets all nonces, as a restart does. */
@@ -85,7 +90,7 @@ export class DigestServer {
         .update(text)
         .digest('hex');
     if (username !== 'admin' || realm !== this.rules.realm || uri !== url || opaque !== 'o,p') return 'wrong';
-    const secret = h(`admin:${realm}:sécret:"x"`);
+    const secret = h(`admin:${realm}:${this.#password}`);
     const a1 = algorithm.toLowerCase().endsWith('-sess') ? h(`${secret}:${nonce}:${cnonce}`) : secret;
     const a2 = h(`${method}:${uri}`);
     const expected =

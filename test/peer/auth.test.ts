@@ -181,6 +181,17 @@ describe('a peer that asks for Digest', () => {
     expect(client.requests.push).toBe(0);
   });
 
+  it('and no longer takes the password gets no more documents', async () => {
+    const server = await DigestServer.start();
+    const client = clientOf(server.url, { credentials: CREDENTIALS });
+    await client.push([ITEM]);
+    server.changePassword();
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH', delivered: 'yes' });
+    const before = server.log.length;
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH', delivered: 'no' });
+    expect(server.log.slice(before).filter((line) => line.startsWith('POST'))).toEqual([]);
+  });
+
   it('for every page is answered when a document is looked up', async () => {
     const server = await DigestServer.start();
     const client = clientOf(server.url, { credentials: CREDENTIALS });

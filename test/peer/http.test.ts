@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { TextSource } from '../../src/peer/text.js';
@@ -319,6 +320,50 @@ describe('a request', () => {
     await expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
     expect(server.connections).toBe(0);
     expect(client.requests.push).toBe(0);
+  });
+
+  it.each([
+    ['is called off', (_: RawServer, controller: AbortController) => controller.abort()],
+    ['loses its connection', (server: RawServer) => server.sockets[0]?.resetAndDestroy()],
+  ])('that %s while the peer takes nothing more closes the text it was reading', async (_, stop) => {
+    const server = await RawServer.start((socket) => socket.pause());
+    let given = 0;
+    let open = 0;
+    const endless: TextSource = {
+      size: 64 * 1024 * 1024,
+      async *chunks() {
+        open += 1;
+        try {
+          for (let i = 0; i < 1024; i += 1) {
+            given = i;
+            yield Buffer.alloc(64 * 1024, 'x');
+          }
+        } finally {
+          open -= 1;
+        }
+      },
+    };
+    const controller = new AbortController();
+    const failed = expect(
+      clientOf(server.url).push([{ ...ITEM, data: endless }], { signal: controller.signal }),
+    ).rejects.toMatchObject({ delivered: 'no' });
+    let before = -1;
+    await until(async () => {
+      const stands = open === 1 && server.connections === 1 && given === before;
+      before = given;
+      return stands;
+    }, 'the peer takes no more');
+    stop(server, controller);
+    await failed;
+    await until(() => open === 0, 'the text was closed');
+  });
+
+  it('leaves nothing behind on a signal that it shares with many', async () => {
+    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
+    const client = clientOf(server.url, { credentials: { username: 'admin', password: 'x' } });
+    const { signal } = new AbortController();
+    for (let i = 0; i < 3; i += 1) await client.push([ITEM], { signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('whose text changes on the way is never completed', async () => {
