@@ -57,9 +57,9 @@ export class Commits {
   }
 
   async #run(): Promise<void> {
-    if (this.#running) return;
     this.#timer?.cancel();
     this.#timer = undefined;
+    if (this.#running) return;
     this.#running = true;
     const changes = this.#changes;
     this.#changes = 0;
