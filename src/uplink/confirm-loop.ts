@@ -19,6 +19,7 @@ interface Look {
   readonly sent: Sent;
   /** The push was never answered: a negative leads to another push and not to a failed attempt. */
   readonly doubt: boolean;
+  readonly onDoubtOver: DoubtOver | undefined;
   readonly since: number;
   readonly group: Look[] | undefined;
   due: number;
@@ -27,6 +28,9 @@ interface Look {
   shownAt: number | undefined;
   why: string | undefined;
 }
+
+/** Decides about an item in doubt that the peer does not have. */
+type DoubtOver = (item: PendingItem) => void | Promise<void>;
 
 export interface NextLook {
   readonly at: number;
@@ -101,10 +105,16 @@ export class ConfirmLoop {
     this.#add(placeOf(item), item.sent, false, now, now, undefined);
   }
 
-  /** An item whose push left and was never answered. */
-  doubt(item: PendingItem, sent: Sent): void {
+  /**
+   * An item whose push left and was never answered.
+   *
+   * @param onOver decides when the peer does not have it; without one it is pushed again
+   */
+  doubt(item: PendingItem, sent: Sent, onOver?: DoubtOver): void {
     const now = this.#parts.clock.now();
-    this.#add(placeOf(item), sent, true, now, now, undefined);
+    const look = this.#looks.get(placeKey(item));
+    if (look?.doubt && look.sent.at === sent.at) return;
+    this.#add(placeOf(item), sent, true, now, now, undefined, onOver);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -138,9 +148,13 @@ export class ConfirmLoop {
     due: number,
     since: number,
     group: Look[] | undefined,
+    onDoubtOver?: DoubtOver,
   ): Look {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
-    const look = { place, sent, doubt, since, group, due, interval, shownAt: undefined, why: undefined };
+    const look: Look = {
+      ...{ place, sent, doubt, onDoubtOver, since, group, due, interval },
+      ...{ shownAt: undefined, why: undefined },
+    };
     this.#looks.set(placeKey(place), look);
     this.#plan(look, due);
     return look;
@@ -252,7 +266,8 @@ export class ConfirmLoop {
     }
     this.#forget(look);
     if (item.status === 'pending') {
-      state.put(returned(item, now));
+      if (look.onDoubtOver !== undefined) await look.onDoubtOver(item);
+      else state.put(returned(item, now));
       await state.commit();
       log.debug(
         { folder: item.folder, path: item.path },

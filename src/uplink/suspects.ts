@@ -8,9 +8,10 @@ interface Suspect {
 }
 
 /**
- * Tells a bad item from a peer in trouble. An item whose push fails by itself is a *suspect*: it is to blame only when
- * other pushes went through between two of its failures. Where every waiting item is a suspect, nothing can go through
- * that would tell, and an empty push decides: a peer that takes it works.
+ * Tells a bad item from a peer in trouble. An item whose push failed by itself, or was never answered, is a *suspect* and
+ * travels alone from then on, until it is accepted. It is to blame only when other pushes went through between two of
+ * its failures. Where every waiting item is a suspect, nothing can go through that would tell, and an empty push decides:
+ * a peer that takes it works.
  */
 export class Suspects {
   readonly #suspects = new Map<string, Suspect>();
@@ -22,7 +23,11 @@ export class Suspects {
     for (const place of places) this.#suspects.delete(placeKey(place));
   }
 
-  /** An item failed by itself. */
+  has(place: Place): boolean {
+    return this.#suspects.size > 0 && this.#suspects.has(placeKey(place));
+  }
+
+  /** The push of an item failed, or was never answered. */
   failed(place: Place): { readonly failures: number; readonly othersWentThrough: boolean } {
     const key = placeKey(place);
     const suspect = this.#suspects.get(key);

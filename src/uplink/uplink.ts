@@ -72,10 +72,12 @@ export class Uplink {
   #takeUp(entry: Entry): void {
     // The push loop decides about what it has taken when it gives it back.
     if (this.#push.isOut(placeOf(entry))) return;
-    if (entry.status === 'accepted') this.#confirm.resume(entry);
-    else if (entry.status === 'pending') {
+    if (entry.status === 'pending') {
       if (entry.doubt === undefined) this.#push.add(entry);
       else this.#confirm.doubt(entry, entry.doubt);
+      return;
     }
+    this.#push.forget(placeOf(entry));
+    if (entry.status === 'accepted') this.#confirm.resume(entry);
   }
 }

@@ -179,6 +179,20 @@ describe('a push that fails', () => {
     expect(bad?.status === 'quarantined' && bad.trouble.message).toContain('answered with an error');
   });
 
+  it('without an answer whenever one item is in it isolates that item, and the others are confirmed', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => {
+      if (urls.some((url) => url.endsWith('bad'))) throw unreachable('maybe');
+      return undefined;
+    };
+    for (let i = 0; i < 5; i += 1) w.write(`f${i}`, `${i}`);
+    w.write('bad', 'x');
+    await until(() => w.state.counts().confirmed === 5, 'the others confirmed', 60_000);
+    expect(w.statusOf('bad')).not.toBe('confirmed');
+    const alone = () => w.peer.pushes.filter((urls) => urls.length === 1 && urls[0] === w.url('bad')).length;
+    await until(() => alone() > 0, 'the bad one travels alone', 60_000);
+  }, 90_000);
+
   it('on every item for a while blames none of them', async () => {
     const w = await world();
     let broken = true;

@@ -1,0 +1,83 @@
+import type { PendingItem, Sent, Trouble, Version } from '../state/entry.js';
+import { leaving, quarantined, returned } from '../state/transitions.js';
+import type { Packed } from './packer.js';
+import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
+import { streamed } from './streaming.js';
+
+/** Files up to this many bytes are read whole; larger ones are streamed. */
+const WHOLE_BYTES = 256 * 1024;
+/** How long a file that changed under our hands is left alone, in ms. */
+export const STALE_PAUSE_MS = 2_000;
+
+/** An item with the text that is about to travel. */
+export interface Parcel {
+  readonly item: PendingItem;
+  readonly content: Extract<Packed, { kind: 'content' }>;
+  readonly sent: Sent;
+}
+
+/**
+ * Reads what is to travel and marks it as leaving, in memory: to be committed before it does. What is not the expected
+ * version any more, or cannot be read, is settled here.
+ */
+export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): Promise<Parcel[]> {
+  const { clock, look, state } = parts;
+  const results = await readAll(parts, batch);
+  const now = clock.now();
+  const parcels: Parcel[] = [];
+  batch.forEach((taken, i) => {
+    const result = results[i];
+    const item = currentOf(state, taken);
+    if (result === undefined || item === undefined) return;
+    if (result.kind === 'stale') {
+      state.put(returned(item, now + STALE_PAUSE_MS));
+      look(placeOf(item));
+    } else if (result.kind === 'unreadable') {
+      state.put(quarantined(item, item, item.version, unreadable(result.code), now));
+    } else {
+      const { url, collection, version } = item;
+      const { size, digest } = result;
+      const sent = { sha256: version.sha256, size, digest, url, collection, at: now };
+      state.put(leaving(item, sent));
+      parcels.push({ item, content: result, sent });
+    }
+  });
+  return parcels;
+}
+
+/** The item as it stands now, if it is still pending in the version (and for the document) that was taken. */
+export function currentOf(state: Pick<UplinkState, 'get'>, item: PendingItem): PendingItem | undefined {
+  const now = state.get(item.folder, item.path);
+  return now?.status === 'pending' &&
+    now.version.sha256 === item.version.sha256 &&
+    now.url === item.url &&
+    now.collection === item.collection
+    ? now
+    : undefined;
+}
+
+/** The texts of a batch: small files all at once in the packer, large ones each by itself. */
+async function readAll(parts: UplinkParts, batch: readonly PendingItem[]): Promise<Packed[]> {
+  const { packer, pathOf } = parts;
+  const results: Packed[] = batch.map(() => ({ kind: 'stale' }));
+  const small: { readonly path: string; readonly version: Version; readonly position: number }[] = [];
+  for (const [position, item] of batch.entries()) {
+    const path = pathOf(item);
+    if (path === undefined) continue;
+    if (item.version.size > WHOLE_BYTES) results[position] = await streamed(path, item.version);
+    else small.push({ path, version: item.version, position });
+  }
+  const packed = await packer.pack(small);
+  small.forEach(({ position }, i) => {
+    results[position] = packed[i] ?? { kind: 'stale' };
+  });
+  return results;
+}
+
+function unreadable(code: string): Trouble {
+  return {
+    code: 'UNREADABLE',
+    message: `The file could not be read: ${code}.`,
+    hint: 'Let the user that peersync runs as read it, then `peersync retry` the file.',
+  };
+}
