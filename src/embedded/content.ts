@@ -75,7 +75,10 @@ function plainTitle(data: Buffer): string {
 }
 
 function tidy(title: string): string {
-  const line = title.replace(/[\s\p{Cc}\ufeff]+/gu, ' ').trim();
+  const line = title
+    .slice(0, 4 * TITLE_LENGTH)
+    .replace(/[\s\p{Cc}\ufeff]+/gu, ' ')
+    .trim();
   if (line.length <= TITLE_LENGTH) return line;
   return `${line.slice(0, TITLE_LENGTH - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -57,6 +57,7 @@ export class Database {
     } catch (error) {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
+      if (isDiskTrouble(error)) throw new EmbeddedError(failures.directoryUnwritable(dir, error));
       throw new EmbeddedError(failures.databaseDamaged(this.path, error));
     }
   }
@@ -73,7 +74,7 @@ export class Database {
 
   /** All rows; statements are kept prepared, so `sql` comes from a fixed set. */
   rows(sql: string, ...values: JSValue[]): Row[] {
-    return this.#statement(sql).all(values) as Row[];
+    return this.#with(sql, (statement) => statement.all(values) as Row[]);
   }
 
   row(sql: string, ...values: JSValue[]): Row | undefined {
@@ -82,7 +83,7 @@ export class Database {
 
   /** The row number of the last row inserted. */
   run(sql: string, ...values: JSValue[]): number {
-    return Number(this.#statement(sql).run(values).lastInsertRowid);
+    return this.#with(sql, (statement) => Number(statement.run(values).lastInsertRowid));
   }
 
   /** Runs `work` whole or not at all; it is on disk when this returns. */
@@ -104,12 +105,26 @@ export class Database {
     this.#connection.close();
   }
 
-  #statement(sql: string): sqlite.Statement {
+  #with<T>(sql: string, use: (statement: sqlite.Statement) => T): T {
     const kept = this.#statements.get(sql);
-    if (kept) return kept;
-    const made = this.#connection.prepare(sql);
-    this.#statements.set(sql, made);
-    return made;
+    const statement = kept ?? this.#connection.prepare(sql);
+    if (!kept) this.#statements.set(sql, statement);
+    try {
+      return use(statement);
+    } catch (error) {
+      this.#statements.delete(sql);
+      finalizeFailed(statement);
+      throw error;
+    }
+  }
+}
+
+/** A statement that failed cannot be used again, and tells its error once more when it is finalized. */
+function finalizeFailed(statement: sqlite.Statement): void {
+  try {
+    statement.finalize();
+  } catch {
+    // The caller has the error already.
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../lib/errors.js';
 import { EmbeddedError, failures } from './errors.js';
@@ -11,7 +11,6 @@ interface Holder {
   readonly started: string;
   /** This run of the system; empty where the system does not tell. */
   readonly boot: string;
-  readonly released?: true;
 }
 
 const LOCK_NAME = /^lock-(\d{1,15})$/;
@@ -27,7 +26,7 @@ async function bootOf(): Promise<string> {
 }
 
 async function isAlive(holder: Holder): Promise<boolean> {
-  if (holder.released || holder.boot !== (await bootOf())) return false;
+  if (holder.boot !== (await bootOf())) return false;
   try {
     process.kill(holder.pid, 0);
   } catch (error) {
@@ -36,6 +35,7 @@ async function isAlive(holder: Holder): Promise<boolean> {
   return holder.started === (await startOf(holder.pid));
 }
 
+/** Undefined for a released lock, which is empty. */
 function parseHolder(text: string): Holder | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -43,7 +43,7 @@ function parseHolder(text: string): Holder | undefined {
     if (!('pid' in value && 'started' in value && 'boot' in value)) return undefined;
     const { pid, started, boot } = value;
     if (typeof pid !== 'number' || typeof started !== 'string' || typeof boot !== 'string') return undefined;
-    return { pid, started, boot, ...('released' in value ? { released: true } : {}) };
+    return { pid, started, boot };
   } catch {
     return undefined;
   }
@@ -67,11 +67,9 @@ async function highest(dir: string): Promise<number> {
  */
 export class DirectoryLock {
   readonly #path: string;
-  readonly #holder: Holder;
 
-  private constructor(path: string, holder: Holder) {
+  private constructor(path: string) {
     this.#path = path;
-    this.#holder = holder;
   }
 
   /** @throws EmbeddedError EMBEDDED_DIR_LOCKED where a living process holds `dir` */
@@ -92,18 +90,16 @@ export class DirectoryLock {
           continue;
         }
         await removeBelow(dir, last + 1);
-        return new DirectoryLock(mine, holder);
+        return new DirectoryLock(mine);
       }
     } finally {
       await rm(draft, { force: true });
     }
   }
 
-  /** Gives the directory free; the file stays, so that numbers go on growing. */
+  /** Gives the directory free. The file stays, empty, so that numbers go on growing; this works on a full disk too. */
   async release(): Promise<void> {
-    const draft = `${this.#path}.${randomBytes(6).toString('hex')}.tmp`;
-    await writeFile(draft, JSON.stringify({ ...this.#holder, released: true }), { mode: 0o600, flag: 'wx' });
-    await rename(draft, this.#path);
+    await truncate(this.#path, 0);
   }
 }
 

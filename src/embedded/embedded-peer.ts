@@ -56,7 +56,8 @@ export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<E
     maxBody: options.maxBody ?? 67_108_864,
     requireAuthEverywhere: options.requireAuthEverywhere ?? false,
   };
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: start });
+  // The process's own flags (--eval, --import) are not meant for this thread.
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: start, execArgv: [] });
   let closing = false;
   const exited = new Promise<Error | undefined>((resolve) => {
     let failed: unknown;

@@ -144,7 +144,7 @@ async function readMultipart(
   try {
     await pipeline(body, parser);
   } catch (error) {
-    if (error instanceof Refusal || request.destroyed) throw error;
+    if (error instanceof Refusal || (request.destroyed && !request.complete)) throw error;
     throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
   }
   if (refusal) throw refusal;

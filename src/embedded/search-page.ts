@@ -1,12 +1,18 @@
 import { type Answer, answer, Refusal } from './answer.js';
 import type { RequestForm } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
-import type { Search, SearchHit, SearchRequest, SearchResult } from './search.js';
+import {
+  MOST_COUNTED,
+  type Search,
+  type SearchHit,
+  type SearchRequest,
+  type SearchResult,
+} from './search.js';
 import type { Tally } from './tally.js';
 
 const PAGE = 10;
 const LARGEST_PAGE = 100;
-const FARTHEST = 100_000;
+const FARTHEST = MOST_COUNTED;
 /** Collections offered for choice. */
 const OFFERED = 200;
 
@@ -18,7 +24,7 @@ export interface SearchParts {
 /** `/search.json`: the same search as the page, for programs. */
 export function searchJson(form: RequestForm, { search }: SearchParts): Answer {
   const request = readRequest(form);
-  const { total, hits } = search.find(request);
+  const { total, totalIsExact, hits } = search.find(request);
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -27,7 +33,7 @@ export function searchJson(form: RequestForm, { search }: SearchParts): Answer {
     size: document.size,
     loadDate: new Date(document.loadDate).toISOString(),
   }));
-  return answer('json', `${JSON.stringify({ query: request.query, total, items }, null, 2)}\n`);
+  return answer('json', `${JSON.stringify({ query: request.query, total, totalIsExact, items }, null, 2)}\n`);
 }
 
 /** `/`: the search page for people. */
@@ -73,13 +79,15 @@ function countsLine(tally: Tally): string {
   return `${plural(tally.of('documents'), 'document')}, ${tally.of('waiting').toLocaleString('en')} waiting to be indexed`;
 }
 
-function resultLine(request: SearchRequest, { total, hits }: SearchResult): string {
+function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
   const where = request.collection === '' ? '' : ` in ${request.collection}`;
   if (request.query.trim() === '')
     return total === 0 ? `No documents${where} yet.` : `Newest documents${where}`;
   if (total === 0) return `Nothing found for ${request.query}${where}.`;
   if (hits.length === 0) return `${plural(total, 'result')}${where}; none on this page.`;
-  return `${request.offset + 1}–${request.offset + hits.length} of ${plural(total, 'result')}${where}`;
+  const shown = `${request.offset + 1}–${request.offset + hits.length}`;
+  if (!totalIsExact) return `${shown} of more than ${plural(total, 'result')}${where}, newest first`;
+  return `${shown} of ${plural(total, 'result')}${where}`;
 }
 
 function searchForm(request: SearchRequest, tally: Tally): string {

@@ -18,14 +18,21 @@ export interface SearchHit {
 }
 
 export interface SearchResult {
+  /** Counted up to MOST_COUNTED. */
   readonly total: number;
+  readonly totalIsExact: boolean;
   readonly hits: readonly SearchHit[];
 }
 
+/** A page of documents, by their numbers. */
+type Found = Pick<SearchResult, 'total' | 'totalIsExact'> & { readonly ids: readonly number[] };
+
+/** More documents than these are not counted and not ranked: for words that are nearly everywhere it would take too long. */
+export const MOST_COUNTED = 10_000;
 /** Parts of a text in which a snippet is looked for. */
 const SNIPPET_PARTS = 4;
 
-/** Finds documents by their words, best first; without words it shows the newest. */
+/** Finds documents by their words, best first; the newest first where no words are given or too many have them. */
 export class Search {
   readonly #database: Database;
   readonly #library: Library;
@@ -39,22 +46,24 @@ export class Search {
 
   find(request: SearchRequest): SearchResult {
     const question = readQuestion(request.query);
-    if (question.match === undefined && request.query.trim() !== '') return { total: 0, hits: [] };
-    const { total, ids } =
+    if (question.match === undefined && request.query.trim() !== '')
+      return { total: 0, totalIsExact: true, hits: [] };
+    const { ids, ...found } =
       question.match === undefined ? this.#newest(request) : this.#matching(question.match, request);
     const documents = ids.map((id) => this.#library.byId(id)).filter((d) => d !== undefined);
     return {
-      total,
+      ...found,
       hits: documents.map((document) => ({ document, snippet: this.#snippet(document, question) })),
     };
   }
 
-  #newest({ collection, limit, offset }: SearchRequest): { total: number; ids: number[] } {
+  #newest({ collection, limit, offset }: SearchRequest): Found {
     const page = [limit, offset];
     if (collection === '') {
       const sql = 'SELECT id FROM documents ORDER BY id DESC LIMIT ? OFFSET ?';
       return {
         total: this.#tally.of('documents'),
+        totalIsExact: true,
         ids: this.#database.rows(sql, ...page).map((row) => int(row, 'id')),
       };
     }
@@ -62,18 +71,26 @@ export class Search {
       'SELECT document FROM memberships WHERE collection = ? ORDER BY document DESC LIMIT ? OFFSET ?';
     return {
       total: this.#tally.ofCollection(collection),
+      totalIsExact: true,
       ids: this.#database.rows(sql, collection, ...page).map((row) => int(row, 'document')),
     };
   }
 
-  #matching(match: string, { collection, limit, offset }: SearchRequest): { total: number; ids: number[] } {
+  #matching(match: string, { collection, limit, offset }: SearchRequest): Found {
     const within = 'EXISTS (SELECT 1 FROM memberships WHERE collection = ? AND document = words.rowid)';
     const where = collection === '' ? 'words MATCH ?' : `words MATCH ? AND ${within}`;
     const values = collection === '' ? [match] : [match, collection];
-    const count = this.#database.row(`SELECT count(*) AS total FROM words WHERE ${where}`, ...values);
-    const sql = `SELECT rowid FROM words WHERE ${where} ORDER BY rank LIMIT ? OFFSET ?`;
+    const upTo = MOST_COUNTED + 1;
+    const counting = `SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE ${where} LIMIT ${upTo})`;
+    const counted = int(this.#database.row(counting, ...values), 'total');
+    const order = counted > MOST_COUNTED ? 'rowid DESC' : 'rank';
+    const sql = `SELECT rowid FROM words WHERE ${where} ORDER BY ${order} LIMIT ? OFFSET ?`;
     const rows = this.#database.rows(sql, ...values, limit, offset);
-    return { total: int(count, 'total'), ids: rows.map((row) => int(row, 'rowid')) };
+    return {
+      total: Math.min(counted, MOST_COUNTED),
+      totalIsExact: counted <= MOST_COUNTED,
+      ids: rows.map((row) => int(row, 'rowid')),
+    };
   }
 
   #snippet(document: Document, question: Question): readonly SnippetPiece[] {

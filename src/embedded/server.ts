@@ -195,7 +195,8 @@ export class PeerServer {
     const declared = request.headers['content-length'];
     const size = declared === undefined ? (hasBody(request) ? route.limits.body : 0) : Number(declared);
     if (size > route.limits.body) throw tooLarge(route.limits.body);
-    return this.#budget.take(size);
+    // Questions are small and must not wait for pushes.
+    return route.readsOnly ? Promise.resolve(() => undefined) : this.#budget.take(size);
   }
 
   #toRefusal(error: unknown, path: string | undefined): Refusal {

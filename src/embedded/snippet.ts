@@ -10,18 +10,13 @@ const LENGTH = 240;
 /** Characters shown before the first word that was asked for. */
 const LEAD = 60;
 
-function isAsked(word: string, asked: ReadonlySet<string>, prefixes: readonly string[]): boolean {
-  return asked.has(word) || prefixes.some((prefix) => word.startsWith(prefix));
-}
-
 /** The place in `text` around the first of the `asked` words; undefined where none is in it. */
 export function snippetOf(text: string, asked: ReadonlySet<string>): SnippetPiece[] | undefined {
-  const prefixes = [...asked].filter((word) => word.endsWith('*')).map((word) => word.slice(0, -1));
   const hits: { start: number; end: number }[] = [];
   for (const placed of placedWords(text)) {
     const first = hits[0];
     if (first && placed.end > first.start - LEAD + LENGTH) break;
-    if (isAsked(placed.word, asked, prefixes)) hits.push(placed);
+    if (asked.has(placed.word)) hits.push(placed);
   }
   const [first] = hits;
   if (!first) return undefined;
@@ -37,7 +32,7 @@ export function beginningOf(text: string): SnippetPiece[] {
 function blankBefore(text: string, from: number, to: number): number {
   if (from <= 0) return 0;
   const blank = /\s/.exec(text.slice(from, to));
-  if (blank) return from + blank.index;
+  if (blank) return from + blank.index + 1;
   return (text.charCodeAt(from) & 0xfc00) === 0xdc00 ? from + 1 : from;
 }
 

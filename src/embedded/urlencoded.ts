@@ -25,8 +25,9 @@ export class UrlencodedReader {
   readonly #sink: FieldSink;
   #name: Buffer[] = [];
   #value: Buffer[] | undefined;
-  /** What came of an escape that is not complete: `%` and perhaps one digit. */
-  #escape: number[] = [];
+  /** How much came of an escape that is not complete: 1 is `%`, 2 is `%` and the digit. */
+  #escaped: 0 | 1 | 2 = 0;
+  #digit = 0;
 
   constructor(sink: FieldSink) {
     this.#sink = sink;
@@ -40,30 +41,24 @@ export class UrlencodedReader {
       if (to > from) this.#put(out.subarray(from, to));
       from = to;
     };
-    const literal = (): void => {
-      for (const byte of this.#escape) {
-        out[to] = byte;
-        to += 1;
-      }
-      this.#escape = [];
-    };
     for (const byte of chunk) {
-      if (this.#escape.length > 0) {
-        const digit = hexValue(byte);
-        if (digit >= 0 && this.#escape.length === 1) {
-          this.#escape.push(byte);
+      if (this.#escaped > 0) {
+        const value = hexValue(byte);
+        if (value >= 0 && this.#escaped === 1) {
+          this.#digit = byte;
+          this.#escaped = 2;
           continue;
         }
-        if (digit >= 0) {
-          out[to] = hexValue(this.#escape[1] ?? 0) * 16 + digit;
+        if (value >= 0) {
+          out[to] = hexValue(this.#digit) * 16 + value;
           to += 1;
-          this.#escape = [];
+          this.#escaped = 0;
           continue;
         }
-        literal();
+        to += this.#unescaped().copy(out, to);
       }
       if (byte === PERCENT) {
-        this.#escape.push(byte);
+        this.#escaped = 1;
       } else if (byte === AMPERSAND) {
         flush();
         this.#endField();
@@ -79,9 +74,15 @@ export class UrlencodedReader {
   }
 
   end(): void {
-    if (this.#escape.length > 0) this.#put(Buffer.from(this.#escape));
-    this.#escape = [];
+    if (this.#escaped > 0) this.#put(this.#unescaped());
     this.#endField();
+  }
+
+  /** What looked like the beginning of an escape and is none. */
+  #unescaped(): Buffer {
+    const literal = Buffer.from(this.#escaped === 1 ? [PERCENT] : [PERCENT, this.#digit]);
+    this.#escaped = 0;
+    return literal;
   }
 
   #put(piece: Buffer): void {

@@ -12,7 +12,7 @@ import { isAscii } from 'node:buffer';
 
 const BARE_MARKS = /[\u0300-\u036f]+/g;
 const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
+  /(?=[\p{L}\p{N}])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
 const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
 const PLAIN = /^[\0-\x7f]*$/;
 /** Long texts are prepared in pieces of about so many characters, which bounds what lies beside them in memory. */

@@ -1,0 +1,247 @@
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { basic, digest, openPeer, peerdoc, push, rawRequest, send } from './support.js';
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+describe('the pages of the administrator', () => {
+  it('ask everybody to sign in, also on loopback, also where there is no such page', async () => {
+    const peer = await openPeer();
+    for (const path of ['/api/push_p.json', '/api/push%5Fp.json', '/api/nope_p.xml', '/Tables_p.html']) {
+      const answer = await send(peer, path);
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toMatch(/^Digest .*SHA-256.*Digest .*MD5.*Basic /);
+    }
+    expect((await send(peer, '/api/nope_p.xml', { headers: { authorization: basic(peer) } })).status).toBe(
+      404,
+    );
+  });
+
+  it.each(['MD5', 'SHA-256'] as const)('open to a digest with %s, over HTTP', async (algorithm) => {
+    const peer = await openPeer();
+    const uri = '/api/push_p.json';
+    const challenge = (await send(peer, uri)).headers['www-authenticate'] ?? '';
+    const nonce = /nonce="([^"]+)"/.exec(challenge)?.[1] ?? '';
+    const { password } = peer.credentials;
+    const authorization = digest({ algorithm, nonce, nc: 1, password, method: 'POST', uri });
+    const body = 'url-0=http://h/&data-0=x';
+    const first = await send(peer, uri, { method: 'POST', headers: { ...FORM, authorization }, body });
+    expect(JSON.parse(first.body)).toMatchObject({ countsuccess: 1 });
+    const replay = await send(peer, uri, { method: 'POST', headers: { ...FORM, authorization }, body });
+    expect(replay.status).toBe(401);
+    expect(replay.headers['www-authenticate']).toContain('stale=true');
+  });
+
+  it('are not changed by a page of another site, even with the password', async () => {
+    const peer = await openPeer();
+    const authorization = basic(peer);
+    for (const headers of [
+      { origin: 'http://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]) {
+      const answer = await send(peer, '/api/push_p.json?url-0=http://h/&data-0=x', {
+        headers: { authorization, ...headers } as Record<string, string>,
+      });
+      expect(answer.status).toBe(403);
+    }
+    const own = { authorization, origin: peer.url, 'sec-fetch-site': 'same-origin' };
+    expect((await send(peer, '/api/push_p.json', { headers: own })).status).toBe(200);
+  });
+
+  it('are all pages, where that is asked for', async () => {
+    const peer = await openPeer({ requireAuthEverywhere: true });
+    for (const path of ['/', '/search.json', '/api/peerdoc.json?url=http://h/', '/nope']) {
+      expect((await send(peer, path)).status).toBe(401);
+      expect((await send(peer, path, { headers: { authorization: basic(peer) } })).status).not.toBe(401);
+    }
+  });
+});
+
+describe('a request', () => {
+  it('for another host is refused, which keeps rebound names out', async () => {
+    const peer = await openPeer();
+    const { port } = new URL(peer.url);
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '10.0.0.1',
+      '127.0.0.1.evil',
+    ])
+      expect((await send(peer, '/', { headers: { host } })).status).toBe(403);
+    for (const host of ['localhost', `LOCALHOST:${port}`, `127.0.0.1:${port}`, '[::1]'])
+      expect((await send(peer, '/', { headers: { host } })).status).toBe(200);
+  });
+
+  it('has every answer guarded against what browsers may be made to do', async () => {
+    const peer = await openPeer();
+    for (const path of ['/', '/nope', '/search.json', '/api/push_p.html']) {
+      const { headers } = await send(peer, path);
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['cache-control']).toBe('no-store');
+      expect(headers['referrer-policy']).toBe('no-referrer');
+    }
+  });
+
+  it('for nothing there is, or by a wrong method, is told so in the form asked for', async () => {
+    const peer = await openPeer();
+    for (const path of [
+      '/nope',
+      '/../../etc/passwd',
+      '/%2e%2e/admin-password',
+      '/api/push_',
+      '//evil.example/',
+      '/admin-password',
+    ])
+      expect((await send(peer, path)).status).toBe(404);
+    expect((await send(peer, '/%zz')).status).toBe(400);
+    const wrong = await send(peer, '/api/peerdoc.json', { method: 'DELETE' });
+    expect([wrong.status, wrong.headers.allow]).toEqual([405, 'GET, HEAD, POST']);
+    expect(JSON.parse(wrong.body)).toMatchObject({ status: 405 });
+    const head = await send(peer, '/', { method: 'HEAD' });
+    expect([head.status, head.body]).toEqual([200, '']);
+    expect(
+      (await send(peer, '/api/push_p.json', { method: 'HEAD', headers: { authorization: basic(peer) } }))
+        .status,
+    ).toBe(405);
+  });
+
+  it.each([
+    ['count=abc', /count has to be a number/],
+    ['count=10001', /at most 10000 items/],
+    ['synchronous=1', /synchronous can only be true/],
+    ['data-0=a&data-0=b', /data-0 comes twice/],
+    [`${'n'.repeat(300)}=1`, /name is longer/],
+    [`${'n'.repeat(3_000)}=1`, /name is longer/],
+    [Array.from({ length: 40_000 }, (_, n) => `x${n}=1`).join('&'), /more than 30010 parameters/],
+  ])('that makes no sense is refused with the reason (%#)', async (body, reason) => {
+    const peer = await openPeer();
+    const headers = { ...FORM, authorization: basic(peer) };
+    const answer = await send(peer, '/api/push_p.json', { method: 'POST', headers, body });
+    expect(answer.status).toBe(400);
+    expect((JSON.parse(answer.body) as { message: string }).message).toMatch(reason);
+  });
+
+  it.each([
+    ['text/plain', {}, 415],
+    ['application/json', {}, 415],
+    ['multipart/form-data', {}, 415],
+    ['application/x-www-form-urlencoded', { 'content-encoding': 'gzip' }, 415],
+    ['multipart/form-data; boundary=', {}, 400],
+    ['multipart/form-data; boundary=xx', {}, 400],
+  ] as const)('with a body that cannot be read is refused (%s %j)', async (type, more, status) => {
+    const peer = await openPeer();
+    const headers = { authorization: basic(peer), 'content-type': type, ...more };
+    const body = '--xx\r\nContent-Disposition: form-data; name="data-0"\r\n\r\nhalf of it';
+    const answer = await send(peer, '/api/push_p.json', { method: 'POST', headers, body });
+    expect([answer.status, (JSON.parse(answer.body) as { status: number }).status]).toEqual([status, status]);
+  });
+
+  it('that is no HTTP, or has too large a head, is answered and cut', async () => {
+    const peer = await openPeer();
+    expect(await rawRequest(peer, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await rawRequest(peer, `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 431 /,
+    );
+    expect(await rawRequest(peer, 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  it('that does not come to its end in time is answered 408', async () => {
+    const peer = await openPeer({ timeouts: { headers: 200, request: 400 } });
+    expect(await rawRequest(peer, 'GET / HTT')).toMatch(/^HTTP\/1\.1 408 /);
+    const head = `POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${FORM['content-type']}\r\n`;
+    expect(await rawRequest(peer, `${head}Content-Length: 100\r\n\r\nurl=`)).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('that is broken off leaves nothing behind', async () => {
+    const peer = await openPeer();
+    const { port } = new URL(peer.url);
+    const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\nContent-Type: ${FORM['content-type']}\r\n`;
+    await Promise.all(
+      Array.from(
+        { length: 20 },
+        () =>
+          new Promise<void>((resolve) => {
+            const socket = connect(Number(port), '127.0.0.1', () => {
+              socket.write(`${head}Content-Length: 60000000\r\n\r\nurl-0=http://h/&data-0=half`, () =>
+                socket.destroy(),
+              );
+            });
+            socket.on('close', () => resolve());
+          }),
+      ),
+    );
+    expect(await push(peer, [{ url: 'http://h/whole', data: 'x' }], { commit: 'true' })).toMatchObject({
+      countsuccess: 1,
+    });
+    expect(await peerdoc(peer, 'http://h/')).toBeUndefined();
+  });
+});
+
+describe('a body over the limit', () => {
+  const maxBody = 100_000;
+
+  it('is refused with 413 by its declared length, before any of it is read', async () => {
+    const peer = await openPeer({ maxBody });
+    const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\nConnection: close\r\n`;
+    const answer = await rawRequest(peer, `${head}Expect: 100-continue\r\nContent-Length: 100001\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).toContain('larger than 100000 bytes');
+  });
+
+  it.each([FORM['content-type'], 'multipart/form-data; boundary=xx'])(
+    'is refused with 413 while it comes in chunks, and the answer can be read (%s)',
+    async (type) => {
+      const peer = await openPeer({ maxBody });
+      const authorization = basic(peer);
+      let sent = 0;
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent += 65_536;
+          const part = '--xx\r\nContent-Disposition: form-data; name="data-0"\r\n\r\n';
+          const start = type === FORM['content-type'] ? 'data-0=' : part;
+          const lead = sent === 65_536 ? start : '';
+          controller.enqueue(Buffer.from(`${lead}${'a'.repeat(65_536)}`));
+          if (sent > 8_000_000) controller.close();
+        },
+      });
+      const init = { method: 'POST', headers: { authorization, 'content-type': type }, body, duplex: 'half' };
+      const answer = await fetch(`${peer.url}/api/push_p.json`, init as RequestInit);
+      expect(answer.status).toBe(413);
+      expect(await answer.json()).toMatchObject({ message: expect.stringContaining('100000 bytes') });
+    },
+  );
+
+  it('does not hold for one that just fits', async () => {
+    const peer = await openPeer({ maxBody });
+    const fits = `url-0=http://h/&commit=true&data-0=`.padEnd(maxBody, 'a');
+    const headers = { ...FORM, authorization: basic(peer) };
+    const answer = await send(peer, '/api/push_p.json', { method: 'POST', headers, body: fits });
+    expect(JSON.parse(answer.body)).toMatchObject({ countsuccess: 1 });
+    expect((await send(peer, '/api/push_p.json', { method: 'POST', headers, body: `${fits}a` })).status).toBe(
+      413,
+    );
+  });
+
+  it('is small for pages that only answer questions', async () => {
+    const peer = await openPeer();
+    const body = `url=http://h/${'a'.repeat(70_000)}`;
+    expect((await send(peer, '/api/peerdoc.json', { method: 'POST', headers: FORM, body })).status).toBe(413);
+  });
+});
+
+describe('a client that waits for 100 Continue', () => {
+  it('gets it only where its body is wanted', async () => {
+    const peer = await openPeer();
+    const head =
+      'POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n';
+    const body = 'url-0=http://h/&data-0=x';
+    const length = `Content-Type: ${FORM['content-type']}\r\nContent-Length: ${body.length}\r\n\r\n`;
+    expect(await rawRequest(peer, `${head}Authorization: ${basic(peer)}\r\n${length}${body}`)).toMatch(
+      /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /,
+    );
+    expect(await rawRequest(peer, head + length)).toMatch(/^HTTP\/1\.1 401 /);
+  });
+});

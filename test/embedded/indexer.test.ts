@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Database } from '../../src/embedded/database.js';
+import { Indexer } from '../../src/embedded/indexer.js';
+import { Library } from '../../src/embedded/library.js';
+import { Queue } from '../../src/embedded/queue.js';
+import { Tally } from '../../src/embedded/tally.js';
+import { type NormalUrl, normaliseUrl } from '../../src/embedded/urls.js';
+import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const url = (n: number | string): NormalUrl => {
+  const result = normaliseUrl(`http://h/${n}.txt`);
+  if (!result.ok) throw new Error(result.why);
+  return result.url;
+};
+
+const databases: Database[] = [];
+afterEach(() => {
+  for (const database of databases.splice(0)) database.close();
+});
+
+function setUp(log: Logger = silentLogger) {
+  const clock = new FakeClock();
+  const database = new Database(temporaryDirectory());
+  databases.push(database);
+  const tally = new Tally(database);
+  const queue = new Queue(database, tally);
+  const library = new Library(database, tally);
+  const indexer = new Indexer({ database, queue, library, clock, log, commitEveryMs: 1_000 });
+  const accept = async (n: number | string, data: string, collections = ['c']): Promise<number[]> => {
+    const seqs = await queue.accept([
+      { url: url(n), collections, loadDate: clock.now(), data: Buffer.from(data) },
+    ]);
+    indexer.notify();
+    return seqs;
+  };
+  return { clock, database, tally, queue, library, indexer, accept };
+}
+
+describe('an accepted document', () => {
+  it('becomes visible a second after it was accepted, and not before', async () => {
+    const { clock, library, tally, accept } = setUp();
+    await accept(1, 'one');
+    await clock.advance(999);
+    expect(library.byUrl(url(1))).toBeUndefined();
+    expect(tally.of('waiting')).toBe(1);
+    await clock.advance(1);
+    await until(() => library.byUrl(url(1)) !== undefined, 'visible');
+    expect(tally.of('waiting')).toBe(0);
+    expect(tally.of('documents')).toBe(1);
+  });
+
+  it('that comes while others are indexed is not forgotten', async () => {
+    const { clock, library, indexer, accept } = setUp();
+    for (let n = 0; n < 20; n += 1) {
+      await accept(n, `document ${n}`);
+      void clock.advance(1_000);
+      await accept(`late-${n}`, `late ${n}`);
+      await clock.advance(1_000);
+      await until(async () => {
+        await clock.advance(1_000);
+        return library.byUrl(url(`late-${n}`)) !== undefined;
+      }, `document ${n}`);
+    }
+    await indexer.stop();
+  });
+
+  it('is the last one pushed for its URL, in whatever order they are indexed', async () => {
+    const { clock, library, indexer, accept, tally } = setUp();
+    await accept(1, 'old');
+    const seqs = await accept(1, 'new words');
+    await indexer.indexNow(seqs);
+    expect(library.byUrl(url(1))?.words).toBe(2);
+    await clock.advance(1_000);
+    await until(() => tally.of('waiting') === 0, 'nothing waits');
+    expect(library.byUrl(url(1))?.words).toBe(2);
+    expect(tally.of('documents')).toBe(1);
+  });
+
+  it('keeps the time of its last change when it is pushed again unchanged', async () => {
+    const { clock, library, indexer, accept, tally } = setUp();
+    await indexer.indexNow(await accept(1, 'same', ['a', 'b']));
+    const before = library.byUrl(url(1));
+    await clock.advance(5_000);
+    await indexer.indexNow(await accept(1, 'same', ['b', 'x']));
+    const after = library.byUrl(url(1));
+    expect(after).toEqual({
+      ...before,
+      collections: ['b', 'x'],
+      loadDate: (before?.loadDate ?? 0) + 5_000,
+    });
+    expect(tally.collections(10)).toEqual([
+      { collection: 'b', documents: 1 },
+      { collection: 'x', documents: 1 },
+    ]);
+    await clock.advance(5_000);
+    await indexer.indexNow(await accept(1, 'changed'));
+    expect(library.byUrl(url(1))?.lastModified).toBe((before?.loadDate ?? 0) + 10_000);
+  });
+
+  it('that cannot be indexed does not keep the others out, and is told once', async () => {
+    const told: string[] = [];
+    const { clock, database, library, accept, tally } = setUp({
+      ...silentLogger,
+      error: (_, message) => told.push(message),
+    });
+    await accept('bad', 'x');
+    // A URL that cannot be read stands for whatever may be wrong with one document.
+    database.run("UPDATE queue SET url = 'nonsense'");
+    await accept('good', 'y');
+    await clock.advance(1_000);
+    await until(() => told.length > 0, 'told');
+    await clock.advance(10_000);
+    expect(library.byUrl(url('good'))).toBeDefined();
+    expect(tally.of('waiting')).toBe(1);
+    expect(told).toHaveLength(1);
+  });
+});
+
+describe('pushes that come together', () => {
+  it('share a transaction, and are all refused where it fails', async () => {
+    const { database, queue, tally } = setUp();
+    const one = { url: url(1), collections: ['c'], loadDate: 1, data: Buffer.from('x') };
+    expect(await Promise.all([queue.accept([one]), queue.accept([one, one])])).toEqual([[1], [2, 3]]);
+    database.run('ALTER TABLE queue RENAME TO gone');
+    await expect(queue.accept([one])).rejects.toThrow(/no such table/);
+    database.run('ALTER TABLE gone RENAME TO queue');
+    expect(tally.of('waiting')).toBe(3);
+  });
+});

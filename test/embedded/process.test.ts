@@ -1,0 +1,254 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import sqlite from 'node-sqlite3-wasm';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
+import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { builtPeer, builtStart, peerdoc, push, search, send } from './support.js';
+
+const running: EmbeddedPeer[] = [];
+const children: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((peer) => peer.close()));
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+async function start(
+  dir: string,
+  options: { port?: number; host?: string } = {},
+  log: Logger = silentLogger,
+): Promise<EmbeddedPeer> {
+  const startEmbeddedPeer = await builtStart();
+  const peer = await startEmbeddedPeer({ dir, port: 0, commitEveryMs: 50, log, ...options });
+  running.push(peer);
+  return peer;
+}
+
+interface PeerProcess {
+  readonly url: string;
+  readonly credentials: { readonly username: string; readonly password: string };
+  readonly pid: number;
+  kill(): Promise<void>;
+}
+
+const RUNNER = `
+  const { startEmbeddedPeer } = await import(process.argv[1]);
+  const silent = () => {};
+  const log = { debug: silent, info: silent, warn: silent, error: (f, m) => console.error(m) };
+  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, commitEveryMs: Number(process.argv[3]), log });
+  console.log(JSON.stringify({ url: peer.url, credentials: peer.credentials }));
+`;
+
+/** A peer in a process of its own. */
+async function spawnPeer(dir: string, commitEveryMs = 200): Promise<PeerProcess> {
+  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, String(commitEveryMs)];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  children.push(child);
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const line = await new Promise<string>((resolve, reject) => {
+    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()));
+    void ended.then(() => reject(new Error('the peer ended before it was ready')));
+  });
+  const ready = JSON.parse(line) as Pick<PeerProcess, 'url' | 'credentials'>;
+  const kill = (): Promise<void> => {
+    child.kill('SIGKILL');
+    return ended;
+  };
+  return { ...ready, pid: child.pid ?? 0, kill };
+}
+
+async function failure(
+  started: Promise<unknown>,
+): Promise<{ code?: string; message: string; hint?: string }> {
+  return started.then(
+    () => ({ message: 'it started' }),
+    (error: Error) => error,
+  );
+}
+
+describe('an embedded peer', () => {
+  it('starts, answers, tells its password, and keeps both over a restart', async () => {
+    const dir = join(temporaryDirectory(), 'made', 'for it');
+    const first = await start(dir);
+    expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    await push(first, [{ url: 'http://h/', data: 'kept' }]);
+    await first.close();
+    expect(await first.exited).toBeUndefined();
+    const second = await start(dir);
+    await until(async () => (await peerdoc(second, 'http://h/')) !== undefined, 'indexed after the restart');
+    expect(second.credentials).toEqual(first.credentials);
+    const path = join(dir, 'admin-password');
+    expect(readFileSync(path, 'utf8')).toMatch(/^[\w-]{32}\n$/);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+  });
+
+  it('takes the password its owner wrote, warns where others can read it, and refuses a poor one', async () => {
+    const dir = temporaryDirectory();
+    const path = join(dir, 'admin-password');
+    writeFileSync(path, 'my own password\n', { mode: 0o644 });
+    chmodSync(path, 0o644);
+    const warnings: string[] = [];
+    const peer = await start(dir, {}, { ...silentLogger, warn: (_, message) => warnings.push(message) });
+    expect(peer.credentials.password).toBe('my own password');
+    expect(warnings.join()).toContain('chmod 600');
+    expect(warnings.join()).not.toContain('my own password');
+    await peer.close();
+    writeFileSync(path, '\n');
+    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_PASSWORD_UNUSABLE' });
+  });
+
+  it('keeps a second one out of its directory, and lets it in afterwards', async () => {
+    const dir = temporaryDirectory();
+    const first = await start(dir);
+    const refused = await failure(start(dir));
+    expect(refused).toMatchObject({ code: 'EMBEDDED_DIR_LOCKED' });
+    expect(refused.message).toContain(`process ${process.pid}`);
+    await first.close();
+    await start(dir);
+  });
+
+  it('lets exactly one of many in, also after a dead one', async () => {
+    const dir = temporaryDirectory();
+    await (await spawnPeer(dir)).kill();
+    const outcomes = await Promise.all(Array.from({ length: 12 }, () => failure(start(dir))));
+    const codes = outcomes.map((outcome) => outcome.code ?? outcome.message).sort();
+    expect(codes).toEqual([...Array(11).fill('EMBEDDED_DIR_LOCKED'), 'it started']);
+  });
+
+  it('says which port is taken, and by what setting to change it', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await until(() => other.listening, 'listening');
+    const { port } = other.address() as { port: number };
+    const refused = await failure(start(temporaryDirectory(), { port }));
+    expect(refused).toMatchObject({ code: 'EMBEDDED_PORT_IN_USE', exitCode: 1 });
+    expect(refused.message).toContain(`127.0.0.1:${port}`);
+    expect(refused.hint).toContain('peer.embedded.port');
+    other.close();
+  });
+
+  it('says what is wrong with its address or its directory', async () => {
+    const dir = temporaryDirectory();
+    expect(await failure(start(dir, { host: '192.0.2.1' }))).toMatchObject({ code: 'EMBEDDED_PORT_REFUSED' });
+    writeFileSync(join(dir, 'file'), '');
+    expect(await failure(start(join(dir, 'file', 'below')))).toMatchObject({
+      code: 'EMBEDDED_DIR_UNWRITABLE',
+    });
+    expect(await failure(start(join(dir, 'file')))).toMatchObject({ code: 'EMBEDDED_DIR_UNWRITABLE' });
+  });
+
+  it('does not start on a database that is damaged or of a newer peersync, and leaves it as it is', async () => {
+    const dir = temporaryDirectory();
+    const path = join(dir, 'peer.sqlite');
+    writeFileSync(path, 'this is no database at all '.repeat(200));
+    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
+    expect(readFileSync(path, 'utf8')).toMatch(/^this is no database/);
+    writeFileSync(path, '');
+    await (await start(dir)).close();
+    truncateSync(path, 20_000);
+    expect(await failure(start(dir))).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
+    const newer = temporaryDirectory();
+    const database = new sqlite.Database(join(newer, 'peer.sqlite'));
+    database.exec('PRAGMA user_version = 99');
+    database.close();
+    expect(await failure(start(newer))).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
+  });
+
+  it('ends at once with a process that is killed', async () => {
+    const peer = await spawnPeer(temporaryDirectory());
+    expect((await send(peer, '/')).status).toBe(200);
+    await peer.kill();
+    await expect(send(peer, '/')).rejects.toThrow(/ECONNREFUSED/);
+  });
+
+  it('loses nothing that it accepted, killed at any moment', async () => {
+    const dir = temporaryDirectory();
+    const accepted = new Set<number>();
+    let next = 0;
+    for (let round = 0; round < 8; round += 1) {
+      const peer = await spawnPeer(dir, round % 2 === 0 ? 1 : 100);
+      const writers = Array.from({ length: 3 }, async () => {
+        for (;;) {
+          const numbers = [next, next + 1, next + 2];
+          next += 3;
+          const items = numbers.map((n) => ({
+            url: `http://h/${n}.txt`,
+            data: `unique${n} ${'filler '.repeat(200)}`,
+          }));
+          const { successall } = await push(peer, items);
+          if (successall === 'true') for (const n of numbers) accepted.add(n);
+        }
+      });
+      const ended = Promise.allSettled(writers);
+      const enough = accepted.size + 1 + Math.floor(Math.random() * 150);
+      await until(() => accepted.size >= enough, 'some were accepted');
+      await peer.kill();
+      await ended;
+    }
+    const peer = await start(dir);
+    await until(async () => (await send(peer, '/')).body.includes(' 0 waiting'), 'all indexed');
+    for (const n of accepted) {
+      expect(await peerdoc(peer, `http://h/${n}.txt`), `document ${n}`).toBeDefined();
+      if (n % 9 === 0) expect((await search(peer, { query: `unique${n}` })).total, `word of ${n}`).toBe(1);
+    }
+    await peer.close();
+    const database = new sqlite.Database(join(dir, 'peer.sqlite'));
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    expect(database.get('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
+    database.close();
+  });
+
+  it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
+    const dir = join(temporaryDirectory(), 'small');
+    mkdirSync(dir);
+    const mount = (...args: string[]): Promise<number> =>
+      new Promise((resolve) => {
+        spawn(args[0] ?? '', args.slice(1), { stdio: 'ignore' })
+          .on('exit', (code) => resolve(code ?? 1))
+          .on('error', () => resolve(1));
+      });
+    if ((await mount('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', dir)) !== 0)
+      return context.skip('a small file system can be mounted by root only');
+    try {
+      const peer = await start(dir);
+      const large = 'filler '.repeat(60_000);
+      let refused = '';
+      let taken = 0;
+      for (let n = 0; n < 40 && refused === ''; n += 1) {
+        await push(peer, [{ url: `http://h/${n}`, data: `${n} ${large}` }]).then(
+          () => {
+            taken += 1;
+          },
+          (error: Error) => {
+            refused = error.message;
+          },
+        );
+      }
+      expect(refused).toMatch(/^507: .*disk/s);
+      await peer.close();
+      expect(await mount('mount', '-o', 'remount,size=64m', dir)).toBe(0);
+      const again = await start(dir);
+      await until(
+        async () => (await send(again, '/')).body.includes(`${taken} documents, 0 waiting`),
+        'all indexed',
+      );
+      expect(await push(again, [{ url: 'http://h/more', data: large }])).toMatchObject({ countsuccess: 1 });
+      await again.close();
+    } finally {
+      await mount('umount', '-l', dir);
+    }
+    return undefined;
+  });
+});
