@@ -1,29 +1,28 @@
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
+import { sentence } from '../lib/sentence.js';
 import type { Change, TroubleChange } from './breaker.js';
-import type { TroubleKind } from './outcome.js';
-
-const SAYS: Record<TroubleKind, string> = {
-  unreachable: 'does not answer',
-  failing: 'answers with errors',
-  denied: 'refuses the credentials',
-};
+import type { QueuePolicy } from './policy.js';
+import { TROUBLE_WORDS } from './words.js';
 
 /**
  * Says trouble with the peer once: when it begins, when it turns into another kind, again after every
- * `sayAgainMs` that it lasts, and once when it is over. What comes in between is counted in `tries`.
+ * `sayAgainMs` that it lasts, and once when it is over. What comes in between is counted in `tries`. That the peer asks
+ * to wait is said in passing, and is trouble once it has lasted for `busySayMs`.
  */
 export class Announcer {
   readonly #log: Logger;
   readonly #peerName: string;
-  readonly #sayAgainMs: number;
+  readonly #policy: Pick<QueuePolicy, 'sayAgainMs' | 'busySayMs'>;
   /** How long the trouble had lasted when it was last said. */
   #saidAtMs = 0;
+  /** How long the peer had been busy when that was last said as trouble. */
+  #busySaidAtMs: number | undefined;
 
-  constructor(log: Logger, peerName: string, sayAgainMs: number) {
+  constructor(log: Logger, peerName: string, policy: Pick<QueuePolicy, 'sayAgainMs' | 'busySayMs'>) {
     this.#log = log;
     this.#peerName = peerName;
-    this.#sayAgainMs = sayAgainMs;
+    this.#policy = policy;
   }
 
   changed(change: Change): void {
@@ -40,20 +39,48 @@ export class Announcer {
       }
       case 'still': {
         const { downMs, trouble } = change;
-        if (downMs - this.#saidAtMs < this.#sayAgainMs) return;
-        this.#say(change, `${this.#peerName} still ${SAYS[trouble.kind]} after ${durationText(downMs)}`);
+        if (downMs - this.#saidAtMs < this.#policy.sayAgainMs) return;
+        this.#say(
+          change,
+          `${this.#peerName} still ${TROUBLE_WORDS[trouble.kind]} after ${durationText(downMs)}`,
+        );
         return;
       }
       default:
-        this.#say(change, `${this.#peerName} ${SAYS[change.trouble.kind]}`);
+        this.#say(change, `${this.#peerName} ${TROUBLE_WORDS[change.trouble.kind]}`);
     }
   }
 
   /** The peer asked to be left alone for `ms`. */
-  paused(ms: number): void {
+  paused(words: string, ms: number): void {
+    this.#busySaidAtMs = undefined;
+    const next = `Going on in ${durationText(ms)}.`;
     this.#log.info(
-      { waitMs: Math.round(ms) },
-      `${this.#peerName} is busy and asks to wait; going on in ${durationText(ms)}.`,
+      { kind: 'busy', waitMs: Math.round(ms) },
+      `${this.#peerName} asks to wait: ${sentence(words)} ${next}`,
+    );
+  }
+
+  /** It asked again, as it has been doing for `lastedMs`. */
+  stillPaused(words: string, ms: number, lastedMs: number): void {
+    const { busySayMs, sayAgainMs } = this.#policy;
+    const saidAtMs = this.#busySaidAtMs;
+    if (saidAtMs === undefined ? lastedMs < busySayMs : lastedMs - saidAtMs < sayAgainMs) return;
+    this.#busySaidAtMs = lastedMs;
+    const what = `${this.#peerName} still asks to wait after ${durationText(lastedMs)}: ${sentence(words)}`;
+    this.#log.warn(
+      { kind: 'busy', waitMs: Math.round(ms) },
+      `${what} Work waits and nothing is lost; next try in ${durationText(ms)}.`,
+    );
+  }
+
+  /** The peer takes requests again after it asked to wait for `lastedMs`. */
+  resumed(lastedMs: number): void {
+    if (this.#busySaidAtMs === undefined) return;
+    this.#busySaidAtMs = undefined;
+    this.#log.info(
+      { busyMs: Math.round(lastedMs) },
+      `${this.#peerName} takes requests again after ${durationText(lastedMs)}.`,
     );
   }
 
@@ -70,8 +97,4 @@ export class Announcer {
       words.join(' '),
     );
   }
-}
-
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

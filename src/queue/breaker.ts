@@ -37,7 +37,8 @@ const NONE: Change = { kind: 'none' };
  *
  * - *Closed*: everything may start. Each trouble is a strike, an answer takes all strikes back; at
  *   `policy.openAfter` strikes for the kind of the last one the circuit opens.
- * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over.
+ * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over, which `endWait` brings
+ *   about.
  * - *Half-open*: one task of the held lanes may start, as the *probe*; with none waiting it stays so. An answer to the
  *   probe closes the circuit and forgets the backoff. Trouble opens it for longer, or from the first wait on if it is
  *   of another kind: then the peer is on its way back. A probe that is called off leaves room for the next.
@@ -110,6 +111,11 @@ export class Breaker {
     if (this.#state !== 'open' || now < this.#probeAt) return false;
     this.#state = 'half-open';
     return true;
+  }
+
+  /** The backoff is over now: somebody knows that the peer is back, or wants to know. */
+  endWait(now: number): void {
+    if (this.#state === 'open') this.#probeAt = Math.min(this.#probeAt, now);
   }
 
   /** A task starts; only where `admitsFrom` allows, after a `tick`. */

@@ -80,7 +80,7 @@ export class Door {
     this.#log = log;
     this.#maxConcurrency = maxConcurrency;
     this.#policy = Object.freeze({ ...DEFAULT_POLICY, ...options.policy });
-    const announcer = new Announcer(log, peerName, this.#policy.sayAgainMs);
+    const announcer = new Announcer(log, peerName, this.#policy);
     this.#health = new Health(clock, announcer, this.#policy, maxConcurrency, random);
     this.#lanes = eachLane((name) => new LaneState(name, lanes[name]));
     this.#sharedLanes = LANES.filter((name) => name !== 'interactive').map((name) => this.#lanes[name]);
@@ -163,6 +163,12 @@ export class Door {
       concurrency: { running: this.#sharedRunning, limit: slots, max: this.#maxConcurrency },
       lanes: eachLane((name) => laneStatus(this.#lanes[name])),
     };
+  }
+
+  /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
+  tryNow(): void {
+    this.#health.endWait();
+    this.#pump();
   }
 
   /** Calls `listener` whenever circuit or pause change. @returns what ends that */

@@ -62,6 +62,11 @@ export class Health {
     return this.#breaker.tick(this.#clock.monotonic());
   }
 
+  /** Ends the wait for the next probe. */
+  endWait(): void {
+    this.#breaker.endWait(this.#clock.monotonic());
+  }
+
   started(lane: Lane, now: number): Ticket {
     return this.#breaker.started(lane, now);
   }
@@ -79,10 +84,14 @@ export class Health {
     this.#adapt(ticket, outcome, change, now, full);
     this.#date(outcome, change);
     this.#announcer.changed(change);
-    if (outcome.kind === 'answered') this.#pause.answered(ticket.startedAt);
+    const pause = this.#pause;
+    if (outcome.kind === 'answered' && pause.answered(ticket.startedAt))
+      this.#announcer.resumed(now - pause.since);
     if (outcome.kind !== 'busy') return change.kind !== 'none';
-    const isFirst = this.#pause.busy(ticket.startedAt, now, outcome.retryAfterMs);
-    if (isFirst) this.#announcer.paused(this.#pause.until - now);
+    const isFirst = pause.busy(ticket.startedAt, now, outcome.retryAfterMs);
+    const waitMs = pause.until - now;
+    if (isFirst) this.#announcer.paused(messageOf(error), waitMs);
+    else this.#announcer.stillPaused(messageOf(error), waitMs, now - pause.since);
     return true;
   }
 

@@ -13,6 +13,7 @@ export class Pause {
   readonly #random: () => number;
   #until = Number.NEGATIVE_INFINITY;
   #busyAt = Number.NEGATIVE_INFINITY;
+  #since = 0;
   #step = 0;
 
   constructor(policy: QueuePolicy, random: () => number) {
@@ -25,17 +26,26 @@ export class Pause {
     return this.#until;
   }
 
+  /** Since when the peer has been busy, or was when it last was. */
+  get since(): number {
+    return this.#since;
+  }
+
   /** @returns whether this is the first since the peer last answered */
   busy(startedAt: number, now: number, retryAfterMs: number | undefined): boolean {
     const first = this.#step === 0;
+    if (first) this.#since = now;
     if (first || startedAt >= this.#busyAt) this.#step += 1;
     this.#busyAt = now;
     this.#until = Math.max(this.#until, now + this.#waitMs(retryAfterMs));
     return first;
   }
 
-  answered(startedAt: number): void {
-    if (startedAt >= this.#busyAt) this.#step = 0;
+  /** @returns whether the peer had been busy and is not any more */
+  answered(startedAt: number): boolean {
+    if (this.#step === 0 || startedAt < this.#busyAt) return false;
+    this.#step = 0;
+    return true;
   }
 
   #waitMs(asked: number | undefined): number {

@@ -20,6 +20,8 @@ export interface QueuePolicy {
   readonly sayAgainMs: number;
   /** First wait after `busy` without Retry-After, doubled by each that follows. @default 1000 */
   readonly busyMs: number;
+  /** Being busy is trouble, and said as such, once it has lasted this long. @default 60_000 */
+  readonly busySayMs: number;
   /** Longest wait after `busy` without Retry-After. @default 60_000 */
   readonly busyMaxMs: number;
   /** Longest Retry-After that is believed. @default 3_600_000 */
@@ -42,6 +44,7 @@ export const DEFAULT_POLICY: QueuePolicy = Object.freeze({
   deniedProbeMaxMs: 300_000,
   sayAgainMs: 3_600_000,
   busyMs: 1000,
+  busySayMs: 60_000,
   busyMaxMs: 60_000,
   retryAfterMaxMs: 3_600_000,
   patienceMs: 10_000,

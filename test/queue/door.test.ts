@@ -268,7 +268,7 @@ describe('a peer that is busy', () => {
     await clock.advance(1);
     expect(gate.order).toEqual(['confirm']);
     expect(door.status().pausedUntil).toBeUndefined();
-    expect(said).toEqual(['info: peer is busy and asks to wait; going on in 30s.']);
+    expect(said).toEqual(['info: peer asks to wait: busy. Going on in 30s.']);
   });
 });
 
@@ -281,7 +281,60 @@ describe('a peer that is busy now and then', () => {
       await clock.advance(1000);
       await door.run('push', async () => {});
     }
-    expect(said).toEqual(Array(3).fill('info: peer is busy and asks to wait; going on in 1s.'));
+    expect(said).toEqual(Array(3).fill('info: peer asks to wait: busy. Going on in 1s.'));
+  });
+});
+
+describe('a peer that asks to wait for hours', () => {
+  test('is told of in passing, after a minute as trouble, then hourly, and when it is over', async () => {
+    const { door, clock, said } = openDoor();
+    let isBusy = true;
+    const produce = async () => {
+      for (;;) {
+        await door.ready('push');
+        await door
+          .run('push', async (signal) => {
+            if (isBusy) throw new Bad({ kind: 'busy' }, 'it cannot serve requests now (503)');
+            await clock.sleep(1000, signal);
+          })
+          .catch(() => {});
+      }
+    };
+    produce().catch(() => {});
+    await clock.advance(2.5 * 3_600_000);
+    isBusy = false;
+    await clock.advance(120_000);
+    expect(said.map((text) => text.replace(/ next try.*$/, ' …'))).toEqual([
+      'info: peer asks to wait: it cannot serve requests now (503). Going on in 1s.',
+      'warn: peer still asks to wait after 1m 3s: it cannot serve requests now (503). Work waits and nothing is lost; …',
+      expect.stringMatching(/^warn: peer still asks to wait after 1h 1m: /),
+      expect.stringMatching(/^warn: peer still asks to wait after 2h 1m: /),
+      expect.stringMatching(/^info: peer takes requests again after 2h (29|30)m\.$/),
+    ]);
+    await door.stop(0);
+  });
+});
+
+describe('a person who asks for another try', () => {
+  test('gets it at once, however long the next probe was away', async () => {
+    const { door, clock, said } = openDoor();
+    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    const gate = new Gate();
+    const push = door.run('push', gate.task('push'));
+    await clock.advance(1000);
+    expect(gate.order).toEqual([]);
+    door.tryNow();
+    expect(gate.order).toEqual(['push']);
+    gate.end('push');
+    await push;
+    expect(door.status().circuit.state).toBe('closed');
+    expect(said.at(-1)).toMatch(/^info: peer answers again/);
+  });
+
+  test('changes nothing while the peer is well', async () => {
+    const { door } = openDoor();
+    door.tryNow();
+    expect(door.status().circuit.state).toBe('closed');
   });
 });
 
