@@ -85,13 +85,13 @@ export class PeerClient {
   }
 
   /**
-   * Pushes documents into the index. The peer's acceptance does not mean that they are searchable.
+   * Pushes documents into the index. The peer's acceptance does not mean that they are searchable. Without items it
+   * changes nothing, and shows whether the peer takes pushes.
    *
    * @throws PeerError also PEER_SOURCE (`item` says which) when a text cannot be read or changes on the way: nothing of
    *   the request is acted on then
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
-    if (items.length === 0) return { results: [] };
     const { signal } = options;
     const path = this.#path(this.#dialect.pushPath);
     const body = await this.#dialect.pushBody(items, options, this.#base.origin + path);

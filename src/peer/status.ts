@@ -12,8 +12,10 @@ export function statusError(answer: HttpAnswer): PeerError | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status === 403) return failure(answer, 'PEER_AUTH', 'does not allow this to the user (403)');
   if (status === 408) return failure(answer, 'PEER_TIMEOUT', 'waited too long for the request (408)');
+  if (status === 404) return failure(answer, 'PEER_REFUSED', 'has no such page (404)');
   if (status === 413) return failure(answer, 'PEER_TOO_LARGE', 'finds the request too large (413)');
-  if (status === 429 || status === 503) return failure(answer, 'PEER_BUSY', `is busy (${status})`);
+  if (status === 429) return failure(answer, 'PEER_BUSY', 'gets too many requests (429)');
+  if (status === 503) return failure(answer, 'PEER_BUSY', 'cannot serve requests now (503)');
   if (status === 502)
     return failure(answer, 'PEER_UNREACHABLE', 'is a gateway that did not reach the peer (502)');
   if (status === 504)

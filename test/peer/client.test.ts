@@ -72,10 +72,18 @@ describe('a client', () => {
     ]);
   });
 
-  it('does not ask to push nothing', async () => {
-    const server = await HttpServer.start((_, response) => response.end(ACCEPTED));
-    expect(await clientOf(server.url).push([])).toEqual({ results: [] });
-    expect(server.connections).toBe(0);
+  it('learns from a push of nothing whether the peer takes pushes', async () => {
+    const answers = [
+      '{"count":"0","successall":"true","countsuccess":0,"countfail":0}',
+      '{}',
+      '<h1>Welcome</h1>',
+    ];
+    const server = await HttpServer.start((_, response, n) => response.end(answers[n]));
+    const client = clientOf(server.url);
+    expect(await client.push([])).toMatchObject({ results: [] });
+    expect(server.bodies).toEqual(['count=0']);
+    await expect(client.push([])).rejects.toMatchObject({ code: 'PEER_ANSWER' });
+    await expect(client.push([])).rejects.toMatchObject({ code: 'PEER_ANSWER' });
   });
 
   it('counts what it really sent', async () => {
