@@ -8,4 +8,4 @@ export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js'
 export type { Timeouts } from './peer/http.js';
 export type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peer/peerdoc.js';
 export type { PushAnswer, PushItem, PushOptions, PushResult } from './peer/push.js';
-export type { Text, TextSource } from './peer/text.js';
+export type { EncodedText, Text, TextSource } from './peer/text.js';

@@ -156,7 +156,7 @@ export class PeerClient {
     if (error !== undefined && !isLetIn) throw error;
   }
 
-  /** Ends all connections; requests under way fail. */
+  /** Ends all connections; requests under way, and any made later, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();
   }
@@ -228,7 +228,7 @@ async function unlessAborted(
       reject(
         new PeerError('PEER_ABORTED', {
           url,
-          what: 'was not asked: called off',
+          what: 'was not asked: the request was called off',
           delivered: 'no',
           cause: signal?.reason,
         }),

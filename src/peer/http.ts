@@ -69,6 +69,7 @@ export class Http {
   readonly #limits: ExchangeLimits;
   readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
+  #closed = false;
 
   constructor(options: HttpOptions) {
     const { origin, ca, timeouts, maxAnswer, clock } = options;
@@ -89,6 +90,7 @@ export class Http {
    *   PEER_ABORTED
    */
   async request(request: HttpRequest): Promise<HttpAnswer> {
+    if (this.#closed) throw this.#calledOff(request, 'no');
     const began = this.#options.clock.monotonic();
     const first = await this.#exchange(request, this.#idle.pop() ?? this.#open());
     if (first.answered) return this.#answer(request, first, began);
@@ -98,8 +100,9 @@ export class Http {
     throw this.#error(request, second, first.delivered);
   }
 
-  /** Ends every connection, and with them what is still under way. */
+  /** Ends every connection; what is still under way is called off. */
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#all].map((connection) => connection.destroy()));
   }
 
@@ -149,23 +152,20 @@ export class Http {
     };
   }
 
-  #error({ path, body }: HttpRequest, failed: Failed, before: Delivered): PeerError {
+  #error(request: HttpRequest, failed: Failed, before: Delivered): PeerError {
     const { reason, status } = failed;
-    const url = this.#options.origin + path;
+    const url = this.#options.origin + request.path;
     const reached = failed.delivered === 'no' ? before : failed.delivered;
-    const parts = { url, delivered: body === undefined ? 'no' : reached, status } as const;
+    const delivered = request.body === undefined ? 'no' : reached;
+    if (this.#closed) return this.#calledOff(request, delivered);
+    const parts = { url, delivered, status };
     switch (reason.kind) {
-      case 'timeout':
-        return new PeerError('PEER_TIMEOUT', {
-          ...parts,
-          what: `did not give ${reason.what} within ${reason.ms} ms`,
-        });
+      case 'timeout': {
+        const what = `did not give ${reason.what} within ${reason.ms} ms`;
+        return new PeerError('PEER_TIMEOUT', { ...parts, what });
+      }
       case 'aborted':
-        return new PeerError('PEER_ABORTED', {
-          ...parts,
-          what: 'was not asked: called off',
-          cause: reason.cause,
-        });
+        return this.#calledOff(request, delivered, reason.cause);
       case 'tooLarge': {
         const what = `answered with more than ${this.#options.maxAnswer} bytes`;
         return new PeerError('PEER_ANSWER_TOO_LARGE', { ...parts, what, answer: reason.begin });
@@ -173,6 +173,16 @@ export class Http {
       case 'error':
         return connectionError(reason.error, parts, BROKE_OFF[failed.phase]);
     }
+  }
+
+  #calledOff({ path }: HttpRequest, delivered: Delivered, cause?: unknown): PeerError {
+    const url = this.#options.origin + path;
+    return new PeerError('PEER_ABORTED', {
+      url,
+      what: 'is not waited for: the request was called off',
+      delivered,
+      cause,
+    });
   }
 }
 

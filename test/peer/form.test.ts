@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Body } from '../../src/peer/body.js';
-import { formBody } from '../../src/peer/form.js';
-import type { TextSource } from '../../src/peer/text.js';
+import { EncodingBuffer, formBody } from '../../src/peer/form.js';
+import type { Text, TextSource } from '../../src/peer/text.js';
 import { Pieces } from './servers.js';
 
 const URL_SHOWN = 'http://peer.example.org/api/push_p.html';
@@ -125,6 +125,22 @@ describe('a form', () => {
     for await (const chunk of body.chunks()) longest = Math.max(longest, chunk.length);
     expect(longest).toBeLessThan(256 * 1024);
     expect(new URLSearchParams(await textOf(body)).get('data-0')).toBe(large.toString());
+  });
+
+  it('takes texts that were encoded elsewhere as they are', async () => {
+    const texts = ['one & two', 'ä'.repeat(50_000), ''].map((text) => Buffer.from(text));
+    const elsewhere = new EncodingBuffer();
+    const ends = texts.map((text) => {
+      elsewhere.add(text);
+      return elsewhere.length;
+    });
+    const fieldsOf = (values: readonly Text[]) => values.map((value, n) => ({ name: `data-${n}`, value }));
+    const encoded = texts.map(({ length }, n) => ({
+      size: length,
+      encoded: elsewhere.take().subarray(ends[n - 1] ?? 0, ends[n]),
+    }));
+    const here = await formBody(fieldsOf(texts), URL_SHOWN);
+    expect(await textOf(await formBody(fieldsOf(encoded), URL_SHOWN))).toBe(await textOf(here));
   });
 
   it('takes an empty source', async () => {

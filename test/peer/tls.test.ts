@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
@@ -15,8 +16,12 @@ afterEach(() => {
   }
 });
 
+function answering(response: ServerResponse): void {
+  response.end(ACCEPTED);
+}
+
 /** A server with a certificate of its own for 127.0.0.1. */
-async function startTls(): Promise<{ url: string; ca: string }> {
+async function startTls(answer = answering): Promise<{ url: string; ca: string }> {
   const directory = temporaryDirectory();
   const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
   const request = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=peer';
@@ -27,7 +32,7 @@ async function startTls(): Promise<{ url: string; ca: string }> {
   );
   const ca = readFileSync(cert, 'utf8');
   const server = createServer({ key: readFileSync(key), cert: ca }, (request, response) => {
-    request.resume().on('end', () => response.end(ACCEPTED));
+    request.resume().on('end', () => answer(response));
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -38,6 +43,22 @@ describe('TLS', () => {
   it('is spoken with a peer whose certificate is given', async () => {
     const { url, ca } = await startTls();
     expect(await clientOf(url, { tls: { ca } }).push([ITEM])).toMatchObject({ results: [{ ok: true }] });
+  });
+
+  it.each([
+    ['ends', (socket: Socket) => void socket.end()],
+    ['breaks off', (socket: Socket) => void socket.destroy()],
+  ])('that a peer %s on a connection used before is begun anew', async (_, close) => {
+    let asked = 0;
+    const { url, ca } = await startTls((response) => {
+      asked += 1;
+      if (asked === 2 && response.socket) close(response.socket);
+      else answering(response);
+    });
+    const client = clientOf(url, { tls: { ca } });
+    await client.push([ITEM]);
+    expect(await client.push([ITEM])).toMatchObject({ results: [{ ok: true }] });
+    expect(asked).toBe(3);
   });
 
   it('is refused with a peer that nobody vouches for', async () => {
