@@ -47,17 +47,23 @@ export class PeerProcess {
 
   /** The document at a URL, or undefined where the peer knows none. */
   async peerdoc(url: string): Promise<ShownDocument | undefined> {
-    return (await this.#get('/api/peerdoc.json', { url })) as ShownDocument | undefined;
+    return (await this.#ask('/api/peerdoc.json', { url })) as ShownDocument | undefined;
   }
 
   async search(query: string, { offset = 0, limit = 100 } = {}): Promise<Found> {
     const parameters = { query, offset: String(offset), limit: String(limit) };
-    return (await this.#get('/search.json', parameters)) as Found;
+    return (await this.#ask('/search.json', parameters)) as Found;
   }
 
-  async #get(path: string, parameters: Record<string, string>): Promise<unknown> {
-    const target = `${this.url}${path}?${new URLSearchParams(parameters)}`;
-    const { statusCode, body } = await request(target, { dispatcher: this.#dispatcher });
+  async #ask(path: string, parameters: Record<string, string>): Promise<unknown> {
+    const target = `${this.url}${path}`;
+    // By POST, for the escaped URL of a long path is longer than a server takes in the head of a request.
+    const { statusCode, body } = await request(target, {
+      dispatcher: this.#dispatcher,
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(parameters).toString(),
+    });
     const text = await body.text();
     if (statusCode === 404) return undefined;
     if (statusCode !== 200) throw new Error(`${target} answered ${statusCode}: ${text}`);

@@ -22,7 +22,7 @@ export interface PushedItem {
 export interface Recorded {
   readonly path: string;
   readonly form: URLSearchParams;
-  /** Empty where it is no push. */
+  /** What a push brought. */
   readonly items: readonly PushedItem[];
   /** Undefined until it is answered. */
   status: number | undefined;
@@ -58,9 +58,9 @@ export class RecordingProxy {
     return proxy;
   }
 
-  /** The pushes that were let in, whatever became of them; a push that was asked for credentials first counts once. */
+  /** Requests that brought items, whatever became of them; one that only asks to be let in brings none. */
   get pushes(): readonly Recorded[] {
-    return this.requests.filter(({ path, status }) => path.startsWith('/api/push_p') && status !== 401);
+    return this.requests.filter(({ items }) => items.length > 0);
   }
 
   get lookups(): readonly Recorded[] {

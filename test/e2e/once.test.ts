@@ -1,0 +1,184 @@
+import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Ended, peersync } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+import { temporaryDirectory } from '../support/temp.js';
+import {
+  deepTexts,
+  oddTexts,
+  plainWords,
+  realTexts,
+  sha256,
+  type TreeFile,
+  writeTree,
+} from '../support/tree.js';
+
+const BASE = 'https://files.example.org/inbox/';
+
+/** The one object that `once --json` ends with. */
+interface OnceReport {
+  readonly items: Readonly<Record<string, number>>;
+  readonly requests: { readonly push: number; readonly peerdoc: number };
+  readonly durationMs: number;
+}
+
+function reportOf({ stdout }: Ended): OnceReport {
+  return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as OnceReport;
+}
+
+/** The URL that stands for a path by the words of the manual: the base, and the escaped path in NFC. */
+function urlOf(path: string): string {
+  const names = path.normalize('NFC').split('/');
+  const escaped = names.map((name) =>
+    [...Buffer.from(name)]
+      .map((byte) => {
+        const character = String.fromCharCode(byte);
+        const isPlain = /[A-Za-z0-9\-._~]/.test(character);
+        return isPlain ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+      })
+      .join(''),
+  );
+  return BASE + escaped.join('/');
+}
+
+/** Runs checks of many things, a few at once. */
+async function forEachOf<T>(things: Iterable<T>, check: (thing: T) => Promise<void>): Promise<void> {
+  const rest = things[Symbol.iterator]();
+  const checkOn = async () => {
+    for (let next = rest.next(); next.done !== true; next = rest.next()) await check(next.value);
+  };
+  await Promise.all(Array.from({ length: 8 }, checkOn));
+}
+
+describe('once, on 3,000 real texts, names of every oddity and 200 levels of directories,', () => {
+  let files: TreeFile[];
+  let inbox: string;
+  let config: string;
+  let peer: PeerProcess;
+  let proxy: RecordingProxy;
+  let first: Ended;
+
+  const once = () => peersync(['once', '--config', config, '--json', '--timeout', '100s']);
+  const pushedSince = (before: number) => proxy.pushes.slice(before).flatMap(({ items }) => items);
+
+  beforeAll(async () => {
+    const world = temporaryDirectory('file');
+    inbox = join(world, 'inbox');
+    files = [...realTexts(3_000), ...oddTexts(), ...deepTexts(inbox, 200)];
+    writeTree(inbox, files);
+    peer = await PeerProcess.start(join(world, 'peer'), { life: 'file' });
+    proxy = await RecordingProxy.start(peer.url, 'file');
+    config = writeConfig(world, { peer: peer.section(proxy.url) });
+    first = await once();
+  }, 120_000);
+
+  it('confirms every file, says so in one object and ends with 0', () => {
+    expect(first.stderr).toBe('');
+    expect(first.code).toBe(0);
+    const { items, requests, durationMs } = reportOf(first);
+    expect(items).toEqual({ pending: 0, accepted: 0, confirmed: files.length, quarantined: 0, gone: 0 });
+    expect(requests).toEqual({ push: proxy.pushes.length, peerdoc: proxy.lookups.length });
+    expect(durationMs).toBeGreaterThan(0);
+  });
+
+  it('pushes each file once, under its own URL', () => {
+    const pushed = pushedSince(0).map(({ url }) => url);
+    expect(pushed.toSorted()).toEqual(files.map(({ path }) => urlOf(path)).toSorted());
+  });
+
+  it('leaves each file in the peer as it is on disk', async () => {
+    const wrong: string[] = [];
+    await forEachOf(files, async ({ path, content }) => {
+      const shown = await peer.peerdoc(urlOf(path));
+      if (shown?.digest !== sha256(content) || shown.url !== urlOf(path)) wrong.push(path);
+      else if (shown.collections.join() !== 'inbox') wrong.push(path);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('makes each file findable by a word of it', async () => {
+    const notFound: string[] = [];
+    await forEachOf(byWord(files), async ([word, urls]) => {
+      const found = new Set<string>();
+      for (let offset = 0, total = 1; offset < total; offset += 100) {
+        const page = await peer.search(word, { offset });
+        total = page.total;
+        for (const { url } of page.items) found.add(url);
+      }
+      for (const url of urls) if (!found.has(url)) notFound.push(`${word}: ${url}`);
+    });
+    expect(notFound).toEqual([]);
+  });
+
+  it('lets why tell of a file with an odd name how it was confirmed', async () => {
+    for (const name of ['new\nline.md', '--config', 'back\\slash.md', ' ']) {
+      const path = join(inbox, 'odd', name);
+      const { stdout, code } = await peersync(['why', '--config', config, '--json', path]);
+      const report = JSON.parse(stdout) as Record<string, unknown>;
+      expect(code).toBe(0);
+      expect(report).toMatchObject({ verdict: 'confirmed', file: path, url: urlOf(`odd/${name}`) });
+      expect(report.evidence).toMatchObject({
+        kind: 'digest',
+        shown: expect.stringContaining(sha256(readFileSync(path))) as string,
+      });
+    }
+  });
+
+  it('asks the peer for nothing when nothing changed', async () => {
+    const before = proxy.requests.length;
+    const again = await once();
+    expect(again.code).toBe(0);
+    expect(proxy.requests.slice(before)).toEqual([]);
+    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 0 } });
+  });
+
+  it('sends no push for files that were touched, or written anew just as they were', async () => {
+    const before = proxy.pushes.length;
+    files.forEach(({ path, content }, i) => {
+      const absolute = `${inbox}/${path}`;
+      if (i % 3 === 0) utimesSync(absolute, new Date(), new Date());
+      if (i % 7 === 0) writeFileSync(absolute, content);
+      if (i % 11 === 0) {
+        writeFileSync(join(inbox, 'anew.tmp'), content);
+        renameSync(join(inbox, 'anew.tmp'), absolute);
+      }
+    });
+    const again = await once();
+    expect(again.code).toBe(0);
+    expect(proxy.pushes.length).toBe(before);
+    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 0 } });
+  });
+
+  it('pushes and confirms just the file that changed, also one of the same size', async () => {
+    const before = proxy.pushes.length;
+    const changed = 'odd/hash#tag.md';
+    const content = readFileSync(join(inbox, changed)).reverse();
+    writeFileSync(join(inbox, changed), content);
+    const again = await once();
+    expect(again.code).toBe(0);
+    expect(pushedSince(before)).toEqual([
+      { url: urlOf(changed), collection: 'inbox', digest: sha256(content) },
+    ]);
+    expect(reportOf(again)).toMatchObject({ items: { confirmed: files.length }, requests: { push: 1 } });
+    expect((await peer.peerdoc(urlOf(changed)))?.digest).toBe(sha256(content));
+  });
+});
+
+/** The URLs of the files by a word to find them by: one that no other file has, else the commonest that it has. */
+function byWord(files: readonly TreeFile[]): Map<string, string[]> {
+  const words = files.map(({ content }) => [...plainWords(content)]);
+  const counts = new Map<string, number>();
+  for (const word of words.flat()) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const countOf = (word: string) => counts.get(word) ?? 0;
+  const result = new Map<string, string[]>();
+  files.forEach(({ path }, i) => {
+    const sorted = (words[i] ?? []).sort((a, b) => countOf(b) - countOf(a));
+    const word = sorted.find((each) => countOf(each) === 1) ?? sorted[0];
+    if (word === undefined) throw new Error(`${path} has no word`);
+    result.set(word, [...(result.get(word) ?? []), urlOf(path)]);
+  });
+  return result;
+}
