@@ -15,9 +15,10 @@ export class Commits {
   readonly #log: Logger;
   readonly #onQuiet: () => void;
   #changes = 0;
-  #running = false;
+  #running: Promise<void> | undefined;
   #timer: Timer | undefined;
   #failure: unknown;
+  #stopped = false;
 
   constructor(parts: {
     readonly commit: () => Promise<void>;
@@ -33,7 +34,7 @@ export class Commits {
 
   /** Whether a change is not on disk yet, leaving out those that wait for a failed disk. */
   get busy(): boolean {
-    return this.#running || (this.#changes > 0 && this.#failure === undefined);
+    return this.#running !== undefined || (this.#changes > 0 && this.#failure === undefined);
   }
 
   /** Why the last commit failed, if it did. */
@@ -44,23 +45,38 @@ export class Commits {
   /** Something was put into state. */
   changed(): void {
     this.#changes += 1;
-    if (this.#failure !== undefined) return;
+    if (this.#running || this.#failure !== undefined) return;
     if (this.#changes >= GROUP_SIZE) void this.#run();
-    else this.#timer ??= this.#clock.after(GROUP_MS, () => void this.#run());
+    else this.#runIn(GROUP_MS);
   }
 
   /** Commits what is left, once; what cannot be written now is said in the log. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#timer?.cancel();
+    await this.#running;
     if (this.#changes > 0) await this.#run();
-    this.#timer?.cancel();
   }
 
-  async #run(): Promise<void> {
+  #runIn(ms: number): void {
+    if (this.#stopped) return;
+    this.#timer ??= this.#clock.after(ms, () => void this.#run());
+  }
+
+  /** Only called when none is running. */
+  #run(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#running) return;
-    this.#running = true;
+    this.#running = this.#commitOnce().then(() => {
+      this.#running = undefined;
+      if (this.#failure !== undefined) this.#runIn(RETRY_MS);
+      else if (this.#changes > 0) this.#runIn(GROUP_MS);
+      if (!this.busy) this.#onQuiet();
+    });
+    return this.#running;
+  }
+
+  async #commitOnce(): Promise<void> {
     const changes = this.#changes;
     this.#changes = 0;
     try {
@@ -70,17 +86,10 @@ export class Commits {
     } catch (error) {
       this.#changes += changes;
       if (this.#failure === undefined) {
-        this.#log.error(
-          { code: systemCode(error) },
-          `What changed on disk cannot be recorded: ${messageOf(error)}`,
-        );
+        const code = systemCode(error);
+        this.#log.error({ code }, `What changed on disk cannot be recorded: ${messageOf(error)}`);
       }
       this.#failure = error;
     }
-    this.#running = false;
-    if (this.#failure !== undefined) this.#timer ??= this.#clock.after(RETRY_MS, () => void this.#run());
-    else if (this.#changes > 0) this.#timer ??= this.#clock.after(GROUP_MS, () => void this.#run());
-    else this.#onQuiet();
-    if (this.#failure !== undefined) this.#onQuiet();
   }
 }

@@ -6,6 +6,8 @@ const TELL_TALE = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1a && byte !== 0x1b ? 1 : 0,
 );
 
+/** A byte order mark of UTF-16, in bytes. */
+const MARK_BYTES = 2;
 /** The longest UTF-8 sequence, in bytes. */
 const LONGEST_SEQUENCE = 4;
 
@@ -19,7 +21,8 @@ const LONGEST_SEQUENCE = 4;
  * - anything else: `windows-1252`, in which every byte means something.
  */
 export class EncodingDetector {
-  #head: Buffer = Buffer.alloc(0);
+  /** The first piece, as long as it is shorter than a byte order mark. */
+  #begin: Buffer = Buffer.alloc(0);
   #size = 0;
   #utf16: 'utf-16le' | 'utf-16be' | undefined;
   #nul = false;
@@ -31,25 +34,36 @@ export class EncodingDetector {
   /** Takes the next piece. The piece is not kept. */
   write(piece: Buffer): void {
     if (piece.length === 0) return;
-    if (this.#size < 2) {
-      // The mark may be cut in two.
-      this.#head = Buffer.concat([this.#head, piece.subarray(0, 2)]).subarray(0, 2);
-      this.#utf16 = markOf(this.#head);
-    }
+    const isBegun = this.#size >= MARK_BYTES;
     this.#size += piece.length;
-    if (!this.#nul && piece.includes(0)) this.#nul = true;
-    if (this.#utf16 !== undefined) this.#writeUtf16(piece, this.#utf16);
-    else this.#writeBytes(piece);
+    if (isBegun) {
+      this.#writeOn(piece);
+      return;
+    }
+    this.#begin = Buffer.concat([this.#begin, piece]);
+    if (this.#size < MARK_BYTES) return;
+    this.#utf16 = markOf(this.#begin);
+    this.#writeOn(this.#begin);
   }
 
   /** What it was; for no bytes at all `utf-8`. */
   end(): Encoding {
+    if (this.#size < MARK_BYTES) this.#writeOn(this.#begin);
     if (this.#utf16 !== undefined) {
       return this.#tellTale || this.#size % 2 === 1 ? 'binary' : this.#utf16;
     }
     if (this.#nul) return 'binary';
     if (this.#validUtf8 && this.#cut.length === 0) return 'utf-8';
     return this.#tellTale ? 'binary' : 'windows-1252';
+  }
+
+  #writeOn(piece: Buffer): void {
+    if (this.#utf16 !== undefined) {
+      this.#writeUtf16(piece, this.#utf16);
+      return;
+    }
+    if (!this.#nul && piece.includes(0)) this.#nul = true;
+    this.#writeBytes(piece);
   }
 
   #writeBytes(piece: Buffer): void {

@@ -137,7 +137,8 @@ export class FolderWatch {
   /** Whether something is being looked at, waited for, or due to be. */
   get busy(): boolean {
     if (this.#stopped) return false;
-    return this.#scanning !== undefined || this.#gathering.busy || this.#settling.size > 0;
+    const scans = this.#scanning !== undefined || this.#queued !== undefined;
+    return scans || this.#gathering.busy || this.#settling.size > 0;
   }
 
   get problems(): readonly PathProblem[] {

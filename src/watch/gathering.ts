@@ -82,7 +82,7 @@ export class Gathering {
     if (this.#looking !== undefined || this.#stopped) return;
     this.#timer ??= this.#parts.clock.after(this.#parts.policy.gatherMs, () => {
       this.#timer = undefined;
-      this.#looking = this.#lookAround();
+      if (this.busy) this.#looking = this.#lookAround();
     });
   }
 

@@ -30,11 +30,11 @@ export interface Hints {
 
 /**
  * chokidar lists its directory and stats every file in it at each event: seconds of CPU in a large one. The scan looks
- * for itself, so the list is left out; what remains is the watch and the `raw` events.
+ * for itself, so chokidar is told that it is never time to list; what remains is the watch and the `raw` events.
  */
 class QuietWatcher extends FSWatcher {
-  override _readdirp(): undefined {
-    return undefined;
+  override _throttle(...args: Parameters<FSWatcher['_throttle']>): ReturnType<FSWatcher['_throttle']> {
+    return args[0] === 'readdir' ? false : super._throttle(...args);
   }
 }
 
