@@ -54,7 +54,11 @@ export function refusalAnswer(form: AnswerForm, refusal: Refusal): Answer {
     xml: () =>
       `<?xml version="1.0" encoding="UTF-8"?>\n<error>\n  <name>${escapeMarkup(name)}</name>\n` +
       `  <status>${status}</status>\n  <message>${escapeMarkup(message)}</message>\n</error>\n`,
-    html: () => page(name, `<h1>${escapeMarkup(name)}</h1>\n<p>${escapeMarkup(message)}</p>`),
+    html: () =>
+      page(
+        name,
+        `<h1>${escapeMarkup(name)}</h1>\n<p>${escapeMarkup(message)}</p>\n<p><a href="/">Search</a></p>`,
+      ),
   };
   return { ...answer(form, bodies[form](), status), headers };
 }

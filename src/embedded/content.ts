@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer';
 import { Parser } from 'htmlparser2';
 import type { NormalUrl } from './urls.js';
 import { lastSegment } from './urls.js';
@@ -10,6 +9,8 @@ export interface Content {
 }
 
 const TITLE_LENGTH = 200;
+/** Of a line, no more is looked at for a title. */
+const LINE_LENGTH = 1_600;
 /** The title is looked for in so many bytes at the start. */
 const TITLE_BYTES = 16_384;
 const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
@@ -66,19 +67,34 @@ function readHtml(url: NormalUrl, data: Buffer): Content {
 /** The first Markdown heading, else the first line with a word in it. */
 function plainTitle(data: Buffer): string {
   const head = data.subarray(0, TITLE_BYTES);
-  const lines = (isAscii(head) ? head.toString('latin1') : head.toString()).split(/\r?\n|\r/);
+  const lines = head
+    .toString()
+    .split(/\r?\n|\r/)
+    .map((line) => cut(line));
   for (const line of lines) {
     const heading = /^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*$/.exec(line)?.[1];
-    if (heading !== undefined && tidy(heading) !== '') return tidy(heading);
+    const title = tidy(withoutMarks(heading ?? ''));
+    if (title !== '') return title;
   }
   return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
 }
 
+/** A Markdown heading as a reader sees it: no images (badges, as a rule), links by their text, no emphasis. */
+function withoutMarks(heading: string): string {
+  return heading
+    .replace(/!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])/g, '')
+    .replace(/\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
+    .replace(/\*\*|__|`/g, '');
+}
+
 function tidy(title: string): string {
-  const line = title
-    .slice(0, 4 * TITLE_LENGTH)
+  const line = cut(title)
     .replace(/[\s\p{Cc}\ufeff]+/gu, ' ')
     .trim();
-  if (line.length <= TITLE_LENGTH) return line;
-  return `${line.slice(0, TITLE_LENGTH - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+  return line.length <= TITLE_LENGTH ? line : `${cut(line, TITLE_LENGTH - 1)}…`;
+}
+
+/** The beginning of a text, not ending within a pair of surrogates. */
+function cut(text: string, length = LINE_LENGTH): string {
+  return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '');
 }

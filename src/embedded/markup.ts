@@ -30,14 +30,15 @@ h1 { font-size: 1.35rem; margin: 0 0 1rem; } h1 a { color: inherit; text-decorat
 a { color: var(--link); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .dim { color: var(--dim); font-size: .875rem; margin: .1rem 0; }
-form.search { display: flex; flex-wrap: wrap; gap: .5rem; }
+form.search { display: flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin-bottom: .8rem; }
 label { display: block; font-size: .875rem; color: var(--dim); }
 label.query { flex: 1 1 16rem; }
-input, select, button { font: inherit; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
+input, select, button { font: inherit; height: 2.6rem; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
   background: var(--field); color: var(--text); width: 100%; }
-label.collection { flex: 0 1 11rem; }
-button { width: auto; align-self: end; background: var(--accent); color: var(--on-accent); border-color: transparent;
+label.collection { flex: 0 1 11rem; min-width: 8rem; }
+button { width: auto; background: var(--accent); color: var(--on-accent); border-color: transparent;
   cursor: pointer; padding-inline: 1.2rem; }
+h2 { font-size: 1.1rem; }
 ol.hits { list-style: none; margin: 1.5rem 0; padding: 0; } ol.hits li { margin: 0 0 1.4rem; }
 ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { margin: .15rem 0; }
 mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }

@@ -14,7 +14,9 @@ const read = (url: string, data: string): { title: string; text: string } => {
 
 describe('the title of a document', () => {
   it('is its first Markdown heading, else its first line with a word, else the name of its file', () => {
-    expect(read('http://h/a.md', '---\nx: 1\n---\n\n## The **Plan** ##\n').title).toBe('The **Plan**');
+    expect(read('http://h/a.md', '---\nx: 1\n---\n\n## The **Plan** ##\n').title).toBe('The Plan');
+    const badges = '# [![CI](http://b/x.svg)](http://ci/)\n# [stream](http://s/) `api` [![CI][1]][2]\n';
+    expect(read('http://h/a.md', badges).title).toBe('stream api');
     expect(read('http://h/a.txt', '\n----\n  Dear all,\nmore\n').title).toBe('Dear all,');
     expect(read('http://h/d/caf%C3%A9%20%231.txt', '***\n').title).toBe('café #1.txt');
   });
