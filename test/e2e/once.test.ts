@@ -167,6 +167,91 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
   });
 });
 
+describe('once ends with', () => {
+  const small: readonly TreeFile[] = [
+    { path: 'good.md', content: Buffer.from('A good one.\n') },
+    { path: 'bad.md', content: Buffer.from('A bad one.\n') },
+  ];
+
+  /** A folder with two files, and a peer behind a proxy. */
+  async function smallWorld() {
+    const world = temporaryDirectory();
+    writeTree(join(world, 'inbox'), small);
+    const peer = await PeerProcess.start(join(world, 'peer'));
+    const proxy = await RecordingProxy.start(peer.url);
+    const config = writeConfig(world, {
+      peer: peer.section(proxy.url),
+      push: { attempts: 2 },
+    });
+    const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
+    return { config, proxy, once };
+  }
+
+  it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
+    const { proxy, once, config } = await smallWorld();
+    proxy.intercept = ({ items }, response) => {
+      if (!items.some(({ url }) => url === urlOf('bad.md'))) return false;
+      response.writeHead(500).end('this one breaks me');
+      return true;
+    };
+    const quarantined = await once();
+    expect(quarantined.code).toBe(3);
+    expect(reportOf(quarantined).items).toMatchObject({ confirmed: 1, quarantined: 1, pending: 0 });
+    expect(
+      JSON.parse((await peersync(['list', '-c', config, '--json', '--status', 'quarantined'])).stdout),
+    ).toMatchObject({
+      path: 'bad.md',
+      code: 'PEER_FAILED',
+    });
+    proxy.intercept = () => false;
+    expect((await once()).code).toBe(3);
+    expect((await peersync(['retry', '-c', config, '--all'])).code).toBe(0);
+    const mended = await once();
+    expect(mended.code).toBe(0);
+    expect(reportOf(mended).items).toMatchObject({ confirmed: 2, quarantined: 0 });
+  });
+
+  it('1 when its time is over before all is confirmed, and the next one goes on from there without a push', async () => {
+    const { proxy, once } = await smallWorld();
+    proxy.intercept = ({ path }, response) => {
+      if (!path.startsWith('/api/peerdoc')) return false;
+      response.writeHead(404).end();
+      return true;
+    };
+    const late = await once('--timeout', '1500ms');
+    expect(late.code).toBe(1);
+    expect(late.stderr).toContain('TIMEOUT');
+    expect(reportOf(late).items).toMatchObject({ accepted: 2, confirmed: 0 });
+    proxy.intercept = () => false;
+    const next = await once();
+    expect(next.code).toBe(0);
+    expect(reportOf(next)).toMatchObject({ items: { confirmed: 2 }, requests: { push: 0 } });
+  });
+
+  it('2 for a configuration or an option that is wrong', async () => {
+    const world = temporaryDirectory();
+    const config = writeConfig(world, { peer: {}, push: { maxItmes: 3 } });
+    const misspelt = await peersync(['once', '--config', config]);
+    expect(misspelt.code).toBe(2);
+    expect(misspelt.stderr).toContain('maxItems');
+    const mended = writeConfig(world, { peer: { embedded: { dir: join(world, 'peer'), port: 0 } } });
+    const wrongOption = await peersync(['once', '--config', mended, '--timeout', 'soon']);
+    expect(wrongOption.code).toBe(2);
+    expect(wrongOption.stderr).toContain('soon');
+  });
+
+  it('4 when no peer is there, and says where it looked', async () => {
+    const { config, proxy, once } = await smallWorld();
+    await proxy.close();
+    const away = await once('--timeout', '1s');
+    expect(away.code).toBe(4);
+    expect(away.stderr).toContain(proxy.url);
+    expect(reportOf(away).items).toMatchObject({ pending: 2, confirmed: 0 });
+    const why = await peersync(['why', '-c', config, join(config, '../inbox/good.md')]);
+    expect(why.stdout).toContain('pending');
+  });
+});
+
 /** The URLs of the files by a word to find them by: one that no other file has, else the commonest that it has. */
 function byWord(files: readonly TreeFile[]): Map<string, string[]> {
   const words = files.map(({ content }) => [...plainWords(content)]);
