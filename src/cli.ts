@@ -2,7 +2,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { checkCommand } from './commands/check.js';
-import { globalOptions, moduleOf, reportError } from './commands/context.js';
+import { globalOptions, moduleOf, reportError, UsageError } from './commands/context.js';
 import { initCommand } from './commands/init.js';
 import { listCommand } from './commands/list.js';
 import { onceCommand } from './commands/once.js';
@@ -51,14 +51,12 @@ const cli = globalOptions(yargs(hideBin(process.argv)))
   .wrap(Math.min(110, process.stdout.columns ?? 110))
   .exitProcess(false)
   .fail((message, error) => {
-    if (error) {
-      process.exitCode = reportError(error, process.argv.includes('--json'));
-      return;
-    }
-    // After a suggestion yargs complains once more of the same word.
-    if (process.exitCode === EXIT.usage) return;
-    process.stderr.write(`peersync: ${message}\n  See \`peersync --help\`.\n`);
-    process.exitCode = EXIT.usage;
+    // Yargs goes on to the command after a failure that is only returned from.
+    throw error ?? new UsageError(message);
   });
 
-await cli.parseAsync();
+try {
+  await cli.parseAsync();
+} catch (error) {
+  process.exitCode = reportError(error, process.argv.includes('--json'));
+}

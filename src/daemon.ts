@@ -15,6 +15,7 @@ import type { Encoding, Trouble } from './state/entry.js';
 import { State } from './state/state.js';
 import { configuredPeer } from './uplink/configured-peer.js';
 import { ThreadPacker } from './uplink/packer.js';
+import { patientCommit } from './uplink/patience.js';
 import { classify } from './uplink/trouble.js';
 import { Uplink } from './uplink/uplink.js';
 import { Watcher } from './watch/watcher.js';
@@ -30,6 +31,8 @@ export interface DaemonOptions {
   readonly log: Logger;
   /** Follow changes as they happen; without it one scan is all. */
   readonly hints: boolean;
+  /** Wait while the disk of the state is full; without it that is a failure. */
+  readonly patient: boolean;
   /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -47,6 +50,7 @@ type Undo = readonly [what: string, undo: () => Promise<void>];
 export class Daemon {
   readonly #options: DaemonOptions;
   readonly #undo: Undo[] = [];
+  readonly #stopping = new AbortController();
   readonly startedAt: number;
   #state: State | undefined;
   #parts:
@@ -107,6 +111,9 @@ export class Daemon {
     this.#undo.push(['packer', () => packer.close()]);
     const uplink = new Uplink({
       packer,
+      commit: this.#options.patient
+        ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
+        : () => state.commit(),
       state,
       door,
       peer: client,
@@ -169,8 +176,9 @@ export class Daemon {
     watcher.start();
   }
 
-  /** @throws AggregateError of everything that went wrong on the way */
+  /** @throws what went wrong on the way, an AggregateError when that was more than one thing */
   async stop(): Promise<void> {
+    this.#stopping.abort();
     const failures: unknown[] = [];
     for (const [what, undo] of this.#undo.splice(0).reverse()) {
       try {
@@ -183,7 +191,8 @@ export class Daemon {
         failures.push(error);
       }
     }
-    if (failures.length > 0) throw new AggregateError(failures, 'the daemon did not stop cleanly');
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'the daemon did not stop cleanly');
   }
 
   /** The peer's address, also of the embedded one. */

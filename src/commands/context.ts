@@ -39,6 +39,18 @@ export interface Command<Options> {
   run(options: Options & GlobalOptions): Promise<ExitCode>;
 }
 
+/** The command line was wrong. */
+export class UsageError extends PeersyncError {
+  constructor(message: string) {
+    super({
+      code: 'USAGE',
+      message: message.replace(/\s*\n\s*/g, ' '),
+      hint: 'See `peersync --help`.',
+      exitCode: EXIT.usage,
+    });
+  }
+}
+
 /** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
 export function moduleOf<Options>(command: Command<Options>): CommandModule<GlobalOptions, Options> {
   return {
@@ -57,6 +69,10 @@ export function moduleOf<Options>(command: Command<Options>): CommandModule<Glob
 
 /** Says what happened and what to do on stderr; returns the exit code. */
 export function reportError(error: unknown, json: boolean): ExitCode {
+  if (error instanceof AggregateError) {
+    const codes = error.errors.map((each: unknown) => reportError(each, json));
+    return codes[0] ?? EXIT.failure;
+  }
   if (error instanceof PeersyncError) {
     const { code, message, hint, details, exitCode } = error;
     process.stderr.write(

@@ -4,6 +4,7 @@ import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import type { FolderStatus } from '../watch/watcher.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
@@ -56,6 +57,7 @@ export const onceCommand: Command<OnceOptions> = {
         clock: systemClock,
         log,
         hints: false,
+        patient: false,
         onFailure: failed,
       });
       const over = new AbortController();
@@ -67,10 +69,19 @@ export const onceCommand: Command<OnceOptions> = {
           stopped,
           settle(daemon, timeout, systemClock, progress, over.signal),
         ]);
-      } finally {
-        over.abort();
-        progress.end();
+      } catch (error) {
+        ending = { kind: 'failed', error };
+      }
+      over.abort();
+      progress.end();
+      const held = daemon
+        .live()
+        .folders()
+        .find((folder) => folder.state === 'held');
+      try {
         await daemon.stop();
+      } catch (error) {
+        if (ending.kind !== 'failed') ending = { kind: 'failed', error };
       }
       const items = itemCounts(daemon.state.counts());
       const { push, peerdoc } = daemon.requests;
@@ -82,6 +93,7 @@ export const onceCommand: Command<OnceOptions> = {
             `${daemon.state.counts().passed} passed over, in ${durationText(durationMs)} ` +
             `(${push} pushes, ${peerdoc} look-ups)`,
         );
+      if (ending.kind === 'settled' && held !== undefined) throw heldError(held);
       return exitCodeOf(ending, items, daemon.peerUrl, options.timeout);
     } finally {
       unlisten();
@@ -100,10 +112,17 @@ async function settle(
   const live = daemon.live();
   const deadline = clock.monotonic() + timeoutMs;
   let scanned = false;
-  void daemon.scanned().then(() => {
-    scanned = true;
-  });
+  let failure: Ending | undefined;
+  daemon.scanned().then(
+    () => {
+      scanned = true;
+    },
+    (error: unknown) => {
+      failure = { kind: 'failed', error };
+    },
+  );
   while (!signal.aborted) {
+    if (failure !== undefined) return failure;
     const counts = daemon.state.counts();
     progress.show(counts, scanned);
     if (scanned && counts.pending + counts.accepted === 0) return { kind: 'settled' };
@@ -119,6 +138,14 @@ async function settle(
     await clock.sleep(TICK_MS, signal);
   }
   return { kind: 'stopped' };
+}
+
+function heldError(folder: FolderStatus): PeersyncError {
+  return new PeersyncError({
+    code: 'FOLDER_HELD',
+    message: `The folder ${folder.name} was left out: ${folder.trouble?.message ?? 'it is not there'}`,
+    hint: folder.trouble?.hint ?? 'Create it, or mend its path in the configuration.',
+  });
 }
 
 function exitCodeOf(

@@ -1,6 +1,6 @@
 import { Daemon } from '../daemon.js';
 import { systemClock } from '../lib/clock.js';
-import { EXIT, messageOf } from '../lib/errors.js';
+import { EXIT } from '../lib/errors.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
 import { makeMissingFolders } from './welcome.js';
 
@@ -40,7 +40,14 @@ export const runCommand: Command<RunOptions> = {
       end();
     });
     try {
-      const daemon = await Daemon.open({ config, clock: systemClock, log, hints: true, onFailure: end });
+      const daemon = await Daemon.open({
+        config,
+        clock: systemClock,
+        log,
+        hints: true,
+        patient: true,
+        onFailure: end,
+      });
       for (const folder of config.folders)
         log.info(
           { event: 'watching', folder: folder.name, path: folder.path },
@@ -52,15 +59,17 @@ export const runCommand: Command<RunOptions> = {
       try {
         await daemon.start();
         failure = await ended;
-      } finally {
+      } catch (error) {
+        failure = error;
+      }
+      try {
         await daemon.stop();
+      } catch (error) {
+        failure ??= error;
       }
       if (failure !== undefined) throw failure;
       log.info({ event: 'stopped' }, 'stopped; everything known is on disk');
       return EXIT.done;
-    } catch (error) {
-      log.error({ event: 'failed' }, messageOf(error));
-      throw error;
     } finally {
       unlisten();
     }

@@ -232,7 +232,7 @@ export class ConfirmLoop {
         ? item
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
-    await state.commit();
+    await this.#parts.commit();
     log.info(
       {
         event: 'confirmed',
@@ -268,7 +268,7 @@ export class ConfirmLoop {
     if (item.status === 'pending') {
       if (look.onDoubtOver !== undefined) await look.onDoubtOver(item);
       else state.put(returned(item, now));
-      await state.commit();
+      await this.#parts.commit();
       log.debug(
         { folder: item.folder, path: item.path },
         `not in the peer, pushed again: ${placeName(item)}`,
@@ -284,7 +284,7 @@ export class ConfirmLoop {
     state.put(
       again.attempts < settings.push.attempts ? again : quarantined(again, item, item.version, trouble, now),
     );
-    await state.commit();
+    await this.#parts.commit();
     log.warn(
       { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
       `not shown by the peer: ${placeName(item)}: ${why}`,

@@ -22,10 +22,7 @@ export interface UplinkPeer {
 }
 
 /** What the uplink asks of the state. */
-export type UplinkState = Pick<
-  State,
-  'get' | 'put' | 'commit' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
->;
+export type UplinkState = Pick<State, 'get' | 'put' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'>;
 
 export interface UplinkSettings {
   readonly push: {
@@ -54,6 +51,8 @@ export interface UplinkSettings {
 
 export interface UplinkParts {
   readonly state: UplinkState;
+  /** Brings all changes of the state so far to the disk. */
+  readonly commit: () => Promise<void>;
   readonly door: Pick<Door, 'run' | 'ready' | 'status'>;
   readonly peer: UplinkPeer;
   readonly packer: Packer;

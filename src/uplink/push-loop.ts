@@ -118,9 +118,9 @@ export class PushLoop {
 
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const parcels = await pack(this.#parts, batch);
-    await this.#parts.state.commit();
+    await this.#parts.commit();
     if (parcels.length > 0) await this.#send(parcels);
-    await this.#parts.state.commit();
+    await this.#parts.commit();
     for (const item of batch) this.#release(placeOf(item));
   }
 
@@ -170,7 +170,7 @@ export class PushLoop {
       }
     });
     if (taken.length > 0) this.#blame.succeeded(taken);
-    await state.commit();
+    await this.#parts.commit();
     log.debug(
       { event: 'pushed', items: parcels.length, accepted: taken.length },
       `pushed ${parcels.length} items, ${taken.length} accepted`,

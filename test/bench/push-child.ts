@@ -44,6 +44,7 @@ const door = new Door({
 });
 const uplink = new Uplink({
   state,
+  commit: () => state.commit(),
   door,
   peer: client,
   packer: new ThreadPacker(),

@@ -139,6 +139,7 @@ export class World {
     });
     this.uplink = new Uplink({
       state: this.state,
+      commit: () => this.state.commit(),
       door: this.#door,
       peer: this.peer,
       packer: inlinePacker,

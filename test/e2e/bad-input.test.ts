@@ -1,0 +1,235 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { afterwards } from '../support/afterwards.js';
+import { type Ended, peersync, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const EMBEDDED = { url: 'embedded', embedded: { dir: './peer', port: 0 } };
+
+/** What every failure looks like to a person: a sentence what happened, a sentence what to do, no stack trace. */
+function expectClear(ended: Ended, code: number, words: RegExp): void {
+  expect(ended.stderr + ended.stdout).toMatch(words);
+  expect(ended.stderr + ended.stdout).not.toMatch(/\n\s+at .*:\d+:\d+/);
+  expect(ended.stderr + ended.stdout).not.toMatch(/should not have happened/);
+  expect(ended.code).toBe(code);
+}
+
+function directoryWith(config: string): string {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'config.json'), config);
+  return join(directory, 'config.json');
+}
+
+describe('a configuration', () => {
+  it('that is missing names the file and the command that writes one', async () => {
+    const ended = await peersync(['run', '-c', join(temporaryDirectory(), 'none.json')]);
+    expectClear(ended, 2, /none\.json/);
+    expect(ended.stderr).toContain('peersync init');
+  });
+
+  it('that is not JSON names line and column', async () => {
+    const ended = await peersync(['status', '-c', directoryWith('{\n  "folders": [,]\n}')]);
+    expectClear(ended, 2, /line 2, column 15/);
+  });
+
+  it('with several mistakes tells all of them at once, with what is right', async () => {
+    const config = {
+      folder: [],
+      folders: [{ path: './a', collection: 'a', settle: '2 parsecs' }],
+      push: { maxItems: 0 },
+    };
+    const ended = await peersync(['once', '-c', directoryWith(JSON.stringify(config))]);
+    expectClear(ended, 2, /2 parsecs/);
+    expect(ended.stderr).toMatch(/folders\[0\]\.settle/);
+    expect(ended.stderr).toMatch(/push\.maxItems/);
+    expect(ended.stderr).toMatch(/"?folder"?.*folders/);
+  });
+
+  it('whose folders overlap is refused', async () => {
+    const config = {
+      folders: [
+        { path: './a', collection: 'a' },
+        { path: './a/b', collection: 'b' },
+      ],
+    };
+    const ended = await peersync(['run', '-c', directoryWith(JSON.stringify(config))]);
+    expectClear(ended, 2, /neither may lie within/);
+  });
+
+  it('with a password in it is refused without showing the password', async () => {
+    const config = {
+      peer: { url: 'http://127.0.0.1:1', auth: { username: 'admin', password: 'hunter2secret' } },
+      folders: [{ path: './a', collection: 'a' }],
+    };
+    const ended = await peersync(['run', '-c', directoryWith(JSON.stringify(config))]);
+    expectClear(ended, 2, /env|file|credential/);
+    expect(ended.stderr + ended.stdout).not.toContain('hunter2secret');
+  });
+
+  it('whose password is not there names the variable', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, {
+      peer: { url: 'http://127.0.0.1:1', auth: { username: 'admin', password: { env: 'NO_SUCH_VARIABLE' } } },
+    });
+    expectClear(await peersync(['run', '-c', path]), 2, /NO_SUCH_VARIABLE/);
+  });
+
+  it.skipIf(process.getuid?.() === 0)(
+    'that cannot be read says so (not shown as root, who reads everything)',
+    async () => {
+      const path = directoryWith('{}');
+      chmodSync(path, 0);
+      expectClear(await peersync(['status', '-c', path]), 2, /cannot be read/);
+    },
+  );
+});
+
+describe('a state directory', () => {
+  it('that another daemon uses names its process; the other goes on', async () => {
+    const path = writeConfig(temporaryDirectory(), { peer: EMBEDDED });
+    const first = new Running(['run', '-c', path]);
+    await first.says('pushing to');
+    const second = await peersync(['once', '-c', path]);
+    expectClear(second, 1, new RegExp(`${first.child.pid}`));
+    expect(first.child.exitCode).toBe(null);
+    expect((await first.kill('SIGTERM')).code).toBe(0);
+  });
+
+  it('whose records are damaged is repaired from what is sound, and status says so', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: EMBEDDED });
+    writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
+    expect((await peersync(['once', '-c', path])).code).toBe(0);
+    const state = join(directory, 'state');
+    const journal =
+      readdirSync(state)
+        .filter((name) => name.startsWith('journal'))
+        .at(-1) ?? '';
+    const bytes = readFileSync(join(state, journal));
+    bytes.fill(0x58, Math.floor(bytes.length / 2), Math.floor(bytes.length / 2) + 20);
+    writeFileSync(join(state, journal), bytes);
+    const status = await peersync(['status', '-c', path]);
+    expect(status.code).toBe(0);
+    expect(status.stdout).toMatch(/state: /);
+    const again = await peersync(['once', '-c', path, '--json']);
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout.trim().split('\n').at(-1) ?? '').items.confirmed).toBe(1);
+  });
+
+  it('that is a file is told', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: EMBEDDED });
+    writeFileSync(join(directory, 'state'), 'not a directory');
+    expectClear(await peersync(['once', '-c', path]), 2, /state/);
+  });
+
+  const canMount = process.getuid?.() === 0 && process.platform === 'linux';
+  it.runIf(canMount)('that is full is told, and nothing is lost (needs root, for a small disk)', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: EMBEDDED });
+    const state = join(directory, 'state');
+    mkdirSync(state, { mode: 0o700 });
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', state], { stdio: 'pipe' });
+    } catch {
+      return; // no right to mount here either
+    }
+    afterwards('test', () => {
+      execFileSync('umount', ['-l', state]);
+    });
+    for (let i = 0; i < 600; i += 1) writeFileSync(join(directory, 'inbox', `f${i}.txt`), `file ${i}`);
+    const ended = await peersync(['once', '-c', path, '--timeout', '60s']);
+    expectClear(ended, 1, /full|no space|space/i);
+    execFileSync('mount', ['-o', 'remount,size=16m', state]);
+    const again = await peersync(['once', '-c', path, '--json']);
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout.trim().split('\n').at(-1) ?? '').items.confirmed).toBe(600);
+  });
+});
+
+describe('a folder', () => {
+  it('that is missing is named by run, which waits for it, and by check', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: EMBEDDED });
+    rmSync(join(directory, 'inbox'), { recursive: true });
+    const check = await peersync(['check', '-c', path]);
+    expectClear(check, 1, /inbox does not exist/);
+    const run = new Running(['run', '-c', path]);
+    await run.says(/inbox.*(does not exist|is not there|missing|vanished)/);
+    mkdirSync(join(directory, 'inbox'));
+    writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
+    await run.says('confirmed inbox/a.txt');
+    expect((await run.kill('SIGTERM')).code).toBe(0);
+  });
+
+  it('that is missing makes once end with failure, not with an empty success', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: EMBEDDED });
+    rmSync(join(directory, 'inbox'), { recursive: true });
+    expectClear(await peersync(['once', '-c', path, '--timeout', '5s']), 1, /inbox/);
+  });
+});
+
+describe('a port in use', () => {
+  it('is told with the setting that changes it', async () => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+    afterwards('test', () => void blocker.close());
+    const address = blocker.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const path = writeConfig(temporaryDirectory(), {
+      peer: { url: 'embedded', embedded: { dir: './peer', port } },
+    });
+    const ended = await peersync(['run', '-c', path]);
+    expectClear(ended, 1, new RegExp(`${port}`));
+    expect(ended.stderr).toContain('peer.embedded.port');
+  });
+});
+
+describe('a wrong command line', () => {
+  it.each([
+    [['staus'], /Did you mean status\?/],
+    [['once', '--tiemout', '5s'], /tiemout/],
+    [['once', '--timeout', 'soon'], /soon/],
+    [['list', '--status', 'lost'], /lost/],
+    [['why'], /Not enough|path/],
+    [['retry'], /--all/],
+    [[], /command/],
+  ])('%j is told in a sentence, with exit code 2', async (args, words) => {
+    const directory = temporaryDirectory();
+    writeConfig(directory, { peer: EMBEDDED });
+    const ended = await peersync(args, { cwd: directory });
+    expectClear(ended, 2, words);
+    expect(ended.stderr.trim().split('\n').length).toBeLessThanOrEqual(2);
+  });
+
+  it('a reader that goes away early is no error', async () => {
+    const help = spawn('sh', ['-c', `"${process.execPath}" dist/cli.js --help | head -1`], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let errors = '';
+    help.stderr.on('data', (data: Buffer) => {
+      errors += data.toString();
+    });
+    await new Promise((resolve) => help.on('close', resolve));
+    expect(errors).toBe('');
+  });
+});
+
+describe('init', () => {
+  it('writes a configuration that check accepts, and never over another one', async () => {
+    const directory = temporaryDirectory();
+    const made = await peersync(['init'], { cwd: directory });
+    expect(made.code).toBe(0);
+    const before = readFileSync(join(directory, 'config.json'), 'utf8');
+    mkdirSync(join(directory, 'data', 'inbox'), { recursive: true });
+    expect((await peersync(['check'], { cwd: directory })).code).toBe(0);
+    expectClear(await peersync(['init'], { cwd: directory }), 2, /is there already/);
+    expect(readFileSync(join(directory, 'config.json'), 'utf8')).toBe(before);
+    expect(existsSync(join(directory, 'data', 'state'))).toBe(false);
+  });
+});
