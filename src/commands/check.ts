@@ -8,7 +8,6 @@ import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../li
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { askDaemon } from '../service/control.js';
-import { configuredPeer } from '../uplink/configured-peer.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { safe } from './text.js';
 
@@ -140,6 +139,7 @@ async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> 
 
 /** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
 async function clientFor(config: Config, log: Logger): Promise<PeerClient | undefined> {
+  const { configuredPeer } = await import('../uplink/configured-peer.js');
   const parts = { clock: systemClock, log };
   if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
   const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });

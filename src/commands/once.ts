@@ -1,5 +1,5 @@
 import { parseDuration } from '../config/units.js';
-import { Daemon } from '../daemon.js';
+import type { Daemon } from '../daemon.js';
 import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
@@ -52,6 +52,7 @@ export const onceCommand: Command<OnceOptions> = {
     const unlisten = onSignals(() => stop());
     const progress = new Progress(options.json ? undefined : process.stdout, systemClock);
     try {
+      const { Daemon } = await import('../daemon.js');
       const daemon = await Daemon.open({
         config: loaded.config,
         clock: systemClock,

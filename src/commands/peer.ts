@@ -1,5 +1,4 @@
 import { join, resolve } from 'node:path';
-import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { createLog } from '../service/log.js';
 import type { Command } from './context.js';
@@ -48,6 +47,7 @@ export const peerCommand: Command<PeerOptions> = {
     });
     const unlisten = onSignals(() => stop());
     try {
+      const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
       const peer = await startEmbeddedPeer({ dir: options.data, port: options.port, log });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
       const password = join(resolve(options.data), 'admin-password');

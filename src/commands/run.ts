@@ -1,4 +1,3 @@
-import { Daemon } from '../daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
@@ -40,6 +39,8 @@ export const runCommand: Command<RunOptions> = {
       end();
     });
     try {
+      // Loaded here, for the commands that need no daemon are quicker without it.
+      const { Daemon } = await import('../daemon.js');
       const daemon = await Daemon.open({
         config,
         clock: systemClock,
