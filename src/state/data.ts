@@ -1,4 +1,5 @@
 import { Entries, type Place } from './entries.js';
+import type { Entry } from './entry.js';
 
 /** A small value that survives a restart beside the records. */
 export type Json =
@@ -22,28 +23,40 @@ export function emptyData(): StateData {
   return { entries: new Entries(), meta: new Map(), changes: new Changes() };
 }
 
-/** Names what changed since it was last written, each thing once; the values are looked up when they are written. */
+/** What became of one file: its new record, or only its place when the record was removed. */
+export type Change = Entry | Place;
+
+/** What changed since it was last written, each thing once, in its latest form. */
 export class Changes {
-  #records = new Map<string, Place>();
-  #meta = new Set<string>();
+  /** By folder and path. */
+  #records = new Map<string, Map<string, Change>>();
+  /** By name; undefined when the value was removed. */
+  #meta = new Map<string, Json | undefined>();
 
   get size(): number {
-    return this.#records.size + this.#meta.size;
+    let size = this.#meta.size;
+    for (const records of this.#records.values()) size += records.size;
+    return size;
   }
 
-  record(place: Place): void {
-    this.#records.set(`${place.folder}\0${place.path}`, place);
+  record(change: Change): void {
+    let records = this.#records.get(change.folder);
+    if (records === undefined) {
+      records = new Map();
+      this.#records.set(change.folder, records);
+    }
+    records.set(change.path, change);
   }
 
-  meta(name: string): void {
-    this.#meta.add(name);
+  meta(name: string, value: Json | undefined): void {
+    this.#meta.set(name, value);
   }
 
-  records(): Iterable<Place> {
-    return this.#records.values();
+  *records(): Iterable<Change> {
+    for (const records of this.#records.values()) yield* records.values();
   }
 
-  metaNames(): Iterable<string> {
+  values(): Iterable<readonly [name: string, value: Json | undefined]> {
     return this.#meta;
   }
 
@@ -53,13 +66,16 @@ export class Changes {
     taken.#records = this.#records;
     taken.#meta = this.#meta;
     this.#records = new Map();
-    this.#meta = new Set();
+    this.#meta = new Map();
     return taken;
   }
 
-  /** Takes back what did not reach the disk. */
+  /** Takes back what did not reach the disk, except what has changed again since. */
   giveBack(taken: Changes): void {
-    for (const place of taken.#records.values()) this.record(place);
-    for (const name of taken.#meta) this.meta(name);
+    const later = this.take();
+    for (const changes of [taken, later]) {
+      for (const change of changes.records()) this.record(change);
+      for (const [name, value] of changes.values()) this.meta(name, value);
+    }
   }
 }

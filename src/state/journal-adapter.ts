@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import type { Adapter } from 'lowdb';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { metaRow, recordRow } from './codec.js';
 import type { Changes, StateData } from './data.js';
 import { writeError } from './errors.js';
 import { journalPath, listStateFiles, snapshotPath } from './files.js';
@@ -11,6 +10,7 @@ import { Journal } from './journal.js';
 import { LineBuffer } from './lines.js';
 import { type Loaded, loadState } from './load.js';
 import { type OpenFile, openFile, STATE_POLICY, type StatePolicy } from './policy.js';
+import { changeRow, metaRow } from './row.js';
 import { newHeader } from './schema.js';
 import { writeSnapshot } from './snapshot.js';
 
@@ -163,7 +163,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const taken = data.changes.take();
     try {
       if (this.#journal === undefined || this.#journal.spoiled) await this.#begin(this.#generation + 1);
-      await this.#journal?.append(this.#chunks(data, taken));
+      await this.#journal?.append(this.#chunks(taken));
     } catch (error) {
       data.changes.giveBack(taken);
       throw writeError(error, this.#dir);
@@ -171,14 +171,14 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#isLarge()) this.#startCompaction(data);
   }
 
-  *#chunks(data: StateData, changes: Changes): Generator<Uint8Array> {
+  *#chunks(changes: Changes): Generator<Uint8Array> {
     const lines = this.#lines;
     lines.take();
-    for (const place of changes.records()) {
-      lines.add(recordRow(data, place));
+    for (const change of changes.records()) {
+      lines.add(changeRow(change));
       if (lines.length >= this.#policy.writeBytes) yield lines.take();
     }
-    for (const name of changes.metaNames()) lines.add(metaRow(data, name));
+    for (const [name, value] of changes.values()) lines.add(metaRow(name, value));
     yield lines.take();
   }
 

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { Row } from './codec.js';
+import type { Row } from './row.js';
 
 /**
  * A line of a journal or a snapshot: the CRC-32 of its JSON in eight hex digits, a space, the JSON, a newline. Arrays

@@ -16,7 +16,7 @@ export const STATE_POLICY: StatePolicy = {
   compactMinBytes: 16 * 1024 * 1024,
   compactRatio: 2,
   writeBytes: 256 * 1024,
-  readBytes: 512 * 1024,
+  readBytes: 256 * 1024,
 };
 
 /** How files are opened; a parameter so that a test can let a disk fail. */

@@ -1,4 +1,4 @@
-import type { Row } from './codec.js';
+import type { Row } from './row.js';
 
 /** How the lines of a file are framed. */
 export const FORMAT_VERSION = 1;

@@ -1,10 +1,10 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
-import { entryRow, metaRow } from './codec.js';
 import type { StateData } from './data.js';
 import { LineBuffer, writeFully } from './lines.js';
 import type { OpenFile, StatePolicy } from './policy.js';
+import { entryRow, metaRow } from './row.js';
 import type { Header } from './schema.js';
 
 /** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
@@ -56,7 +56,7 @@ export async function writeSnapshot(path: string, data: StateData, parts: Snapsh
 function* slices(data: StateData, { header, policy }: SnapshotParts): Generator<Uint8Array> {
   const lines = new LineBuffer();
   lines.add(header);
-  for (const name of data.meta.keys()) lines.add(metaRow(data, name));
+  for (const [name, value] of data.meta) lines.add(metaRow(name, value));
   for (const entry of data.entries.all()) {
     lines.add(entryRow(entry));
     if (lines.length >= policy.writeBytes) yield lines.take();

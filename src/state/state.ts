@@ -143,7 +143,7 @@ export class State implements StateView {
     const { meta, changes } = this.#low.data;
     if (value === undefined) meta.delete(name);
     else meta.set(name, value);
-    changes.meta(name);
+    changes.meta(name, value);
   }
 
   /**

@@ -70,7 +70,8 @@ const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names
 
 const core = { folder, path, since: at, history };
 const item = { ...core, url: text, collection: text, sent, attempts: fc.nat(), trouble };
-const eitherVersion = fc.oneof(version, any<FileStat>(stat));
+const sameTimes = version.map((v) => ({ ...v, ctimeMs: v.mtimeMs }));
+const eitherVersion = fc.oneof(version, sameTimes, any<FileStat>(stat));
 
 const entries: readonly Arbitrary<Entry>[] = [
   any<PendingItem>({ ...item, status: fc.constant('pending'), version, notBefore: at, doubt: sent }, [

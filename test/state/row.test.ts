@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { entryRow, type Row, RowReader } from '../../src/state/codec.js';
 import { emptyData } from '../../src/state/data.js';
+import { entryRow, type Row } from '../../src/state/row.js';
+import { RowReader } from '../../src/state/row-reader.js';
 import { anyEntry } from './arbitrary.js';
 import { lifeOf, pendingRecord } from './records.js';
 
