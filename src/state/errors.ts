@@ -1,4 +1,4 @@
-import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 
 export type StateErrorCode =
   | 'STATE_LOCKED'
@@ -95,14 +95,18 @@ const BY_SYSTEM_CODE: Readonly<Record<string, StateErrorCode>> = {
 /** The StateError for a system error met while writing below `dir`; a StateError stays what it is. */
 export function writeError(error: unknown, dir: string): StateError {
   if (error instanceof StateError) return error;
-  const system = systemCode(error) ?? String(error);
+  const system = systemCode(error) ?? messageOf(error);
   return new StateError(BY_SYSTEM_CODE[system] ?? 'STATE_UNWRITABLE', { dir, detail: system }, error);
 }
 
-/** The StateError for a system error met while reading below `dir`; a StateError stays what it is. */
+/**
+ * The StateError for an error met while reading below `dir`; a StateError stays what it is. What no system call said is
+ * the content's fault.
+ */
 export function readError(error: unknown, dir: string): StateError {
   if (error instanceof StateError) return error;
-  const system = systemCode(error) ?? String(error);
+  const system = systemCode(error);
+  if (system === undefined) return new StateError('STATE_DAMAGED', { dir, detail: messageOf(error) }, error);
   const code = system === 'ENOTDIR' ? 'STATE_NOT_A_DIRECTORY' : 'STATE_UNREADABLE';
   return new StateError(code, { dir, detail: system }, error);
 }

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../lib/errors.js';
 
@@ -42,3 +42,7 @@ function generations(names: readonly string[], pattern: RegExp): readonly number
     .map(Number)
     .sort((a, b) => a - b);
 }
+
+/** How files are opened; a parameter so that a test can let a disk fail. */
+export type OpenFile = typeof open;
+export const openFile: OpenFile = open;

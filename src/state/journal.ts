@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../lib/atomic.js';
+import type { OpenFile } from './files.js';
 import { lineOf, writeFully } from './lines.js';
-import type { OpenFile } from './policy.js';
 import type { Header } from './schema.js';
 
 /**

@@ -1,8 +1,8 @@
 import { emptyData, type StateData } from './data.js';
 import { readError, StateError } from './errors.js';
-import { journalPath, listStateFiles, type StateFiles, snapshotPath } from './files.js';
+import { journalPath, listStateFiles, type OpenFile, type StateFiles, snapshotPath } from './files.js';
 import { LineReader, type LinesFound } from './lines.js';
-import type { OpenFile, StatePolicy } from './policy.js';
+import type { StatePolicy } from './policy.js';
 import type { Row } from './row.js';
 import { RowReader } from './row-reader.js';
 import {

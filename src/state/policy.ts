@@ -1,5 +1,3 @@
-import { open } from 'node:fs/promises';
-
 /** The numbers of the state. */
 export interface StatePolicy {
   /** The journals since the last snapshot are compacted only when they are larger than this, in bytes. */
@@ -18,7 +16,3 @@ export const STATE_POLICY: StatePolicy = {
   writeBytes: 256 * 1024,
   readBytes: 256 * 1024,
 };
-
-/** How files are opened; a parameter so that a test can let a disk fail. */
-export type OpenFile = typeof open;
-export const openFile: OpenFile = open;

@@ -2,8 +2,9 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import type { StateData } from './data.js';
+import type { OpenFile } from './files.js';
 import { LineBuffer, writeFully } from './lines.js';
-import type { OpenFile, StatePolicy } from './policy.js';
+import type { StatePolicy } from './policy.js';
 import { entryRow, metaRow } from './row.js';
 import type { Header } from './schema.js';
 

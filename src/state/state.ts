@@ -4,9 +4,10 @@ import { systemCode } from '../lib/errors.js';
 import { emptyData, type Json, type StateData } from './data.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
+import { type OpenFile, openFile } from './files.js';
 import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
 import { loadState } from './load.js';
-import { type OpenFile, openFile, STATE_POLICY } from './policy.js';
+import { STATE_POLICY } from './policy.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;

@@ -102,7 +102,7 @@ describe('a crash', () => {
         model.expect(state);
         await state.close();
       }),
-      { numRuns: 120 },
+      { numRuns: 70 },
     );
   });
 });

@@ -183,6 +183,16 @@ describe('a damaged state', () => {
     );
   });
 
+  it('with a record of a kind that nobody knows is refused', async () => {
+    const dir = temporaryDirectory();
+    await (await State.open(dir, options)).close();
+    writeFileSync(join(dir, 'journal-1'), lineOf(['?', 'inbox', 'a']), { flag: 'a' });
+    await expect(State.read(dir)).rejects.toMatchObject({
+      code: 'STATE_DAMAGED',
+      message: `The state in ${dir} cannot be understood: a record has the unknown status "?".`,
+    });
+  });
+
   it('in which nothing is sound is refused and left as it is', async () => {
     const dir = temporaryDirectory();
     const state = await State.open(dir, options);
