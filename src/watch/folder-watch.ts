@@ -104,6 +104,7 @@ export class FolderWatch {
     this.#guard = new RootGuard({
       ...{ folder, clock, log, root: this.#root, intervalMs: policy.rootCheckMs },
       onChanged: () => void this.rescan(),
+      onRemembered: () => parts.commits.changed(),
       onMissing: () => this.#letGo(),
     });
     this.#problems = new Problems(folder.name, clock, log);

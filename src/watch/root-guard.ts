@@ -13,6 +13,8 @@ export interface RootGuardParts {
   readonly intervalMs: number;
   /** The root is not what it was, and is there: everything is to be looked at. */
   readonly onChanged: () => void;
+  /** Something of the root was put into state. */
+  readonly onRemembered: () => void;
   /** The root went away: there is nothing to wait for. */
   readonly onMissing: () => void;
 }
@@ -81,15 +83,19 @@ export class RootGuard {
     else this.#held = undefined;
     const wasMissing = this.#missing;
     this.#missing = found.kind === 'missing';
-    if (found.kind === 'replaced') await this.#accept();
+    if (found.kind === 'replaced' || (found.kind === 'doubtful' && before?.code !== this.#held?.code)) {
+      await this.#remember(found.kind);
+    }
     this.#say(before);
     if (this.#missing && !wasMissing) this.#parts.onMissing();
     return before?.code !== this.#held?.code || found.kind === 'replaced' ? 'changed' : 'same';
   }
 
-  async #accept(): Promise<void> {
+  async #remember(found: 'replaced' | 'doubtful'): Promise<void> {
+    const { root, onRemembered } = this.#parts;
     try {
-      await this.#parts.root.accept();
+      await (found === 'replaced' ? root.accept() : root.doubt());
+      onRemembered();
     } catch {
       // It went away again, which the next check sees.
       this.#scanIsDue = true;

@@ -56,12 +56,12 @@ export class Root {
     try {
       const { stats, empty } = await this.#look();
       const known = this.#known();
-      if (known?.path === this.#folder.path && known.dev === stats.dev && known.ino === stats.ino) {
-        return { kind: 'same' };
-      }
-      if (known === undefined || known.path !== this.#folder.path || !this.#hasRecords())
+      if (known === undefined || known.path !== this.#folder.path) return { kind: 'replaced' };
+      if (isSame(known, stats)) return { kind: 'same' };
+      if (!this.#hasRecords()) return { kind: 'replaced' };
+      if (!empty && (known.dev === stats.dev || (await this.#isRecognised(known, stats)))) {
         return { kind: 'replaced' };
-      if (!empty && (known.dev === stats.dev || (await this.#recognised()))) return { kind: 'replaced' };
+      }
       return { kind: 'doubtful' };
     } catch (error) {
       return { kind: 'missing', code: systemCode(error) ?? 'UNKNOWN' };
@@ -74,6 +74,15 @@ export class Root {
     this.#state.setMeta(this.#key(), { path: this.#folder.path, dev: stats.dev, ino: stats.ino });
   }
 
+  /** The directory that is there is not to be recognised by its files: from now on they may have come since. */
+  async doubt(): Promise<void> {
+    const { stats } = await this.#look();
+    const known = this.#known();
+    if (known !== undefined) {
+      this.#state.setMeta(this.#key(), { ...known, doubted: { dev: stats.dev, ino: stats.ino } });
+    }
+  }
+
   async #look(): Promise<{ readonly stats: Stats; readonly empty: boolean }> {
     const { path } = this.#folder;
     const stats = await stat(path);
@@ -82,7 +91,8 @@ export class Root {
     return { stats, empty };
   }
 
-  async #recognised(): Promise<boolean> {
+  async #isRecognised(known: Known, stats: Stats): Promise<boolean> {
+    if (known.doubted !== undefined && isSame(known.doubted, stats)) return false;
     let left = SAMPLE;
     for (const { path, status, version } of this.#state.entries.all(this.#folder.name)) {
       if (status === 'gone') continue;
@@ -100,13 +110,17 @@ export class Root {
     return false;
   }
 
-  #known(): Identity | undefined {
+  #known(): Known | undefined {
     const value = this.#state.meta(this.#key());
-    if (typeof value !== 'object' || value === null || !('dev' in value)) return undefined;
+    if (!isIdentity(value) || !('path' in value) || typeof value.path !== 'string') return undefined;
+    const doubted = 'doubted' in value ? value.doubted : undefined;
     const { path, dev, ino } = value;
-    return typeof path === 'string' && typeof dev === 'number' && typeof ino === 'number'
-      ? { path, dev, ino }
-      : undefined;
+    return {
+      path,
+      dev,
+      ino,
+      ...(isIdentity(doubted) ? { doubted: { dev: doubted.dev, ino: doubted.ino } } : {}),
+    };
   }
 
   #key(): string {
@@ -114,10 +128,23 @@ export class Root {
   }
 }
 
-interface Identity {
+/** A type and not an interface, for it is kept as JSON. */
+type Identity = { readonly dev: number; readonly ino: number };
+
+/** What is remembered of the root. */
+type Known = Identity & {
   readonly path: string;
-  readonly dev: number;
-  readonly ino: number;
+  /** A directory that stood there and was not accepted. */
+  readonly doubted?: Identity;
+};
+
+function isIdentity(value: unknown): value is Identity {
+  if (typeof value !== 'object' || value === null || !('dev' in value) || !('ino' in value)) return false;
+  return typeof value.dev === 'number' && typeof value.ino === 'number';
+}
+
+function isSame(a: Identity, b: Identity): boolean {
+  return a.dev === b.dev && a.ino === b.ino;
 }
 
 async function isEmpty(path: string): Promise<boolean> {

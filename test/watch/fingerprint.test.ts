@@ -1,0 +1,103 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  appendFileSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { FingerprintReader, fileStat } from '../../src/watch/fingerprint.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const reader = new FingerprintReader();
+
+function statOf(path: string) {
+  return fileStat(lstatSync(path));
+}
+
+describe('a fingerprint', () => {
+  it.each([
+    ['an empty file', Buffer.alloc(0)],
+    ['a small file', Buffer.from('Grüße')],
+    ['a file of exactly one piece', randomBytes(1_048_576)],
+    ['a file of several pieces', Buffer.concat([randomBytes(2_500_000), Buffer.from('end')])],
+  ])('is the stat, the hash and the encoding of %s', async (_what, content) => {
+    const path = join(temporaryDirectory(), 'f');
+    writeFileSync(path, content);
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const encoding = content.includes(0) ? 'binary' : 'utf-8';
+    expect(await reader.read(path, statOf(path))).toEqual({
+      kind: 'version',
+      version: { ...statOf(path), sha256, encoding },
+    });
+  });
+
+  it('finds a character that lies across the border of two pieces', async () => {
+    const path = join(temporaryDirectory(), 'f');
+    writeFileSync(path, `${'x'.repeat(1_048_575)}ü${'y'.repeat(100)}`);
+    expect(await reader.read(path, statOf(path))).toMatchObject({ version: { encoding: 'utf-8' } });
+  });
+
+  it('is thrown away when the file is not the one that was found at rest', async () => {
+    const directory = temporaryDirectory();
+    const path = join(directory, 'f');
+    writeFileSync(path, 'one');
+    const before = statOf(path);
+    appendFileSync(path, 'two');
+    expect(await reader.read(path, before)).toEqual({ kind: 'raced' });
+    writeFileSync(join(directory, 'g'), 'onetwo');
+    const { mtimeMs } = before;
+    const found = statOf(path);
+    utimesSync(join(directory, 'g'), mtimeMs / 1_000, mtimeMs / 1_000);
+    renameSync(join(directory, 'g'), path);
+    expect(await reader.read(path, found)).toEqual({ kind: 'raced' });
+  });
+
+  it('is thrown away when the file is written or replaced while it is read', async () => {
+    const directory = temporaryDirectory();
+    for (const disturb of [
+      (path: string) => appendFileSync(path, 'more'),
+      (path: string) => writeFileSync(path, randomBytes(8_000_000)),
+      (path: string) => {
+        writeFileSync(`${path}.new`, 'new');
+        renameSync(`${path}.new`, path);
+      },
+    ]) {
+      const path = join(directory, 'f');
+      writeFileSync(path, randomBytes(8_000_000));
+      const reading = reader.read(path, statOf(path));
+      await new Promise((resolve) => setImmediate(resolve));
+      disturb(path);
+      expect(await reading).toEqual({ kind: 'raced' });
+    }
+  });
+
+  it('is none of what vanished, nor of a link', async () => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, 'f'), 'x');
+    const stat = statOf(join(directory, 'f'));
+    symlinkSync('f', join(directory, 'link'));
+    mkdirSync(join(directory, 'd'));
+    expect(await reader.read(join(directory, 'none'), stat)).toEqual({ kind: 'vanished' });
+    expect(await reader.read(join(directory, 'f/none'), stat)).toEqual({ kind: 'vanished' });
+    expect(await reader.read(join(directory, 'link'), stat)).toEqual({ kind: 'notRegular' });
+    expect(await reader.read(join(directory, 'd'), stat)).toEqual({ kind: 'notRegular' });
+  });
+
+  it('does not wait for a pipe, a socket or a device', async () => {
+    const directory = temporaryDirectory();
+    execFileSync('mkfifo', [join(directory, 'pipe')]);
+    const server = createServer().listen(join(directory, 'socket'));
+    await new Promise((resolve) => server.once('listening', resolve));
+    for (const path of [join(directory, 'pipe'), join(directory, 'socket'), '/dev/zero']) {
+      expect(await reader.read(path, statOf(path)), path).toEqual({ kind: 'notRegular' });
+    }
+    server.close();
+  });
+});

@@ -1,0 +1,179 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { WatchWorld } from './world.js';
+
+const mounted: string[] = [];
+
+/** Mounts a file system of its own on a directory. */
+function mount(path: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'peersync-test', path]);
+  mounted.push(path);
+}
+
+function unmount(path: string): void {
+  execFileSync('umount', [path]);
+  mounted.splice(mounted.indexOf(path), 1);
+}
+
+const canMount = (() => {
+  try {
+    execFileSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'x', '/mnt'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+afterEach(() => {
+  for (const path of [...mounted]) unmount(path);
+});
+
+describe('a folder whose root', () => {
+  it('is missing at the start is held, said once, and scanned when it comes', async () => {
+    const world = new WatchWorld();
+    rmSync(world.root, { recursive: true });
+    const inbox = await world.start();
+    await until(() => inbox.watcher.status()[0]?.state === 'held', 'it is held');
+    await inbox.watcher.idle();
+    expect(inbox.watcher.status()[0]?.trouble?.code).toBe('FOLDER_MISSING');
+    mkdirSync(world.root);
+    world.write('a.txt');
+    await until(() => inbox.status('a.txt') === 'pending', 'a.txt is pending');
+    await until(() => inbox.watcher.status()[0]?.state === 'watching', 'it is watched');
+    world.write('b.txt');
+    await until(() => inbox.status('b.txt') === 'pending', 'b.txt is seen by a hint');
+    expect(world.said('is not there or cannot be read (ENOENT)', 'warn')).toBe(1);
+    expect(world.said('is back', 'info')).toBe(1);
+  });
+
+  it('goes away keeps its items, and is watched again when it is back', async () => {
+    const world = new WatchWorld();
+    world.write('sub/a.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    renameSync(world.root, `${world.root}.away`);
+    await until(() => inbox.watcher.status()[0]?.state === 'held', 'it is held');
+    expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(0);
+    await inbox.watcher.rescan();
+    await inbox.watcher.idle();
+    expect(inbox.status('sub/a.txt')).toBe('pending');
+    renameSync(`${world.root}.away`, world.root);
+    await until(() => inbox.watcher.status()[0]?.state === 'watching', 'it is watched');
+    await inbox.watcher.idle();
+    world.write('sub/b.txt');
+    await until(() => inbox.status('sub/b.txt') === 'pending', 'b.txt is seen');
+    expect(inbox.status('sub/a.txt')).toBe('pending');
+  });
+
+  it('is replaced by another directory with files is that directory from then on', async () => {
+    const world = new WatchWorld();
+    world.write('old.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    mkdirSync(`${world.root}.new`);
+    writeFileSync(`${world.root}.new/new.txt`, 'x');
+    renameSync(world.root, `${world.root}.old`);
+    renameSync(`${world.root}.new`, world.root);
+    await until(
+      () => inbox.status('new.txt') === 'pending' && inbox.status('old.txt') === 'gone',
+      'it is taken over',
+    );
+    await inbox.watcher.idle();
+    world.write('later.txt');
+    await until(() => inbox.status('later.txt') === 'pending', 'later.txt is seen');
+  });
+
+  it('is replaced by an empty directory keeps its items until something is in it', async () => {
+    const world = new WatchWorld();
+    world.write('old.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    // Made before the other goes, so that it is another inode for certain.
+    mkdirSync(`${world.root}.new`);
+    renameSync(world.root, `${world.root}.old`);
+    renameSync(`${world.root}.new`, world.root);
+    await until(() => inbox.watcher.status()[0]?.trouble?.code === 'FOLDER_REPLACED', 'it is held');
+    await inbox.watcher.rescan();
+    await inbox.watcher.idle();
+    expect(inbox.status('old.txt')).toBe('pending');
+    world.write('new.txt');
+    await until(() => inbox.status('old.txt') === 'gone', 'the new root is accepted');
+    await until(() => inbox.status('new.txt') === 'pending', 'new.txt is pending');
+  });
+
+  it('was replaced while nothing ran keeps its items too', async () => {
+    const world = new WatchWorld();
+    world.write('old.txt');
+    const first = await world.start();
+    await first.watcher.idle();
+    await first.watcher.stop();
+    mkdirSync(`${world.root}.new`);
+    renameSync(world.root, `${world.root}.old`);
+    renameSync(`${world.root}.new`, world.root);
+    const second = await world.start({ state: first.state });
+    await second.watcher.idle();
+    expect(second.status('old.txt')).toBe('pending');
+    expect(second.watcher.status()[0]?.state).toBe('held');
+  });
+
+  it('is a symbolic link is watched where it leads', async () => {
+    const world = new WatchWorld();
+    renameSync(world.root, `${world.root}.real`);
+    symlinkSync(`${world.root}.real`, world.root);
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    world.write('d/a.txt');
+    await until(() => inbox.status('d/a.txt') === 'pending', 'd/a.txt is seen');
+  });
+
+  it.skipIf(!canMount)(
+    'is not mounted keeps its items, also when a stray file lies in the mount point',
+    async () => {
+      const world = new WatchWorld();
+      mount(world.root);
+      world.write('a.txt', 'x');
+      const inbox = await world.start();
+      await inbox.watcher.idle();
+      await inbox.watcher.stop();
+      unmount(world.root);
+      world.write('stray.txt', 'x');
+      const again = await world.start({ state: inbox.state });
+      await again.watcher.idle();
+      expect(again.watcher.status()[0]).toMatchObject({
+        state: 'held',
+        trouble: { code: 'FOLDER_REPLACED' },
+      });
+      expect(again.status('a.txt')).toBe('pending');
+      expect(again.status('stray.txt')).toBe('pending');
+    },
+  );
+
+  it.skipIf(!canMount)(
+    'is unmounted while it is watched keeps its items, and goes on when it is mounted',
+    async () => {
+      const world = new WatchWorld();
+      const disk = `${world.root}.disk`;
+      mkdirSync(disk);
+      mount(disk);
+      writeFileSync(join(disk, 'a.txt'), 'x');
+      execFileSync('mount', ['--bind', disk, world.root]);
+      mounted.push(world.root);
+      const inbox = await world.start();
+      await inbox.watcher.idle();
+      execFileSync('umount', ['--lazy', world.root]);
+      mounted.splice(mounted.indexOf(world.root), 1);
+      await until(() => inbox.watcher.status()[0]?.trouble?.code === 'FOLDER_REPLACED', 'it is held');
+      await inbox.watcher.rescan();
+      expect(inbox.status('a.txt')).toBe('pending');
+      execFileSync('mount', ['--bind', disk, world.root]);
+      mounted.push(world.root);
+      await until(() => inbox.watcher.status()[0]?.state === 'watching', 'it is watched again');
+      writeFileSync(join(disk, 'b.txt'), 'y');
+      await until(() => inbox.status('b.txt') === 'pending', 'b.txt is seen');
+      expect(inbox.status('a.txt')).toBe('pending');
+    },
+  );
+});
