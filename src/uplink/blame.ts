@@ -1,17 +1,20 @@
 import type { PeersyncError } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
 import type { Place } from '../state/entries.js';
 import type { PendingItem, Trouble } from '../state/entry.js';
 import { failed, quarantined, returned } from '../state/transitions.js';
 import { currentOf } from './parcel.js';
-import { placeName, type UplinkParts } from './parts.js';
+import type { UplinkParts } from './parts.js';
 import { Suspects } from './suspects.js';
-import { pushFailure, troubleOf } from './trouble.js';
+import { pushFailure, sayQuarantined, troubleOf } from './trouble.js';
 
 /**
  * Decides what a failed push means for the item that it failed for: an attempt of the item is spent, and after
  * `push.attempts` of those it is quarantined, or the peer is in trouble and the item is only put off.
  *
- * The peer's word about one item in an answer counts at once. For an item whose push failed as a whole see Suspects.
+ * The peer's word about one item in an answer counts at once. For an item whose push failed as a whole see Suspects; where
+ * nothing else waits that could go through and tell, an empty push decides, for the only item there is and for one that
+ * was to blame before: a peer that takes it works.
  */
 export class Blame {
   readonly #parts: UplinkParts;
@@ -24,6 +27,11 @@ export class Blame {
   /** Whether an item has to travel alone, so that nobody suffers with it. */
   isSuspect(place: Place): boolean {
     return this.#suspects.has(place);
+  }
+
+  /** How many pushes went through so far; to be asked when a push begins. */
+  get successes(): number {
+    return this.#suspects.successes;
   }
 
   /** A push went through with these items. */
@@ -40,28 +48,33 @@ export class Blame {
   refused(item: PendingItem, words: string): void {
     this.#spend(item, {
       code: 'REFUSED',
-      message: `The peer refused it: ${words}.`,
+      message: `The peer refused it: ${sentence(words)}`,
       hint: 'Mend what the peer complains about, then `peersync retry` the file.',
     });
   }
 
-  /** The peer answered badly to a push of this item alone. */
-  async answeredBadly(item: PendingItem, error: PeersyncError): Promise<void> {
-    const { clock, state } = this.#parts;
-    const { failures, othersWentThrough } = this.#suspects.failed(item);
+  /**
+   * The peer answered badly to a push of this item alone.
+   *
+   * @param before `successes` when the push began that it was in
+   */
+  async answeredBadly(item: PendingItem, error: PeersyncError, before: number): Promise<void> {
+    const { failures, othersWentThrough } = this.#suspects.failed(item, before);
     if (error.code !== 'PEER_TOO_LARGE') {
       await this.#charge(item, troubleOf(error), failures, othersWentThrough);
       return;
     }
-    const current = currentOf(state, item);
-    this.#suspects.forget(item);
-    if (current !== undefined)
-      state.put(quarantined(current, current, current.version, troubleOf(error), clock.now()));
+    const current = currentOf(this.#parts.state, item);
+    if (current !== undefined) this.#quarantine(current, troubleOf(error));
   }
 
-  /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
-  async neverAnswered(item: PendingItem): Promise<void> {
-    const { failures, othersWentThrough } = this.#suspects.failed(item);
+  /**
+   * A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on.
+   *
+   * @param before `successes` when the push began that it was in
+   */
+  async neverAnswered(item: PendingItem, before: number): Promise<void> {
+    const { failures, othersWentThrough } = this.#suspects.failed(item, before);
     const trouble: Trouble = {
       code: 'UNANSWERED',
       message: 'The peer did not answer its push, and does not show it.',
@@ -80,8 +93,8 @@ export class Blame {
     othersWentThrough: boolean,
   ): Promise<void> {
     const { settings, state } = this.#parts;
-    const onlySuspectsWait = state.counts().pending <= this.#suspects.size;
-    const toBlame = othersWentThrough || (onlySuspectsWait && (await this.#takesAnEmptyPush()));
+    const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
+    const toBlame = othersWentThrough || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
     const current = currentOf(state, item);
     if (toBlame && current !== undefined) this.#spend(current, trouble);
     else this.#putOff(item, trouble, backoff(failures, settings.push.backoff));
@@ -99,19 +112,18 @@ export class Blame {
   }
 
   #spend(item: PendingItem, trouble: Trouble): void {
-    const { clock, log, settings, state } = this.#parts;
+    const { clock, settings, state } = this.#parts;
     const now = clock.now();
     const again = failed(item, trouble, now + backoff(item.attempts + 1, settings.push.backoff), now);
-    if (again.attempts < settings.push.attempts) {
-      state.put(again);
-      return;
-    }
+    if (again.attempts < settings.push.attempts) state.put(again);
+    else this.#quarantine(again, trouble);
+  }
+
+  #quarantine(item: PendingItem, trouble: Trouble): void {
+    const { clock, log, state } = this.#parts;
     this.#suspects.forget(item);
-    state.put(quarantined(again, again, again.version, trouble, now));
-    log.warn(
-      { event: 'quarantined', folder: item.folder, path: item.path, code: trouble.code },
-      `quarantined ${placeName(item)}: ${trouble.message} ${trouble.hint}`,
-    );
+    state.put(quarantined(item, item, item.version, trouble, clock.now()));
+    sayQuarantined(log, item, trouble);
   }
 
   #putOff(item: PendingItem, trouble: Trouble, waitMs: number): void {

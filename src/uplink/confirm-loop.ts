@@ -1,11 +1,13 @@
 import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
 import { placeKey, placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
 import { Schedule } from './schedule.js';
+import { sayQuarantined } from './trouble.js';
 import { Visibility } from './visibility.js';
 import { Wake } from './wake.js';
 
@@ -27,6 +29,8 @@ interface Look {
   /** When it was first shown; it counts once it has held for `confirm.hold`. */
   shownAt: number | undefined;
   why: string | undefined;
+  /** How many look-ups had been answered when one of this ended without an answer. */
+  unanswered: number | undefined;
 }
 
 /** Decides about an item in doubt that the peer does not have. */
@@ -59,6 +63,8 @@ export class ConfirmLoop {
   readonly #wake: Wake;
   readonly #visibility: Visibility;
   readonly #underWay = new Set<Promise<void>>();
+  /** How many look-ups the peer answered. */
+  #answers = 0;
   #failure: unknown;
   #startedAt = 0;
 
@@ -153,7 +159,7 @@ export class ConfirmLoop {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
     const look: Look = {
       ...{ place, sent, doubt, onDoubtOver, since, group, due, interval },
-      ...{ shownAt: undefined, why: undefined },
+      ...{ shownAt: undefined, why: undefined, unanswered: undefined },
     };
     this.#looks.set(placeKey(place), look);
     this.#plan(look, due);
@@ -185,6 +191,7 @@ export class ConfirmLoop {
     let answered = true;
     try {
       const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
+      this.#answers += 1;
       shown =
         doc === undefined
           ? { shown: false, why: 'the peer does not know the document' }
@@ -193,7 +200,9 @@ export class ConfirmLoop {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
       shown = { shown: false, why: error.message };
-      answered = door.status().circuit.state === 'closed';
+      // No answer is the peer's trouble, unless it answered others since this one was last without.
+      answered = look.unanswered !== undefined && look.unanswered < this.#answers;
+      look.unanswered = this.#answers;
     }
     const item = this.#itemOf(look);
     if (item === undefined) {
@@ -277,18 +286,19 @@ export class ConfirmLoop {
     }
     const trouble: Trouble = {
       code: 'NOT_SHOWN',
-      message: `The peer accepted it but did not show it within ${Math.round(settings.confirm.timeout / 1000)} s: ${why}.`,
+      message: `The peer accepted it but did not show it within ${durationText(settings.confirm.timeout)}: ${sentence(why)}`,
       hint: 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.',
     };
     const again = failed(item, trouble, now, now);
-    state.put(
-      again.attempts < settings.push.attempts ? again : quarantined(again, item, item.version, trouble, now),
-    );
+    const isGivenUp = again.attempts >= settings.push.attempts;
+    state.put(isGivenUp ? quarantined(again, item, item.version, trouble, now) : again);
     await this.#parts.commit();
-    log.warn(
-      { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
-      `not shown by the peer: ${placeName(item)}: ${why}`,
-    );
+    if (isGivenUp) sayQuarantined(log, item, trouble);
+    else
+      log.info(
+        { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
+        `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
+      );
   }
 
   /** The item that a look is about, or undefined when it has become another one meanwhile. */

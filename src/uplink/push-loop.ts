@@ -119,12 +119,29 @@ export class PushLoop {
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const parcels = await pack(this.#parts, batch);
     await this.#parts.commit();
-    if (parcels.length > 0) await this.#send(parcels);
+    const before = this.#blame.successes;
+    await this.#send(parcels, before);
     await this.#parts.commit();
-    for (const item of batch) this.#release(placeOf(item));
+    for (const item of batch) this.#release(placeOf(item), before);
   }
 
-  async #send(parcels: readonly Parcel[]): Promise<void> {
+  /**
+   * Sends a batch; where that fails as a whole in smaller ones, down to single items. All of a size go before any is
+   * split further, so that a peer that takes the good ones is heard to, and one bad item is no trouble of the peer.
+   *
+   * @param before how many pushes had gone through when it began
+   */
+  async #send(parcels: readonly Parcel[], before: number): Promise<void> {
+    let batches = parcels.length === 0 ? [] : [parcels];
+    while (batches.length > 0) {
+      const smaller: (readonly Parcel[])[] = [];
+      for (const batch of batches) smaller.push(...(await this.#sendOne(batch, before)));
+      batches = smaller;
+    }
+  }
+
+  /** Sends one request. @returns what is to be sent instead, where it failed as a whole */
+  async #sendOne(parcels: readonly Parcel[], before: number): Promise<(readonly Parcel[])[]> {
     const { clock, door, peer } = this.#parts;
     const { synchronous, commit } = this.#parts.settings.push;
     const items = parcels.map(({ item, content }) => ({
@@ -141,10 +158,10 @@ export class PushLoop {
         return peer.push(items, { ...options, signal });
       });
     } catch (error) {
-      await this.#notTaken(parcels, error);
-      return;
+      return this.#notTaken(parcels, error, before);
     }
     await this.#answered(parcels, answer, began);
+    return [];
   }
 
   async #answered(parcels: readonly Parcel[], answer: PushAnswer, began: number): Promise<void> {
@@ -178,7 +195,12 @@ export class PushLoop {
     this.#confirm.watch(taken.filter((item) => state.get(item.folder, item.path) === item));
   }
 
-  async #notTaken(parcels: readonly Parcel[], error: unknown): Promise<void> {
+  /** @returns the smaller batches that are to be sent instead */
+  async #notTaken(
+    parcels: readonly Parcel[],
+    error: unknown,
+    before: number,
+  ): Promise<(readonly Parcel[])[]> {
     const { clock, log, look } = this.#parts;
     const failure = pushFailure(error);
     if (failure.kind === 'stale') {
@@ -187,12 +209,12 @@ export class PushLoop {
         this.#return(item, stale ? clock.now() + STALE_PAUSE_MS : clock.now());
         if (stale) look(placeOf(item));
       });
-      return;
+      return [];
     }
-    if (failure.kind === 'doubt') return;
+    if (failure.kind === 'doubt') return [];
     if (failure.kind === 'untaken') {
       for (const { item } of parcels) this.#return(item, clock.now(), troubleOf(failure.error));
-      return;
+      return [];
     }
     const [only] = parcels;
     if (parcels.length > 1 || only === undefined) {
@@ -201,11 +223,10 @@ export class PushLoop {
         `a batch of ${parcels.length} failed and is split: ${failure.error.message}`,
       );
       const middle = Math.ceil(parcels.length / 2);
-      await this.#send(parcels.slice(0, middle));
-      await this.#send(parcels.slice(middle));
-      return;
+      return [parcels.slice(0, middle), parcels.slice(middle)];
     }
-    await this.#blame.answeredBadly(only.item, failure.error);
+    await this.#blame.answeredBadly(only.item, failure.error, before);
+    return [];
   }
 
   #return(item: PendingItem, notBefore: number, trouble?: Trouble): void {
@@ -221,11 +242,13 @@ export class PushLoop {
       state.put(overtaken(now, sent));
   }
 
-  #release(place: Place): void {
+  #release(place: Place, before: number): void {
     this.#backlog.giveBack(place);
     const entry = this.#parts.state.get(place.folder, place.path);
+    // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
+    if (entry?.status === 'accepted') this.#confirm.resume(entry);
     if (entry?.status !== 'pending') return;
     if (entry.doubt === undefined) this.#backlog.add(entry);
-    else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item));
+    else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
 }

@@ -2,20 +2,24 @@ import type { Place } from '../state/entries.js';
 import { placeKey } from './parts.js';
 
 interface Suspect {
-  failures: number;
+  readonly failures: number;
   /** How many pushes had succeeded when it failed last. */
-  successes: number;
+  readonly successes: number;
 }
 
 /**
  * Tells a bad item from a peer in trouble. An item whose push failed by itself, or was never answered, is a *suspect* and
  * travels alone from then on, until it is accepted. It is to blame only when other pushes went through between two of
- * its failures. Where every waiting item is a suspect, nothing can go through that would tell, and an empty push decides:
- * a peer that takes it works.
+ * its failures, or between the beginning of the push that failed first and its failing by itself.
  */
 export class Suspects {
   readonly #suspects = new Map<string, Suspect>();
   #successes = 0;
+
+  /** How many pushes went through so far. */
+  get successes(): number {
+    return this.#successes;
+  }
 
   /** A push of other items went through. */
   succeeded(places: readonly Place[]): void {
@@ -27,25 +31,19 @@ export class Suspects {
     return this.#suspects.size > 0 && this.#suspects.has(placeKey(place));
   }
 
-  /** The push of an item failed, or was never answered. */
-  failed(place: Place): { readonly failures: number; readonly othersWentThrough: boolean } {
+  /**
+   * The push of an item failed, or was never answered.
+   *
+   * @param before how many pushes had gone through when it began
+   */
+  failed(place: Place, before: number): { readonly failures: number; readonly othersWentThrough: boolean } {
     const key = placeKey(place);
-    const suspect = this.#suspects.get(key);
-    if (suspect === undefined) {
-      this.#suspects.set(key, { failures: 1, successes: this.#successes });
-      return { failures: 1, othersWentThrough: false };
-    }
-    const othersWentThrough = this.#successes > suspect.successes;
-    suspect.failures += 1;
-    suspect.successes = this.#successes;
-    return { failures: suspect.failures, othersWentThrough };
+    const { failures, successes } = this.#suspects.get(key) ?? { failures: 0, successes: before };
+    this.#suspects.set(key, { failures: failures + 1, successes: this.#successes });
+    return { failures: failures + 1, othersWentThrough: this.#successes > successes };
   }
 
   forget(place: Place): void {
     this.#suspects.delete(placeKey(place));
-  }
-
-  get size(): number {
-    return this.#suspects.size;
   }
 }

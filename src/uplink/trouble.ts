@@ -1,7 +1,11 @@
 import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { sentence } from '../lib/sentence.js';
 import { PeerError } from '../peer/errors.js';
 import type { Outcome } from '../queue/outcome.js';
+import type { Place } from '../state/entries.js';
 import type { Trouble } from '../state/entry.js';
+import { placeName } from './parts.js';
 
 export function troubleOf(error: PeersyncError): Trouble {
   return { code: error.code, message: error.message, hint: error.hint };
@@ -11,7 +15,8 @@ export function troubleOf(error: PeersyncError): Trouble {
  * What a failed push says about the items in it.
  *
  * - `stale`: a file could not be read, or changed, under the body, which was not completed;
- * - `untaken`: the peer certainly took nothing (it could not be reached, or it refused to talk): push again;
+ * - `untaken`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
+ *   push again;
  * - `doubt`: no answer came, the peer may have taken them: look up before pushing again;
  * - `blame`: the peer answered badly, and one of the items may be the reason: split.
  */
@@ -27,6 +32,8 @@ export function pushFailure(error: unknown): PushFailure {
     case 'PEER_SOURCE':
       return { kind: 'stale', item: error.item ?? 0 };
     case 'PEER_AUTH':
+      // What stands before a peer may forbid (403) a single document for what is in it.
+      return { kind: error.status === 403 ? 'blame' : 'untaken', error };
     case 'PEER_BUSY':
       return { kind: 'untaken', error };
     case 'PEER_UNREACHABLE':
@@ -34,8 +41,21 @@ export function pushFailure(error: unknown): PushFailure {
     case 'PEER_ABORTED':
       return { kind: error.delivered === 'no' ? 'untaken' : 'doubt', error };
     default:
-      return { kind: 'blame', error };
+      return { kind: isAnotherPage(error) ? 'untaken' : 'blame', error };
   }
+}
+
+/** Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose peer is away. */
+function isAnotherPage({ status = 0 }: PeerError): boolean {
+  return (status >= 300 && status < 400) || status === 404 || status === 405 || status === 410;
+}
+
+/** Tells the person that a file is given up, and why. */
+export function sayQuarantined(log: Logger, place: Place, trouble: Trouble): void {
+  log.warn(
+    { event: 'quarantined', folder: place.folder, path: place.path, code: trouble.code },
+    `quarantined ${placeName(place)}: ${sentence(trouble.message)} ${trouble.hint}`,
+  );
 }
 
 /** What an error of the peer client says about the peer, for the door. */
@@ -53,7 +73,9 @@ export function classify(error: unknown): Outcome {
         ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
       };
     case 'PEER_FAILED':
+    case 'PEER_REFUSED':
     case 'PEER_ANSWER':
+    case 'PEER_ANSWER_TOO_LARGE':
       return { kind: 'failing' };
     case 'PEER_SOURCE':
     case 'PEER_ABORTED':

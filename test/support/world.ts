@@ -3,7 +3,7 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { PeerError } from '../../src/peer/errors.js';
+import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import { Door } from '../../src/queue/door.js';
@@ -103,12 +103,12 @@ export function unreachable(delivered: 'no' | 'maybe'): PeerError {
   });
 }
 
-export function failing(code: 'PEER_FAILED' | 'PEER_ANSWER' | 'PEER_TOO_LARGE' = 'PEER_FAILED'): PeerError {
+export function failing(code: PeerErrorCode = 'PEER_FAILED', status = 500): PeerError {
   return new PeerError(code, {
     url: 'http://127.0.0.1:1/api/push_p.html',
     what: 'answered with an error',
     delivered: 'yes',
-    status: 500,
+    status,
   });
 }
 
@@ -135,7 +135,7 @@ export class World {
       clock,
       log: silentLogger,
       peerName: 'the peer',
-      policy: { probeMs: 20, probeMaxMs: 50 },
+      policy: { probeMs: 20, probeMaxMs: 50, deniedProbeMs: 20, deniedProbeMaxMs: 50 },
     });
     this.uplink = new Uplink({
       state: this.state,
@@ -185,6 +185,10 @@ export class World {
 
   url(path: string): string {
     return `https://x.example/${path}`;
+  }
+
+  get circuit(): string {
+    return this.#door.status().circuit.state;
   }
 
   statusOf(path: string): string | undefined {

@@ -207,6 +207,67 @@ describe('a push that fails', () => {
     await until(() => w.state.counts().confirmed === 20, 'all confirmed');
   });
 
+  it('on every item blames none of them, however long, though the peer takes an empty push: its disk may be full', async () => {
+    const w = await world();
+    w.peer.onPush = (urls) => {
+      if (urls.length > 0) throw failing();
+      return { results: [] };
+    };
+    for (let i = 0; i < 3; i += 1) w.write(`f${i}`, `${i}`);
+    await until(() => w.peer.pushes.filter((urls) => urls.length === 1).length > 15, 'many tries');
+    expect(w.state.counts()).toMatchObject({ pending: 3, quarantined: 0 });
+  });
+
+  it('at a page that is not there blames none, and does not flood it', async () => {
+    const w = await world();
+    let isThere = false;
+    w.peer.onPush = () => {
+      if (!isThere) throw failing('PEER_REFUSED', 404);
+      return undefined;
+    };
+    for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `${i}`);
+    await until(() => w.peer.pushes.length > 10, 'some tries');
+    const inBatches = w.peer.pushes.filter((urls) => urls.length === 10).length;
+    expect(inBatches).toBe(w.peer.pushes.length);
+    expect(w.state.counts()).toMatchObject({ pending: 20, quarantined: 0 });
+    isThere = true;
+    await until(() => w.state.counts().confirmed === 20, 'all confirmed');
+  });
+
+  it.each([
+    ['refused (400)', 'PEER_REFUSED', 400],
+    ['forbidden (403) by what stands before the peer', 'PEER_AUTH', 403],
+    ['answered with garbage', 'PEER_ANSWER', 200],
+  ] as const)(
+    'that is %s for two items of many isolates both, and confirms the others',
+    async (_, code, status) => {
+      const w = await world();
+      w.peer.onPush = (urls) => {
+        if (urls.some((url) => url.includes('bad'))) throw failing(code, status);
+        return undefined;
+      };
+      w.write('bad1', 'x');
+      for (let i = 0; i < 8; i += 1) w.write(`f${i}`, `${i}`);
+      w.write('bad2', 'x');
+      await until(() => w.state.counts().confirmed === 8, 'the others confirmed');
+      await until(() => w.state.counts().quarantined === 2, 'the bad ones quarantined');
+    },
+  );
+
+  it('for one item of a batch is no trouble of the peer', async () => {
+    const w = await world();
+    const circuits = new Set<string>();
+    w.peer.onPush = (urls) => {
+      circuits.add(w.circuit);
+      if (urls.some((url) => url.endsWith('bad'))) throw failing();
+      return undefined;
+    };
+    w.write('bad', 'x');
+    for (let i = 0; i < 9; i += 1) w.write(`f${i}`, `${i}`);
+    await until(() => w.statusOf('bad') === 'quarantined', 'the bad one quarantined');
+    expect([...circuits]).toEqual(['closed']);
+  });
+
   it('with the only item there is blames it when the peer takes an empty push', async () => {
     const w = await world();
     w.peer.onPush = (urls) => {
@@ -267,6 +328,34 @@ describe('an accepted item', () => {
     w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
     expect(lookups).toBeGreaterThanOrEqual(5);
+  });
+
+  it('whose look-ups fail while others are answered does not wait for ever', async () => {
+    const w = await world();
+    w.peer.onLookup = (url) => {
+      if (url.endsWith('bad')) throw failing();
+    };
+    w.write('bad', 'x');
+    let i = 0;
+    await until(() => {
+      if (w.state.counts().pending + w.state.counts().accepted <= 1) w.write(`f${i++}`, `${i}`);
+      return w.statusOf('bad') === 'quarantined';
+    }, 'quarantined');
+    const bad = w.state.get('inbox', 'bad');
+    expect(bad?.status === 'quarantined' && bad.trouble.message).toContain('answered with an error');
+  });
+
+  it('whose look-ups fail like all others is not blamed', async () => {
+    const w = await world();
+    let failures = 0;
+    w.peer.onLookup = () => {
+      failures += 1;
+      if (failures < 40) throw failing();
+    };
+    w.write('a.txt', 'one');
+    w.write('b.txt', 'two');
+    await until(() => w.state.counts().confirmed === 2, 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
   });
 
   it('waits out a time in which the peer does not answer', async () => {
