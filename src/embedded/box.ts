@@ -50,6 +50,7 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
     clock,
     log,
     commitEveryMs: options.commitEveryMs,
+    isReceiving: () => server.isReceiving,
   });
   const search = new Search(database, library, tally);
   const administrator = new Administrator(password, clock);
@@ -57,7 +58,7 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
     ...options,
     routes: routes({ queue, indexer, clock, library, search, tally, maxBody: options.maxBody }),
     administrator,
-    bodyBudget: 2 * options.maxBody,
+    bodyBudget: options.maxBody,
     clock,
     log,
   });

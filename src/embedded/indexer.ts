@@ -14,10 +14,14 @@ export interface IndexerOptions {
   readonly log: Logger;
   /** Milliseconds that an accepted document waits for others before it becomes visible. */
   readonly commitEveryMs: number;
+  /** Whether request bodies are on their way in; they come in many small pieces, each needing a turn of the loop. */
+  readonly isReceiving: () => boolean;
 }
 
 /** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
-const SLICE_MS = 30;
+const SLICE_MS = 15;
+/** How often it looks whether bodies are still coming in. */
+const PAUSE_STEP_MS = 5;
 /** After a failing disk the indexer looks again this much later. */
 const RETRY_MS = 5_000;
 
@@ -26,7 +30,7 @@ const RETRY_MS = 5_000;
  *
  * It is *idle* while nothing waits; `notify` makes it *waiting* for `commitEveryMs`, so that documents which come together
  * become visible together; then it is *working*, slice by slice, each a transaction of its own and answers in
- * between, until the queue is empty and it is idle again. A failing disk makes it wait `RETRY_MS`. A document that
+ * between, until the queue is empty and it is idle again; while bodies come in it leaves them half of the time. A failing disk makes it wait `RETRY_MS`. A document that
  * cannot be indexed stays in the queue, is told once, and is tried again at the next start.
  */
 export class Indexer {
@@ -87,12 +91,13 @@ export class Indexer {
     let last = 0;
     try {
       for (let more = true; more && !this.#stopped; ) {
+        const began = this.#options.clock.monotonic();
         more = this.#slice(() => {
           const next = this.#options.queue.nextAfter(last);
           if (next) last = next.seq;
           return next;
         });
-        await nextTurn();
+        await this.#leaveTime(this.#options.clock.monotonic() - began);
       }
     } catch (error) {
       const fields = { err: messageOf(error) };
@@ -102,6 +107,14 @@ export class Indexer {
       );
       if (!this.#stopped) this.#wait(RETRY_MS);
     }
+  }
+
+  /** Lets others work: one turn of the loop, and up to `ms` while bodies come in. */
+  async #leaveTime(ms: number): Promise<void> {
+    const { clock, isReceiving } = this.#options;
+    const end = clock.monotonic() + ms;
+    await nextTurn();
+    while (isReceiving() && clock.monotonic() < end) await clock.sleep(PAUSE_STEP_MS);
   }
 
   /** One transaction of about SLICE_MS; whether there is more. */

@@ -81,6 +81,7 @@ export class PeerServer {
   readonly #timeouts: ServerTimeouts;
   readonly #server: Server;
   readonly #budget: BodyBudget;
+  #receiving = 0;
 
   constructor(options: PeerServerOptions) {
     this.#options = options;
@@ -169,10 +170,24 @@ export class PeerServer {
       const form = new RequestForm(route.limits);
       readQuery((request.url ?? '').split('?').slice(1).join('?'), form);
       continued?.writeContinue();
-      if (hasBody(request)) await readBody(request, form, route.limits);
+      if (hasBody(request)) await this.#receive(request, form, route.limits);
       return await route.handle(form, `http://${host}`);
     } finally {
       release();
+    }
+  }
+
+  /** Whether request bodies are on their way in. */
+  get isReceiving(): boolean {
+    return this.#receiving > 0;
+  }
+
+  async #receive(request: IncomingMessage, form: RequestForm, limits: FormLimits): Promise<void> {
+    this.#receiving += 1;
+    try {
+      await readBody(request, form, limits);
+    } finally {
+      this.#receiving -= 1;
     }
   }
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { BodyBudget } from '../../src/embedded/body-budget.js';
 import { Database } from '../../src/embedded/database.js';
 import { Indexer } from '../../src/embedded/indexer.js';
 import { Library } from '../../src/embedded/library.js';
@@ -21,14 +22,21 @@ afterEach(() => {
   for (const database of databases.splice(0)) database.close();
 });
 
-function setUp(log: Logger = silentLogger) {
-  const clock = new FakeClock();
+function setUp(log: Logger = silentLogger, clock = new FakeClock(), isReceiving = () => false) {
   const database = new Database(temporaryDirectory());
   databases.push(database);
   const tally = new Tally(database);
   const queue = new Queue(database, tally);
   const library = new Library(database, tally);
-  const indexer = new Indexer({ database, queue, library, clock, log, commitEveryMs: 1_000 });
+  const indexer = new Indexer({
+    database,
+    queue,
+    library,
+    clock,
+    log,
+    commitEveryMs: 1_000,
+    isReceiving,
+  });
   const accept = async (n: number | string, data: string, collections = ['c']): Promise<number[]> => {
     const seqs = await queue.accept([
       { url: url(n), collections, loadDate: clock.now(), data: Buffer.from(data) },
@@ -116,6 +124,56 @@ describe('an accepted document', () => {
     expect(library.byUrl(url('good'))).toBeDefined();
     expect(tally.of('waiting')).toBe(1);
     expect(told).toHaveLength(1);
+  });
+});
+
+describe('the indexer', () => {
+  it('leaves half of the time to bodies that come in, and none where none come', async () => {
+    /** Every look at it costs 10 ms, so that each document fills a slice; sleeping is noted. */
+    class SlowClock extends FakeClock {
+      slept = 0;
+      #looks = 0;
+      override monotonic(): number {
+        this.#looks += 1;
+        return super.monotonic() + this.#looks * 10;
+      }
+      override sleep(): Promise<void> {
+        this.slept += 1;
+        return Promise.resolve();
+      }
+    }
+    const sleptWhile = async (receiving: boolean): Promise<number> => {
+      const clock = new SlowClock();
+      const { accept, tally } = setUp(silentLogger, clock, () => receiving);
+      for (let n = 0; n < 5; n += 1) await accept(n, 'x');
+      await clock.advance(5_000);
+      await until(() => tally.of('waiting') === 0, 'all indexed');
+      return clock.slept;
+    };
+    expect(await sleptWhile(true)).toBeGreaterThan(0);
+    expect(await sleptWhile(false)).toBe(0);
+  });
+});
+
+describe('a budget for bodies', () => {
+  it('lets as many in as fit, and the others one after the other', async () => {
+    const budget = new BodyBudget(100);
+    const entered: string[] = [];
+    const enter = (name: string, bytes: number): Promise<() => void> =>
+      budget.take(bytes).then((release) => {
+        entered.push(name);
+        return release;
+      });
+    const a = await enter('a', 60);
+    const b = enter('b', 100);
+    const c = enter('c', 10);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(entered).toEqual(['a']);
+    a();
+    a();
+    (await b)();
+    await c;
+    expect(entered).toEqual(['a', 'b', 'c']);
   });
 });
 
