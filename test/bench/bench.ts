@@ -2,9 +2,11 @@
 // promise was not kept. Arguments: names of the benches to run; all when none is given.
 import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
+import { stateBench } from './state.bench.js';
 
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   push: pushBench,
+  state: stateBench,
 };
 
 const chosen = process.argv.slice(2);
