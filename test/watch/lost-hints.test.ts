@@ -1,0 +1,122 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ChokidarHints, type HintListener, type Hints } from '../../src/watch/hints.js';
+import { until } from '../support/wait.js';
+import { WatchWorld } from './world.js';
+
+/** Hints that watch no more than so many directories, as the system does at its limit. */
+class LimitedHints implements Hints {
+  limit: number;
+  readonly #hints: ChokidarHints;
+
+  constructor(limit: number, listener: HintListener) {
+    this.limit = limit;
+    this.#hints = new ChokidarHints(listener);
+  }
+
+  async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
+    if (this.watched >= this.limit && !this.watches(directory)) return { code: 'ENOSPC' };
+    return await this.#hints.watch(directory, identity);
+  }
+
+  unwatch(directory: string): void {
+    this.#hints.unwatch(directory);
+  }
+
+  watches(directory: string): boolean {
+    return this.#hints.watches(directory);
+  }
+
+  get watched(): number {
+    return this.#hints.watched;
+  }
+
+  close(): Promise<void> {
+    return this.#hints.close();
+  }
+}
+
+/** Keeps the event loop from turning, as a long computation does. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+describe('lost hints', () => {
+  it('for the watch limit degrade the folder to rescans, said once, until all can be watched', async () => {
+    const world = new WatchWorld();
+    for (let i = 0; i < 5; i += 1) world.write(`d${i}/a.txt`);
+    let hints: LimitedHints | undefined;
+    const inbox = await world.start({
+      policy: { degradedRescanMs: 200 },
+      openHints: (listener) => {
+        hints = new LimitedHints(3, listener);
+        return hints;
+      },
+    });
+    await inbox.watcher.idle();
+    expect(inbox.watcher.status()[0]).toMatchObject({
+      state: 'degraded',
+      directoriesWatched: 3,
+      trouble: { code: 'WATCH_LIMIT', hint: expect.stringContaining('fs.inotify.max_user_watches') },
+    });
+    for (let i = 0; i < 5; i += 1) world.write(`d${i}/b.txt`);
+    rmSync(join(world.root, 'd4/a.txt'));
+    await until(
+      () => inbox.state.counts().pending === 9 && inbox.status('d4/a.txt') === 'gone',
+      'all are found',
+    );
+    expect(world.said("The system's limit of watched directories is reached", 'error')).toBe(1);
+    if (hints) hints.limit = 100;
+    await until(() => inbox.watcher.status()[0]?.state === 'watching', 'all are watched');
+    expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(6);
+    expect(world.said('all directories are watched again', 'info')).toBe(1);
+  });
+
+  it('for an overflow of the queue of the system are made up for by a rescan', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ policy: { stallMs: 200 } });
+    await inbox.watcher.idle();
+    // Create, open, write and close are four events a file: more than the 16,384 that the queue holds.
+    for (let i = 0; i < 5_000; i += 1) world.write(`f${i}`, 'x');
+    block(300);
+    await until(() => inbox.state.counts().pending === 5_000, 'none is lost');
+    expect(world.said('stood still for a moment', 'info')).toBe(1);
+  });
+
+  it('of a burst without a stall are made up for by a rescan too', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ policy: { burst: 100, stallMs: 1_000_000 } });
+    await inbox.watcher.idle();
+    for (let i = 0; i < 100; i += 1) world.write(`f${i}`, 'x');
+    await until(() => world.said('Very many changes came at once', 'info') === 1, 'it is said');
+    await until(() => inbox.state.counts().pending === 100, 'all are pending');
+  });
+
+  it('of very many paths become one scan', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ policy: { mostGathered: 10, gatherMs: 100 } });
+    await inbox.watcher.idle();
+    const scanned = inbox.watcher.status()[0]?.lastScan?.at ?? 0;
+    for (let i = 0; i < 30; i += 1) world.write(`f${i}`, 'x');
+    await until(() => inbox.state.counts().pending === 30, 'all are pending');
+    expect(inbox.watcher.status()[0]?.lastScan?.at).toBeGreaterThan(scanned);
+  });
+
+  it('are none where hints are turned off: a rescan finds everything', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ hints: false });
+    await inbox.watcher.idle();
+    expect(inbox.watcher.status()[0]).toMatchObject({ state: 'unwatched', directoriesWatched: 0 });
+    world.write('d/a.txt');
+    expect(await inbox.watcher.rescan('inbox')).toMatchObject([{ files: 1, directories: 2 }]);
+    await inbox.watcher.idle();
+    expect(inbox.status('d/a.txt')).toBe('pending');
+    world.write('d/b.txt');
+    expect(await inbox.watcher.rescan('inbox', 'd')).toMatchObject([
+      { directory: 'd', files: 2, directories: 1 },
+    ]);
+    await inbox.watcher.idle();
+    expect(inbox.status('d/b.txt')).toBe('pending');
+  });
+});
