@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { PeerProcess } from '../support/peer-process.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { Ledger } from './ledger.js';
+import { inWords, Passing, randomMoment } from './moments.js';
+import { isConfirmed, type Listed, Setting, urlOf } from './setting.js';
+
+const CRASHES = 25;
+
+it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, claims no confirmation, and pushes a version once a life at most`, async () => {
+  const peer = await PeerProcess.start(temporaryDirectory());
+  const proxy = await RecordingProxy.start(peer.url);
+  const passing = new Passing(proxy);
+  const setting = new Setting(peer.section(proxy.url));
+  const { random, user } = setting;
+  const ledger = new Ledger();
+  const seen = new Set<string>();
+
+  const expectTrue = async (listed: readonly Listed[]) => {
+    expect(ledger.close(proxy.requests, listed)).toEqual([]);
+    for (const { url = '', sha256 = '' } of listed.filter(isConfirmed)) {
+      if (seen.has(`${url} ${sha256}`)) continue;
+      expect(await peer.peerdoc(url)).toMatchObject({ url, digest: sha256 });
+      seen.add(`${url} ${sha256}`);
+    }
+  };
+
+  user.work();
+  for (let crash = 1; crash <= CRASHES; crash += 1) {
+    const moment = randomMoment(random);
+    setting.note(inWords(moment));
+    const daemon = setting.start();
+    await passing.comes(moment, daemon);
+    expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
+    await expectTrue(await setting.list());
+  }
+  await expectTrue(await setting.settle());
+  for (const [path, digest] of user.files()) {
+    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
+  }
+  // What was under way at a crash is looked up first, so hardly anything that the peer had received is pushed again.
+  expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
+}, 240_000);

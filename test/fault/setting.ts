@@ -1,0 +1,104 @@
+import { expect, onTestFailed } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { askDaemon } from '../../src/service/control.js';
+import { peersync, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { Random } from '../support/random.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { BusyUser } from './busy-user.js';
+
+/** One line of `list --json`. */
+export interface Listed {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: string;
+  readonly sha256?: string;
+  readonly url?: string;
+}
+
+/** A configuration, somebody who works in its folders, and one daemon after the other. */
+export class Setting {
+  readonly random = Random.seeded();
+  readonly user: BusyUser;
+  readonly #config: string;
+  readonly #said: string[] = [];
+
+  constructor(peer: Readonly<Record<string, unknown>>) {
+    const directory = temporaryDirectory();
+    this.#config = writeConfig(directory, {
+      peer,
+      folders: [{ name: 'one' }, { name: 'two' }],
+      push: { maxItems: 10 },
+      confirm: { maxInterval: '200ms' },
+    });
+    this.user = new BusyUser(directory, ['one', 'two'], this.random);
+    onTestFailed(() => {
+      console.error([`PEERSYNC_TEST_SEED=${this.random.seed} repeats this:`, ...this.#said].join('\n'));
+    });
+  }
+
+  /** Remembers what is done by chance, to be told when the test fails. */
+  note(what: string): void {
+    this.#said.push(what);
+  }
+
+  start(): Running {
+    return new Running(['run', '--config', this.#config]);
+  }
+
+  /** What `list` knows while no daemon runs. */
+  async list(): Promise<Listed[]> {
+    const { code, stdout, stderr } = await peersync(['list', '--json', '--config', this.#config]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as Listed);
+  }
+
+  /** Lets the user rest, and a daemon run until every file is known as it is; then stops the daemon. */
+  async settle(limitMs = 60_000): Promise<Listed[]> {
+    this.user.rest();
+    const daemon = this.start();
+    await daemon.says('pushing to');
+    let wrong: string[] = [];
+    const isDone = async () => {
+      wrong = differences(this.user.files(), await this.#ask());
+      return wrong.length === 0;
+    };
+    await until(isDone, 'every file is confirmed as it is', limitMs).catch((error: unknown) => {
+      throw new Error(`${wrong.join('\n')}\n${daemon.stdout.slice(-2_000)}`, { cause: error });
+    });
+    expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0, stderr: '' });
+    const listed = await this.list();
+    expect(differences(this.user.files(), listed)).toEqual([]);
+    return listed;
+  }
+
+  async #ask(): Promise<Listed[]> {
+    const { state } = (await loadConfig(this.#config)).config;
+    const listed: Listed[] = [];
+    for await (const line of (await askDaemon(state.dir, { ask: 'list', parameters: {} })) ?? [])
+      listed.push(line as Listed);
+    return listed;
+  }
+}
+
+export function urlOf(path: string): string {
+  return `https://files.example.org/${path}`;
+}
+
+export function isConfirmed({ status }: Listed): boolean {
+  return status === 'confirmed';
+}
+
+/** What is known otherwise than it is: files that are not confirmed as they are, and removed ones that are not gone. */
+function differences(files: ReadonlyMap<string, string>, listed: readonly Listed[]): string[] {
+  const known = new Map(listed.map((entry) => [`${entry.folder}/${entry.path}`, entry]));
+  const unconfirmed = [...files].flatMap(([path, digest]) => {
+    const entry = known.get(path);
+    if (entry?.status === 'confirmed' && entry.sha256 === digest) return [];
+    return `${path} with ${digest}: ${entry === undefined ? 'not known' : JSON.stringify(entry)}`;
+  });
+  const ghosts = [...known].filter(([path, { status }]) => !files.has(path) && status !== 'gone');
+  return [...unconfirmed, ...ghosts.map(([path, entry]) => `${path} is removed: ${JSON.stringify(entry)}`)];
+}
