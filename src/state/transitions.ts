@@ -83,9 +83,12 @@ export function accepted(item: PendingItem, sent: Sent, now: number, note?: stri
   };
 }
 
-/** The peer accepted an older version while this one was waiting: remembered, so that going back to it costs no push. */
-export function overtaken(item: PendingItem, sent: Sent): PendingItem {
-  return { ...item, sent };
+/**
+ * The peer accepted an older version of what changed, was removed or is passed over meanwhile: remembered, so that going
+ * back to it costs no push.
+ */
+export function overtaken(entry: Exclude<Entry, AcceptedItem | ConfirmedItem>, sent: Sent): Entry {
+  return { ...entry, sent };
 }
 
 /** The peer showed this version. */

@@ -1,6 +1,6 @@
 import type { PushAnswer } from '../peer/push.js';
 import type { Place } from '../state/entries.js';
-import { type AcceptedItem, isItem, type PendingItem, type Sent, type Trouble } from '../state/entry.js';
+import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, overtaken, returned } from '../state/transitions.js';
 import { Backlog } from './backlog.js';
 import { Blame } from './blame.js';
@@ -234,12 +234,13 @@ export class PushLoop {
     if (current !== undefined) this.#parts.state.put(returned(current, notBefore, trouble));
   }
 
-  /** The file changed while an older version travelled: what the peer took is remembered with the new one. */
+  /** The file changed or went while a version travelled: what the peer took is remembered with what is there now. */
   #overtakenBy(item: PendingItem, sent: Sent | undefined): void {
     const { state } = this.#parts;
     const now = state.get(item.folder, item.path);
-    if (sent !== undefined && now !== undefined && isItem(now) && now.status === 'pending')
-      state.put(overtaken(now, sent));
+    if (sent === undefined || now === undefined || now.status === 'accepted' || now.status === 'confirmed')
+      return;
+    state.put(overtaken(now, sent));
   }
 
   #release(place: Place, before: number): void {

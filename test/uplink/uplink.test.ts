@@ -1,7 +1,7 @@
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { leaving } from '../../src/state/transitions.js';
+import { gone, leaving } from '../../src/state/transitions.js';
 import { until } from '../support/wait.js';
 import { failing, QUICK, unreachable, World } from '../support/world.js';
 
@@ -116,6 +116,25 @@ describe('a changed file', () => {
     w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
     expect(w.peer.pushes.length).toBe(pushes);
+  });
+
+  it('that was removed while it travelled, and comes back as it was, is looked up and not pushed', async () => {
+    const w = await world();
+    let release: () => void = () => {};
+    w.peer.onPush = () =>
+      new Promise((resolve) => {
+        release = () => resolve(undefined);
+      });
+    w.write('a.txt', 'one');
+    await until(() => w.peer.pushes.length === 1, 'the push travels');
+    const travelling = w.state.get('inbox', 'a.txt');
+    if (travelling?.status !== 'pending') throw new Error('it does not travel');
+    w.state.put(gone(travelling, Date.now()));
+    release();
+    await until(() => w.uplink.status().inFlight === 0, 'the push has landed');
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
   });
 
   it('whose older version is still travelling is pushed when that has landed, and ends in its last version', async () => {
