@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 
@@ -116,21 +117,12 @@ async function answerRequest(
   answer: Answerer,
 ): Promise<void> {
   try {
-    const question = await readQuestion(request);
-    const lines = answer(question);
-    let begun = false;
-    for await (const line of lines) {
-      if (!begun) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-      begun = true;
-      if (!response.write(`${JSON.stringify(line)}\n`))
-        await new Promise((resolve) => {
-          response.once('drain', resolve);
-          response.once('close', resolve);
-        });
-      if (response.destroyed) return;
-    }
-    if (!begun) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-    response.end();
+    const lines = asText(answer(await readQuestion(request)));
+    // What goes wrong before the first line has a status of its own.
+    const first = await lines.next();
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    if (first.done !== true) response.write(first.value);
+    await pipeline(lines, response);
   } catch (error) {
     if (response.headersSent) throw error;
     const { code, message, hint, exitCode } =
@@ -138,6 +130,10 @@ async function answerRequest(
     response.writeHead(400, { 'content-type': 'application/x-ndjson' });
     response.end(`${JSON.stringify({ code, message, hint, exitCode })}\n`);
   }
+}
+
+async function* asText(lines: ReturnType<Answerer>): AsyncGenerator<string> {
+  for await (const line of lines) yield `${JSON.stringify(line)}\n`;
 }
 
 async function readQuestion(request: IncomingMessage): Promise<Question> {
