@@ -214,6 +214,14 @@ describe('a body over the limit', () => {
     },
   );
 
+  it('is read on for a while, so that a client that only listens when it has sent all gets the answer', async () => {
+    const peer = await openPeer({ maxBody });
+    const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\n`;
+    const body = 'a'.repeat(30_000_000);
+    const answer = await rawRequest(peer, `${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
   it('does not hold for one that just fits', async () => {
     const peer = await openPeer({ maxBody });
     const fits = `url-0=http://h/&commit=true&data-0=`.padEnd(maxBody, 'a');

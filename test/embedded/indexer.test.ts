@@ -60,19 +60,26 @@ describe('an accepted document', () => {
     expect(tally.of('documents')).toBe(1);
   });
 
-  it('that comes while others are indexed is not forgotten', async () => {
-    const { clock, library, indexer, accept } = setUp();
-    for (let n = 0; n < 20; n += 1) {
-      await accept(n, `document ${n}`);
-      void clock.advance(1_000);
-      await accept(`late-${n}`, `late ${n}`);
+  it('that comes just after the last look at the queue is not forgotten', async () => {
+    let last: (() => void) | undefined;
+    const { clock, database, indexer, library, accept } = setUp(silentLogger, new FakeClock(), () => {
+      last?.();
+      last = undefined;
+      return false;
+    });
+    await accept(1, 'first');
+    last = () => {
+      const sql = "INSERT INTO queue (url, collections, load_date, data) VALUES (?, '[]', 0, x'41')";
+      database.run(sql, url('late'));
+      indexer.notify();
+    };
+    await clock.advance(1_000);
+    await until(() => last === undefined && library.byUrl(url(1)) !== undefined, 'the first is visible');
+    expect(library.byUrl(url('late'))).toBeUndefined();
+    await until(async () => {
       await clock.advance(1_000);
-      await until(async () => {
-        await clock.advance(1_000);
-        return library.byUrl(url(`late-${n}`)) !== undefined;
-      }, `document ${n}`);
-    }
-    await indexer.stop();
+      return library.byUrl(url('late')) !== undefined;
+    }, 'the late one is visible');
   });
 
   it('is the last one pushed for its URL, in whatever order they are indexed', async () => {
@@ -115,13 +122,15 @@ describe('an accepted document', () => {
       error: (_, message) => told.push(message),
     });
     await accept('bad', 'x');
-    // A URL that cannot be read stands for whatever may be wrong with one document.
-    database.run("UPDATE queue SET url = 'nonsense'");
+    // A collection that is no text stands for whatever may go wrong half-way through one document.
+    database.run("UPDATE queue SET collections = '[{}]'");
     await accept('good', 'y');
     await clock.advance(1_000);
     await until(() => told.length > 0, 'told');
     await clock.advance(10_000);
     expect(library.byUrl(url('good'))).toBeDefined();
+    expect(library.byUrl(url('bad'))).toBeUndefined();
+    expect(tally.of('documents')).toBe(1);
     expect(tally.of('waiting')).toBe(1);
     expect(told).toHaveLength(1);
   });
@@ -171,6 +180,8 @@ describe('a budget for bodies', () => {
     expect(entered).toEqual(['a']);
     a();
     a();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(entered).toEqual(['a', 'b']);
     (await b)();
     await c;
     expect(entered).toEqual(['a', 'b', 'c']);
