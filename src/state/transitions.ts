@@ -73,14 +73,9 @@ export function returned(item: PendingItem, notBefore: number, trouble?: Trouble
 
 /** The peer accepted this version, or showed that a push in doubt had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
-  const { doubt: _, notBefore: _n, trouble: _t, ...rest } = item;
-  return {
-    ...rest,
-    status: 'accepted',
-    sent,
-    since: now,
-    history: next(item, 'accepted', now, note),
-  };
+  const { folder, path, url, collection, version, attempts } = item;
+  const history = next(item, 'accepted', now, note);
+  return { folder, path, url, collection, version, attempts, status: 'accepted', sent, since: now, history };
 }
 
 /**
@@ -93,15 +88,10 @@ export function overtaken(entry: Exclude<Entry, AcceptedItem | ConfirmedItem>, s
 
 /** The peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
-  const { trouble: _, ...rest } = item;
-  return {
-    ...rest,
-    status: 'confirmed',
-    attempts: 0,
-    evidence,
-    since: now,
-    history: next(item, 'confirmed', now, `${evidence.kind} ${evidence.shown}`),
-  };
+  const { folder, path, url, collection, version, sent } = item;
+  const history = next(item, 'confirmed', now, `${evidence.kind} ${evidence.shown}`);
+  const status = 'confirmed';
+  return { folder, path, url, collection, version, attempts: 0, status, sent, evidence, since: now, history };
 }
 
 /** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
@@ -217,5 +207,7 @@ function next(
   note?: string,
 ): readonly HistoryEntry[] {
   const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
-  return [...(before?.history ?? []).slice(1 - HISTORY_LENGTH), entry];
+  if (before === undefined) return [entry];
+  const { history } = before;
+  return [...(history.length < HISTORY_LENGTH ? history : history.slice(1 - HISTORY_LENGTH)), entry];
 }

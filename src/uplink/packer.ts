@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Text } from '../peer/text.js';
 import type { Version } from '../state/entry.js';
-import { type Delivery, type Order, pack } from './packing.js';
+import { type Delivery, ENCODINGS, type Order, pack } from './packing.js';
 
 /** A file that is to be read whole. */
 export interface PackRequest {
@@ -48,7 +48,7 @@ export class ThreadPacker implements Packer {
     const worker = this.#start();
     const delivery = await new Promise<Delivery>((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
-      worker.postMessage(order, [order.stats.buffer]);
+      worker.postMessage(order, [order.figures.buffer]);
     });
     return opened(requests, delivery);
   }
@@ -74,16 +74,19 @@ export class ThreadPacker implements Packer {
 }
 
 function orderOf(requests: readonly PackRequest[]): Order {
-  const stats = new Float64Array(requests.length * 4);
-  requests.forEach(({ version: { size, mtimeMs, ctimeMs, ino } }, i) => {
-    stats.set([size, mtimeMs, ctimeMs, ino], 4 * i);
+  const figures = new Float64Array(requests.length * 5);
+  const paths: string[] = [];
+  let sha256 = '';
+  requests.forEach(({ path, version }, i) => {
+    paths.push(path);
+    sha256 += version.sha256;
+    figures[5 * i] = version.size;
+    figures[5 * i + 1] = version.mtimeMs;
+    figures[5 * i + 2] = version.ctimeMs;
+    figures[5 * i + 3] = version.ino;
+    figures[5 * i + 4] = ENCODINGS.indexOf(version.encoding);
   });
-  return {
-    paths: requests.map((request) => request.path),
-    sha256: requests.map((request) => request.version.sha256),
-    encodings: requests.map((request) => request.version.encoding),
-    stats,
-  };
+  return { paths: paths.join('\0'), sha256, figures };
 }
 
 function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] {
@@ -93,7 +96,7 @@ function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] 
     const end = delivery.figures[2 * i + 1] ?? start;
     const bytes = delivery.bytes.subarray(start, end);
     start = end;
-    const code = delivery.errors[i];
+    const code = delivery.errors.get(i);
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return { kind: 'stale' };
     if (code !== undefined) return { kind: 'unreadable', code };
     if (size < 0) return { kind: 'stale' };
@@ -101,7 +104,7 @@ function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] 
       kind: 'content',
       text: { encoded: bytes, size },
       size,
-      digest: delivery.digests[i] ?? version.sha256,
+      digest: delivery.digests.get(i) ?? version.sha256,
     };
   });
 }

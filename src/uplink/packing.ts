@@ -1,17 +1,18 @@
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { systemCode } from '../lib/errors.js';
 import { EncodingBuffer } from '../peer/form.js';
-import { type FileStat, sameStat, type Version } from '../state/entry.js';
+import { sameStat, type Version } from '../state/entry.js';
 import { decoderOf } from './decoding.js';
 
-/** Files to be read whole, as arrays of plain values: they cross to another thread at little cost. */
+/** Files to be read whole, in few large values, which cross to another thread at little cost. */
 export interface Order {
-  /** Absolute. */
-  readonly paths: readonly string[];
-  readonly sha256: readonly string[];
-  readonly encodings: readonly Version['encoding'][];
-  /** Four for each file: size, mtimeMs, ctimeMs, ino. */
-  readonly stats: Float64Array<ArrayBuffer>;
+  /** Absolute, with a NUL between two. */
+  readonly paths: string;
+  /** 64 hex digits each, one after the other. */
+  readonly sha256: string;
+  /** Five for each file: size, mtimeMs, ctimeMs, ino, and which of `ENCODINGS`. */
+  readonly figures: Float64Array<ArrayBuffer>;
 }
 
 /** What came of an order. */
@@ -20,11 +21,22 @@ export interface Delivery {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Two for each file: bytes of its text, and where its encoded text ends. Size -1 stands for a file that is not that version. */
   readonly figures: Float64Array<ArrayBuffer>;
-  /** sha256 of each text that was converted; undefined where it is that of the file. */
-  readonly digests: readonly (string | undefined)[];
-  /** The system's code for each file that could not be read. */
-  readonly errors: readonly (string | undefined)[];
+  /** sha256 of each text that was converted, by the file's position. */
+  readonly digests: ReadonlyMap<number, string>;
+  /** The system's code for each file that could not be read, by the file's position. */
+  readonly errors: ReadonlyMap<number, string>;
 }
+
+/** Encodings by the number that stands for them in an order. */
+export const ENCODINGS: readonly Version['encoding'][] = [
+  'utf-8',
+  'utf-16le',
+  'utf-16be',
+  'windows-1252',
+  'binary',
+];
+const FIGURES = 5;
+const SHA256_DIGITS = 64;
 
 let scratch = Buffer.allocUnsafe(64 * 1024);
 
@@ -34,34 +46,35 @@ let scratch = Buffer.allocUnsafe(64 * 1024);
  */
 export function pack(order: Order): Delivery {
   const encoded = new EncodingBuffer();
-  const figures = new Float64Array(order.paths.length * 2);
-  const digests: (string | undefined)[] = [];
-  const errors: (string | undefined)[] = [];
-  order.paths.forEach((path, i) => {
+  const count = order.figures.length / FIGURES;
+  const figures = new Float64Array(count * 2);
+  const digests = new Map<number, string>();
+  const errors = new Map<number, string>();
+  const paths = order.paths.split('\0');
+  for (let i = 0; i < count; i += 1) {
     figures[2 * i] = -1;
     try {
-      const bytes = readVersion(path, order, i);
+      const bytes = readVersion(paths[i] ?? '', order, i);
       if (bytes !== undefined) {
-        const encoding = order.encodings[i] ?? 'utf-8';
+        const encoding = ENCODINGS[order.figures[FIGURES * i + 4] ?? 0] ?? 'utf-8';
         const text = encoding === 'utf-8' ? bytes : Buffer.from(decoderOf(encoding).decode(bytes));
-        if (encoding !== 'utf-8') digests[i] = hash('sha256', text, 'hex');
+        if (encoding !== 'utf-8') digests.set(i, hash('sha256', text, 'hex'));
         encoded.add(text);
         figures[2 * i] = text.length;
       }
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
+      const code = systemCode(error);
       if (code === undefined) throw error;
-      errors[i] = code;
+      errors.set(i, code);
     }
     figures[2 * i + 1] = encoded.length;
-  });
+  }
   return { bytes: encoded.take(), figures, digests, errors };
 }
 
 /** The file's bytes, good until the next call; undefined when it is not that version any more. */
 function readVersion(path: string, order: Order, i: number): Uint8Array | undefined {
-  const [size = 0, mtimeMs = 0, ctimeMs = 0, ino = 0] = order.stats.subarray(4 * i, 4 * i + 4);
-  const version: FileStat = { size, mtimeMs, ctimeMs, ino };
+  const [size = 0, mtimeMs = 0, ctimeMs = 0, ino = 0] = order.figures.subarray(FIGURES * i, FIGURES * i + 4);
   if (scratch.length < size) scratch = Buffer.allocUnsafe(size);
   // Without O_NONBLOCK a FIFO that took the file's place would hang the open.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -72,10 +85,11 @@ function readVersion(path: string, order: Order, i: number): Uint8Array | undefi
       if (read === 0) return undefined;
       length += read;
     }
-    if (!sameStat(fstatSync(fd), version)) return undefined;
+    if (!sameStat(fstatSync(fd), { size, mtimeMs, ctimeMs, ino })) return undefined;
   } finally {
     closeSync(fd);
   }
   const bytes = scratch.subarray(0, size);
-  return hash('sha256', bytes, 'hex') === order.sha256[i] ? bytes : undefined;
+  const sha256 = order.sha256.slice(SHA256_DIGITS * i, SHA256_DIGITS * (i + 1));
+  return hash('sha256', bytes, 'hex') === sha256 ? bytes : undefined;
 }
