@@ -95,7 +95,7 @@ export class Daemon {
       classify,
       clock,
       log,
-      peerName: this.#peerUrl,
+      peerName: 'The peer',
     });
     const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
     const watcher: Watcher = new Watcher({
@@ -158,6 +158,7 @@ export class Daemon {
         clock,
         live: this.live(),
         look: (place) => void watcher.look(place.folder, place.path),
+        tryPeer: () => door.tryNow(),
         rescan: (folder) => watcher.rescan(folder),
       }),
       log,

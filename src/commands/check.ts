@@ -7,6 +7,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
+import { PeerError } from '../peer/errors.js';
 import { askDaemon } from '../service/control.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { safe } from './text.js';
@@ -126,15 +127,30 @@ async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> 
       ok: true,
       message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
     };
-    await client.checkAdmin();
-    yield { check: 'access', ok: true, message: 'the peer accepts the credentials for pushing' };
+    yield await checkPush(client);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
-    const { message, hint, exitCode } = error;
-    yield { check: error.code === 'PEER_AUTH' ? 'access' : 'peer', ok: false, message, hint, exitCode };
+    yield troubleOf('peer', error);
   } finally {
     await client?.close();
   }
+}
+
+/** Pushes nothing, which changes nothing. A peer that does not take that (400 and the like) let us in all the same. */
+async function checkPush(client: PeerClient): Promise<Finding> {
+  try {
+    await client.push([]);
+    return { check: 'access', ok: true, message: 'the peer lets us in and takes pushes' };
+  } catch (error) {
+    if (!(error instanceof PeerError)) throw error;
+    if (error.code === 'PEER_REFUSED' && error.status !== 404)
+      return { check: 'access', ok: true, message: 'the peer lets us in' };
+    return troubleOf(error.code === 'PEER_AUTH' ? 'access' : 'pushing', error);
+  }
+}
+
+function troubleOf(check: string, { message, hint, exitCode }: PeersyncError): Finding {
+  return { check, ok: false, message, hint, exitCode };
 }
 
 /** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */

@@ -4,13 +4,23 @@ import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
+import type { Trouble, TroubleKind } from '../queue/outcome.js';
+import { TROUBLE_WORDS } from '../queue/words.js';
 import type { FolderStatus } from '../watch/watcher.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
 
-/** A peer that cannot be reached for this long is given up: longer than one that is being restarted needs. */
-const GIVE_UP_MS = 15_000;
+/** How long a run bears a trouble of the peer. */
+const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
+  // Longer than a peer needs that is being restarted.
+  unreachable: 15_000,
+  // Longer than one that has just started answers with errors.
+  failing: 60_000,
+  // For another try: it is seldom that this mends itself.
+  denied: 8_000,
+};
 const TICK_MS = 100;
 
 interface OnceOptions {
@@ -20,7 +30,8 @@ interface OnceOptions {
 /** How a `once` ended. */
 type Ending =
   | { readonly kind: 'settled' | 'timeout' | 'stopped' }
-  | { readonly kind: 'peer'; readonly reason: { readonly kind: string; readonly message: string } }
+  | { readonly kind: 'peer'; readonly reason: Trouble }
+  | { readonly kind: 'busy'; readonly untilMs: number }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
@@ -95,7 +106,7 @@ export const onceCommand: Command<OnceOptions> = {
             `(${push} pushes, ${peerdoc} look-ups)`,
         );
       if (ending.kind === 'settled' && held !== undefined) throw heldError(held);
-      return exitCodeOf(ending, items, daemon.peerUrl, options.timeout);
+      return exitCodeOf(ending, items, options.timeout);
     } finally {
       unlisten();
     }
@@ -127,15 +138,13 @@ async function settle(
     const counts = daemon.state.counts();
     progress.show(counts, scanned);
     if (scanned && counts.pending + counts.accepted === 0) return { kind: 'settled' };
-    const { circuit } = live.door();
-    const away =
-      circuit.state !== 'closed' && circuit.reason !== undefined && circuit.reason.kind !== 'failing';
-    if (away && circuit.reason !== undefined && clock.now() - circuit.since > GIVE_UP_MS)
-      return { kind: 'peer', reason: circuit.reason };
-    if (clock.monotonic() > deadline)
-      return away && circuit.reason !== undefined
-        ? { kind: 'peer', reason: circuit.reason }
-        : { kind: 'timeout' };
+    const { circuit, pausedUntil = 0 } = live.door();
+    const { reason, since } = circuit;
+    const leftMs = deadline - clock.monotonic();
+    if (reason !== undefined && (leftMs < 0 || clock.now() - since > GIVE_UP_MS[reason.kind]))
+      return { kind: 'peer', reason };
+    if (pausedUntil > clock.now() + leftMs) return { kind: 'busy', untilMs: pausedUntil };
+    if (leftMs < 0) return { kind: 'timeout' };
     await clock.sleep(TICK_MS, signal);
   }
   return { kind: 'stopped' };
@@ -149,12 +158,7 @@ function heldError(folder: FolderStatus): PeersyncError {
   });
 }
 
-function exitCodeOf(
-  ending: Ending,
-  items: ReturnType<typeof itemCounts>,
-  peerUrl: string,
-  timeout: string,
-): ExitCode {
+function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeout: string): ExitCode {
   switch (ending.kind) {
     case 'settled':
       return items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
@@ -172,13 +176,21 @@ function exitCodeOf(
         message: `${items.pending} items wait to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
         hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
       });
-    case 'peer':
+    case 'busy':
       throw new PeersyncError({
-        code: ending.reason.kind === 'denied' ? 'PEER_AUTH' : 'PEER_UNREACHABLE',
-        message: `Gave up on the peer ${peerUrl}: ${ending.reason.message}`,
-        hint: 'Nothing is lost: the next run goes on from here; `peersync check` tells more about the peer.',
-        exitCode: ending.reason.kind === 'denied' ? EXIT.failure : EXIT.unreachable,
+        code: 'PEER_BUSY',
+        message: `The peer asks to wait for ${durationText(ending.untilMs - systemClock.now())}, which is longer than this run may take (${timeout}).`,
+        hint: 'Nothing is lost: run again later, or give a longer --timeout.',
       });
+    case 'peer': {
+      const { kind, message, hint } = ending.reason;
+      throw new PeersyncError({
+        code: ending.reason.code ?? 'PEER_FAILED',
+        message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
+        hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
+        exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
+      });
+    }
   }
 }
 

@@ -2,6 +2,8 @@ import { type StatusReport, statusReport } from '../inspect/status.js';
 import { systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
+import { TROUBLE_WORDS } from '../queue/words.js';
 import { State } from '../state/state.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { askOr } from './offline.js';
@@ -66,11 +68,19 @@ function peerText(report: StatusReport, now: number): string {
   const { door } = report.peer;
   if (door === undefined) return '';
   const { circuit, pausedUntil } = door;
-  if (pausedUntil !== undefined && pausedUntil > now)
-    return `: asked to wait, ${durationText(pausedUntil - now)} more`;
-  if (circuit.state === 'closed') return '';
-  const next = circuit.nextProbeAt === undefined ? '' : `, next try ${timeText(circuit.nextProbeAt, now)}`;
-  return `\n         in trouble for ${durationText(now - circuit.since)}: ${safe(circuit.reason?.message ?? 'no answer')}${next}`;
+  const { reason, since, nextProbeAt, tries } = circuit;
+  const lines: string[] = [];
+  if (reason !== undefined) {
+    lines.push(
+      `${TROUBLE_WORDS[reason.kind]}, for ${durationText(now - since)}: ${safe(sentence(reason.message))}`,
+    );
+    if (reason.hint !== undefined) lines.push(safe(reason.hint));
+    const next = nextProbeAt === undefined ? 'is under way' : timeText(nextProbeAt, now);
+    lines.push(`Work waits and nothing is lost. Tried ${tries} times; the next try: ${next}.`);
+  } else if (pausedUntil !== undefined && pausedUntil > now) {
+    lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);
+  }
+  return lines.map((line) => `\n         ${line}`).join('');
 }
 
 function watchText(watch: NonNullable<StatusReport['folders'][number]['watch']>): string {

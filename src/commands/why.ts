@@ -81,5 +81,5 @@ export function whyText(report: WhyReport, now: number): string[] {
 }
 
 function nextText(at: number, now: number): string {
-  return at <= now ? 'It is due now.' : `Due ${timeText(at, now)}.`;
+  return at <= now ? 'It is due now.' : `Next try: ${timeText(at, now)}.`;
 }

@@ -17,6 +17,8 @@ export interface AnswerParts {
   readonly live: Live;
   readonly clock: Clock;
   look(place: Place): void;
+  /** Asks a peer that was in trouble again, at once. */
+  tryPeer(): void;
   /** Scans again; resolves when it is done. */
   rescan(folder: string | undefined): Promise<Iterable<unknown>>;
 }
@@ -42,6 +44,7 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       const report = retryItems(state, scopesOf(config, parameters), clock);
       await state.commit();
       for (const place of report.lookedAt) parts.look(place);
+      parts.tryPeer();
       yield { retried: report.retried, lookedAt: report.lookedAt.length };
       return;
     }

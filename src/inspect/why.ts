@@ -2,6 +2,8 @@ import { lstat } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
+import { TROUBLE_WORDS } from '../queue/words.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { type Decision, FolderRules } from '../watch/rules.js';
@@ -68,14 +70,14 @@ export async function explain(
       return {
         ...base,
         verdict: 'ignored',
-        rule: sentence(decision.rule),
+        rule: ruleText(decision.rule),
         next: 'Nothing, unless the rule is changed.',
       };
     }
     return {
       ...base,
       verdict: 'unknown',
-      rule: sentence(decision.rule),
+      rule: ruleText(decision.rule),
       url: decision.url,
       collection: decision.collection,
       ...(problem ? { trouble: problem.trouble } : {}),
@@ -85,7 +87,7 @@ export async function explain(
   return {
     ...base,
     verdict: entry.status,
-    rule: sentence(decision.rule),
+    rule: ruleText(decision.rule),
     since: entry.since,
     version: versionOf(entry),
     ...conversionOf(entry),
@@ -134,17 +136,14 @@ function nextOf(
     return { next: 'The file is not there any more; the next scan marks it as gone.' };
   switch (entry.status) {
     case 'pending': {
-      const circuit = live?.door().circuit;
       if (live === undefined)
         return { next: 'It is pushed when the daemon runs (`peersync run`) or by `peersync once`.' };
-      if (circuit !== undefined && circuit.state !== 'closed') {
-        return {
-          next: `It waits for the peer: ${circuit.reason?.message ?? 'it does not answer'}`,
-          ...(circuit.nextProbeAt === undefined ? {} : { nextAt: circuit.nextProbeAt }),
-        };
-      }
-      if (live.isInFlight(entry)) return { next: 'It is on its way to the peer at this moment.' };
-      if (entry.doubt !== undefined) {
+      const isInFlight = live.isInFlight(entry);
+      const isLookedUp = entry.doubt !== undefined && !isInFlight;
+      const waiting = waitingForPeer(live, isLookedUp ? 'confirm' : 'push');
+      if (waiting !== undefined) return waiting;
+      if (isInFlight) return { next: 'It is on its way to the peer at this moment.' };
+      if (isLookedUp) {
         return {
           next: 'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.',
           ...at(live.nextLook(entry)?.at),
@@ -153,14 +152,15 @@ function nextOf(
       return { next: 'It is pushed.', nextAt: entry.notBefore };
     }
     case 'accepted': {
-      const look = live?.nextLook(entry);
+      if (live === undefined)
+        return {
+          next: 'It is looked up in the peer when the daemon runs (`peersync run`) or by `peersync once`.',
+        };
+      const waiting = waitingForPeer(live, 'confirm');
+      if (waiting !== undefined) return waiting;
+      const look = live.nextLook(entry);
       const lastAnswer = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
-      return {
-        next: live
-          ? `It is looked up in the peer${lastAnswer}.`
-          : 'It is looked up in the peer when the daemon runs (`peersync run`) or by `peersync once`.',
-        ...at(look?.at),
-      };
+      return { next: `It is looked up in the peer${lastAnswer}.`, ...at(look?.at) };
     }
     case 'confirmed':
       return { next: 'Nothing, until the file changes.' };
@@ -175,6 +175,21 @@ function nextOf(
     case 'passed':
       return { next: 'Nothing, until the file or the rule changes.' };
   }
+}
+
+/** What keeps requests of this lane from the peer, if anything does. */
+function waitingForPeer(
+  live: Live,
+  lane: 'push' | 'confirm',
+): { readonly next: string; readonly nextAt?: number } | undefined {
+  const { circuit, pausedUntil } = live.door();
+  const { reason, held, nextProbeAt } = circuit;
+  if (reason !== undefined && held.includes(lane)) {
+    const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
+    return { next: `It waits for the peer, which ${words}`, ...at(nextProbeAt) };
+  }
+  if (pausedUntil === undefined) return undefined;
+  return { next: 'It waits, for the peer asked to be left alone for a while.', nextAt: pausedUntil };
 }
 
 function at(ms: number | undefined): { readonly nextAt?: number } {
@@ -193,7 +208,6 @@ function conversionOf(entry: Entry): { readonly conversion?: string } {
   return { conversion: `The file is ${encoding}; its text travels as UTF-8.` };
 }
 
-function sentence(rule: string): string {
-  const text = rule.charAt(0).toUpperCase() + rule.slice(1);
-  return text.endsWith('.') ? text : `${text}.`;
+function ruleText(rule: string): string {
+  return sentence(rule.charAt(0).toUpperCase() + rule.slice(1));
 }

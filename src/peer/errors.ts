@@ -98,7 +98,7 @@ export class PeerError extends PeersyncError {
     };
     super({
       code,
-      message: `${url.href} ${parts.what}${firstBytes ? `; the answer begins with: ${firstBytes}` : ''}`,
+      message: `${url.href} ${parts.what}${parts.answer === undefined ? '' : shown(parts.answer)}`,
       ...TABLE[code],
       details: Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined)),
       ...(parts.cause === undefined ? {} : { cause: parts.cause }),
@@ -112,7 +112,23 @@ export class PeerError extends PeersyncError {
   }
 }
 
+/** What an answer shows, as the end of a sentence. */
+function shown(answer: Uint8Array): string {
+  const begin = printable(answer);
+  if (/^(\s|\\[nrt])*$/.test(begin)) return '';
+  return isText(answer) ? `; the answer begins with: ${begin}` : '; the answer is not text';
+}
+
 const SHOWN_CHARACTERS = 200;
+/** More of the characters of a text than this are readable. */
+const READABLE_SHARE = 0.9;
+
+function isText(bytes: Uint8Array): boolean {
+  const characters = [...new TextDecoder().decode(bytes.subarray(0, SHOWN_CHARACTERS * 4))];
+  // Cut off in the middle of a character, the last may be unreadable though the text is not.
+  const unreadable = characters.slice(0, -1).filter((c) => c === '\ufffd' || /[^\P{Cc}\s]/u.test(c));
+  return unreadable.length <= characters.length * (1 - READABLE_SHARE);
+}
 
 /** The beginning of some bytes as one printable line; anything that could move a cursor or hide text is escaped. */
 export function printable(bytes: Uint8Array): string {

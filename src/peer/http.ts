@@ -219,11 +219,11 @@ function connectionError(error: unknown, parts: ConnectionErrorParts, how: strin
   return new PeerError('PEER_UNREACHABLE', { ...parts, what, cause: error });
 }
 
-/** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. */
+/** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. The library's own codes tell nobody anything. */
 function described(error: unknown, code: string): string {
   const messages = error instanceof AggregateError ? error.errors.map(messageOf) : [messageOf(error)];
   const text = [...new Set(messages)].filter(Boolean).join('; ') || code;
-  return text.includes(code) ? text : `${text} (${code})`;
+  return text.includes(code) || code.startsWith('UND_') ? text : `${text} (${code})`;
 }
 
 const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);

@@ -29,6 +29,33 @@ describe('a peer’s error', () => {
   });
 });
 
+describe('an answer that is not text', () => {
+  const messageFor = (answer: Uint8Array) =>
+    new PeerError('PEER_ANSWER', {
+      url: 'http://p.example/',
+      what: 'gave something',
+      delivered: 'yes',
+      answer,
+    }).message;
+
+  it('is not shown, for it would tell a person nothing', () => {
+    const binary = Uint8Array.from({ length: 2_000 }, (_, i) => (i * 167) % 256);
+    expect(messageFor(binary)).toBe('http://p.example/ gave something; the answer is not text');
+  });
+
+  it.each([
+    'Größe: 12 €\r\n\tüber'.repeat(40),
+    `${'a'.repeat(799)}ä`,
+    'ok \u001b[31m in red, which a log should not be',
+  ])('is not said of a text: %j', (text) => {
+    expect(messageFor(Buffer.from(text))).toContain('; the answer begins with: ');
+  });
+
+  it('is said of no empty answer', () => {
+    expect(messageFor(Buffer.from(' \n'))).toBe('http://p.example/ gave something');
+  });
+});
+
 describe('bytes of an answer', () => {
   it('are shown in about 200 characters, never in half a character', () => {
     expect(printable(Buffer.from('ä'.repeat(1_000)))).toBe(`${'ä'.repeat(200)}…`);
