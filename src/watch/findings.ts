@@ -19,6 +19,7 @@ import type { Root } from './root.js';
 import type { Decision, FolderRules } from './rules.js';
 import type { Seen, Settling } from './settling.js';
 import { trouble } from './trouble.js';
+import { Twins } from './twins.js';
 import type { WatchState } from './watch-state.js';
 
 /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
@@ -58,9 +59,11 @@ type Taken = Extract<Decision, { take: true }>;
  */
 export class Findings {
   readonly #parts: FindingsParts;
+  readonly #twins: Twins;
 
   constructor(parts: FindingsParts) {
     this.#parts = parts;
+    this.#twins = new Twins(parts.folder.name, parts.state);
   }
 
   /**
@@ -107,6 +110,7 @@ export class Findings {
     if (before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
     commits.changed();
+    this.#freed(path);
     log.debug({ folder: folder.name, path }, `${path} is passed over from now on: ${rule}.`);
   }
 
@@ -120,6 +124,7 @@ export class Findings {
       if (isItem(entry)) state.put(gone(entry, clock.now()));
       else state.remove(folder.name, entry.path);
       commits.changed();
+      this.#freed(entry.path);
     }
   }
 
@@ -128,6 +133,7 @@ export class Findings {
     const { folder, state, clock, commits, accepts } = this.#parts;
     if (!isItem(before)) return this.#isStillPassed(before.trouble, stat);
     if (stat.size > folder.maxFileSize) return false;
+    if (Twins.waits(before)) return this.#twins.holderOf(before.path) !== undefined;
     if (!hasContent(before.version)) return purpose === 'change';
     const refusal = accepts(before.version.encoding);
     if (refusal !== undefined) {
@@ -191,19 +197,27 @@ export class Findings {
       return;
     }
     const { url, collection } = decision;
+    const twin = this.#twins.holderOf(path);
+    if (twin !== undefined) {
+      this.#quarantine(path, decision, version, trouble.sameDocument(twin));
+      return;
+    }
     const before = state.get(folder.name, path);
     state.put(read(before, { folder: folder.name, path, url, collection }, version, clock.now()));
+    this.#twins.met(path);
     commits.changed();
   }
 
   #isUnreadable(path: string, stat: FileStat, code: string): void {
-    const { folder, rules, state, clock, commits } = this.#parts;
-    const decision = rules.decide(path);
-    if (!decision.take) {
-      this.excluded(path, decision.rule);
-      return;
-    }
-    const why = trouble.unreadable(code);
+    const decision = this.#parts.rules.decide(path);
+    if (decision.take) this.#quarantine(path, decision, stat, trouble.unreadable(code));
+    else this.excluded(path, decision.rule);
+  }
+
+  #quarantine(path: string, { url, collection }: Taken, found: FileStat, why: Trouble): void {
+    const { folder, state, clock, commits } = this.#parts;
+    const { size, mtimeMs, ctimeMs, ino } = found;
+    const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
     if (
       before?.status === 'quarantined' &&
@@ -212,8 +226,8 @@ export class Findings {
     ) {
       return;
     }
-    const { url, collection } = decision;
     state.put(quarantined(before, { folder: folder.name, path, url, collection }, stat, why, clock.now()));
+    this.#twins.met(path);
     commits.changed();
   }
 
@@ -229,5 +243,11 @@ export class Findings {
     }
     state.put(passedOver(before, { folder: folder.name, path }, stat, why, clock.now()));
     commits.changed();
+    this.#freed(path);
+  }
+
+  /** The path gave up its document, which a twin may have been waiting for. */
+  #freed(path: string): void {
+    for (const twin of this.#twins.waitingFor(path)) this.#parts.lookAgain(twin);
   }
 }

@@ -2,12 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   appendFileSync,
+  closeSync,
   lstatSync,
   mkdirSync,
+  openSync,
   renameSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -63,16 +67,22 @@ describe('a fingerprint', () => {
     const directory = temporaryDirectory();
     for (const disturb of [
       (path: string) => appendFileSync(path, 'more'),
-      (path: string) => writeFileSync(path, randomBytes(8_000_000)),
+      (path: string) => {
+        const file = openSync(path, 'r+');
+        writeSync(file, 'the same size, and the end was not read yet', 63 * 1_048_576);
+        closeSync(file);
+      },
       (path: string) => {
         writeFileSync(`${path}.new`, 'new');
         renameSync(`${path}.new`, path);
       },
     ]) {
       const path = join(directory, 'f');
-      writeFileSync(path, randomBytes(8_000_000));
+      writeFileSync(path, '');
+      truncateSync(path, 64 * 1_048_576);
       const reading = reader.read(path, statOf(path));
-      await new Promise((resolve) => setImmediate(resolve));
+      // Some way into the reading, which takes several times as long.
+      await new Promise((resolve) => setTimeout(resolve, 10));
       disturb(path);
       expect(await reading).toEqual({ kind: 'raced' });
     }

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ChokidarHints, type HintListener, type Hints } from '../../src/watch/hints.js';
@@ -82,6 +82,28 @@ describe('lost hints', () => {
     block(300);
     await until(() => inbox.state.counts().pending === 5_000, 'none is lost');
     expect(world.said('stood still for a moment', 'info')).toBe(1);
+  });
+
+  it('are none of what appears while a directory comes to be watched', async () => {
+    const world = new WatchWorld();
+    mkdirSync(join(world.root, 'd'));
+    const watched: string[] = [];
+    const silent: Hints = {
+      watch: async (directory) => {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        writeFileSync(join(directory, 'late.txt'), 'x');
+        watched.push(directory);
+        return 'watched';
+      },
+      unwatch() {},
+      watches: (directory) => watched.includes(directory),
+      watched: 0,
+      close: async () => {},
+    };
+    const inbox = await world.start({ openHints: () => silent });
+    await inbox.watcher.idle();
+    expect(inbox.status('late.txt')).toBe('pending');
+    expect(inbox.status('d/late.txt')).toBe('pending');
   });
 
   it('of a burst without a stall are made up for by a rescan too', async () => {

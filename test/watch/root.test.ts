@@ -119,6 +119,19 @@ describe('a folder whose root', () => {
     expect(second.watcher.status()[0]?.state).toBe('held');
   });
 
+  it('is removed and made again between two checks is watched again', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ policy: { rootCheckMs: 3_600_000 } });
+    await inbox.watcher.idle();
+    for (let i = 0; i < 5; i += 1) {
+      rmSync(world.root, { recursive: true });
+      mkdirSync(world.root);
+      world.write(`d/${i}.txt`);
+      await until(() => inbox.status(`d/${i}.txt`) === 'pending', `${i}.txt is seen`);
+      await inbox.watcher.idle();
+    }
+  });
+
   it('is a symbolic link is watched where it leads', async () => {
     const world = new WatchWorld();
     renameSync(world.root, `${world.root}.real`);
