@@ -73,7 +73,6 @@ describe('a question', () => {
         const { match } = readQuestion(any);
         if (match !== undefined) expect(match).toMatch(/^"[\p{L}\p{N}\p{M} ]+"( "[\p{L}\p{N}\p{M} ]+")*$/u);
       }),
-      { numRuns: 500 },
     );
   });
 
