@@ -202,7 +202,7 @@ describe('an embedded peer', () => {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     expect(database.get('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
     database.close();
-  });
+  }, 120_000);
 
   it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
     const dir = join(temporaryDirectory(), 'small');
