@@ -38,6 +38,7 @@ describe('a .peersyncignore file', () => {
   it('counts for a scan that begins below it', async () => {
     const world = new WatchWorld();
     world.write('d/e/a.log');
+    world.write('d/x.log');
     const inbox = await world.start({ hints: false });
     await inbox.watcher.idle();
     world.write('d/.peersyncignore', '*.log\n');

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { State } from '../../src/state/state.js';
+import { read } from '../../src/state/transitions.js';
+import { Commits } from '../../src/watch/commits.js';
+import { Findings } from '../../src/watch/findings.js';
+import { Intake } from '../../src/watch/intake.js';
+import { Root } from '../../src/watch/root.js';
+import { FolderRules } from '../../src/watch/rules.js';
+import { Settling } from '../../src/watch/settling.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { folderOf, refusesBinary } from './world.js';
+
+describe('a finding', () => {
+  it('that a file is gone is dropped when the file was found again meanwhile', async () => {
+    const clock = new FakeClock();
+    const state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
+    const folder = folderOf(temporaryDirectory());
+    const root = new Root(folder, state);
+    await root.accept();
+    const onQuiet = () => {};
+    const findings = new Findings({
+      ...{ folder, state, root, clock, log: silentLogger, accepts: refusesBinary },
+      rules: new FolderRules(folder),
+      settling: new Settling({ settleMs: 1, clock, lookAgain: onQuiet, lookAtDirectory: onQuiet }),
+      intake: new Intake({ readers: 1, crowd: 1, onQuiet, onError: onQuiet }),
+      commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
+      lookAgain: onQuiet,
+    });
+    const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
+    const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
+    const before = read(undefined, to, version, 0);
+    state.put(before);
+    const removing = findings.removed([before]);
+    state.put(read(before, to, { ...version, sha256: 'bb' }, 0));
+    await removing;
+    expect(state.get('inbox', 'a')?.status).toBe('pending');
+    const last = state.get('inbox', 'a');
+    if (last) await findings.removed([last]);
+    expect(state.get('inbox', 'a')?.status).toBe('gone');
+    await state.close();
+  });
+});
