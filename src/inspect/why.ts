@@ -186,7 +186,10 @@ function waitingForPeer(
   const { reason, held, nextProbeAt } = circuit;
   if (reason !== undefined && held.includes(lane)) {
     const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
-    return { next: `It waits for the peer, which ${words}`, ...at(nextProbeAt) };
+    const next = `It waits for the peer, which ${words}`;
+    return nextProbeAt === undefined
+      ? { next: `${next} The next try is under way.` }
+      : { next, nextAt: nextProbeAt };
   }
   if (pausedUntil === undefined) return undefined;
   return { next: 'It waits, for the peer asked to be left alone for a while.', nextAt: pausedUntil };

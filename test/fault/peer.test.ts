@@ -1,0 +1,230 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { statusText } from '../../src/commands/status.js';
+import { whyText } from '../../src/commands/why.js';
+import { Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { Site, some, TIMEOUTS } from '../support/site.js';
+import { temporaryDirectory } from '../support/temp.js';
+import {
+  answering,
+  type Behaviour,
+  BINARY,
+  halfAnAnswer,
+  otherPassword,
+  resetting,
+  type Seen,
+  STACK_TRACE,
+  silent,
+  slow,
+  type TroublesomePeer,
+  well,
+} from '../support/troublesome-peer.js';
+import { until } from '../support/wait.js';
+
+let real: PeerProcess;
+beforeAll(async () => {
+  real = await PeerProcess.start(temporaryDirectory('file'), { life: 'file' });
+});
+
+/** Most calls within any second. */
+function mostInASecond(calls: readonly Seen[]): number {
+  return Math.max(0, ...calls.map(({ at }) => calls.filter((c) => c.at >= at && c.at < at + 1000).length));
+}
+
+interface Trouble {
+  readonly name: string;
+  readonly begin: (peer: TroublesomePeer) => void | Promise<void>;
+  /** The one line that is said of it. */
+  readonly says: RegExp;
+  readonly over: RegExp | undefined;
+}
+
+const AGAIN = /^info: The peer answers again after \d+(ms|s); (1 try|\d+ tries)\.$/;
+const WAITS = 'Work waits and nothing is lost; next try in \\d+(ms|s)\\.$';
+
+function trouble(name: string, behaviour: Behaviour, says: string): Trouble {
+  const begin = (peer: TroublesomePeer) => {
+    peer.behaviour = behaviour;
+  };
+  return { name, begin, says: new RegExp(`^warn: The peer ${says}.*${WAITS}`), over: AGAIN };
+}
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    ...trouble(
+      'down',
+      well,
+      'does not answer: .* cannot be reached: connect ECONNREFUSED 127.0.0.1:\\d+\\. Check that',
+    ),
+    begin: (peer) => peer.goDown(),
+  },
+  trouble(
+    'silent',
+    silent,
+    'does not answer: .* did not give an answer within 1000 ms\\. The peer is slow or hangs',
+  ),
+  trouble(
+    'resetting',
+    resetting,
+    'does not answer: .* broke the connection without an answer: read ECONNRESET\\. Check',
+  ),
+  trouble(
+    'half',
+    halfAnAnswer,
+    'does not answer: .* in the middle of its answer: other side closed\\. Check',
+  ),
+  trouble(
+    'failing',
+    answering(500, 'java.lang.OutOfMemoryError: Java heap space'),
+    'answers with errors: .* failed \\(500\\); the answer begins with: java.lang.OutOfMemoryError: Java heap space\\.',
+  ),
+  trouble('binary', answering(200, BINARY), 'answers with errors: .*; the answer is not text\\. Check'),
+  trouble('empty', answering(200), 'answers with errors: .* gave an empty answer\\. Check that peer.url is'),
+  trouble(
+    'braces',
+    answering(200, '{}'),
+    'answers with errors: .* gave an empty answer; the answer begins with: {}\\.',
+  ),
+  trouble(
+    'stack-trace',
+    answering(200, STACK_TRACE, { 'content-type': 'text/html' }),
+    'answers with errors: .* error page.*; the answer begins with: .*NullPointerException.*…',
+  ),
+  trouble(
+    'another-server',
+    answering(404, '<h1>404 Not Found</h1>nginx'),
+    'answers with errors: .* has no such page \\(404\\);.*check peer.url',
+  ),
+  trouble(
+    'other-password',
+    otherPassword,
+    'refuses the credentials: .* did not accept the user name and the password \\(401\\)\\. Check peer.auth',
+  ),
+  {
+    ...trouble('busy', answering(429, 'slow down', { 'retry-after': '2' }), ''),
+    says: /^info: The peer asks to wait: .* gets too many requests \(429\); the answer begins with: slow down\. Going on in 2s\.$/,
+    over: undefined,
+  },
+];
+
+describe('a peer in trouble', () => {
+  it.concurrent.each(TROUBLES)(
+    '($name) is said once, waited for without a storm of requests, and then everything is confirmed',
+    async ({ name, begin, says, over }) => {
+      const site = await Site.make(real, name);
+      const { peer } = site;
+      site.drop(...some('before'));
+      const daemon = site.run();
+      await daemon.confirms(12);
+
+      // The trouble begins just when a push was answered, so that accepted items are caught in it too.
+      const accepted = new Promise<void>((resolve) => {
+        peer.behaviour = async (call) => {
+          const answer = await call.forward();
+          if (call.urls.length > 0) call.response.on('finish', resolve);
+          return answer;
+        };
+      });
+      site.drop(...some('amid'));
+      await accepted;
+      await begin(peer);
+      const calls = peer.calls.length;
+      site.drop(...some('after'));
+      await until(() => daemon.said.length > 0, `${name}: something is said`);
+
+      const triesAt = async () => (await site.status()).peer.door?.circuit.tries ?? 0;
+      const tries = await triesAt();
+      const saidAt = peer.calls.length;
+      const triedAgain = async () => (await triesAt()) > tries || peer.calls.length > saidAt + 1;
+      await until(triedAgain, `${name}: tried again`);
+      expect(daemon.said).toEqual([expect.stringMatching(says)]);
+      const pushes = (since: number) => peer.calls.slice(since).filter(({ path }) => path.includes('push_p'));
+      expect(mostInASecond(peer.calls.slice(calls)), 'calls in a second').toBeLessThanOrEqual(48);
+      expect(mostInASecond(pushes(calls)), 'pushes in a second').toBeLessThanOrEqual(12);
+      expect(mostInASecond(pushes(saidAt)), 'pushes in a second, once it is said').toBeLessThan(5);
+
+      const status = await site.status();
+      expect(statusText(status, Date.now()).slice(0, 6).join('\n')).toMatch(
+        name === 'busy'
+          ? /asks to wait; going on: 20/
+          : /, for \d+m?s: http.*\n.*\n.*the next try: (20|is under way)/,
+      );
+      const why = await site.why('after3.txt');
+      expect(why.next).toMatch(/^It waits( for the peer, which |, for the peer asked)/);
+      expect(whyText(why, Date.now()).join('\n')).toMatch(/^status +pending/m);
+      expect(status.items).toMatchObject({ quarantined: 0 });
+
+      peer.behaviour = well;
+      if (name === 'down') await peer.comeUp();
+      if (name === 'other-password') await site.retry();
+      await daemon.confirms(36);
+      await site.expectAllInPeer();
+      expect((await site.status()).items).toMatchObject({ confirmed: 36, pending: 0, quarantined: 0 });
+      expect(daemon.said.slice(1)).toEqual(over === undefined ? [] : [expect.stringMatching(over)]);
+      await daemon.stop();
+    },
+    90_000,
+  );
+
+  it.concurrent('that is only slow is waited for, and nothing is said', async () => {
+    const site = await Site.make(real, 'slow');
+    site.peer.behaviour = slow(600);
+    site.drop(...some('f'));
+    const daemon = site.run();
+    await daemon.confirms(12);
+    expect(daemon.said).toEqual([]);
+    await daemon.stop();
+  }, 60_000);
+
+  it.concurrent('that is killed and restarted in the middle of the work loses nothing', async () => {
+    const directory = temporaryDirectory('file');
+    const first = await PeerProcess.start(directory, { life: 'file' });
+    const config = writeConfig(temporaryDirectory('file'), {
+      peer: { ...first.section(), timeouts: TIMEOUTS },
+    });
+    const inbox = join(config, '../inbox');
+    const daemon = new Running(['run', '-c', config], { life: 'file' });
+    await daemon.says('"event":"watching"');
+    for (let i = 0; i < 400; i += 1) writeFileSync(join(inbox, `${i}.txt`), `text ${i}`);
+    const confirmed = () => daemon.stdout.split('"event":"confirmed"').length - 1;
+    await until(() => confirmed() > 0, 'the first are confirmed');
+    await first.running.kill('SIGKILL');
+    writeFileSync(join(inbox, 'late.txt'), 'late');
+    await daemon.says('The peer does not answer');
+    const second = await PeerProcess.start(directory, {
+      port: Number(new URL(first.url).port),
+      life: 'file',
+    });
+    await until(() => confirmed() === 401, 'all are confirmed', 40_000);
+    expect((await second.search('late')).total).toBe(1);
+    expect(daemon.stdout.match(/"level":[45]0/g)).toHaveLength(1);
+    expect((await daemon.kill('SIGTERM')).code).toBe(0);
+  }, 90_000);
+});
+
+describe('status and why', () => {
+  it.concurrent('tell the trouble, what to do and when the next try is, to a person at a terminal', async () => {
+    const site = await Site.make(real, 'told');
+    await site.peer.goDown();
+    site.drop('a.txt');
+    const daemon = site.run();
+    await until(() => daemon.said.length > 0, 'the trouble is said');
+    const [status, why] = await Promise.all([
+      site.command('status'),
+      site.command('why', site.path('a.txt')),
+    ]);
+    expect(status.stdout).toMatch(
+      /does not answer, for \d+m?s: .*ECONNREFUSED.*\n +Check that the peer is running/,
+    );
+    expect(status.stdout).toMatch(
+      /Work waits and nothing is lost\. Tried \d+ times; the next try: (20.*\(\w+ \d|is under way)/,
+    );
+    expect(why.stdout).toMatch(
+      /^next +It waits for the peer, which does not answer: .*(Next try: 20.*\(\w+ \d|The next try is under way)/m,
+    );
+    await daemon.stop();
+  }, 60_000);
+});

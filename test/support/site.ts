@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { StatusReport } from '../../src/inspect/status.js';
+import type { WhyReport } from '../../src/inspect/why.js';
+import { askDaemon } from '../../src/service/control.js';
+import { type Ended, peersync, Running } from './cli.js';
+import { writeConfig } from './config.js';
+import type { PeerProcess } from './peer-process.js';
+import { temporaryDirectory } from './temp.js';
+import { TroublesomePeer } from './troublesome-peer.js';
+import { until } from './wait.js';
+
+export const TIMEOUTS = { connect: '1s', headers: '1s', body: '1s', total: '2s' };
+
+/** A dozen names of files. */
+export const some = (prefix: string) => Array.from({ length: 12 }, (_, i) => `${prefix}${i}.txt`);
+
+interface Line {
+  readonly level: number;
+  readonly msg: string;
+  readonly event?: string;
+}
+
+/** A folder, a configuration, and a troublesome peer before the real one. */
+export class Site {
+  readonly directory = temporaryDirectory('file');
+  readonly contents = new Map<string, string>();
+  readonly config: string;
+
+  private constructor(
+    readonly name: string,
+    readonly real: PeerProcess,
+    readonly peer: TroublesomePeer,
+    auth: Readonly<Record<string, unknown>>,
+  ) {
+    this.config = writeConfig(this.directory, {
+      peer: { url: peer.url, timeouts: TIMEOUTS, ...auth },
+      folders: [{ name: 'inbox', url: `https://${name}.example.org/` }],
+    });
+  }
+
+  /** @param name also the host of the documents' URLs, so that many sites can share one peer */
+  static async make(real: PeerProcess, name: string, auth = real.section()): Promise<Site> {
+    const { url: _, ...access } = auth;
+    return new Site(name, real, await TroublesomePeer.start(real.url, 'file'), access);
+  }
+
+  path(file: string): string {
+    return join(this.directory, 'inbox', file);
+  }
+
+  url(file: string): string {
+    return `https://${this.name}.example.org/${file}`;
+  }
+
+  drop(...files: readonly string[]): void {
+    for (const file of files) {
+      const content = `${file} of ${this.name}\n`;
+      this.contents.set(file, content);
+      writeFileSync(this.path(file), content);
+    }
+  }
+
+  command(...args: readonly string[]): Promise<Ended> {
+    return peersync([...args, '-c', this.config], { life: 'file' });
+  }
+
+  async status(): Promise<StatusReport> {
+    return (await this.#ask('status', {})) as StatusReport;
+  }
+
+  async why(file: string): Promise<WhyReport> {
+    return (await this.#ask('why', { path: this.path(file) })) as WhyReport;
+  }
+
+  /** Another try for everything, as `peersync retry --all` asks for it. */
+  async retry(): Promise<void> {
+    await this.#ask('retry', { all: true });
+  }
+
+  async #ask(ask: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown> {
+    const answer = await askDaemon(join(this.directory, 'state'), { ask, parameters });
+    if (answer === undefined) throw new Error(`${this.name}: the daemon does not run`);
+    for await (const report of answer) return report;
+    return undefined;
+  }
+
+  /** The daemon on this site. */
+  run(): Daemon {
+    return new Daemon(this);
+  }
+
+  /** Whether the peer has every file that was dropped, as it was dropped. */
+  async expectAllInPeer(): Promise<void> {
+    for (const [file, content] of this.contents) {
+      const document = await this.real.peerdoc(this.url(file));
+      expect(document?.digest, file).toBe(createHash('sha256').update(content).digest('hex'));
+    }
+  }
+}
+
+export class Daemon {
+  readonly running: Running;
+
+  constructor(readonly site: Site) {
+    this.running = new Running(['run', '-c', site.config], { life: 'file' });
+  }
+
+  get #lines(): Line[] {
+    const whole = this.running.stdout.slice(0, this.running.stdout.lastIndexOf('\n') + 1);
+    return whole
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Line);
+  }
+
+  get confirmed(): number {
+    return this.#lines.filter(({ event }) => event === 'confirmed').length;
+  }
+
+  /** What a person reads beside the confirmed files, once everything has started: `warn: the sentence`. */
+  get said(): string[] {
+    return this.#lines
+      .filter(({ event }) => !['confirmed', 'watching', 'peer'].includes(event ?? ''))
+      .map(({ level, msg }) => `${{ 30: 'info', 40: 'warn', 50: 'error' }[level]}: ${msg}`);
+  }
+
+  async confirms(count: number): Promise<void> {
+    await until(() => this.confirmed === count, `${this.site.name}: ${count} confirmed`, 40_000).catch(
+      (error: unknown) => {
+        throw new Error(`${error}, but ${this.confirmed}\n${this.said.join('\n')}`);
+      },
+    );
+  }
+
+  async stop(): Promise<void> {
+    const { code } = await this.running.kill('SIGTERM');
+    expect(code).toBe(0);
+  }
+}
