@@ -16,8 +16,8 @@ export interface Hints {
    * Watches one directory, not what is below it; to be asked before the directory is listed. Watching it already is
    * fine, and if `identity` (device, inode, birth) is another one since, the old watch is replaced.
    *
-   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or NOT_WATCHABLE for a path that
-   *   this kind of hints cannot express
+   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), NOT_WATCHABLE for a path that this
+   *   kind of hints cannot express, or CLOSED
    */
   watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }>;
   /** Gives up a directory and all below it. */
@@ -63,6 +63,7 @@ export class ChokidarHints implements Hints {
   readonly #root: Node = { below: new Map(), watch: undefined };
   readonly #closing = new Set<Promise<void>>();
   #watched = 0;
+  #closed = false;
 
   constructor(listener: HintListener) {
     this.#listener = listener;
@@ -79,6 +80,8 @@ export class ChokidarHints implements Hints {
     if (known !== undefined && known.identity !== identity) this.unwatch(directory);
     // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
+    // A scan that is still ending must not open what nobody would close: it would keep the process alive.
+    if (this.#closed) return { code: 'CLOSED' };
     const node = this.#nodeFor(directory);
     const watch = node.watch ?? this.#open(directory, identity);
     if (node.watch === undefined) {
@@ -106,6 +109,7 @@ export class ChokidarHints implements Hints {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     this.#close(this.#root);
     await Promise.all(this.#closing);
   }

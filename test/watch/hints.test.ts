@@ -95,6 +95,16 @@ describe('hints', () => {
     expect(await watch(root)).toBe('watched');
   });
 
+  it('watch nothing any more once they are closed, which would keep the process alive', async () => {
+    const { root, hints, watch } = setUp();
+    mkdirSync(join(root, 'd'));
+    await watch(root);
+    const late = Promise.all([hints.close(), watch(join(root, 'd'))]);
+    expect((await late)[1]).toEqual({ code: 'CLOSED' });
+    expect(await watch(root)).toEqual({ code: 'CLOSED' });
+    expect(hints.watched).toBe(0);
+  });
+
   it('say which directories they cannot watch', async () => {
     const { root, hints, watch } = setUp();
     mkdirSync(join(root, 'back\\slash'));
