@@ -94,6 +94,8 @@ function send(socket: string, question: Question): Promise<IncomingMessage | und
     const call = request(
       {
         socketPath: socket,
+        // A kept connection may be closed by the daemon at the moment when it is used again.
+        agent: false,
         method: 'POST',
         path: '/',
         timeout: ANSWER_TIMEOUT_MS,
