@@ -118,13 +118,14 @@ export class Findings {
   async removed(entries: readonly Entry[]): Promise<void> {
     const { folder, root, state, commits, clock } = this.#parts;
     if ((await root.check()).kind !== 'same') return;
-    for (const entry of entries) {
-      // Another record means that the file was found again meanwhile.
-      if (entry.status === 'gone' || state.get(folder.name, entry.path) !== entry) continue;
-      if (isItem(entry)) state.put(gone(entry, clock.now()));
-      else state.remove(folder.name, entry.path);
+    for (const { path, version } of entries) {
+      const known = state.get(folder.name, path);
+      // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
+      if (known === undefined || known.status === 'gone' || known.version !== version) continue;
+      if (isItem(known)) state.put(gone(known, clock.now()));
+      else state.remove(folder.name, path);
       commits.changed();
-      this.#freed(entry.path);
+      this.#freed(path);
     }
   }
 

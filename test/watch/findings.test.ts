@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
-import { read } from '../../src/state/transitions.js';
+import { accepted, read } from '../../src/state/transitions.js';
 import { Commits } from '../../src/watch/commits.js';
 import { Findings } from '../../src/watch/findings.js';
 import { Intake } from '../../src/watch/intake.js';
@@ -12,8 +12,11 @@ import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { folderOf, refusesBinary } from './world.js';
 
+const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
+const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
+
 describe('a finding', () => {
-  it('that a file is gone is dropped when the file was found again meanwhile', async () => {
+  async function setUp() {
     const clock = new FakeClock();
     const state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
     const folder = folderOf(temporaryDirectory());
@@ -28,8 +31,11 @@ describe('a finding', () => {
       commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
       lookAgain: onQuiet,
     });
-    const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a', collection: 'inbox' };
-    const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
+    return { state, findings };
+  }
+
+  it('that a file is gone is dropped when the file was found again meanwhile', async () => {
+    const { state, findings } = await setUp();
     const before = read(undefined, to, version, 0);
     state.put(before);
     const removing = findings.removed([before]);
@@ -39,6 +45,19 @@ describe('a finding', () => {
     const last = state.get('inbox', 'a');
     if (last) await findings.removed([last]);
     expect(state.get('inbox', 'a')?.status).toBe('gone');
+    await state.close();
+  });
+
+  it('that a file is gone holds when the peer took it meanwhile', async () => {
+    const { state, findings } = await setUp();
+    const before = read(undefined, to, version, 0);
+    state.put(before);
+    const removing = findings.removed([before]);
+    if (before.status === 'pending') {
+      state.put(accepted(before, { ...to, sha256: 'aa', digest: 'aa', size: 1, at: 0 }, 0));
+    }
+    await removing;
+    expect(state.get('inbox', 'a')).toMatchObject({ status: 'gone', sent: { sha256: 'aa' } });
     await state.close();
   });
 });
