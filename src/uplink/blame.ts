@@ -106,7 +106,7 @@ export class Blame {
       await door.run('push', (signal) => peer.push([], { signal }));
       return true;
     } catch (error) {
-      pushFailure(error);
+      pushFailure(error, true);
       return false;
     }
   }

@@ -33,7 +33,10 @@ export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): P
       state.put(returned(item, now + STALE_PAUSE_MS));
       look(placeOf(item));
     } else if (result.kind === 'unreadable') {
-      state.put(quarantined(item, item, item.version, unreadable(result.code), now));
+      // Without its content, so that the next look that can read it takes it up again.
+      const { size, mtimeMs, ctimeMs, ino } = item.version;
+      const trouble = unreadable(result.code);
+      state.put(quarantined(item, item, { size, mtimeMs, ctimeMs, ino }, trouble, now));
     } else {
       const { url, collection, version } = item;
       const { size, digest } = result;
@@ -78,6 +81,6 @@ function unreadable(code: string): Trouble {
   return {
     code: 'UNREADABLE',
     message: `The file could not be read: ${code}.`,
-    hint: 'Let the user that peersync runs as read it, then `peersync retry` the file.',
+    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry`.',
   };
 }

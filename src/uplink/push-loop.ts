@@ -7,7 +7,7 @@ import { Blame } from './blame.js';
 import type { ConfirmLoop } from './confirm-loop.js';
 import { currentOf, type Parcel, pack, STALE_PAUSE_MS } from './parcel.js';
 import { placeOf, roomFor, type UplinkParts } from './parts.js';
-import { pushFailure, troubleOf } from './trouble.js';
+import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 import { Wake } from './wake.js';
 
 /**
@@ -150,7 +150,7 @@ export class PushLoop {
       data: content.text,
     }));
     const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
-    let began = clock.now();
+    let began: number | undefined;
     let answer: PushAnswer;
     try {
       answer = await door.run('push', (signal) => {
@@ -158,9 +158,9 @@ export class PushLoop {
         return peer.push(items, { ...options, signal });
       });
     } catch (error) {
-      return this.#notTaken(parcels, error, before);
+      return this.#notTaken(parcels, pushFailure(error, began !== undefined), before);
     }
-    await this.#answered(parcels, answer, began);
+    await this.#answered(parcels, answer, began ?? clock.now());
     return [];
   }
 
@@ -198,11 +198,10 @@ export class PushLoop {
   /** @returns the smaller batches that are to be sent instead */
   async #notTaken(
     parcels: readonly Parcel[],
-    error: unknown,
+    failure: PushFailure,
     before: number,
   ): Promise<(readonly Parcel[])[]> {
     const { clock, log, look } = this.#parts;
-    const failure = pushFailure(error);
     if (failure.kind === 'stale') {
       parcels.forEach(({ item }, i) => {
         const stale = i === failure.item;

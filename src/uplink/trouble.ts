@@ -24,10 +24,10 @@ export type PushFailure =
   | { readonly kind: 'stale'; readonly item: number }
   | { readonly kind: 'untaken' | 'doubt' | 'blame'; readonly error: PeersyncError };
 
-export function pushFailure(error: unknown): PushFailure {
+/** @param begun whether the request had left the door; a door that stops may give it up halfway */
+export function pushFailure(error: unknown, begun: boolean): PushFailure {
   if (!(error instanceof PeersyncError)) throw error;
-  if (!(error instanceof PeerError))
-    return { kind: error.code === 'QUEUE_STOPPED' ? 'untaken' : 'doubt', error };
+  if (!(error instanceof PeerError)) return { kind: begun ? 'doubt' : 'untaken', error };
   switch (error.code) {
     case 'PEER_SOURCE':
       return { kind: 'stale', item: error.item ?? 0 };

@@ -42,7 +42,10 @@ export class Uplink {
       if (after !== undefined) this.#takeUp(after);
     });
     const { signal } = this.#stopping;
-    this.#loops = Promise.all([this.#push.run(signal), this.#confirm.run(signal)]).catch(onFailure);
+    this.#loops = Promise.all([
+      this.#push.run(signal).catch(onFailure),
+      this.#confirm.run(signal).catch(onFailure),
+    ]);
   }
 
   async stop(): Promise<void> {

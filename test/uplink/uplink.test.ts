@@ -1,4 +1,4 @@
-import { unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { gone, leaving } from '../../src/state/transitions.js';
@@ -61,6 +61,19 @@ describe('a pending item', () => {
     unlinkSync(join(w.root, 'a.txt'));
     await until(() => w.looked.includes('a.txt'), 'looked at again');
     expect(w.peer.pushes).toEqual([]);
+  });
+
+  it('is quarantined when its file cannot be read, and pushed once it can, though it did not change', async () => {
+    const w = await world();
+    w.write('a.txt', 'one');
+    const file = join(w.root, 'a.txt');
+    unlinkSync(file);
+    mkdirSync(file);
+    await until(() => w.statusOf('a.txt') === 'quarantined', 'quarantined');
+    expect(w.state.get('inbox', 'a.txt')).toMatchObject({ trouble: { code: 'UNREADABLE' } });
+    rmdirSync(file);
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
   });
 
   it('that is UTF-16 or windows-1252 arrives as UTF-8', async () => {
