@@ -139,9 +139,10 @@ export class Door {
     if (this.#isStopping) throw queueError('QUEUE_STOPPED');
     signal?.throwIfAborted();
     const producers = this.#producers[lane];
-    if (producers.size === 0 && this.#room(this.#lanes[lane]) > 0) return;
+    const now = this.#clock.monotonic();
+    if (producers.size === 0 && this.#room(this.#lanes[lane], now) > 0) return;
     const released = producers.wait(signal);
-    this.#setAlarm();
+    this.#setAlarm(now);
     await released;
   }
 
@@ -201,12 +202,13 @@ export class Door {
 
   #enter<T>(lane: LaneState, task: Task<T>): void {
     const queue = lane.name === 'interactive' ? this.#express : this.#shared;
+    const now = this.#clock.monotonic();
     this.#waiting.add(task);
-    lane.entering(this.#clock.monotonic());
+    lane.entering(now);
     queue
       .add(() => this.#perform(lane, task), { lane, id: task.id })
       .catch((error: unknown) => this.#log.error({ err: error }, 'The queue failed at the end of a task.'));
-    if (this.#waiting.has(task)) this.#setAlarm();
+    if (this.#waiting.has(task)) this.#setAlarm(now);
   }
 
   /** Called by the engine in the instant it gives the task a slot. */
@@ -270,8 +272,7 @@ export class Door {
   }
 
   /** How many more tasks may come to wait in a lane: as many as could start together, one where its rate is spent. */
-  #room(lane: LaneState): number {
-    const now = this.#clock.monotonic();
+  #room(lane: LaneState, now: number): number {
     if (this.#health.admitsFrom(lane.name) > now) return 0;
     const slots =
       lane.name === 'interactive' ? lane.concurrency : Math.min(lane.concurrency, this.#health.slots);
@@ -281,19 +282,23 @@ export class Door {
   /** Starts what may start now, calls the producers whose lanes have room, and sets the alarm for what comes next. */
   #pump(): void {
     if (this.#isStopping) return;
+    const now = this.#clock.monotonic();
     if (this.#health.tick()) this.#tellListeners();
     wake(this.#express, this.#lanes.interactive.concurrency);
     wake(this.#shared, this.#health.slots);
     for (const name of LANES) {
       const producers = this.#producers[name];
-      if (producers.size > 0) producers.release(this.#room(this.#lanes[name]));
+      if (producers.size > 0) producers.release(this.#room(this.#lanes[name], now));
     }
-    this.#setAlarm();
+    this.#setAlarm(now);
   }
 
-  /** Sets the alarm for the first moment at which time alone lets something start; an earlier one may stand. */
-  #setAlarm(): void {
-    const now = this.#clock.monotonic();
+  /**
+   * Sets the alarm for the first moment at which time alone lets something start; an earlier one may stand.
+   *
+   * @param now when it was last looked at what may start. Not later: what became free since then was seen by nobody.
+   */
+  #setAlarm(now: number): void {
     let at = this.#health.nextTickAt ?? Number.POSITIVE_INFINITY;
     for (const name of LANES) {
       const lane = this.#lanes[name];
@@ -303,7 +308,7 @@ export class Door {
     }
     if (at === Number.POSITIVE_INFINITY || (this.#alarm !== undefined && this.#alarm.at <= at)) return;
     this.#alarm?.timer.cancel();
-    const timer = this.#clock.after(Math.ceil(at - now), () => {
+    const timer = this.#clock.after(Math.max(0, Math.ceil(at - this.#clock.monotonic())), () => {
       this.#alarm = undefined;
       this.#pump();
     });
