@@ -3,10 +3,12 @@
 import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 import { stateBench } from './state.bench.js';
+import { watchBench } from './watch.bench.js';
 
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   push: pushBench,
   state: stateBench,
+  watch: watchBench,
 };
 
 const chosen = process.argv.slice(2);
