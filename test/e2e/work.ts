@@ -118,7 +118,8 @@ const movesBetweenFolders: Work = async ({ inbox, archive, confirmed, removed })
       await rename(here, there);
       await aWhile(n);
       await rename(there, here);
-      await aWhile(n + 1);
+      if (n % 4 === 0) await confirmed(here);
+      else await aWhile(n + 1);
       await rename(here, there);
       if (n % 2 === 0) removed.push(here);
     }),
