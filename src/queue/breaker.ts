@@ -32,11 +32,18 @@ export interface TroubleChange {
 
 const NONE: Change = { kind: 'none' };
 
+interface Strike {
+  readonly lane: Lane;
+  readonly kind: TroubleKind;
+  readonly at: number;
+}
+
 /**
  * The circuit breaker: keeps tasks from a peer that is away.
  *
- * - *Closed*: everything may start. Each trouble is a strike, an answer takes all strikes back; at
- *   `policy.openAfter` strikes for the kind of the last one the circuit opens.
+ * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of its lane, for one page of
+ *   a peer may fail while others work, and those of all lanes that it was unreachable. At `policy.openAfter` strikes for
+ *   the kind of the last one the circuit opens.
  * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over, which `endWait` brings
  *   about.
  * - *Half-open*: one task of the held lanes may start, as the *probe*; with none waiting it stays so. An answer to the
@@ -61,7 +68,7 @@ export class Breaker {
   #reason: Trouble | undefined;
   /** The lanes that had the trouble. */
   readonly #troubled = new Set<Lane>();
-  #strikes = 0;
+  #strikes: readonly Strike[] = [];
   #tries = 0;
   #troubleAt = 0;
   #epoch = 0;
@@ -147,11 +154,8 @@ export class Breaker {
 
   #answered(ticket: Ticket, now: number): Change {
     if (ticket.epoch !== this.#epoch) return NONE;
-    this.#strikes = 0;
-    if (this.#state === 'closed') {
-      this.#troubled.clear();
-      return NONE;
-    }
+    this.#strikes = this.#strikes.filter(({ lane, kind }) => kind !== 'unreachable' && lane !== ticket.lane);
+    if (this.#state === 'closed') return NONE;
     if (this.#reason?.kind !== 'unreachable' && !this.holds(ticket.lane)) return NONE;
     this.#state = 'closed';
     this.#reason = undefined;
@@ -161,14 +165,11 @@ export class Breaker {
 
   #strike(ticket: Ticket, trouble: Trouble, now: number): Change {
     if (ticket.epoch !== this.#epoch) return NONE;
-    if (this.#strikes === 0) {
-      this.#troubleAt = now;
-      this.#tries = 0;
-    }
-    this.#strikes += 1;
-    this.#tries += 1;
-    this.#troubled.add(ticket.lane);
-    if (this.#strikes < this.#policy.openAfter[trouble.kind]) return NONE;
+    this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
+    if (this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
+    this.#troubleAt = this.#strikes[0]?.at ?? now;
+    this.#tries = this.#strikes.length;
+    for (const { lane } of this.#strikes) this.#troubled.add(lane);
     return this.#open('opened', trouble, now);
   }
 
@@ -185,8 +186,8 @@ export class Breaker {
         this.#troubled.add(ticket.lane);
         return NONE;
       }
-      this.#strikes += 1;
-      if (this.#strikes < this.#policy.openAfter[trouble.kind]) return NONE;
+      this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
+      if (this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
     }
     this.#troubled.add(ticket.lane);
     return this.#open('other-trouble', trouble, now);
@@ -194,7 +195,7 @@ export class Breaker {
 
   #open(kind: 'opened' | 'other-trouble', trouble: Trouble, now: number): TroubleChange {
     this.#epoch += 1;
-    this.#strikes = 0;
+    this.#strikes = [];
     this.#step = 0;
     this.#probe = undefined;
     return this.#wait(kind, trouble, now);

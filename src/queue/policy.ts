@@ -1,7 +1,7 @@
 /** Every number the queue decides by; the unit stands in the name. */
 export interface QueuePolicy {
   /**
-   * Troubles without an answer in between, counted over all lanes, that open the circuit when the last one is of
+   * Troubles that no answer took back (see Breaker), counted over all lanes, that open the circuit when the last one is of
    * this kind. One reset connection happens to every peer, so `unreachable` waits for the second; a refused
    * password is no accident.
    *

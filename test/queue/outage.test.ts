@@ -110,12 +110,26 @@ describe('one bad item among good ones', () => {
     let n = 0;
     const peer = peerAndProducers(door, clock, ['push', 'confirm']);
     peer.says = (lane) => {
+      if (lane !== 'push') return 'answered';
       n += 1;
-      return lane === 'push' && n % 3 === 0 ? 'failing' : 'answered';
+      return n % 3 === 0 ? 'failing' : 'answered';
     };
     await clock.advance(60_000);
     expect(door.status().circuit.state).toBe('closed');
     expect(said).toEqual([]);
+    await door.stop(0);
+  });
+});
+
+describe('a page that fails while the others work', () => {
+  test('is told of once and left alone but for probes, and the others go on', async () => {
+    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
+    const peer = peerAndProducers(door, clock, ['push', 'confirm']);
+    peer.says = (lane) => (lane === 'push' ? 'failing' : 'answered');
+    await clock.advance(HOUR_MS / 6);
+    expect(peer.requests.filter(({ lane }) => lane === 'push').length).toBeLessThan(30);
+    expect(peer.answered).toBeGreaterThan(500);
+    expect(said).toEqual([expect.stringMatching(/^warn: peer answers with errors: /)]);
     await door.stop(0);
   });
 });
