@@ -13,7 +13,7 @@ import { type Command, prepare, print, printJson } from './context.js';
 import { safe } from './text.js';
 
 /** One thing that was checked. */
-interface Finding {
+export interface Finding {
   readonly check: string;
   readonly ok: boolean;
   readonly message: string;
@@ -113,7 +113,8 @@ async function checkWatchLimit(directories: number): Promise<Finding> {
   };
 }
 
-async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> {
+/** Whether the peer is there, lets us in, and answers as a search peer does; ends with the first trouble. */
+export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> {
   let client: PeerClient | undefined;
   try {
     client = await clientFor(config, log);

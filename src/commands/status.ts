@@ -75,7 +75,7 @@ function peerText(report: StatusReport, now: number): string {
       `${TROUBLE_WORDS[reason.kind]}, for ${durationText(now - since)}: ${safe(sentence(reason.message))}`,
     );
     if (reason.hint !== undefined) lines.push(safe(reason.hint));
-    const next = nextProbeAt === undefined ? 'is under way' : timeText(nextProbeAt, now);
+    const next = nextProbeAt === undefined ? 'now, or with the next work' : timeText(nextProbeAt, now);
     lines.push(`Work waits and nothing is lost. Tried ${tries} times; the next try: ${next}.`);
   } else if (pausedUntil !== undefined && pausedUntil > now) {
     lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);

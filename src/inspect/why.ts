@@ -188,7 +188,7 @@ function waitingForPeer(
     const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     const next = `It waits for the peer, which ${words}`;
     return nextProbeAt === undefined
-      ? { next: `${next} The next try is under way.` }
+      ? { next: `${next} It is tried again now.` }
       : { next, nextAt: nextProbeAt };
   }
   if (pausedUntil === undefined) return undefined;

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import {
   Agent,
   createServer,
@@ -50,6 +51,8 @@ export class TroublesomePeer {
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy());
   });
+  /** One of its own, so that nobody else listens there while this does not. */
+  readonly #host = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
   #port = 0;
 
   private constructor(target: string) {
@@ -67,13 +70,13 @@ export class TroublesomePeer {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return `http://${this.#host}:${this.#port}`;
   }
 
   /** Listens; after `goDown` again at the same port. */
   async comeUp(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject).listen(this.#port, '127.0.0.1', resolve);
+      this.#server.once('error', reject).listen(this.#port, this.#host, resolve);
     });
     this.#port = (this.#server.address() as AddressInfo).port;
   }
@@ -101,7 +104,9 @@ export class TroublesomePeer {
     response.writeHead(answer.status, answer.headers).end(answer.body);
   }
 
-  #forward({ method, url, headers }: IncomingMessage, body: Buffer): Promise<Answer> {
+  #forward(request: IncomingMessage, body: Buffer): Promise<Answer> {
+    const { method, url } = request;
+    const headers = { ...request.headers, host: new URL(this.#target).host };
     return new Promise((resolve, reject) => {
       const call = requestOf(this.#target, { agent: this.#agent, method, headers, path: url }, (answer) => {
         const chunks: Buffer[] = [];
