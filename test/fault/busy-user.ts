@@ -44,6 +44,12 @@ export class BusyUser {
     return new Map([...this.#contents].map(([path, content]) => [path, sha256(content)]));
   }
 
+  /** Writes something new into a file. @param path `FOLDER/PATH` @returns the path */
+  write(path: string): string {
+    this.#put(path, this.#newContent());
+    return path;
+  }
+
   #tick(): void {
     for (const [path, left] of this.#growing) {
       this.#append(path);
@@ -57,17 +63,13 @@ export class BusyUser {
     const random = this.#random;
     const share = random.next();
     const file = this.#someFile();
-    if (file === undefined || (share < 0.4 && this.#contents.size < MOST_FILES)) this.#write(this.#newPath());
-    else if (share < 0.55) this.#write(file);
+    if (file === undefined || (share < 0.4 && this.#contents.size < MOST_FILES)) this.write(this.#newPath());
+    else if (share < 0.55) this.write(file);
     else if (share < 0.7) this.#replace(file);
     else if (share < 0.78) this.#growing.set(file, random.between(2, 30));
     else if (share < 0.86) this.#move(file, this.#newPath());
     else if (share < 0.94) this.#remove(file);
     else this.#putBack();
-  }
-
-  #write(path: string): void {
-    this.#put(path, this.#newContent());
   }
 
   #replace(path: string): void {

@@ -34,12 +34,16 @@ export function inWords({ after, nth, ms }: Moment): string {
 export class Passing {
   readonly #listeners = new Set<(event: Moment['after']) => void>();
 
-  constructor(proxy: RecordingProxy) {
+  /** @param holdMs how long the answer to a push is held back, once the peer has taken it */
+  constructor(proxy: RecordingProxy, holdMs: () => number = () => 0) {
     proxy.intercept = (request) => {
       if (isPush(request)) this.#tell('push came');
       return false;
     };
-    proxy.beforeAnswer = (request) => this.#tell(isPush(request) ? 'push answered' : 'look-up answered');
+    proxy.beforeAnswer = async (request) => {
+      this.#tell(isPush(request) ? 'push answered' : 'look-up answered');
+      if (isPush(request)) await sleep(holdMs());
+    };
   }
 
   /** Resolves when the moment is there in the life of a daemon that was just started. */

@@ -1,5 +1,5 @@
+import { join } from 'node:path';
 import { expect, onTestFailed } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
 import { askDaemon } from '../../src/service/control.js';
 import { peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
@@ -21,18 +21,21 @@ export interface Listed {
 export class Setting {
   readonly random = Random.seeded();
   readonly user: BusyUser;
+  readonly stateDirectory: string;
   readonly #config: string;
   readonly #said: string[] = [];
 
   constructor(peer: Readonly<Record<string, unknown>>) {
     const directory = temporaryDirectory();
+    this.stateDirectory = join(directory, 'state');
     this.#config = writeConfig(directory, {
       peer,
       folders: [{ name: 'one' }, { name: 'two' }],
       push: { maxItems: 10 },
       confirm: { maxInterval: '200ms' },
     });
-    this.user = new BusyUser(directory, ['one', 'two'], this.random);
+    // Numbers of its own: how many the user takes hangs on the speed of the machine.
+    this.user = new BusyUser(directory, ['one', 'two'], new Random(this.random.seed + 1));
     onTestFailed(() => {
       console.error([`PEERSYNC_TEST_SEED=${this.random.seed} repeats this:`, ...this.#said].join('\n'));
     });
@@ -75,10 +78,9 @@ export class Setting {
   }
 
   async #ask(): Promise<Listed[]> {
-    const { state } = (await loadConfig(this.#config)).config;
+    const answer = await askDaemon(this.stateDirectory, { ask: 'list', parameters: {} });
     const listed: Listed[] = [];
-    for await (const line of (await askDaemon(state.dir, { ask: 'list', parameters: {} })) ?? [])
-      listed.push(line as Listed);
+    for await (const line of answer ?? []) listed.push(line as Listed);
     return listed;
   }
 }

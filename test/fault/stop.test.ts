@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest';
+import { State } from '../../src/state/state.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { Random } from '../support/random.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { Ledger } from './ledger.js';
+import { inWords, Passing, randomMoment } from './moments.js';
+import { isConfirmed, Setting, urlOf } from './setting.js';
+
+const STOPS = 5;
+const GENTLY_MS = 10_000;
+
+/** The URLs of items whose push left and of which no answer is recorded. */
+async function inDoubt(stateDirectory: string): Promise<string[]> {
+  const { entries } = await State.read(stateDirectory);
+  return [...entries.all()].flatMap((entry) =>
+    entry.status === 'pending' && entry.doubt !== undefined ? [entry.url] : [],
+  );
+}
+
+it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what is under way and pushes nothing twice`, async () => {
+  const peer = await PeerProcess.start(temporaryDirectory());
+  const proxy = await RecordingProxy.start(peer.url);
+  const setting = new Setting(peer.section(proxy.url));
+  const { random, user, stateDirectory } = setting;
+  const slowness = new Random(random.seed + 2);
+  const passing = new Passing(proxy, () => slowness.between(0, 300));
+  const ledger = new Ledger();
+
+  user.work();
+  for (let stop = 1; stop <= STOPS; stop += 1) {
+    const moment = randomMoment(random);
+    setting.note(inWords(moment));
+    const daemon = setting.start();
+    await passing.comes(moment, daemon);
+    await daemon.says('watching');
+    const asked = performance.now();
+    expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(performance.now() - asked).toBeLessThan(GENTLY_MS);
+    expect(await inDoubt(stateDirectory)).toEqual([]);
+    expect(ledger.close(proxy.requests, await setting.list())).toEqual([]);
+  }
+  expect(ledger.close(proxy.requests, await setting.settle())).toEqual([]);
+  for (const [path, digest] of user.files()) {
+    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
+  }
+  expect([...ledger.again]).toEqual([]);
+}, 120_000);
+
+/** A daemon whose pushes the peer has taken, and whose answers do not come. */
+async function unanswered() {
+  const peer = await PeerProcess.start(temporaryDirectory());
+  const proxy = await RecordingProxy.start(peer.url);
+  const setting = new Setting(peer.section(proxy.url));
+  const urls = ['one/1.txt', 'one/2.txt', 'two/3.txt'].map((path) => urlOf(setting.user.write(path)));
+  const never = new Promise<void>(() => {});
+  proxy.beforeAnswer = ({ items }) => (items.length > 0 ? never : undefined);
+  const daemon = setting.start();
+  const arrived = () =>
+    proxy.requests
+      .filter(({ status }) => status === 200)
+      .flatMap(({ items }) => items.map(({ url }) => url))
+      .sort();
+  await until(() => arrived().length >= urls.length, 'the peer has taken all');
+  void daemon.ended.then(() => {
+    proxy.beforeAnswer = () => {};
+  });
+  return { setting, daemon, urls, arrived };
+}
+
+it('a daemon that is asked to stop does not wait for ever for an answer, and looks afterwards what became of the push', async () => {
+  const { setting, daemon, urls, arrived } = await unanswered();
+  const asked = performance.now();
+  expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(performance.now() - asked).toBeLessThan(GENTLY_MS);
+  expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
+  expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
+  expect(arrived()).toEqual(urls);
+}, 60_000);
+
+it('a daemon that is asked twice stops at once, and knows afterwards what it has to look up', async () => {
+  const { setting, daemon, urls, arrived } = await unanswered();
+  daemon.child.kill('SIGTERM');
+  await daemon.says('stopping');
+  const asked = performance.now();
+  expect(await daemon.kill('SIGTERM')).toMatchObject({ code: null, signal: 'SIGTERM' });
+  expect(performance.now() - asked).toBeLessThan(2_000);
+  expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
+  expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
+  expect(arrived()).toEqual(urls);
+}, 60_000);
