@@ -30,8 +30,10 @@ export function inWords({ after, nth, ms }: Moment): string {
   return `${ms} ms after ${after}${nth === 1 ? '' : ` (${nth})`}`;
 }
 
-/** Tells of what passes a proxy. */
+/** Tells of what passes a proxy, and remembers what the peer has shown. */
 export class Passing {
+  /** Every version that a look-up was answered with, as URL and digest. */
+  readonly shown = new Set<string>();
   readonly #listeners = new Set<(event: Moment['after']) => void>();
 
   /** @param holdMs how long the answer to a push is held back, once the peer has taken it */
@@ -40,7 +42,9 @@ export class Passing {
       if (isPush(request)) this.#tell('push came');
       return false;
     };
-    proxy.beforeAnswer = async (request) => {
+    proxy.beforeAnswer = async (request, answer) => {
+      const [digest] = /\b[0-9a-f]{64}\b/.exec(answer) ?? [];
+      if (digest !== undefined) this.shown.add(`${request.form.get('url')} ${digest}`);
       this.#tell(isPush(request) ? 'push answered' : 'look-up answered');
       if (isPush(request)) await sleep(holdMs());
     };

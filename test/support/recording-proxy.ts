@@ -37,8 +37,8 @@ export class RecordingProxy {
   /** The peer's address; may be changed when the peer comes back elsewhere. */
   target: string;
   intercept: Intercept = () => false;
-  /** Called when the peer has answered, before anything of it is handed on; the answer is held back until it resolves. */
-  beforeAnswer: (request: Recorded) => void | Promise<void> = () => {};
+  /** Called with what the peer has answered, before anything of it is handed on; held back until it resolves. */
+  beforeAnswer: (request: Recorded, answer: string) => void | Promise<void> = () => {};
   url = '';
   readonly #server: Server;
   readonly #agent = new Agent({ keepAlive: true });
@@ -76,9 +76,7 @@ export class RecordingProxy {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = Buffer.concat(chunks);
+    const body = await bodyOf(request);
     const [path = '', query = ''] = (request.url ?? '').split('?');
     const form = new URLSearchParams(body.length > 0 ? body.toString('latin1') : query);
     const recorded: Recorded = { path, form, items: itemsOf(form), status: undefined };
@@ -88,10 +86,11 @@ export class RecordingProxy {
       return;
     }
     const answer = await this.#forward(request, body);
+    const text = await bodyOf(answer);
     recorded.status = answer.statusCode;
-    await this.beforeAnswer(recorded);
+    await this.beforeAnswer(recorded, text.toString());
     response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-    answer.pipe(response);
+    response.end(text);
   }
 
   #forward({ method, url, rawHeaders }: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
@@ -102,6 +101,12 @@ export class RecordingProxy {
       call.end(body);
     });
   }
+}
+
+async function bodyOf(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 function itemsOf(form: URLSearchParams): PushedItem[] {
