@@ -1,4 +1,4 @@
-import { PeersyncError } from '../lib/errors.js';
+import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/sentence.js';
 import { PeerError } from '../peer/errors.js';
@@ -18,7 +18,8 @@ export function troubleOf(error: PeersyncError): Trouble {
  * - `untaken`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
  *   push again;
  * - `doubt`: no answer came, the peer may have taken them: look up before pushing again;
- * - `blame`: the peer answered badly, and one of the items may be the reason: split.
+ * - `blame`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
+ *   reason: split.
  */
 export type PushFailure =
   | { readonly kind: 'stale'; readonly item: number }
@@ -39,10 +40,18 @@ export function pushFailure(error: unknown, begun: boolean): PushFailure {
     case 'PEER_UNREACHABLE':
     case 'PEER_TIMEOUT':
     case 'PEER_ABORTED':
-      return { kind: error.delivered === 'no' ? 'untaken' : 'doubt', error };
+      if (error.delivered !== 'no') return { kind: 'doubt', error };
+      return { kind: wasCut(error) ? 'blame' : 'untaken', error };
     default:
       return { kind: isAnotherPage(error) ? 'untaken' : 'blame', error };
   }
+}
+
+const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/** The connection stood and broke before the request was whole: so do peers that find it too large. */
+function wasCut(error: PeerError): boolean {
+  return CUT.has(systemCode(error.cause) ?? '');
 }
 
 /** Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose peer is away. */

@@ -95,11 +95,12 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 }
 
 /** A peer that is away. */
-export function unreachable(delivered: 'no' | 'maybe'): PeerError {
+export function unreachable(delivered: 'no' | 'maybe', code = 'ECONNREFUSED'): PeerError {
   return new PeerError('PEER_UNREACHABLE', {
     url: 'http://127.0.0.1:1/api/push_p.html',
     what: 'refused the connection',
     delivered,
+    cause: Object.assign(new Error(code), { code }),
   });
 }
 
