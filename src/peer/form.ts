@@ -50,7 +50,7 @@ interface StreamedText {
  */
 export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts: (Buffer | StreamedText)[] = [];
-  let held = new Encoder();
+  let held = new Encoder(roomFor(fields));
   let separator = '';
   for (const { name, value, item } of fields) {
     held.raw(separator);
@@ -99,10 +99,26 @@ class FormBody implements Body {
   }
 }
 
+/** About as many bytes as the fields in memory will take, so that the buffer need not grow. */
+function roomFor(fields: readonly FormField[]): number {
+  let bytes = 0;
+  for (const { name, value } of fields) {
+    bytes += name.length + 2;
+    if (typeof value === 'string') bytes += value.length * GROWTH;
+    else if ('encoded' in value) bytes += value.encoded.length;
+    else if (value instanceof Uint8Array && value.length <= HELD_BYTES) bytes += value.length * GROWTH;
+  }
+  return bytes;
+}
+
 /** A buffer that grows, and encodes what is put into it. */
 class Encoder {
-  #buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  #buffer: Buffer;
   #length = 0;
+
+  constructor(bytes = PIECE_BYTES) {
+    this.#buffer = Buffer.allocUnsafe(bytes);
+  }
 
   raw(ascii: string): void {
     this.#reserve(ascii.length);
@@ -154,9 +170,11 @@ export class EncodingBuffer {
     this.#length = encodeInto(text, this.#bytes, this.#length);
   }
 
-  /** Everything so far. */
+  /** A copy of everything so far, of just its size; then it begins anew, in the same memory. */
   take(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.subarray(0, this.#length);
+    const taken = this.#bytes.slice(0, this.#length);
+    this.#length = 0;
+    return taken;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { PendingItem } from '../state/entry.js';
-import { placeKey, placeOf, type UplinkState } from './parts.js';
+import { placeOf, type UplinkState } from './parts.js';
+import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
 
 /**
@@ -14,7 +15,7 @@ export class Backlog {
   readonly #state: UplinkState;
   readonly #clock: Clock;
   readonly #turns = new Schedule<Place>();
-  readonly #out = new Set<string>();
+  readonly #out = new PlaceMap<true>();
   #next: PendingItem | undefined;
 
   constructor(state: UplinkState, clock: Clock) {
@@ -27,7 +28,7 @@ export class Backlog {
   }
 
   isOut(place: Place): boolean {
-    return this.#out.has(placeKey(place));
+    return this.#out.has(place);
   }
 
   /** When the next item falls due, in ms since the epoch; undefined when none waits. */
@@ -57,17 +58,17 @@ export class Backlog {
   /** Takes the item that `peek` shows. */
   take(): void {
     if (this.#next === undefined) return;
-    this.#out.add(placeKey(this.#next));
+    this.#out.set(this.#next, true);
     this.#next = undefined;
   }
 
   /** Gives an item back; the caller adds it again when it still waits. */
   giveBack(place: Place): void {
-    this.#out.delete(placeKey(place));
+    this.#out.delete(place);
   }
 
   #dueItem(place: Place): PendingItem | undefined {
-    if (this.#out.has(placeKey(place))) return undefined;
+    if (this.#out.has(place)) return undefined;
     const entry = this.#state.get(place.folder, place.path);
     if (entry?.status !== 'pending' || entry.doubt !== undefined) return undefined;
     return entry.notBefore <= this.#clock.now() ? entry : undefined;

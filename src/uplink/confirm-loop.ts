@@ -5,7 +5,8 @@ import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
-import { placeKey, placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
+import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
+import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
 import { sayQuarantined } from './trouble.js';
 import { Visibility } from './visibility.js';
@@ -58,7 +59,7 @@ export interface NextLook {
  */
 export class ConfirmLoop {
   readonly #parts: UplinkParts;
-  readonly #looks = new Map<string, Look>();
+  readonly #looks = new PlaceMap<Look>();
   readonly #schedule = new Schedule<{ readonly look: Look; readonly due: number }>();
   readonly #wake: Wake;
   readonly #visibility: Visibility;
@@ -86,7 +87,7 @@ export class ConfirmLoop {
 
   /** When an item is looked up next, and what the last look-up said. */
   next(place: Place): NextLook | undefined {
-    const look = this.#looks.get(placeKey(place));
+    const look = this.#looks.get(place);
     if (look === undefined) return undefined;
     return look.why === undefined ? { at: look.due } : { at: look.due, lastAnswer: look.why };
   }
@@ -106,7 +107,7 @@ export class ConfirmLoop {
   /** An item that was accepted some time ago. */
   resume(item: AcceptedItem): void {
     const now = this.#parts.clock.now();
-    const look = this.#looks.get(placeKey(placeOf(item)));
+    const look = this.#looks.get(item);
     if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
     this.#add(placeOf(item), item.sent, false, now, now, undefined);
   }
@@ -118,7 +119,7 @@ export class ConfirmLoop {
    */
   doubt(item: PendingItem, sent: Sent, onOver?: DoubtOver): void {
     const now = this.#parts.clock.now();
-    const look = this.#looks.get(placeKey(item));
+    const look = this.#looks.get(item);
     if (look?.doubt && look.sent.at === sent.at) return;
     this.#add(placeOf(item), sent, true, now, now, undefined, onOver);
   }
@@ -161,7 +162,7 @@ export class ConfirmLoop {
       ...{ place, sent, doubt, onDoubtOver, since, group, due, interval },
       ...{ shownAt: undefined, why: undefined, unanswered: undefined },
     };
-    this.#looks.set(placeKey(place), look);
+    this.#looks.set(place, look);
     this.#plan(look, due);
     return look;
   }
@@ -176,7 +177,7 @@ export class ConfirmLoop {
     for (;;) {
       const slot = this.#schedule.take(this.#parts.clock.now());
       if (slot === undefined) return undefined;
-      const current = this.#looks.get(placeKey(slot.look.place));
+      const current = this.#looks.get(slot.look.place);
       if (current === slot.look && slot.due === slot.look.due) return slot.look;
     }
   }
@@ -233,7 +234,7 @@ export class ConfirmLoop {
     if (look.group?.[0] === look) this.#learn(look);
     this.#forget(look);
     for (const other of look.group ?? []) {
-      if (other.shownAt === undefined && other.due > now && this.#looks.get(placeKey(other.place)) === other)
+      if (other.shownAt === undefined && other.due > now && this.#looks.get(other.place) === other)
         this.#plan(other, now);
     }
     const inPeer =
@@ -304,7 +305,7 @@ export class ConfirmLoop {
   /** The item that a look is about, or undefined when it has become another one meanwhile. */
   #itemOf(look: Look): AcceptedItem | PendingItem | undefined {
     const entry = this.#parts.state.get(look.place.folder, look.place.path);
-    const stillWatched = this.#looks.get(placeKey(look.place)) === look;
+    const stillWatched = this.#looks.get(look.place) === look;
     if (!stillWatched) return undefined;
     if (look.doubt)
       return entry?.status === 'pending' && entry.doubt?.at === look.sent.at ? entry : undefined;
@@ -325,7 +326,7 @@ export class ConfirmLoop {
   }
 
   #forget(look: Look): void {
-    const key = placeKey(look.place);
+    const key = look.place;
     if (this.#looks.get(key) === look) this.#looks.delete(key);
   }
 

@@ -59,7 +59,10 @@ export class ThreadPacker implements Packer {
 
   #start(): Worker {
     if (this.#worker !== undefined) return this.#worker;
-    const worker = new Worker(new URL('./pack-thread.js', import.meta.url));
+    // It holds one order at a time; left alone its heap would grow to tens of megabytes before it is looked after.
+    const worker = new Worker(new URL('./pack-thread.js', import.meta.url), {
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
+    });
     // Orders are answered in turn.
     worker.on('message', (delivery: Delivery) => this.#waiting.shift()?.resolve(delivery));
     const end = (error: Error) => {

@@ -38,14 +38,15 @@ export const ENCODINGS: readonly Version['encoding'][] = [
 const FIGURES = 5;
 const SHA256_DIGITS = 64;
 
+/** Memory for one file, and for the encoded texts of one order; used again for the next, for orders are packed in turn. */
 let scratch = Buffer.allocUnsafe(64 * 1024);
+const encoded = new EncodingBuffer();
 
 /**
  * Reads files, each of which proves to be the version it should be (its times, size and inode after the read, and its
  * sha256), converts them to UTF-8 and encodes them for their way. Blocks while it reads: meant for a thread of its own.
  */
 export function pack(order: Order): Delivery {
-  const encoded = new EncodingBuffer();
   const count = order.figures.length / FIGURES;
   const figures = new Float64Array(count * 2);
   const digests = new Map<number, string>();

@@ -65,10 +65,6 @@ export interface UplinkParts {
   readonly look: (place: Place) => void;
 }
 
-export function placeKey(place: Place): string {
-  return `${place.folder}\0${place.path}`;
-}
-
 export function placeName(place: Place): string {
   return `${place.folder}/${place.path}`;
 }

@@ -1,5 +1,5 @@
 import type { Place } from '../state/entries.js';
-import { placeKey } from './parts.js';
+import { PlaceMap } from './place-map.js';
 
 interface Suspect {
   readonly failures: number;
@@ -13,7 +13,7 @@ interface Suspect {
  * its failures, or between the beginning of the push that failed first and its failing by itself.
  */
 export class Suspects {
-  readonly #suspects = new Map<string, Suspect>();
+  readonly #suspects = new PlaceMap<Suspect>();
   #successes = 0;
 
   /** How many pushes went through so far. */
@@ -24,11 +24,11 @@ export class Suspects {
   /** A push of other items went through. */
   succeeded(places: readonly Place[]): void {
     this.#successes += 1;
-    for (const place of places) this.#suspects.delete(placeKey(place));
+    for (const place of places) this.#suspects.delete(place);
   }
 
   has(place: Place): boolean {
-    return this.#suspects.size > 0 && this.#suspects.has(placeKey(place));
+    return this.#suspects.size > 0 && this.#suspects.has(place);
   }
 
   /**
@@ -37,13 +37,12 @@ export class Suspects {
    * @param before how many pushes had gone through when it began
    */
   failed(place: Place, before: number): { readonly failures: number; readonly othersWentThrough: boolean } {
-    const key = placeKey(place);
-    const { failures, successes } = this.#suspects.get(key) ?? { failures: 0, successes: before };
-    this.#suspects.set(key, { failures: failures + 1, successes: this.#successes });
+    const { failures, successes } = this.#suspects.get(place) ?? { failures: 0, successes: before };
+    this.#suspects.set(place, { failures: failures + 1, successes: this.#successes });
     return { failures: failures + 1, othersWentThrough: this.#successes > successes };
   }
 
   forget(place: Place): void {
-    this.#suspects.delete(placeKey(place));
+    this.#suspects.delete(place);
   }
 }

@@ -1,5 +1,6 @@
 // Pushes the files of a folder to a server that only answers, and tells how long that took: from pending in the state
-// to accepted on disk. Its own process, so that its memory is its own. Arguments: port, folder, state directory, whole.
+// to accepted on disk. Its own process, so that its memory is its own. Arguments: port, folder, state directory, way
+// (prepare: only put the files into the state; pending: push what is in the state; whole: scan, read and push), files.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,24 +65,16 @@ const watcher = new Watcher({
   rescanMs: 3_600_000,
 });
 
-const names = readdirSync(folder, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile())
-  .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
-if (way === 'pending') {
-  for (const path of names) {
-    const file = join(folder, path);
-    const { size, mtimeMs, ctimeMs, ino } = statSync(file);
-    const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
-    const to = { folder: 'bench', path, url: `https://bench.example/${path}`, collection: 'bench' };
-    state.put(read(undefined, to, { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'utf-8' }, clock.now()));
-  }
-  await state.commit();
+if (way === 'prepare') {
+  await prepare();
+  process.exit(0);
 }
+const files = way === 'whole' ? Number(process.argv[6]) : state.counts().pending;
 const started = clock.monotonic();
 const cpuBefore = process.cpuUsage();
 const done = new Promise<void>((resolve) => {
   state.onChange(() => {
-    if (state.counts().accepted === names.length) resolve();
+    if (state.counts().accepted === files) resolve();
   });
 });
 uplink.start((error) => {
@@ -97,3 +90,17 @@ process.stdout.write(
   `${JSON.stringify({ ms, push, cpuMs: (cpu.user + cpu.system) / 1000, maxRssBytes: process.resourceUsage().maxRSS * 1024 })}\n`,
 );
 process.exit(0);
+
+/** Puts all files into the state as pending, as the watcher would. */
+async function prepare(): Promise<void> {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    const path = file.slice(folder.length + 1);
+    const { size, mtimeMs, ctimeMs, ino } = statSync(file);
+    const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
+    const to = { folder: 'bench', path, url: `https://bench.example/${path}`, collection: 'bench' };
+    state.put(read(undefined, to, { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'utf-8' }, clock.now()));
+  }
+  await state.close();
+}

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'undici';
@@ -28,6 +28,8 @@ export async function pushBench(): Promise<BenchRow[]> {
     await loop(port, bodies, 1);
     const bare = Math.min(await loop(port, bodies, 1), await loop(port, bodies, 1));
     const bareFour = Math.min(await loop(port, bodies, 4), await loop(port, bodies, 4));
+    const single = singles(folder);
+    const bareSingles = Math.min(await loop(port, single, 1), await loop(port, single, 1));
     const pushed = await best(port, folder, root, 'pending');
     const whole = await best(port, folder, root, 'whole');
     const rate = (ms: number) => Math.round(FILES / (ms / 1000));
@@ -37,7 +39,17 @@ export async function pushBench(): Promise<BenchRow[]> {
         atLeast: 0.5,
       }),
       row('push: pending to accepted, beside 4 bare loops at once', rate(pushed.ms), rate(bareFour)),
+      row(
+        'push: pending to accepted, beside one bare loop with a request a file',
+        rate(pushed.ms),
+        rate(bareSingles),
+      ),
       row('push: scan, read and push, beside one bare loop', rate(whole.ms), rate(bare)),
+      row(
+        'push: scan, read and push, beside one bare loop with a request a file',
+        rate(whole.ms),
+        rate(bareSingles),
+      ),
     ];
     const rss = Math.round(Math.max(pushed.maxRssBytes, whole.maxRssBytes) / 1e6);
     return [
@@ -103,6 +115,19 @@ function makeFiles(folder: string): Buffer[] {
   return bodies;
 }
 
+/** The request bodies that push each file by itself. */
+function singles(folder: string): Buffer[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const text = readFileSync(join(entry.parentPath, entry.name), 'utf8');
+      const url = `https://bench.example/${entry.name}`;
+      return Buffer.from(
+        `count=1&${new URLSearchParams({ 'data-0': text, 'url-0': url, 'collection-0': 'bench' })}`,
+      );
+    });
+}
+
 /** Sends all bodies by undici and nothing else; returns how long that took, in ms. */
 async function loop(port: number, bodies: readonly Buffer[], loops: number): Promise<number> {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections: loops });
@@ -136,12 +161,13 @@ async function best(port: number, folder: string, root: string, way: 'pending' |
   for (let i = 0; i < 3; i += 1) {
     const stateDir = join(root, `state-${way}-${i}`);
     mkdirSync(stateDir);
-    runs.push(await child([String(port), folder, stateDir, way]));
+    if (way === 'pending') await child([String(port), folder, stateDir, 'prepare']);
+    runs.push(JSON.parse(await child([String(port), folder, stateDir, way, String(FILES)])));
   }
   return runs.reduce((a, b) => (a.ms < b.ms ? a : b));
 }
 
-function child(args: readonly string[]): Promise<Pushed> {
+function child(args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const pusher = spawn(process.execPath, [join(import.meta.dirname, 'push-child.js'), ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -151,7 +177,7 @@ function child(args: readonly string[]): Promise<Pushed> {
       out += data.toString();
     });
     pusher.on('close', (code) => {
-      if (code === 0) resolve(JSON.parse(out));
+      if (code === 0) resolve(out);
       else reject(new Error(`the pusher ended with ${code}`));
     });
   });
