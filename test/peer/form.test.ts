@@ -134,10 +134,11 @@ describe('a form', () => {
       elsewhere.add(text);
       return elsewhere.length;
     });
+    const all = elsewhere.take();
     const fieldsOf = (values: readonly Text[]) => values.map((value, n) => ({ name: `data-${n}`, value }));
     const encoded = texts.map(({ length }, n) => ({
       size: length,
-      encoded: elsewhere.take().subarray(ends[n - 1] ?? 0, ends[n]),
+      encoded: all.subarray(ends[n - 1] ?? 0, ends[n]),
     }));
     const here = await formBody(fieldsOf(texts), URL_SHOWN);
     expect(await textOf(await formBody(fieldsOf(encoded), URL_SHOWN))).toBe(await textOf(here));
