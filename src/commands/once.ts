@@ -4,6 +4,7 @@ import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import { growHeapSlowly } from '../lib/memory.js';
 import { sentence } from '../lib/sentence.js';
 import type { Trouble, TroubleKind } from '../queue/outcome.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
@@ -63,6 +64,7 @@ export const onceCommand: Command<OnceOptions> = {
     const unlisten = onSignals(() => stop());
     const progress = new Progress(options.json ? undefined : process.stdout, systemClock);
     try {
+      growHeapSlowly();
       const { Daemon } = await import('../daemon.js');
       const daemon = await Daemon.open({
         config: loaded.config,

@@ -1,5 +1,6 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { growHeapSlowly } from '../lib/memory.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
 import { makeMissingFolders } from './welcome.js';
 
@@ -39,6 +40,7 @@ export const runCommand: Command<RunOptions> = {
       end();
     });
     try {
+      growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
       const { Daemon } = await import('../daemon.js');
       const daemon = await Daemon.open({

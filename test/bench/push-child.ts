@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { growHeapSlowly } from '../../src/lib/memory.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { Door } from '../../src/queue/door.js';
 import { State } from '../../src/state/state.js';
@@ -16,6 +17,7 @@ import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
+growHeapSlowly();
 const [port, folder = '', stateDir = '', way] = process.argv.slice(2);
 const clock = systemClock;
 const log = silentLogger;
