@@ -21,6 +21,11 @@ import {
 
 /** How many changes of status a record remembers. */
 const HISTORY_LENGTH = 8;
+/**
+ * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
+ * a little, so that the older version, of the same size, could be taken for the newer.
+ */
+const APART_MS = 3_000;
 
 /**
  * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
@@ -54,10 +59,19 @@ export function read(before: Entry | undefined, to: Destination, version: Versio
   return {
     ...core,
     status: 'pending',
-    notBefore: now,
+    notBefore: Math.max(now, landedAt(before) + APART_MS),
     ...(sent ? { sent } : {}),
     history: next(before, 'pending', now, note),
   };
+}
+
+/** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
+function landedAt(before: Entry | undefined): number {
+  if (before === undefined) return Number.NEGATIVE_INFINITY;
+  if (before.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
+  if (before.status === 'accepted') return before.since;
+  const doubt = before.status === 'pending' ? before.doubt : undefined;
+  return Math.max(before.sent?.at ?? Number.NEGATIVE_INFINITY, doubt?.at ?? Number.NEGATIVE_INFINITY);
 }
 
 /** A push of this version is about to leave; to be on disk before it does. */
@@ -82,8 +96,13 @@ export function accepted(item: PendingItem, sent: Sent, now: number, note?: stri
  * The peer accepted an older version of what changed, was removed or is passed over meanwhile: remembered, so that going
  * back to it costs no push.
  */
-export function overtaken(entry: Exclude<Entry, AcceptedItem | ConfirmedItem>, sent: Sent): Entry {
-  return { ...entry, sent };
+export function overtaken(
+  entry: Exclude<Entry, AcceptedItem | ConfirmedItem>,
+  sent: Sent,
+  now: number,
+): Entry {
+  if (entry.status !== 'pending') return { ...entry, sent };
+  return { ...entry, sent, notBefore: Math.max(entry.notBefore, now + APART_MS) };
 }
 
 /** The peer showed this version. */

@@ -239,7 +239,7 @@ export class PushLoop {
     const now = state.get(item.folder, item.path);
     if (sent === undefined || now === undefined || now.status === 'accepted' || now.status === 'confirmed')
       return;
-    state.put(overtaken(now, sent));
+    state.put(overtaken(now, sent, this.#parts.clock.now()));
   }
 
   #release(place: Place, before: number): void {

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import type { Destination, Evidence, PendingItem, Sent, Version } from '../../src/state/entry.js';
+import { accepted, confirmed, gone, leaving, overtaken, read } from '../../src/state/transitions.js';
+
+const NOW = Date.UTC(2026, 0, 1);
+const TO: Destination = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
+
+function version(content: string): Version {
+  return {
+    size: 3,
+    mtimeMs: NOW,
+    ctimeMs: NOW,
+    ino: 1,
+    sha256: content.repeat(64).slice(0, 64),
+    encoding: 'utf-8',
+  };
+}
+
+function sentOf(item: PendingItem, at: number): Sent {
+  const { sha256 } = item.version;
+  return { sha256, size: 3, digest: sha256, url: TO.url, collection: TO.collection, at };
+}
+
+function pending(content: string, before?: Parameters<typeof read>[0], now = NOW): PendingItem {
+  const item = read(before, TO, version(content), now);
+  if (item.status !== 'pending') throw new Error(`it is ${item.status}`);
+  return item;
+}
+
+function confirmedBy(kind: Evidence['kind']) {
+  const item = pending('a');
+  const taken = accepted(item, sentOf(item, NOW), NOW + 10);
+  return confirmed(taken, { kind, at: NOW + 1_000, shown: 'it' }, NOW + 1_000);
+}
+
+describe('a file that changed soon after it was pushed', () => {
+  it('waits a little when its older version could be taken for the new one', () => {
+    expect(pending('b', confirmedBy('loadDate'), NOW + 1_500).notBefore).toBe(NOW + 3_000);
+    const item = pending('a');
+    const taken = accepted(item, sentOf(item, NOW), NOW + 2_000);
+    expect(pending('b', taken, NOW + 2_500).notBefore).toBe(NOW + 5_000);
+  });
+
+  it('waits after the answer to the older version, when that was still travelling', () => {
+    const item = pending('a');
+    const changed = pending('b', leaving(item, sentOf(item, NOW)), NOW + 100);
+    const after = overtaken(changed, sentOf(item, NOW), NOW + 400);
+    expect(after.status === 'pending' && after.notBefore).toBe(NOW + 3_400);
+  });
+
+  it('does not wait when the peer tells versions apart by their digest, or when the push was long ago', () => {
+    expect(pending('b', confirmedBy('digest'), NOW + 1_500).notBefore).toBe(NOW + 1_500);
+    expect(pending('b', confirmedBy('size'), NOW + 60_000).notBefore).toBe(NOW + 60_000);
+  });
+});
+
+describe('content that the peer was sent before', () => {
+  it('is looked up and not pushed, also after the file was gone', () => {
+    expect(read(gone(confirmedBy('digest'), NOW + 5), TO, version('a'), NOW + 9).status).toBe('accepted');
+  });
+
+  it('is pushed when another version left since, and nobody knows whether it landed', () => {
+    const changed = pending('b', confirmedBy('digest'), NOW + 10);
+    const left = leaving(changed, sentOf(changed, NOW + 20));
+    expect(read(left, TO, version('a'), NOW + 30).status).toBe('pending');
+  });
+});
