@@ -9,6 +9,7 @@ import type { Logger } from './lib/logger.js';
 import type { PeerClient } from './peer/client.js';
 import { Door } from './queue/door.js';
 import { ControlServer } from './service/control.js';
+import { Housekeeping } from './service/housekeeping.js';
 import { acquireLock } from './service/lock.js';
 import type { Place } from './state/entries.js';
 import type { Encoding, Trouble } from './state/entry.js';
@@ -80,7 +81,15 @@ export class Daemon {
     this.#undo.push(['lock', () => lock.release()]);
     const state = await State.open(config.state.dir, { clock, log });
     this.#undo.push(['state', () => state.close()]);
-    await state.forgetGone(config.state.keepGone);
+    const housekeeping = new Housekeeping({
+      state,
+      folders: config.folders.map((folder) => folder.name),
+      keepGoneMs: config.state.keepGone,
+      clock,
+      log,
+    });
+    this.#undo.push(['housekeeping', () => housekeeping.stop()]);
+    await housekeeping.start();
     const client = await this.#openPeer();
     this.#undo.push(['peer', () => client.close()]);
     const door = new Door({

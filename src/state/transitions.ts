@@ -166,8 +166,8 @@ export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem
   };
 }
 
-/** The file was removed. */
-export function gone(item: Exclude<Item, GoneItem>, now: number): GoneItem {
+/** The file was removed, or nobody asks for it any more. */
+export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the file was removed'): GoneItem {
   return {
     ...destinationOf(item),
     version: item.version,
@@ -175,7 +175,7 @@ export function gone(item: Exclude<Item, GoneItem>, now: number): GoneItem {
     attempts: 0,
     since: now,
     ...sentOf(item),
-    history: next(item, 'gone', now, 'the file was removed'),
+    history: next(item, 'gone', now, note),
   };
 }
 

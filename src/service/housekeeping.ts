@@ -1,0 +1,93 @@
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { isItem } from '../state/entry.js';
+import type { State } from '../state/state.js';
+import { gone } from '../state/transitions.js';
+
+const DAY_MS = 86_400_000;
+
+export interface HousekeepingParts {
+  readonly state: Pick<State, 'entries' | 'put' | 'remove' | 'commit' | 'forgetGone'>;
+  /** The names of the folders in the configuration. */
+  readonly folders: readonly string[];
+  /** How long a file that is gone is remembered, in ms. */
+  readonly keepGoneMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Takes out of state what nobody works on any more, so that it does not grow for ever.
+ *
+ * `start` lets the files of folders that left the configuration be gone, and forgets what has been gone for long; the
+ * latter again every day, until `stop`.
+ */
+export class Housekeeping {
+  readonly #parts: HousekeepingParts;
+  #timer: Timer | undefined;
+  #forgetting: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(parts: HousekeepingParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws StateError when what changed cannot be brought to the disk */
+  async start(): Promise<void> {
+    const { state, folders, keepGoneMs } = this.#parts;
+    const configured = new Set(folders);
+    for (const folder of [...state.entries.folders()]) if (!configured.has(folder)) this.#retire(folder);
+    await state.forgetGone(keepGoneMs);
+    this.#planNext();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await this.#forgetting;
+  }
+
+  /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
+  #retire(folder: string): void {
+    const { state, clock, log } = this.#parts;
+    let files = 0;
+    for (const entry of state.entries.all(folder)) {
+      if (entry.status === 'gone') continue;
+      if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
+      else state.remove(folder, entry.path);
+      files += 1;
+    }
+    if (files > 0)
+      log.info(
+        { event: 'retired', folder, files },
+        `the folder ${folder} is not in the configuration any more: its ${files} files count as gone; the peer keeps their documents`,
+      );
+  }
+
+  #planNext(): void {
+    if (this.#stopped) return;
+    const { clock } = this.#parts;
+    this.#timer = clock.after(
+      DAY_MS,
+      () => {
+        this.#forgetting = this.#forget();
+      },
+      { background: true },
+    );
+  }
+
+  async #forget(): Promise<void> {
+    const { state, keepGoneMs, log } = this.#parts;
+    try {
+      const forgotten = await state.forgetGone(keepGoneMs);
+      log.debug({ event: 'forgotten', forgotten }, `${forgotten} files were gone for long and are forgotten`);
+    } catch (error) {
+      log.warn(
+        { error: messageOf(error) },
+        `what was gone for long could not be forgotten yet: ${messageOf(error)}`,
+      );
+    }
+    this.#planNext();
+  }
+}

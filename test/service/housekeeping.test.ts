@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { Housekeeping } from '../../src/service/housekeeping.js';
+import { State } from '../../src/state/state.js';
+import { gone, passedOver, read } from '../../src/state/transitions.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const DAY_MS = 86_400_000;
+const clock = new FakeClock();
+const said: string[] = [];
+const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
+let state: State;
+let housekeeping: Housekeeping;
+
+beforeEach(async () => {
+  said.length = 0;
+  state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
+  housekeeping = new Housekeeping({ state, folders: ['inbox'], keepGoneMs: 2 * DAY_MS, clock, log });
+});
+afterEach(async () => {
+  await housekeeping.stop();
+  await state.close();
+});
+
+describe('a folder that left the configuration', () => {
+  it('has no files that anybody waits for, and that is said once', async () => {
+    state.put(pendingRecord('waits', 'old'));
+    state.put(lifeOf(pendingRecord('done', 'old'))[2]);
+    const { version } = pendingRecord('empty');
+    const why = { code: 'EMPTY', message: 'The file is empty.', hint: '' };
+    state.put(passedOver(undefined, { folder: 'old', path: 'empty' }, version, why, clock.now()));
+    state.put(pendingRecord('stays'));
+    await housekeeping.start();
+    expect(state.counts()).toMatchObject({ pending: 1, confirmed: 0, gone: 2, passed: 0 });
+    expect(state.get('inbox', 'stays')?.status).toBe('pending');
+    expect(said).toEqual([expect.stringContaining('its 3 files count as gone')]);
+    await housekeeping.start();
+    expect(said).toHaveLength(1);
+  });
+
+  it('costs no pushes when it comes back', async () => {
+    const item = pendingRecord('done', 'old');
+    state.put(lifeOf(item)[2]);
+    await housekeeping.start();
+    expect(read(state.get('old', 'done'), item, item.version, clock.now()).status).toBe('accepted');
+  });
+});
+
+describe('a file that is gone', () => {
+  it('is forgotten in time by a daemon that is never restarted, and not earlier', async () => {
+    await housekeeping.start();
+    state.put(gone(pendingRecord('a'), clock.now()));
+    await clock.advance(2 * DAY_MS);
+    expect(state.entries.size).toBe(1);
+    await clock.advance(DAY_MS);
+    expect(state.entries.size).toBe(0);
+  });
+});
