@@ -18,10 +18,8 @@ export const rescanCommand: Command<RescanOptions> = {
       .example('$0 rescan inbox', 'Scan one folder'),
   run: async (options) => {
     const { loaded } = await prepare(options, { fd: 2, quiet: true });
-    const answer = await askDaemon(loaded.config.state.dir, {
-      ask: 'rescan',
-      parameters: options.folder === undefined ? {} : { folder: options.folder },
-    });
+    const parameters = options.folder === undefined ? {} : { folder: options.folder };
+    const answer = await askDaemon(loaded.config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
     if (answer === undefined)
       throw new PeersyncError({
         code: 'NOT_RUNNING',

@@ -3,6 +3,7 @@ import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { durationText } from '../lib/duration-text.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 
@@ -10,7 +11,7 @@ const SOCKET_NAME = 'control.sock';
 /** The kernel's limit for a socket's path is 107 bytes. */
 const LONGEST_PATH = 100;
 const LARGEST_QUESTION = 1024 * 1024;
-const ANSWER_TIMEOUT_MS = 60_000;
+const PATIENCE_MS = 60_000;
 
 /** A question to the daemon: one word and its parameters. */
 export interface Question {
@@ -62,12 +63,14 @@ export class ControlServer {
 /**
  * Asks the daemon that uses `stateDirectory`.
  *
+ * @param options.patienceMs how long the daemon may take until it begins to answer; 0 for as long as it needs. @default 60,000
  * @returns its answer line by line, or undefined when no daemon listens
- * @throws PeersyncError what the daemon answered in error
+ * @throws PeersyncError what the daemon answered in error; CONTROL_FAILED also while the answer is read
  */
 export async function askDaemon(
   stateDirectory: string,
   question: Question,
+  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
 ): Promise<AsyncIterable<unknown> | undefined> {
   let directory: FileHandle;
   try {
@@ -78,7 +81,7 @@ export async function askDaemon(
   }
   let response: IncomingMessage | undefined;
   try {
-    response = await send(socketPath(stateDirectory, directory), question);
+    response = await send(socketPath(stateDirectory, directory), question, patienceMs);
   } finally {
     await directory.close();
   }
@@ -88,9 +91,10 @@ export async function askDaemon(
   throw cannotAsk(`status ${response.statusCode}`);
 }
 
-function send(socket: string, question: Question): Promise<IncomingMessage | undefined> {
+function send(socket: string, question: Question, patienceMs: number): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify(question);
+    const giveUp = () => call.destroy(new Error(`no answer within ${durationText(patienceMs)}`));
     const call = request(
       {
         socketPath: socket,
@@ -98,12 +102,16 @@ function send(socket: string, question: Question): Promise<IncomingMessage | und
         agent: false,
         method: 'POST',
         path: '/',
-        timeout: ANSWER_TIMEOUT_MS,
+        timeout: patienceMs,
         headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
       },
-      resolve,
+      (response) => {
+        // From here on a pause is the reader's: somebody leafs through a long list.
+        call.off('timeout', giveUp);
+        resolve(response);
+      },
     );
-    call.on('timeout', () => call.destroy(new Error('no answer within a minute')));
+    call.on('timeout', giveUp);
     call.on('error', (error) => {
       const code = systemCode(error);
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined);
@@ -163,10 +171,18 @@ async function readQuestion(request: IncomingMessage): Promise<Question> {
 async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   let rest = '';
-  for await (const chunk of stream) {
+  for await (const chunk of unbroken(stream)) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) yield JSON.parse(line);
+  }
+}
+
+async function* unbroken(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw new ControlError('it ended before its answer was complete', error);
   }
 }
 
