@@ -5,20 +5,25 @@ import { placeOf, type UplinkState } from './parts.js';
 import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
 
+/** So many outdated turns are borne before they are looked for. */
+const OUTDATED = 1_000;
+
 /**
  * Which pending items are due, oldest first. The items themselves stand in the state; here is only the order, and every
- * item is looked at again when its turn comes, so that an outdated turn does no harm.
+ * item is looked at again when its turn comes, so that an outdated turn does no harm. A file that changes again and again
+ * while the peer is away leaves many of those, which are dropped when they outnumber the items.
  *
  * An item that was taken is *out* until it is given back; only then can it be taken again.
  */
 export class Backlog {
-  readonly #state: UplinkState;
+  readonly #state: Pick<UplinkState, 'get' | 'counts'>;
   readonly #clock: Clock;
   readonly #turns = new Schedule<Place>();
   readonly #out = new PlaceMap<true>();
   #next: PendingItem | undefined;
+  #crowdedFrom = OUTDATED;
 
-  constructor(state: UplinkState, clock: Clock) {
+  constructor(state: Pick<UplinkState, 'get' | 'counts'>, clock: Clock) {
     this.#state = state;
     this.#clock = clock;
   }
@@ -37,6 +42,7 @@ export class Backlog {
   }
 
   add(item: PendingItem): void {
+    if (this.#turns.size >= this.#crowdedFrom) this.#dropOutdated();
     this.#turns.add(placeOf(item), item.notBefore);
   }
 
@@ -65,6 +71,19 @@ export class Backlog {
   /** Gives an item back; the caller adds it again when it still waits. */
   giveBack(place: Place): void {
     this.#out.delete(place);
+  }
+
+  #dropOutdated(): void {
+    if (this.#turns.size >= 2 * this.#state.counts().pending + OUTDATED) {
+      const kept = new PlaceMap<true>();
+      this.#turns.keep((place, due) => {
+        const entry = this.#state.get(place.folder, place.path);
+        if (entry?.status !== 'pending' || entry.notBefore !== due || kept.has(place)) return false;
+        kept.set(place, true);
+        return true;
+      });
+    }
+    this.#crowdedFrom = 2 * this.#turns.size + OUTDATED;
   }
 
   #dueItem(place: Place): PendingItem | undefined {

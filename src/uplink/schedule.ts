@@ -43,6 +43,16 @@ export class Schedule<T> {
     return first.value;
   }
 
+  /** Drops every value that `isWanted` says no to; the others keep their turns. */
+  keep(isWanted: (value: T, due: number) => boolean): void {
+    const wanted = this.#heap
+      .filter(({ value, due }) => isWanted(value, due))
+      .sort((a, b) => (before(a, b) ? -1 : 1));
+    // What is in order is a heap.
+    this.#heap.length = 0;
+    for (const slot of wanted) this.#heap.push(slot);
+  }
+
   #sink(slot: Slot<T>): void {
     const heap = this.#heap;
     let i = 0;
