@@ -27,8 +27,8 @@ interface Look {
   readonly group: Look[] | undefined;
   due: number;
   interval: number;
-  /** When it was first shown; it counts once it has held for `confirm.hold`. */
-  shownAt: number | undefined;
+  /** Its first showing: when that was, and when it was due. It counts once it has held for `confirm.hold`. */
+  firstShown: { readonly at: number; readonly due: number } | undefined;
   why: string | undefined;
   /** How many look-ups had been answered when one of this ended without an answer. */
   unanswered: number | undefined;
@@ -160,7 +160,7 @@ export class ConfirmLoop {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
     const look: Look = {
       ...{ place, sent, doubt, onDoubtOver, since, group, due, interval },
-      ...{ shownAt: undefined, why: undefined, unanswered: undefined },
+      ...{ firstShown: undefined, why: undefined, unanswered: undefined },
     };
     this.#looks.set(place, look);
     this.#plan(look, due);
@@ -212,13 +212,13 @@ export class ConfirmLoop {
     }
     if (shown.shown) {
       const now = clock.now();
-      look.shownAt ??= now;
-      const holdsUntil = look.shownAt + this.#parts.settings.confirm.hold;
+      look.firstShown ??= { at: now, due: look.due };
+      const holdsUntil = look.firstShown.at + this.#parts.settings.confirm.hold;
       if (now < holdsUntil) this.#plan(look, holdsUntil);
       else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
       return;
     }
-    look.shownAt = undefined;
+    look.firstShown = undefined;
     look.why = shown.why;
     await this.#notShown(look, item, shown.why, answered);
   }
@@ -230,11 +230,11 @@ export class ConfirmLoop {
   ): Promise<void> {
     const { clock, log, state } = this.#parts;
     const now = clock.now();
-    const took = (look.shownAt ?? now) - look.sent.at;
+    const took = (look.firstShown?.at ?? now) - look.sent.at;
     if (look.group?.[0] === look) this.#learn(look);
     this.#forget(look);
     for (const other of look.group ?? []) {
-      if (other.shownAt === undefined && other.due > now && this.#looks.get(other.place) === other)
+      if (other.firstShown === undefined && other.due > now && this.#looks.get(other.place) === other)
         this.#plan(other, now);
     }
     const inPeer =
@@ -316,9 +316,9 @@ export class ConfirmLoop {
       : undefined;
   }
 
-  /** A scout was shown. What counts is when it was due, for the look-up may have queued behind others. */
+  /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
   #learn(look: Look): void {
-    this.#visibility.saw(look.due - look.sent.at);
+    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sent.at);
     const typical = Math.round(this.#visibility.typicalMs);
     const known = this.#parts.state.meta('timeToVisibleMs');
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;

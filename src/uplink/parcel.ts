@@ -3,6 +3,7 @@ import { leaving, quarantined, returned } from '../state/transitions.js';
 import type { Packed } from './packer.js';
 import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
 import { streamed } from './streaming.js';
+import { sayQuarantined } from './trouble.js';
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
 const WHOLE_BYTES = 256 * 1024;
@@ -21,7 +22,7 @@ export interface Parcel {
  * version any more, or cannot be read, is settled here.
  */
 export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): Promise<Parcel[]> {
-  const { clock, look, state } = parts;
+  const { clock, log, look, state } = parts;
   const results = await readAll(parts, batch);
   const now = clock.now();
   const parcels: Parcel[] = [];
@@ -37,6 +38,7 @@ export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): P
       const { size, mtimeMs, ctimeMs, ino } = item.version;
       const trouble = unreadable(result.code);
       state.put(quarantined(item, item, { size, mtimeMs, ctimeMs, ino }, trouble, now));
+      sayQuarantined(log, item, trouble);
     } else {
       const { url, collection, version } = item;
       const { size, digest } = result;

@@ -247,8 +247,8 @@ export class PushLoop {
     const entry = this.#parts.state.get(place.folder, place.path);
     // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
     if (entry?.status === 'accepted') this.#confirm.resume(entry);
-    if (entry?.status !== 'pending') return;
-    if (entry.doubt === undefined) this.#backlog.add(entry);
+    if (entry?.status !== 'pending') this.#blame.forget(place);
+    else if (entry.doubt === undefined) this.#backlog.add(entry);
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
 }

@@ -38,8 +38,9 @@ export class Uplink {
   start(onFailure: (error: unknown) => void): void {
     const { state } = this.#parts;
     for (const entry of state.entries.all()) this.#takeUp(entry);
-    this.#unsubscribe = state.onChange((after) => {
-      if (after !== undefined) this.#takeUp(after);
+    this.#unsubscribe = state.onChange((after, _before, place) => {
+      if (after === undefined) this.#push.forget(place);
+      else this.#takeUp(after);
     });
     const { signal } = this.#stopping;
     this.#loops = Promise.all([

@@ -119,6 +119,8 @@ export class World {
   readonly stateDir = temporaryDirectory();
   readonly peer = new FakePeer();
   readonly looked: string[] = [];
+  /** What a person was warned of. */
+  readonly warnings: string[] = [];
   state!: State;
   uplink!: Uplink;
   #door!: Door;
@@ -145,7 +147,7 @@ export class World {
       peer: this.peer,
       packer: inlinePacker,
       clock,
-      log: silentLogger,
+      log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
       pathOf: ({ path }) => join(this.root, path),
       look: ({ path }) => void this.looked.push(path),

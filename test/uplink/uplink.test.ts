@@ -71,6 +71,7 @@ describe('a pending item', () => {
     mkdirSync(file);
     await until(() => w.statusOf('a.txt') === 'quarantined', 'quarantined');
     expect(w.state.get('inbox', 'a.txt')).toMatchObject({ trouble: { code: 'UNREADABLE' } });
+    expect(w.warnings).toEqual([expect.stringMatching(/quarantined inbox\/a\.txt: .*could not be read/)]);
     rmdirSync(file);
     w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
@@ -324,6 +325,28 @@ describe('a push that fails', () => {
     expect([...circuits]).toEqual(['closed']);
   });
 
+  it.each(['travels', 'waits'])('is forgotten with its file when that goes while it %s', async (when) => {
+    const w = await world();
+    let failures = 0;
+    const goes = () => {
+      const item = w.state.get('inbox', 'bad');
+      if (item?.status === 'pending' && when === 'travels') w.state.put(gone(item, Date.now()));
+      else w.state.remove('inbox', 'bad');
+    };
+    w.peer.onPush = (urls) => {
+      if (urls.length > 0) failures += 1;
+      if (failures === 2 && when === 'travels') goes();
+      throw failing();
+    };
+    w.write('bad', 'x');
+    await until(() => failures > 1 && w.uplink.status().inFlight === 0, 'it failed');
+    if (when === 'waits') goes();
+    w.peer.onPush = () => undefined;
+    for (const name of ['a', 'bad', 'b']) w.write(name, 'other');
+    await until(() => w.state.counts().confirmed === 3, 'all confirmed');
+    expect(w.peer.pushes.at(-1)).toHaveLength(3);
+  });
+
   it('with the only item there is blames it when the peer takes an empty push', async () => {
     const w = await world();
     w.peer.onPush = (urls) => {
@@ -384,6 +407,15 @@ describe('an accepted item', () => {
     w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
     expect(lookups).toBeGreaterThanOrEqual(5);
+  });
+
+  it('that has to hold does not make the peer look slower than it is', async () => {
+    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 20, hold: 400 } });
+    for (const name of ['a', 'b', 'c']) {
+      w.write(name, name);
+      await until(() => w.statusOf(name) === 'confirmed', `${name} confirmed`);
+    }
+    expect(w.uplink.status().timeToVisibleMs).toBeLessThan(200);
   });
 
   it('whose look-ups fail while others are answered does not wait for ever', async () => {
