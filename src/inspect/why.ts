@@ -1,4 +1,4 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
@@ -62,7 +62,13 @@ export async function explain(
     });
   }
   const entry = state.get(folder.name, path);
-  const [decision, onDisk] = await Promise.all([decide(folder, path), lookAt(absolute)]);
+  const watch = live?.folders().find((f) => f.name === folder.name);
+  const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
+  const [decision, found] = await Promise.all([
+    decide(folder, path),
+    lookAt(absolute, folder.followSymlinks),
+  ]);
+  const onDisk = isHeld && found === 'absent' ? 'held' : found;
   const base = { file: absolute, folder: folder.name, path, history: entry?.history ?? [] };
   if (entry === undefined) {
     const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
@@ -72,6 +78,14 @@ export async function explain(
         verdict: 'ignored',
         rule: ruleText(decision.rule),
         next: 'Nothing, unless the rule is changed.',
+      };
+    }
+    if (onDisk === 'other') {
+      return {
+        ...base,
+        verdict: 'ignored',
+        rule: 'Only regular files are taken: no directory, pipe or device, and no link that is not followed.',
+        next: 'Nothing.',
       };
     }
     return {
@@ -104,11 +118,12 @@ async function decide(folder: FolderConfig, path: string): Promise<Decision> {
   return rules.decide(path);
 }
 
-type OnDisk = 'file' | 'absent' | 'other' | { readonly unreadable: string };
+/** `held`: absent, as everything is while the root of its folder is missing or doubtful. */
+type OnDisk = 'file' | 'absent' | 'held' | 'other' | { readonly unreadable: string };
 
-async function lookAt(path: string): Promise<OnDisk> {
+async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
   try {
-    const stats = await lstat(path);
+    const stats = await (followSymlinks ? stat(path) : lstat(path));
     return stats.isFile() ? 'file' : 'other';
   } catch (error) {
     const code = systemCode(error);
@@ -116,11 +131,12 @@ async function lookAt(path: string): Promise<OnDisk> {
   }
 }
 
+const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
+
 function nextOfUnknown(onDisk: OnDisk, running: boolean): string {
+  if (onDisk === 'held') return HELD;
   if (onDisk === 'absent')
     return 'Nothing: there is no such file, and there never was one that peersync saw.';
-  if (onDisk === 'other')
-    return 'Nothing: it is not a regular file (a directory, a link, a pipe or a device); only files are pushed.';
   if (typeof onDisk === 'object') return `It cannot be looked at: ${onDisk.unreadable}.`;
   return running
     ? 'It was not seen at rest yet; it is taken up once it has not changed for `settle`, at the latest by the next scan.'
@@ -132,6 +148,7 @@ function nextOf(
   onDisk: OnDisk,
   live: Live | undefined,
 ): { readonly next: string; readonly nextAt?: number } {
+  if (onDisk === 'held' && entry.status !== 'gone') return { next: HELD };
   if (onDisk === 'absent' && entry.status !== 'gone')
     return { next: 'The file is not there any more; the next scan marks it as gone.' };
   switch (entry.status) {
