@@ -10,7 +10,7 @@ import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { askDaemon } from '../service/control.js';
 import { type Command, prepare, print, printJson } from './context.js';
-import { safe } from './text.js';
+import { counted, safe } from './text.js';
 
 /** One thing that was checked. */
 export interface Finding {
@@ -83,7 +83,11 @@ async function checkFolder(folder: FolderConfig): Promise<{ finding: Finding; di
   }
   if (firstUnreadable === undefined)
     return {
-      finding: { check, ok: true, message: `${folder.path} is readable, ${directories} directories` },
+      finding: {
+        check,
+        ok: true,
+        message: `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`,
+      },
       directories,
     };
   const finding = {
@@ -103,7 +107,7 @@ async function checkWatchLimit(directories: number): Promise<Finding> {
   } catch {
     return { check, ok: true, message: 'this system tells of none' };
   }
-  const message = `${directories} directories to watch, ${limit} watches allowed for this user`;
+  const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
   if (directories < limit) return { check, ok: true, message };
   return {
     check,

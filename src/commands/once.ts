@@ -1,5 +1,6 @@
 import { parseDuration } from '../config/units.js';
 import type { Daemon } from '../daemon.js';
+import { heldError } from '../inspect/held.js';
 import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
@@ -8,10 +9,10 @@ import { growHeapSlowly } from '../lib/memory.js';
 import { sentence } from '../lib/sentence.js';
 import type { Trouble, TroubleKind } from '../queue/outcome.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
-import type { FolderStatus } from '../watch/watcher.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
+import { counted } from './text.js';
 
 /** How long a run bears a trouble of the peer. */
 const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
@@ -105,7 +106,7 @@ export const onceCommand: Command<OnceOptions> = {
         print(
           `${items.confirmed} confirmed, ${items.pending + items.accepted} waiting, ${items.quarantined} quarantined, ` +
             `${daemon.state.counts().passed} passed over, in ${durationText(durationMs)} ` +
-            `(${push} pushes, ${peerdoc} look-ups)`,
+            `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         );
       if (ending.kind === 'settled' && held !== undefined) throw heldError(held);
       return exitCodeOf(ending, items, options.timeout);
@@ -150,14 +151,6 @@ async function settle(
     await clock.sleep(TICK_MS, signal);
   }
   return { kind: 'stopped' };
-}
-
-function heldError(folder: FolderStatus): PeersyncError {
-  return new PeersyncError({
-    code: 'FOLDER_HELD',
-    message: `The folder ${folder.name} was left out: ${folder.trouble?.message ?? 'it is not there'}`,
-    hint: folder.trouble?.hint ?? 'Create it, or mend its path in the configuration.',
-  });
 }
 
 function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeout: string): ExitCode {

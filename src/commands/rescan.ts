@@ -1,8 +1,11 @@
+import { heldError } from '../inspect/held.js';
+import type { StatusReport } from '../inspect/status.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { type Command, prepare, print, printJson } from './context.js';
+import { counted, safe } from './text.js';
 
 interface RescanOptions {
   readonly folder: string | undefined;
@@ -29,8 +32,17 @@ export const rescanCommand: Command<RescanOptions> = {
     for await (const report of answer) {
       if (options.json) printJson(report);
       else {
-        const { files, directories, durationMs } = report as ScanReport;
-        print(`Scanned ${files} files in ${directories} directories in ${durationText(durationMs)}.`);
+        const { folder, files, directories, durationMs } = report as ScanReport;
+        print(
+          `${safe(folder)}: scanned ${counted(files, 'file')} in ${counted(directories, 'directory', 'directories')}, ` +
+            `in ${durationText(durationMs)}.`,
+        );
+      }
+    }
+    const status = await askDaemon(loaded.config.state.dir, { ask: 'status', parameters: {} });
+    for await (const report of status ?? []) {
+      for (const { name, watch } of (report as StatusReport).folders) {
+        if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);
       }
     }
     return EXIT.done;

@@ -10,6 +10,11 @@ export function timeText(at: number, now: number): string {
   return `${day} ${time} (${away})`;
 }
 
+/** A number with its noun: `1 file`, `2 files`. */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
 /** A path or name for a terminal: control characters, which could write anything there, are shown as escapes. */
 export function safe(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
