@@ -13,8 +13,26 @@ export interface GlobalOptions {
 
 export const DEFAULT_CONFIG = 'config.json';
 
+/** What yargs says of a wrong command line, in our words. */
+const USAGE_WORDS = {
+  'Not enough non-option arguments: got %s, need at least %s': {
+    one: 'Not enough arguments: %s given, %s needed.',
+    other: 'Not enough arguments: %s given, %s needed.',
+  },
+  'Not enough arguments following: %s': 'A value is missing after --%s.',
+  'Unknown argument: %s': {
+    one: 'There is no command or option "%s".',
+    other: 'There are no commands or options "%s".',
+  },
+  'Invalid values:': 'A wrong value was given:',
+  'Argument: %s, Given: %s, Choices: %s': '--%s: received %s; expected one of %s.',
+  'Did you mean %s?': 'There is no such command or argument. Did you mean %s?',
+};
+
 export function globalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
+    .locale('en')
+    .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
     .option('config', {
       alias: 'c',
       type: 'string',
@@ -82,6 +100,9 @@ export function reportError(error: unknown, json: boolean): ExitCode {
     );
     return exitCode;
   }
+  // What yargs throws where it does not come to say it: of an option without its value.
+  if (error instanceof Error && error.name === 'YError')
+    return reportError(new UsageError(error.message), json);
   const message = messageOf(error);
   process.stderr.write(
     json
