@@ -32,6 +32,7 @@ export const initCommand: Command<object> = {
     else {
       print(`Wrote ${path}.`);
       print('Set the path and collection of your folder there; the README explains every option.');
+      print('Set its url to where people can open the files, or remove it: it names the documents for ever.');
       print(`Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`);
     }
     return EXIT.done;

@@ -6,7 +6,7 @@ import { onSignals } from './run.js';
 
 interface PeerOptions {
   readonly data: string;
-  readonly port: number;
+  readonly port: string;
 }
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
@@ -22,17 +22,18 @@ export const peerCommand: Command<PeerOptions> = {
         requiresArg: true,
       })
       .option('port', {
-        type: 'number',
-        default: 8386,
+        type: 'string',
+        default: '8386',
         describe: 'Port on loopback; 0 for any free one',
         requiresArg: true,
       })
       .example('$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386'),
   run: async (options) => {
-    if (!Number.isInteger(options.port) || options.port < 0 || options.port > 65_535)
+    const port = /^\d+$/.test(options.port) ? Number(options.port) : Number.NaN;
+    if (!(port <= 65_535))
       throw new PeersyncError({
         code: 'USAGE',
-        message: `--port: received ${options.port}.`,
+        message: `--port: received "${options.port}".`,
         hint: 'Give a port from 1 to 65535, or 0 for any free one.',
         exitCode: EXIT.usage,
       });
@@ -48,7 +49,7 @@ export const peerCommand: Command<PeerOptions> = {
     const unlisten = onSignals(() => stop());
     try {
       const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
-      const peer = await startEmbeddedPeer({ dir: options.data, port: options.port, log });
+      const peer = await startEmbeddedPeer({ dir: options.data, port, log });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
       const password = join(resolve(options.data), 'admin-password');
       log.info(
@@ -58,7 +59,19 @@ export const peerCommand: Command<PeerOptions> = {
       const failure = await Promise.race([peer.exited, stopped]);
       await peer.close();
       if (failure !== undefined) throw failure;
+      log.info({ event: 'stopped' }, 'stopped');
       return EXIT.done;
+    } catch (error) {
+      if (error instanceof PeersyncError && error.code === 'EMBEDDED_PORT_IN_USE')
+        throw new PeersyncError({
+          code: error.code,
+          message: error.message,
+          details: error.details,
+          exitCode: error.exitCode,
+          hint: 'Stop that program, or give another --port (0 takes any free one).',
+          cause: error,
+        });
+      throw error;
     } finally {
       unlisten();
     }

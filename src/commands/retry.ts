@@ -50,6 +50,8 @@ export const retryCommand: Command<RetryOptions> = {
       retryOffline(config, parameters, log),
     )) {
       if (options.json) printJson(report);
+      else if (report.retried + report.lookedAt === 0)
+        print('Nothing there is in quarantine, waits for its next attempt, or was passed over.');
       else print(`${report.retried} items are pending again, ${report.lookedAt} files are looked at again.`);
     }
     return EXIT.done;

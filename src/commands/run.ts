@@ -32,13 +32,17 @@ export const runCommand: Command<RunOptions> = {
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
     });
-    const unlisten = onSignals((signal) => {
-      log.info(
-        { event: 'stopping', signal },
-        `${signal}: stopping; what is under way may finish (once more to stop at once)`,
-      );
-      end();
-    });
+    const unlisten = onSignals(
+      (signal) => {
+        log.info(
+          { event: 'stopping', signal },
+          `${signal}: stopping; what is under way may finish (once more to stop at once)`,
+        );
+        end();
+      },
+      () =>
+        log.info({ event: 'stopped' }, 'stopped at once; what was under way is looked up at the next start'),
+    );
     try {
       growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
@@ -80,10 +84,11 @@ export const runCommand: Command<RunOptions> = {
 };
 
 /** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
-export function onSignals(stop: (signal: NodeJS.Signals) => void): () => void {
+export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals) => {
     if (asked) {
+      atOnce();
       unlisten();
       process.kill(process.pid, signal);
       return;
