@@ -133,7 +133,7 @@ export class Daemon {
         const root = folders.get(folder)?.path;
         return root === undefined ? undefined : join(root, path);
       },
-      look: (place) => void watcher.look(place.folder, place.path),
+      look: (place) => watcher.lookSoon(place),
     });
     this.#state = state;
     this.#parts = { client, door, uplink, watcher };
@@ -166,7 +166,7 @@ export class Daemon {
         state,
         clock,
         live: this.live(),
-        look: (place) => void watcher.look(place.folder, place.path),
+        look: (place) => watcher.lookSoon(place),
         tryPeer: () => door.tryNow(),
         rescan: (folder) => watcher.rescan(folder),
       }),

@@ -2,11 +2,13 @@ import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import type { Place } from '../state/entries.js';
 import { Commits } from './commits.js';
 import type { Accepts } from './findings.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { ChokidarHints, type HintListener, type Hints } from './hints.js';
 import { Intake } from './intake.js';
+import { Looks } from './looks.js';
 import type { PathProblem } from './problems.js';
 import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
 import type { WatchState } from './watch-state.js';
@@ -44,6 +46,7 @@ export class Watcher {
   readonly #intake: Intake;
   readonly #commits: Commits;
   readonly #folders: ReadonlyMap<string, FolderWatch>;
+  readonly #looks: Looks;
   #rescanTimer: Timer | undefined;
   #stallTimer: Timer | undefined;
   #hintsThisTurn = 0;
@@ -67,6 +70,7 @@ export class Watcher {
         );
       },
     });
+    this.#looks = new Looks(({ folder, path }) => this.look(folder, path), log);
     const open = options.openHints ?? ((listener) => new ChokidarHints(listener));
     const openHints = (listener: HintListener) =>
       open((directory, name) => {
@@ -105,6 +109,11 @@ export class Watcher {
     await this.#folders.get(folder)?.look(path);
   }
 
+  /** Looks at a path in its turn, for somebody who does not wait for it. */
+  lookSoon(place: Place): void {
+    this.#looks.add(place);
+  }
+
   /**
    * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is in state and on disk.
    *
@@ -130,6 +139,7 @@ export class Watcher {
     this.#rescanTimer?.cancel();
     this.#stallTimer?.cancel();
     this.#intake.stop();
+    await this.#looks.stop();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
     await this.#commits.stop();
     this.#checkQuiet();
