@@ -63,7 +63,7 @@ async function retryOffline(
   parameters: Readonly<Record<string, unknown>>,
   log: Logger,
 ): Promise<Retried[]> {
-  const scopes = scopesOf(config, parameters);
+  const scopes = await scopesOf(config, parameters);
   const lock = await acquireLock(config.state.dir, { clock: systemClock });
   try {
     const state = await State.open(config.state.dir, { clock: systemClock, log });

@@ -89,12 +89,12 @@ const push = z
           change: 'Rarely needed.',
         }),
         max: duration('10ms', '1d').prefault('5m').meta({
-          description: 'The longest wait between two tries.',
-          change: 'Shorten it when a peer that comes back must be noticed sooner.',
+          description: 'The longest wait between two pushes of one file that fails.',
+          change: 'Rarely needed; a peer that is away is tried at most a minute apart whatever this is.',
         }),
       })
       .prefault({})
-      .meta({ description: 'How long to wait after a failure.' }),
+      .meta({ description: 'How long one file waits after its push failed.' }),
   })
   .prefault({})
   .meta({ description: 'How documents are sent.' });

@@ -17,7 +17,7 @@ export const failures = {
   portRefused: (host: string, port: number, cause: unknown): EmbeddedFailure => ({
     code: 'EMBEDDED_PORT_REFUSED',
     message: `The embedded peer cannot listen on ${host}:${port}: ${messageOf(cause)}.`,
-    hint: 'Set an address of this machine in peer.embedded.host and a port above 1023 in peer.embedded.port.',
+    hint: 'Set a port above 1023 in peer.embedded.port (0 takes any free one).',
     details: { host, port },
     exitCode: EXIT.usage,
   }),

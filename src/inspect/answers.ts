@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -8,6 +8,7 @@ import type { State } from '../state/state.js';
 import { retryItems, type Scope } from '../uplink/retry.js';
 import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
 import type { Live } from './live.js';
+import { locate } from './locate.js';
 import { statusReport } from './status.js';
 import { explain } from './why.js';
 
@@ -41,7 +42,7 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       yield await explain(text(parameters.path), config, state, live);
       return;
     case 'retry': {
-      const report = retryItems(state, scopesOf(config, parameters), clock);
+      const report = retryItems(state, await scopesOf(config, parameters), clock);
       await state.commit();
       for (const place of report.lookedAt) parts.look(place);
       parts.tryPeer();
@@ -73,19 +74,21 @@ export function listFilter(config: Config, parameters: Readonly<Record<string, u
 }
 
 /** What `retry` is about: `all`, or absolute paths of files and directories. */
-export function scopesOf(config: Config, parameters: Readonly<Record<string, unknown>>): Scope[] | undefined {
+export async function scopesOf(
+  config: Config,
+  parameters: Readonly<Record<string, unknown>>,
+): Promise<Scope[] | undefined> {
   if (parameters.all === true) return undefined;
   const paths = Array.isArray(parameters.paths) ? parameters.paths.map(text) : [];
-  return paths.map((path) => scopeOf(config, path));
+  return await Promise.all(paths.map((path) => scopeOf(config, path)));
 }
 
-function scopeOf(config: Config, path: string): Scope {
-  const absolute = resolve(path);
-  const folder = config.folders.find((f) => absolute === f.path || absolute.startsWith(`${f.path}/`));
-  if (folder) return { folder: folder.name, path: relative(folder.path, absolute) };
+async function scopeOf(config: Config, path: string): Promise<Scope> {
+  const located = await locate(config, path);
+  if (located) return { folder: located.folder.name, path: located.path };
   throw new PeersyncError({
     code: 'OUTSIDE',
-    message: `${absolute} is in none of the watched folders.`,
+    message: `${resolve(path)} is in none of the watched folders.`,
     hint: `Name a path in ${config.folders.map((f) => f.path).join(' or ')}.`,
     exitCode: EXIT.usage,
   });

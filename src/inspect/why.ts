@@ -1,5 +1,5 @@
 import { lstat, stat } from 'node:fs/promises';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
@@ -8,6 +8,7 @@ import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/e
 import type { StateView } from '../state/state.js';
 import { type Decision, FolderRules } from '../watch/rules.js';
 import type { Live } from './live.js';
+import { locate } from './locate.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {
@@ -41,8 +42,8 @@ export async function explain(
   live: Live | undefined,
 ): Promise<WhyReport> {
   const absolute = resolve(file);
-  const folder = config.folders.find((f) => absolute === f.path || absolute.startsWith(`${f.path}/`));
-  if (folder === undefined) {
+  const located = await locate(config, absolute);
+  if (located === undefined) {
     const folders = config.folders.map((f) => f.path).join(', ');
     return {
       file: absolute,
@@ -52,7 +53,7 @@ export async function explain(
       next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
     };
   }
-  const path = relative(folder.path, absolute);
+  const { folder, path } = located;
   if (path === '') {
     throw new PeersyncError({
       code: 'NOT_A_FILE',

@@ -13,8 +13,9 @@ function mount(path: string): void {
   mounted.push(path);
 }
 
+/** Takes it away at once, also while the watcher, which looks at its own times, has a directory of it open. */
 function unmount(path: string): void {
-  execFileSync('umount', [path]);
+  execFileSync('umount', ['--lazy', path]);
   mounted.splice(mounted.indexOf(path), 1);
 }
 
