@@ -1,0 +1,45 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { peersync, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const EXAMPLE = resolve(import.meta.dirname, '../../config.example.json');
+
+describe('the first start', () => {
+  it('makes the folder of the example with a welcome document, says what it does, and confirms it', async () => {
+    const directory = temporaryDirectory();
+    const example = JSON.parse(readFileSync(EXAMPLE, 'utf8'));
+    const config = { ...example, peer: { ...example.peer, embedded: { dir: './data/peer', port: 0 } } };
+    const path = join(directory, 'config.json');
+    writeFileSync(path, JSON.stringify(config));
+    const run = new Running(['run', '-c', path, '--create']);
+    await run.says('confirmed inbox/welcome.md');
+    expect(run.stdout).toContain(`watching ${join(directory, 'data', 'inbox')}`);
+    expect(run.stdout).toMatch(/search it at http:\/\/127\.0\.0\.1:\d+\//);
+    const rescan = await peersync(['rescan', 'inbox', '-c', path]);
+    expect(rescan.stdout).toMatch(/1 file/);
+    expect(rescan.code).toBe(0);
+    expect((await peersync(['list', '-c', path, '--folder', 'nowhere'])).code).toBe(2);
+    expect((await run.kill('SIGTERM')).code).toBe(0);
+  });
+
+  it('tells of a converted file that it was converted', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+    const file = join(directory, 'inbox', 'utf16.txt');
+    writeFileSync(file, Buffer.from('\ufeffGrüße', 'utf16le'));
+    expect((await peersync(['once', '-c', path])).code).toBe(0);
+    expect((await peersync(['why', file, '-c', path])).stdout).toContain('utf-16le');
+  });
+});
+
+describe('the command line', () => {
+  it('prints the JSON Schema, a completion script, and help with examples', async () => {
+    const schema = JSON.parse((await peersync(['schema'])).stdout);
+    expect(schema.properties.folders).toBeDefined();
+    expect((await peersync(['completion'])).stdout).toContain('peersync');
+    expect((await peersync(['once', '--help'])).stdout).toMatch(/Examples:[\s\S]*once --timeout 1h --json/);
+  });
+});
