@@ -71,7 +71,8 @@ export class Housekeeping {
     this.#timer = clock.after(
       DAY_MS,
       () => {
-        this.#forgetting = this.#forget();
+        this.#planNext();
+        this.#forgetting = this.#forgetting.then(() => this.#forget());
       },
       { background: true },
     );
@@ -88,6 +89,5 @@ export class Housekeeping {
         `what was gone for long could not be forgotten yet: ${messageOf(error)}`,
       );
     }
-    this.#planNext();
   }
 }

@@ -6,6 +6,7 @@ import { gone, passedOver, read } from '../../src/state/transitions.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
 const clock = new FakeClock();
@@ -55,6 +56,33 @@ describe('a file that is gone', () => {
     await clock.advance(2 * DAY_MS);
     expect(state.entries.size).toBe(1);
     await clock.advance(DAY_MS);
-    expect(state.entries.size).toBe(0);
+    await until(() => state.entries.size === 0, 'what is gone for three days is forgotten');
+  });
+
+  it('is forgotten on the day it is due, however slow the disk was the day before', async () => {
+    let calls = 0;
+    let diskAnswers = (): void => {};
+    const slow = new Promise<number>((resolve) => {
+      diskAnswers = () => resolve(0);
+    });
+    const forgetGone = (): Promise<number> => {
+      calls += 1;
+      return calls === 2 ? slow : Promise.resolve(0);
+    };
+    const { entries } = state;
+    const slowState = {
+      entries,
+      put: state.put.bind(state),
+      remove: state.remove.bind(state),
+      commit: state.commit.bind(state),
+      forgetGone,
+    };
+    const keeper = new Housekeeping({ state: slowState, folders: ['inbox'], keepGoneMs: DAY_MS, clock, log });
+    await keeper.start();
+    await clock.advance(2 * DAY_MS);
+    expect(calls).toBe(2);
+    diskAnswers();
+    await until(() => calls === 3, 'the second day is looked at');
+    await keeper.stop();
   });
 });
