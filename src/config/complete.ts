@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path';
 import type { z } from 'zod';
-import type { Config, FolderConfig } from './config.js';
+import type { Config, FolderConfig, MirrorConfig } from './config.js';
 import type { configSchema } from './schema.js';
 import { fileBase } from './url.js';
 
@@ -20,7 +20,7 @@ export function complete(parsed: Parsed, directory: string): Config {
     },
     folders: folders.map((folder) => completeFolder(folder, at)),
     state: { ...rest.state, dir: at(rest.state.dir) },
-    mirror: { ...rest.mirror, root: at(rest.mirror.root) },
+    mirror: completeMirror(rest.mirror, at),
   });
 }
 
@@ -29,6 +29,27 @@ type At = (path: string) => string;
 function completeFolder(folder: Parsed['folders'][number], at: At): FolderConfig {
   const path = at(folder.path);
   return { ...folder, path, name: folder.name ?? basename(path), url: folder.url ?? fileBase(path) };
+}
+
+function completeMirror(mirror: Parsed['mirror'], at: At): MirrorConfig {
+  return {
+    ...mirror,
+    root: at(mirror.root),
+    shares: mirror.shares.map((share) => {
+      const whole = share.c === undefined ? share.data : `${share.c}/${share.data}`;
+      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${whole}` };
+    }),
+    tables: mirror.tables.map((table) => ({
+      ...table,
+      name: table.name ?? table.table,
+      path: table.path ?? `tables/{table}.${table.format}`,
+    })),
+    citations: mirror.citations.map((each) => ({
+      ...each,
+      name: each.name ?? `citations/${each.folder}`,
+      path: each.path ?? 'citations/{folder}/{path}.json',
+    })),
+  };
 }
 
 function completeSecret(secret: NonNullable<Parsed['peer']['auth']>['password'], at: At) {

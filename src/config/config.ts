@@ -29,9 +29,26 @@ export interface FolderConfig {
   readonly followSymlinks: boolean;
 }
 
+/** A mirror of a shared object, complete. */
+export type ShareMirrorConfig = DeepReadonly<Named<Parsed['mirror']['shares'][number]>>;
+/** A mirror of a table, or of every table that a pattern matches, complete. */
+export type TableMirrorConfig = DeepReadonly<Named<Parsed['mirror']['tables'][number]>>;
+/** A mirror of the citations of one folder, complete. */
+export type CitationsMirrorConfig = DeepReadonly<Named<Parsed['mirror']['citations'][number]>>;
+/** `path` is still a template where the schema says so. */
+type Named<T> = Omit<T, 'name' | 'path'> & { readonly name: string; readonly path: string };
+
+export interface MirrorConfig
+  extends DeepReadonly<Omit<Parsed['mirror'], 'shares' | 'tables' | 'citations'>> {
+  readonly shares: readonly ShareMirrorConfig[];
+  readonly tables: readonly TableMirrorConfig[];
+  readonly citations: readonly CitationsMirrorConfig[];
+}
+
 /** The whole configuration: checked, complete, all paths absolute, all URLs in normal form; frozen. */
-export interface Config extends DeepReadonly<Omit<Parsed, 'folders' | '$schema'>> {
+export interface Config extends DeepReadonly<Omit<Parsed, 'folders' | 'mirror' | '$schema'>> {
   readonly folders: readonly FolderConfig[];
+  readonly mirror: MirrorConfig;
 }
 
 type DeepReadonly<T> = T extends string | number | boolean | undefined

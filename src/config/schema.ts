@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { duration, flag, oneOf, path, rate, size, wholeNumber } from './fields.js';
 import { folderSchema } from './schema-folder.js';
+import { mirrorSchema } from './schema-mirror.js';
 import { peerSchema } from './schema-peer.js';
 
 const folders = z
@@ -37,16 +38,6 @@ const state = z
   })
   .prefault({})
   .meta({ description: 'What survives a restart.' });
-
-const mirror = z
-  .strictObject({
-    root: path('a directory').default('./data/mirror').meta({
-      description: 'The directory below which everything mirrored from the peer is written.',
-      change: 'Point it where the readers of these files look.',
-    }),
-  })
-  .prefault({})
-  .meta({ description: 'What comes from the peer.' });
 
 const push = z
   .strictObject({
@@ -148,7 +139,7 @@ export const configSchema = z.strictObject({
   folders,
   watch,
   state,
-  mirror,
+  mirror: mirrorSchema,
   push,
   confirm,
   log,

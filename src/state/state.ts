@@ -22,6 +22,8 @@ export interface StateView {
   counts(folder?: string): Counts;
   /** A small value that was kept under this name. */
   meta(name: string): Json | undefined;
+  /** The names of all small values that begin like this. */
+  metaNames(prefix: string): readonly string[];
 }
 
 /** For `status`. Sizes in bytes. */
@@ -113,6 +115,10 @@ export class State implements StateView {
     return this.#low.data.meta.get(name);
   }
 
+  metaNames(prefix: string): readonly string[] {
+    return namesOf(this.#low.data, prefix);
+  }
+
   figures(): StateFigures {
     const { data } = this.#low;
     const { journalBytes, snapshotBytes, generation, compacting } = this.#adapter;
@@ -200,5 +206,10 @@ function viewOf(data: StateData, repairs: readonly string[]): StateView {
     get: (folder, path) => data.entries.get(folder, path),
     counts: (folder) => data.entries.counts(folder),
     meta: (name) => data.meta.get(name),
+    metaNames: (prefix) => namesOf(data, prefix),
   };
+}
+
+function namesOf(data: StateData, prefix: string): readonly string[] {
+  return [...data.meta.keys()].filter((name) => name.startsWith(prefix));
 }

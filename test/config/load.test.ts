@@ -90,7 +90,7 @@ describe('a configuration', () => {
         },
       ],
       state: { dir: './data/state' },
-      mirror: { root: './data/mirror' },
+      mirror: { root: './data/mirror', requestsPerSecond: 20, shares: [], tables: [], citations: [] },
       push: {
         maxItems: 50,
         maxBytes: '8 MiB',
@@ -535,7 +535,15 @@ describe('what contradicts itself', () => {
     [{ path: 'x/docs', name: 'a/b' }, { folders: [{ path: 'docs', collection: 'c' }] }, ['folders[1].name']],
     [
       { path: 'a' },
-      { state: { dir: 3 }, mirror: { root: 'data' }, peer: { url: 'http://x' } },
+      {
+        state: { dir: 3 },
+        mirror: { root: 'data' },
+        peer: { url: 'http://x' },
+        requestsPerSecond: 20,
+        shares: [],
+        tables: [],
+        citations: [],
+      },
       ['state.dir'],
     ],
   ])('is not looked for in values that are wrong by themselves: %j with %j', async (folder, others, keys) => {

@@ -1,0 +1,60 @@
+/** Why something went wrong, for a person: one sentence what happened, one what to do. */
+export interface MirrorTrouble {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  /** Since when, in ms since the epoch. */
+  readonly since: number;
+}
+
+/** A cell that was changed in the file and in the peer, differently. The peer's value was kept. */
+export interface Conflict {
+  readonly pk: string;
+  /** Undefined where a row that one side changed was removed on the other. */
+  readonly column?: string;
+  /** Below the root: the copy of the file that holds what was not applied. */
+  readonly file: string;
+  /** In ms since the epoch. */
+  readonly at: number;
+}
+
+/** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
+export interface MirrorRecord {
+  readonly kind: 'share' | 'table' | 'citations';
+  /** Below the root, as it is on disk; of citations the template. */
+  readonly path: string;
+  readonly triedAt?: number;
+  /** When the file was last known to be what the peer has. */
+  readonly succeededAt?: number;
+  /** When its content last changed. */
+  readonly changedAt?: number;
+  readonly rows?: number;
+  readonly bytes?: number;
+  /** Of the content, lower-case hex. */
+  readonly sha256?: string;
+  /** Of a table, without the key, in the order in which they are written. */
+  readonly columns?: readonly string[];
+  /** Of a share, as the peer said. */
+  readonly type?: string;
+  /** As it was written, so that a change by others is noticed. */
+  readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number };
+  /** The last try failed, and the next may succeed by itself. */
+  readonly failure?: MirrorTrouble;
+  /** Tries that failed one after the other. */
+  readonly failures?: number;
+  /** What the peer says would replace good data: it stays as it is until a person accepts that. */
+  readonly alarm?: MirrorTrouble;
+  readonly conflicts?: readonly Conflict[];
+  /** What a reader of `status` should know: names that were made safe, rows not deleted. */
+  readonly notes?: readonly string[];
+}
+
+/** For `status`, `mirror` and the log. */
+export interface MirrorReport extends MirrorRecord {
+  readonly name: string;
+  /** When it is asked for next; only while the daemon runs. */
+  readonly nextAt?: number;
+  readonly running?: boolean;
+  /** Whether the run that is reported changed the file. */
+  readonly changed?: boolean;
+}
