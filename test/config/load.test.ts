@@ -67,7 +67,13 @@ describe('a configuration', () => {
     });
     expect(config.watch).toEqual({ hints: true, rescan: 3_600_000 });
     expect(config.state).toEqual({ dir: join(directory, 'data/state'), keepGone: 90 * 86_400_000 });
-    expect(config.mirror).toEqual({ root: join(directory, 'data/mirror') });
+    expect(config.mirror).toEqual({
+      root: join(directory, 'data/mirror'),
+      requestsPerSecond: 20,
+      shares: [],
+      tables: [],
+      citations: [],
+    });
     expect(config.push).toMatchObject({ maxItems: 50, maxBytes: 8 * 2 ** 20, linger: 250, attempts: 5 });
     expect(config.push.backoff).toEqual({ min: 1000, max: 300_000 });
     expect(config.confirm).toMatchObject({ timeout: 600_000, maxInterval: 60_000, hold: 0 });
@@ -90,7 +96,7 @@ describe('a configuration', () => {
         },
       ],
       state: { dir: './data/state' },
-      mirror: { root: './data/mirror', requestsPerSecond: 20, shares: [], tables: [], citations: [] },
+      mirror: { root: './data/mirror' },
       push: {
         maxItems: 50,
         maxBytes: '8 MiB',
@@ -535,15 +541,7 @@ describe('what contradicts itself', () => {
     [{ path: 'x/docs', name: 'a/b' }, { folders: [{ path: 'docs', collection: 'c' }] }, ['folders[1].name']],
     [
       { path: 'a' },
-      {
-        state: { dir: 3 },
-        mirror: { root: 'data' },
-        peer: { url: 'http://x' },
-        requestsPerSecond: 20,
-        shares: [],
-        tables: [],
-        citations: [],
-      },
+      { state: { dir: 3 }, mirror: { root: 'data' }, peer: { url: 'http://x' } },
       ['state.dir'],
     ],
   ])('is not looked for in values that are wrong by themselves: %j with %j', async (folder, others, keys) => {
