@@ -1,8 +1,5 @@
-export {
-  PeerClient,
-  type PeerClientOptions,
-  type RequestCounts,
-} from './peer/client.js';
+export type { RequestCounts } from './peer/asking.js';
+export { PeerClient, type PeerClientOptions } from './peer/client.js';
 export type { Credentials } from './peer/digest.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
 export type { Timeouts } from './peer/http.js';

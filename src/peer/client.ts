@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
+import type { PeerRequest, RequestCounts } from './asking.js';
 import { Auth } from './auth.js';
-import type { Body } from './body.js';
 import type { Dialect } from './dialect.js';
 import type { Credentials } from './digest.js';
 import { PeerError } from './errors.js';
@@ -28,28 +28,10 @@ export interface PeerClientOptions {
   readonly dialect?: 'standard';
 }
 
-/** Requests put on the wire, those sent again included. */
-export interface RequestCounts {
-  readonly push: number;
-  readonly peerdoc: number;
-  /** Pings, and requests that only learn or check the access. */
-  readonly other: number;
-}
-
 const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
 
 /** The answer to a challenge, and to one more where the nonce had grown old. */
 const MOST_AUTHORIZED = 2;
-
-interface Request {
-  readonly counted: keyof RequestCounts;
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  /** Whether only the administrator is let in. */
-  readonly isProtected: boolean;
-  readonly body?: Body;
-  readonly signal: AbortSignal | undefined;
-}
 
 /**
  * A client for the API of one peer.
@@ -165,7 +147,7 @@ export class PeerClient {
     return this.#base.pathname.replace(/\/+$/, '') + below;
   }
 
-  async #ask(request: Request): Promise<HttpAnswer> {
+  async #ask(request: PeerRequest): Promise<HttpAnswer> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
     let authorized = 0;
     for (;;) {
@@ -181,7 +163,7 @@ export class PeerClient {
     }
   }
 
-  #send(request: Request, authorization?: string): Promise<HttpAnswer> {
+  #send(request: PeerRequest, authorization?: string): Promise<HttpAnswer> {
     return this.#http.request({
       ...request,
       authorization,
@@ -192,7 +174,7 @@ export class PeerClient {
   }
 
   /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
-  async #introduce({ path, signal }: Request): Promise<void> {
+  async #introduce({ path, signal }: PeerRequest): Promise<void> {
     if (this.#auth === undefined || this.#auth.settled) return;
     this.#introduction ??= this.#ask({
       counted: 'other',

@@ -38,6 +38,10 @@ const TABLE = {
     hint: 'Raise peer.maxAnswer if answers of this size are expected.',
     exitCode: EXIT.failure,
   },
+  PEER_NOT_DONE: {
+    hint: 'The peer took the request without an error but does not show its effect; look at its own log, then ask again.',
+    exitCode: EXIT.failure,
+  },
   PEER_SOURCE: {
     hint: 'The text could not be read, or changed while it was sent; it can be sent again once it is at rest.',
     exitCode: EXIT.failure,
