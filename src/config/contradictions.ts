@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
+import { mirrorContradictions } from './mirror-contradictions.js';
 import type { Problem } from './problems.js';
 import { formatDuration } from './units.js';
 import { fileBase } from './url.js';
@@ -16,7 +17,8 @@ interface Place {
 
 /**
  * What is wrong between values that are right by themselves: names that stand twice, places that lie within each
- * other, also through symbolic links, URLs of which one begins with the other, limits that exclude each other.
+ * other, also through symbolic links, URLs of which one begins with the other, limits that exclude each other, mirrors
+ * that get in each other's way.
  *
  * @param isSound tells whether the value of a key was given as it stands here; the others are not spoken about
  */
@@ -27,6 +29,7 @@ export async function contradictions(config: Config, isSound: (key: string) => b
     ...(await secretsInFolders(config)),
     ...overlappingUrls(config),
     ...limits(config),
+    ...mirrorContradictions(config),
   ];
   return problems.filter(({ path }) => isSound(path));
 }

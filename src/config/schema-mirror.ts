@@ -11,8 +11,8 @@ const name = (of: string) =>
 
 const target = (of: string) =>
   text(
-    'a relative path below mirror.root, with "/" between its parts and without ".."',
-    /^(?!\/)(?!.*(?:^|\/)\.\.?(?:\/|$))[^\0]{1,1000}$/,
+    'a relative path below mirror.root, with one "/" between its parts, none of which is "." or ".."',
+    /^(?=.{1,1000}$)(?:(?!\.{1,2}(?:\/|$))[^\p{Cc}/]+(?:\/(?!$)|$))+$/u,
   )
     .optional()
     .meta({ description: `Where the file stands below \`mirror.root\`; ${of} unless given.` });
