@@ -12,8 +12,8 @@ import { ControlServer } from './service/control.js';
 import { Housekeeping } from './service/housekeeping.js';
 import { acquireLock } from './service/lock.js';
 import type { Place } from './state/entries.js';
-import type { Encoding, Trouble } from './state/entry.js';
 import { State } from './state/state.js';
+import { cannotTravel } from './uplink/can-travel.js';
 import { configuredPeer } from './uplink/configured-peer.js';
 import { ThreadPacker } from './uplink/packer.js';
 import { patientCommit } from './uplink/patience.js';
@@ -242,14 +242,4 @@ export class Daemon {
     if (this.#state === undefined || this.#parts === undefined) throw new Error('the daemon is not open');
     return { state: this.#state, ...this.#parts };
   }
-}
-
-/** The standard dialect carries an item's content as a string. */
-function cannotTravel(encoding: Encoding): Trouble | undefined {
-  if (encoding !== 'binary') return undefined;
-  return {
-    code: 'NOT_TEXT',
-    message: 'The file is not text, and this peer takes only text.',
-    hint: 'Convert it to text, or leave it; files of this kind are passed over.',
-  };
 }
