@@ -6,8 +6,24 @@ export type AnswerForm = 'html' | 'xml' | 'json';
 export interface Answer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | StreamedBody;
   readonly headers?: Readonly<Record<string, string | string[]>>;
+}
+
+/** A piece of a body; an empty one only lets others have a turn. */
+export type Chunk = string | Uint8Array;
+
+/** A body that is made while it is sent, at the speed of whoever reads it. */
+export interface StreamedBody {
+  /** Bytes, where they are known; sent as Content-Length, and then exactly so many have to come. */
+  readonly size?: number;
+  /**
+   * Asked for at most once, and not for HEAD. Making one chunk may block the peer for some 10 ms at most; what throws breaks
+   * the connection, so that a part is never taken for the whole.
+   */
+  readonly chunks: () => AsyncIterable<Chunk> | Iterable<Chunk>;
+  /** Called once when nothing more will be asked for, also where nothing was. */
+  readonly end?: () => void | Promise<void>;
 }
 
 const TYPES = {
@@ -16,7 +32,7 @@ const TYPES = {
   json: 'application/json; charset=utf-8',
 } as const;
 
-export function answer(form: AnswerForm, body: string, status = 200): Answer {
+export function answer(form: AnswerForm, body: string | StreamedBody, status = 200): Answer {
   return { status, type: TYPES[form], body };
 }
 

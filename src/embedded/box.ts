@@ -28,6 +28,7 @@ export interface BoxOptions {
 export interface Box {
   readonly url: string;
   readonly credentials: { readonly username: string; readonly password: string };
+  /** Closing it twice is harmless. */
   close(): Promise<void>;
 }
 
@@ -69,10 +70,15 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
       log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
       indexer.notify();
     }
-    const close = async (): Promise<void> => {
+    const end = async (): Promise<void> => {
       await server.close();
       await indexer.stop();
       database.close();
+    };
+    let ended: Promise<void> | undefined;
+    const close = (): Promise<void> => {
+      ended ??= end();
+      return ended;
     };
     return { url, credentials: { username: administrator.username, password }, close };
   } catch (error) {

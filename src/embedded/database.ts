@@ -6,8 +6,9 @@ import { EmbeddedError, failures } from './errors.js';
 
 export type Row = Readonly<Record<string, SQLiteValue>>;
 
-const FORMAT = 1;
-const SCHEMA = `
+/** What leads from each format to the next; the first one begins with nothing. What has been released is never changed. */
+const STEPS: readonly string[] = [
+  `
   CREATE TABLE documents (
     id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, urlhash TEXT NOT NULL, title TEXT NOT NULL, collections TEXT NOT NULL,
     size INTEGER NOT NULL, words INTEGER NOT NULL, digest TEXT NOT NULL, last_modified INTEGER NOT NULL,
@@ -24,8 +25,19 @@ const SCHEMA = `
   ) STRICT;
   CREATE VIRTUAL TABLE words USING fts5 (title, name, body, content='', contentless_delete=1, tokenize='ascii');
   INSERT INTO words (words, rank) VALUES ('rank', 'bm25(6.0, 3.0, 1.0)');
-  PRAGMA user_version = ${FORMAT};
-`;
+  `,
+  `
+  CREATE TABLE tables (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL UNIQUE, rows INTEGER NOT NULL, last_key INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE table_columns (
+    id INTEGER PRIMARY KEY, in_table INTEGER NOT NULL, name BLOB NOT NULL, UNIQUE (in_table, name)
+  ) STRICT;
+  CREATE TABLE table_rows (in_table INTEGER NOT NULL, pk BLOB NOT NULL, cells BLOB NOT NULL, PRIMARY KEY (in_table, pk)) STRICT;
+  CREATE TABLE table_refuse (in_table INTEGER PRIMARY KEY) STRICT;
+  `,
+];
+const FORMAT = STEPS.length;
 
 /**
  * The peer's SQLite database in one file, for one connection.
@@ -69,7 +81,12 @@ export class Database {
     `);
     const format = int(this.row('PRAGMA user_version'), 'user_version');
     if (format > FORMAT) throw new EmbeddedError(failures.databaseNewer(this.path, format, FORMAT));
-    if (format === 0) this.transaction(() => this.#connection.exec(SCHEMA));
+    if (format < FORMAT) this.transaction(() => this.#upgrade(format));
+  }
+
+  #upgrade(format: number): void {
+    for (const step of STEPS.slice(format)) this.#connection.exec(step);
+    this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
   }
 
   /** All rows; statements are kept prepared, so `sql` comes from a fixed set. */
@@ -79,6 +96,16 @@ export class Database {
 
   row(sql: string, ...values: JSValue[]): Row | undefined {
     return this.rows(sql, ...values)[0];
+  }
+
+  /** Gives rows one by one until `take` wants no more, so that what is not wanted is not read. */
+  scan(sql: string, values: JSValue[], take: (row: Row) => boolean): void {
+    const statement = this.#connection.prepare(sql);
+    try {
+      for (const row of statement.iterate(values)) if (!take(row as Row)) break;
+    } finally {
+      finalizeQuietly(statement);
+    }
   }
 
   /** The row number of the last row inserted. */
@@ -113,14 +140,14 @@ export class Database {
       return use(statement);
     } catch (error) {
       this.#statements.delete(sql);
-      finalizeFailed(statement);
+      finalizeQuietly(statement);
       throw error;
     }
   }
 }
 
 /** A statement that failed cannot be used again, and tells its error once more when it is finalized. */
-function finalizeFailed(statement: sqlite.Statement): void {
+function finalizeQuietly(statement: sqlite.Statement): void {
   try {
     statement.finalize();
   } catch {

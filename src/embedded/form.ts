@@ -10,9 +10,15 @@ export interface FormLimits {
   /** Bytes of the request body. */
   readonly body: number;
   readonly fields: number;
+  /** Characters of a parameter's name. @default 200 */
+  readonly name?: number;
 }
 
 const LONGEST_NAME = 200;
+
+function longestName(limits: FormLimits): number {
+  return limits.name ?? LONGEST_NAME;
+}
 
 /**
  * The parameters of a request, as bytes: what was pushed is kept as it came, and its digest is of these bytes.
@@ -28,8 +34,9 @@ export class RequestForm {
 
   /** @throws Refusal 400 */
   begin(name: string): Buffer[] {
-    if (name.length > LONGEST_NAME)
-      throw new Refusal(400, `A parameter's name is longer than ${LONGEST_NAME} characters.`);
+    const longest = longestName(this.#limits);
+    if (name.length > longest)
+      throw new Refusal(400, `A parameter's name is longer than ${longest} characters.`);
     if (this.#fields.size >= this.#limits.fields)
       throw new Refusal(400, `The request has more than ${this.#limits.fields} parameters.`);
     if (this.#fields.has(name)) throw new Refusal(400, `The parameter ${name} comes twice.`);
@@ -122,7 +129,7 @@ async function readMultipart(
       headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
       isPartAFile: () => true,
       limits: {
-        fieldNameSize: LONGEST_NAME + 1,
+        fieldNameSize: 4 * longestName(limits) + 1,
         parts: limits.fields + 1,
         headerPairs: 32,
         headerSize: 8_192,

@@ -19,25 +19,25 @@ const FORMS: readonly AnswerForm[] = ['html', 'xml', 'json'];
 /** Every address that the peer answers. */
 export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>([
-    ['/', { form: 'html', readsOnly: true, limits: SMALL, handle: (form) => searchPage(form, parts) }],
+    ['/', { form: 'html', effect: 'reads', limits: SMALL, handle: (form) => searchPage(form, parts) }],
     [
       '/search.json',
-      { form: 'json', readsOnly: true, limits: SMALL, handle: (form) => searchJson(form, parts) },
+      { form: 'json', effect: 'reads', limits: SMALL, handle: (form) => searchJson(form, parts) },
     ],
   ]);
   const large: FormLimits = { body: parts.maxBody, fields: 3 * MOST_ITEMS + 10 };
   for (const as of FORMS) {
     table.set(`/api/push_p.${as}`, {
       form: as,
-      readsOnly: false,
+      effect: 'writes',
       limits: large,
-      handle: (form, baseUrl) => push(form, as, parts, baseUrl),
+      handle: (form, visit) => push(form, visit.as, parts, visit.baseUrl),
     });
     table.set(`/api/peerdoc.${as}`, {
       form: as,
-      readsOnly: true,
+      effect: 'reads',
       limits: SMALL,
-      handle: (form) => peerdoc(form, as, parts.library),
+      handle: (form, visit) => peerdoc(form, visit.as, parts.library),
     });
   }
   return table;

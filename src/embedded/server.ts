@@ -11,20 +11,29 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
-import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.js';
+import { type Answer, type AnswerForm, Refusal, refusalAnswer, type StreamedBody } from './answer.js';
 import { BodyBudget } from './body-budget.js';
 import { isDiskTrouble } from './database.js';
 import { type FormLimits, RequestForm, readBody, readQuery, tooLarge } from './form.js';
 import { isFromElsewhere, isOwnHost, urlOf } from './hosts.js';
 import { CONTENT_SECURITY_POLICY } from './markup.js';
+import { sendChunks } from './sending.js';
+import { prefersJson, type Visit } from './visit.js';
+
+/**
+ * What a request to a page can change: `reads` nothing, so HEAD may ask for it and its body waits for no push; `writes` the
+ * peer, so a page of another site may not cause it; `either`, by its parameters: then the route calls `requireChange`.
+ */
+export type Effect = 'reads' | 'writes' | 'either';
 
 /** One page or endpoint: how it answers the parameters it was sent. */
 export interface Route {
   readonly form: AnswerForm;
-  /** What it does changes nothing, so HEAD may ask for it. */
-  readonly readsOnly: boolean;
+  readonly effect: Effect;
   readonly limits: FormLimits;
-  readonly handle: (form: RequestForm, baseUrl: string) => Answer | Promise<Answer>;
+  readonly handle: (form: RequestForm, visit: Visit) => Answer | Promise<Answer>;
+  /** Takes a body that is not held in memory, in the place of the usual reader of forms; refusing one is its business. */
+  readonly receive?: (request: IncomingMessage, form: RequestForm, visit: Visit) => Promise<void>;
 }
 
 export interface PeerServerOptions {
@@ -49,6 +58,8 @@ export interface ServerTimeouts {
   readonly keepAlive: number;
   /** How long an unwanted body is still read, so that its sender gets to see the answer. */
   readonly drain: number;
+  /** How long a client may leave a streamed answer unread. */
+  readonly stall: number;
   /** How long answers under way may take when the server closes. */
   readonly close: number;
 }
@@ -58,6 +69,7 @@ const TIMEOUTS: ServerTimeouts = {
   request: 120_000,
   keepAlive: 30_000,
   drain: 10_000,
+  stall: 120_000,
   close: 3_000,
 };
 /** A URL parameter as long as allowed, encoded once more, fits into the request line. */
@@ -81,6 +93,7 @@ export class PeerServer {
   readonly #timeouts: ServerTimeouts;
   readonly #server: Server;
   readonly #budget: BodyBudget;
+  readonly #underWay = new Set<Promise<void>>();
   #receiving = 0;
 
   constructor(options: PeerServerOptions) {
@@ -95,8 +108,10 @@ export class PeerServer {
       connectionsCheckingInterval: Math.min(5_000, this.#timeouts.headers / 2),
     });
     this.#server.maxConnections = MOST_CONNECTIONS;
-    this.#server.on('request', (request, response) => void this.#serve(request, response, false));
-    this.#server.on('checkContinue', (request, response) => void this.#serve(request, response, true));
+    this.#server.on('request', (request, response) => this.#track(this.#serve(request, response, false)));
+    this.#server.on('checkContinue', (request, response) =>
+      this.#track(this.#serve(request, response, true)),
+    );
     this.#server.on('clientError', answerBrokenRequest);
   }
 
@@ -116,9 +131,9 @@ export class PeerServer {
     });
   }
 
-  /** Takes no more connections, lets answers under way end, and cuts what remains. */
-  close(): Promise<void> {
-    return new Promise((resolve) => {
+  /** Takes no more connections, lets answers under way end, and cuts what remains; no route is at work afterwards. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
       const cut = this.#options.clock.after(this.#timeouts.close, () => this.#server.closeAllConnections());
       this.#server.close(() => {
         cut.cancel();
@@ -126,6 +141,12 @@ export class PeerServer {
       });
       this.#server.closeIdleConnections();
     });
+    await Promise.all(this.#underWay);
+  }
+
+  #track(work: Promise<void>): void {
+    this.#underWay.add(work);
+    void work.finally(() => this.#underWay.delete(work));
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
@@ -134,44 +155,77 @@ export class PeerServer {
     response.on('error', () => undefined);
     const path = pathOf(request.url ?? '');
     const route = path === undefined ? undefined : this.#options.routes.get(path);
+    const visit = this.#visit(request, response, route?.form ?? formOf(path ?? ''));
     let answer: Answer;
     try {
-      answer = await this.#answer(request, path, route, expectsContinue ? response : undefined);
+      answer = await this.#answer(request, path, route, visit, expectsContinue ? response : undefined);
     } catch (error) {
       if (request.destroyed && !request.complete) return;
-      answer = refusalAnswer(route?.form ?? formOf(path ?? ''), this.#toRefusal(error, path));
+      answer = refusalAnswer(visit.as, this.#toRefusal(error, path));
     }
     log.debug(
       { method: request.method, path, status: answer.status, ms: Math.round(clock.monotonic() - began) },
       'Request',
     );
-    await this.#send(request, response, answer);
+    try {
+      await this.#send(request, response, answer);
+    } catch (error) {
+      log.error({ path, err: messageOf(error) }, `An answer of ${path} broke off: ${messageOf(error)}`);
+      response.destroy();
+    }
+  }
+
+  #visit(request: IncomingMessage, response: ServerResponse, form: AnswerForm): Visit {
+    const { headers, method = '' } = request;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    let admitted = this.#needsAdministrator(pathOf(request.url ?? '') ?? '');
+    return {
+      baseUrl: `http://${headers.host}`,
+      as: form === 'html' && prefersJson(headers.accept) ? 'json' : form,
+      method,
+      headers,
+      signal: gone.signal,
+      requireAdministrator: () => {
+        // A digest counts once.
+        if (!admitted) this.#admit(request);
+        admitted = true;
+      },
+      requireChange: () => {
+        if (method === 'HEAD') throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
+        refuseElsewhere(request);
+      },
+    };
+  }
+
+  #needsAdministrator(path: string): boolean {
+    return path.includes('_p') || this.#options.requireAuthEverywhere;
   }
 
   async #answer(
     request: IncomingMessage,
     path: string | undefined,
     route: Route | undefined,
+    visit: Visit,
     continued: ServerResponse | undefined,
   ): Promise<Answer> {
     const { host } = request.headers;
     if (path === undefined) throw new Refusal(400, 'The address cannot be read.');
     if (host === undefined || !isOwnHost(host, this.#options.host))
       throw new Refusal(403, 'The Host header names another machine than this peer.');
-    if (path.includes('_p') || this.#options.requireAuthEverywhere) this.#admit(request);
+    if (this.#needsAdministrator(path)) this.#admit(request);
     if (!route) throw new Refusal(404, 'There is no such page.');
-    const methods = route.readsOnly ? ['GET', 'HEAD', 'POST'] : ['GET', 'POST'];
+    const methods = route.effect === 'writes' ? ['GET', 'POST'] : ['GET', 'HEAD', 'POST'];
     if (!methods.includes(request.method ?? ''))
       throw new Refusal(405, `This page answers ${methods.join(', ')}.`, { allow: methods.join(', ') });
-    if (!route.readsOnly && isFromElsewhere(request.headers))
-      throw new Refusal(403, 'A page of another site may not change this peer.');
+    if (route.effect === 'writes') refuseElsewhere(request);
     const release = await this.#takeShare(request, route);
     try {
       const form = new RequestForm(route.limits);
       readQuery((request.url ?? '').split('?').slice(1).join('?'), form);
       continued?.writeContinue();
-      if (hasBody(request)) await this.#receive(request, form, route.limits);
-      return await route.handle(form, `http://${host}`);
+      if (hasBody(request)) await this.#receive(request, form, route, visit);
+      return await route.handle(form, visit);
     } finally {
       release();
     }
@@ -182,10 +236,11 @@ export class PeerServer {
     return this.#receiving > 0;
   }
 
-  async #receive(request: IncomingMessage, form: RequestForm, limits: FormLimits): Promise<void> {
+  async #receive(request: IncomingMessage, form: RequestForm, route: Route, visit: Visit): Promise<void> {
     this.#receiving += 1;
     try {
-      await readBody(request, form, limits);
+      if (route.receive) await route.receive(request, form, visit);
+      else await readBody(request, form, route.limits);
     } finally {
       this.#receiving -= 1;
     }
@@ -211,7 +266,8 @@ export class PeerServer {
     const size = declared === undefined ? (hasBody(request) ? route.limits.body : 0) : Number(declared);
     if (size > route.limits.body) throw tooLarge(route.limits.body);
     // Questions are small and must not wait for pushes.
-    return route.readsOnly ? Promise.resolve(() => undefined) : this.#budget.take(size);
+    const isHeld = route.effect !== 'reads' && route.receive === undefined && size > 0;
+    return isHeld ? this.#budget.take(size) : Promise.resolve(() => undefined);
   }
 
   #toRefusal(error: unknown, path: string | undefined): Refusal {
@@ -226,7 +282,8 @@ export class PeerServer {
   }
 
   async #send(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-    const body = Buffer.from(answer.body);
+    const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
+    const size = Buffer.isBuffer(body) ? body.length : body.size;
     const unread = hasBody(request) && !request.complete;
     const declared = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
     const drain = unread && declared > DRAINED_QUIETLY;
@@ -234,19 +291,41 @@ export class PeerServer {
       ...HEADERS,
       ...answer.headers,
       'content-type': answer.type,
-      'content-length': body.length,
+      ...(size === undefined || answer.status === 304 ? {} : { 'content-length': size }),
       ...(drain ? { connection: 'close' } : {}),
     };
     response.writeHead(answer.status, headers);
+    const isWhole = await this.#write(request, response, body);
+    if (!isWhole) {
+      response.destroy();
+      return;
+    }
     if (!drain) {
-      response.end(body);
+      response.end();
       return;
     }
     // Closing on a client that still sends would reset the connection before it has read the answer.
-    response.write(request.method === 'HEAD' ? '' : body);
     await this.#drain(request);
     response.end();
     request.destroy();
+  }
+
+  /** Whether all of it went out, or all that HEAD asks for. */
+  async #write(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Buffer | StreamedBody,
+  ): Promise<boolean> {
+    if (Buffer.isBuffer(body)) {
+      if (request.method !== 'HEAD') response.write(body);
+      return true;
+    }
+    try {
+      if (request.method === 'HEAD') return true;
+      return (await sendChunks(response, body, this.#timeouts.stall, this.#options.clock)) === 'whole';
+    } finally {
+      await body.end?.();
+    }
   }
 
   #drain(request: IncomingMessage): Promise<void> {
@@ -274,6 +353,11 @@ function pathOf(target: string): string | undefined {
 
 function formOf(path: string): AnswerForm {
   return path.endsWith('.json') ? 'json' : path.endsWith('.xml') ? 'xml' : 'html';
+}
+
+function refuseElsewhere(request: IncomingMessage): void {
+  if (isFromElsewhere(request.headers))
+    throw new Refusal(403, 'A page of another site may not change this peer.');
 }
 
 function hasBody(request: IncomingMessage): boolean {

@@ -9,7 +9,7 @@ const PLUS = 0x2b;
 const PERCENT = 0x25;
 const SPACE = 0x20;
 /** A name that grows past this is given to the sink as it is, to be refused. */
-const LONGEST_NAME = 1_024;
+const LONGEST_NAME = 4_096;
 
 function hexValue(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
