@@ -1,13 +1,14 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import type { PeerRequest, RequestCounts } from './asking.js';
+import type { PeerRequest, RequestCounts, StreamedAnswer, StreamRequest } from './asking.js';
 import { Auth } from './auth.js';
 import type { Dialect } from './dialect.js';
 import type { Credentials } from './digest.js';
 import { PeerError } from './errors.js';
-import { Http, type HttpAnswer, type Timeouts } from './http.js';
+import { Http, type HttpAnswer, type HttpRequest, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
+import { type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { standard } from './standard.js';
 import { refusedError, statusError } from './status.js';
 
@@ -48,12 +49,14 @@ export class PeerClient {
   readonly #clock: Clock;
   readonly #dialect: Dialect;
   readonly #auth: Auth | undefined;
+  readonly #maxAnswer: number;
   readonly #requests = { push: 0, peerdoc: 0, other: 0 };
   #introduction: Promise<void> | undefined;
 
   constructor(options: PeerClientOptions) {
     const { baseUrl, credentials, tls, timeouts, maxAnswer } = options;
     this.#base = new URL(baseUrl);
+    this.#maxAnswer = maxAnswer;
     this.#clock = options.clock ?? systemClock;
     this.#dialect = DIALECTS[options.dialect ?? 'standard'];
     const { origin } = this.#base;
@@ -75,8 +78,8 @@ export class PeerClient {
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
-    const path = this.#path(this.#dialect.pushPath);
-    const body = await this.#dialect.pushBody(items, options, this.#base.origin + path);
+    const path = this.#dialect.pushPath;
+    const body = await this.#dialect.pushBody(items, options, this.#url(path));
     const answer = await this.#ask({
       counted: 'push',
       method: 'POST',
@@ -96,8 +99,8 @@ export class PeerClient {
   /** What the peer shows of a document; undefined when it has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
     const { signal } = options;
-    const path = this.#path(this.#dialect.peerdocPath);
-    const body = await this.#dialect.peerdocBody(query, options, this.#base.origin + path);
+    const path = this.#dialect.peerdocPath;
+    const body = await this.#dialect.peerdocBody(query, options, this.#url(path));
     const answer = await this.#ask({
       counted: 'peerdoc',
       method: 'POST',
@@ -112,12 +115,37 @@ export class PeerClient {
   }
 
   /**
+   * Hands a shared object to `use` as it comes in, in bounded memory, and gives what `use` gives; undefined when the peer
+   * has no such object. When `use` ends before the object does, the rest is not asked for.
+   *
+   * @throws PeerError PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the middle of `use`
+   */
+  async share<T>(
+    query: ShareQuery,
+    use: (share: ShareStream) => Promise<T>,
+    { maxBytes, signal }: ShareOptions = {},
+  ): Promise<T | undefined> {
+    const path = this.#dialect.sharePath;
+    const body = await this.#dialect.shareBody(query, this.#url(path));
+    return await this.#stream(
+      { counted: 'other', method: 'POST', path, isProtected: false, body, maxBytes, signal },
+      (answer) => use(shareOf(answer)),
+    );
+  }
+
+  /**
    * Whether the peer answers at all, and how fast: asks for a page without saying what for, which changes nothing, and
    * needs no access.
    */
   async ping({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ ms: number; server?: string }> {
-    const path = this.#path(this.#dialect.peerdocPath);
-    const answer = await this.#send({ counted: 'other', method: 'GET', path, isProtected: false, signal });
+    const request = {
+      counted: 'other',
+      method: 'GET',
+      path: this.#dialect.peerdocPath,
+      isProtected: false,
+      signal,
+    } as const;
+    const answer = await this.#http.request(this.#onTheWire(request, undefined));
     const error = answer.status >= 500 || answer.status === 429 ? statusError(answer) : undefined;
     if (error !== undefined) throw error;
     const { server } = answer.headers;
@@ -131,7 +159,7 @@ export class PeerClient {
    * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
    */
   async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const path = this.#path(this.#dialect.pushPath);
+    const path = this.#dialect.pushPath;
     const answer = await this.#ask({ counted: 'other', method: 'GET', path, isProtected: true, signal });
     const error = statusError(answer);
     const isLetIn = error?.code === 'PEER_REFUSED' && answer.status !== 404;
@@ -143,34 +171,73 @@ export class PeerClient {
     await this.#http.close();
   }
 
+  #url(below: string): string {
+    return this.#base.origin + this.#path(below);
+  }
+
   #path(below: string): string {
     return this.#base.pathname.replace(/\/+$/, '') + below;
   }
 
   async #ask(request: PeerRequest): Promise<HttpAnswer> {
+    return await this.#admitted(
+      request,
+      (authorization) => this.#http.request(this.#onTheWire(request, authorization)),
+      (answer) => answer,
+    );
+  }
+
+  async #stream<T>(
+    request: StreamRequest,
+    use: (answer: StreamedAnswer) => Promise<T>,
+  ): Promise<T | undefined> {
+    const maxBytes = request.maxBytes ?? this.#maxAnswer;
+    const streamed = await this.#admitted(
+      request,
+      (authorization) => this.#http.stream(this.#onTheWire(request, authorization), maxBytes, use),
+      (result) => (result.kind === 'answered' ? result.answer : undefined),
+    );
+    if (streamed.kind === 'used') return streamed.value;
+    const error = streamed.answer.status === 404 ? undefined : statusError(streamed.answer);
+    if (error !== undefined) throw error;
+    return undefined;
+  }
+
+  /**
+   * Sends a request, and again with what its answer asks for: credentials.
+   *
+   * @param answerOf what was sent; undefined where it let us in
+   */
+  async #admitted<T>(
+    request: PeerRequest,
+    send: (authorization: string | undefined) => Promise<T>,
+    answerOf: (sent: T) => HttpAnswer | undefined,
+  ): Promise<T> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
     let authorized = 0;
     for (;;) {
-      const used = this.#auth?.authorize(request.method, request.path);
+      const used = this.#auth?.authorize(request.method, this.#path(request.path));
       if (used !== undefined) authorized += 1;
-      const answer = await this.#send(request, used?.header);
-      if (answer.status !== 401) {
+      const sent = await send(used?.header);
+      const answer = answerOf(sent);
+      if (answer?.status !== 401) {
         if (used !== undefined || request.isProtected) this.#auth?.admitted(used);
-        return answer;
+        return sent;
       }
       const again = this.#auth?.refused(answer.headers['www-authenticate'], used) ?? false;
       if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, this.#auth !== undefined);
     }
   }
 
-  #send(request: PeerRequest, authorization?: string): Promise<HttpAnswer> {
-    return this.#http.request({
+  #onTheWire(request: PeerRequest, authorization: string | undefined): HttpRequest {
+    return {
       ...request,
+      path: this.#path(request.path),
       authorization,
       onSend: () => {
         this.#requests[request.counted] += 1;
       },
-    });
+    };
   }
 
   /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
@@ -190,7 +257,7 @@ export class PeerClient {
       .finally(() => {
         this.#introduction = undefined;
       });
-    await unlessAborted(this.#introduction, signal, this.#base.origin + path);
+    await unlessAborted(this.#introduction, signal, this.#url(path));
   }
 }
 

@@ -25,6 +25,7 @@ export class Connection {
   /** Whether the socket in use has carried an answer: then the peer may have closed it meanwhile. */
   used = false;
   #socket: Socket | undefined;
+  #held = false;
   readonly #client: Client;
 
   constructor(options: ConnectOptions) {
@@ -32,6 +33,7 @@ export class Connection {
       connect: connector(options, (socket) => {
         this.#socket = socket;
         this.used = false;
+        this.#obeyHold(socket);
       }),
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -43,6 +45,27 @@ export class Connection {
   /** Bytes received on the socket in use. */
   get bytesRead(): number {
     return this.#socket?.bytesRead ?? 0;
+  }
+
+  /**
+   * Takes no more from the peer until `listen`; then the operating systems' buffers fill, and the peer waits. undici's
+   * own pausing (7.30) ends the process where an answer ends with its connection.
+   */
+  hold(): void {
+    this.#held = true;
+  }
+
+  listen(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    const socket = this.#socket;
+    // Not at once: whoever calls may stand in the middle of a piece that is being parsed.
+    queueMicrotask(() => socket?.emit('readable'));
+  }
+
+  #obeyHold(socket: Socket): void {
+    const read = socket.read.bind(socket);
+    socket.read = (size) => (this.#held ? null : read(size));
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
@@ -63,7 +86,7 @@ function connector(options: ConnectOptions, connected: (socket: Socket) => void)
   return (to, callback) => {
     const socket = connect(to, (...result) => {
       limit.cancel();
-      if (result[1] !== null) connected(result[1]);
+      if (result[0] === null && result[1] !== null) connected(result[1]);
       callback(...result);
     });
     const limit = options.clock.after(options.connectMs, () => {

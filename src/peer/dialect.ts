@@ -2,6 +2,7 @@ import type { Body } from './body.js';
 import type { HttpAnswer } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
+import type { ShareQuery } from './share.js';
 
 /** How one kind of peer speaks the API. Everything in which two kinds differ is here. */
 export interface Dialect {
@@ -9,10 +10,13 @@ export interface Dialect {
   readonly pushPath: string;
   /** Below the base URL. */
   readonly peerdocPath: string;
+  /** Below the base URL. */
+  readonly sharePath: string;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
   pushResults(answer: HttpAnswer, items: readonly PushItem[]): readonly PushResult[];
   peerdocBody(query: PeerdocQuery, options: PeerdocOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the document is nor that there is none */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
+  shareBody(query: ShareQuery, url: string): Promise<Body>;
 }

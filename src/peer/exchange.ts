@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import type { Body } from './body.js';
 import type { Connection } from './connection.js';
 import type { Delivered } from './errors.js';
+import { Incoming } from './incoming.js';
 
 export interface ExchangeLimits {
   /** Without progress from the connection to the head of the answer, in ms. */
@@ -13,27 +14,25 @@ export interface ExchangeLimits {
   readonly bodyMs: number;
   /** For the whole exchange, in ms. */
   readonly totalMs: number;
-  /** Bytes of the answer's body. */
-  readonly maxAnswer: number;
+  /** Bytes of an answer of success. */
+  readonly maxBytes: number;
 }
 
+/** The head of an answer, whose body follows. */
 export interface Answered {
   readonly answered: true;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Whole, but for a refusal longer than the limit, which is cut there. */
-  readonly body: Buffer;
-  /** Whether the connection can carry another request. */
-  readonly whole: boolean;
-  /** When the head came: by the clock, in ms since the epoch. */
+  /** When it came: by the clock, in ms since the epoch. */
   readonly at: number;
   /** The same moment, for durations. */
   readonly headMs: number;
+  readonly body: Incoming;
 }
 
 export type Reason =
   | { readonly kind: 'timeout'; readonly what: string; readonly ms: number }
-  | { readonly kind: 'tooLarge'; readonly begin: Uint8Array }
+  | { readonly kind: 'tooLarge' }
   | { readonly kind: 'aborted'; readonly cause: unknown }
   | { readonly kind: 'error'; readonly error: unknown };
 
@@ -44,6 +43,8 @@ export interface Failed {
   /** Where it failed. */
   readonly phase: 'connecting' | 'sending' | 'waiting' | 'receiving';
   readonly status: number | undefined;
+  /** The first bytes of the answer, where some came. */
+  readonly begin: Buffer | undefined;
   /** The connection had been used before and no byte came back: the peer may have closed it before the request came. */
   readonly perhapsStale: boolean;
 }
@@ -64,29 +65,32 @@ export interface ExchangeOptions {
  * - `connecting`: no byte was sent; the connection has its own time limit.
  * - `sending`: the head went out, the body is not whole yet: nothing that the peer may act on.
  * - `waiting`: all was sent; each piece sent restarts the time limit for the answer's head.
- * - `receiving`: the head came; each piece of the body restarts its time limit.
+ * - `receiving`: the head came and was handed over, the body follows as it is read. Each piece restarts its time limit;
+ *   while the reader is behind, the peer is not listened to and has none.
  * - `over`: answered or failed, once. Unless the answer came whole, the connection is to be destroyed.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  readonly ended: Promise<Answered | Failed>;
+  /** The head of the answer; after that, a failure is told to who reads the body. */
+  readonly outcome: Promise<Answered | Failed>;
   #phase: 'connecting' | 'sending' | 'waiting' | 'receiving' | 'over' = 'connecting';
   readonly #options: ExchangeOptions;
   readonly #total: Timer;
   readonly #outgoing: Readable | undefined;
   readonly #abort = (): void => this.#fail({ kind: 'aborted', cause: this.#options.signal?.reason });
-  #end: (outcome: Answered | Failed) => void = () => {};
+  #settle: (outcome: Answered | Failed) => void = () => {};
   #idle: Timer | undefined;
   #reused = false;
   #readBefore = 0;
-  #head: Pick<Answered, 'status' | 'headers' | 'at' | 'headMs'> | undefined;
-  readonly #chunks: Buffer[] = [];
+  #answer: Answered | undefined;
+  #whole = false;
+  #begin: Buffer | undefined;
   #received = 0;
 
   constructor(options: ExchangeOptions) {
     const { clock, limits, body, signal } = options;
     this.#options = options;
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve;
+    this.outcome = new Promise((resolve) => {
+      this.#settle = resolve;
     });
     this.#total = clock.after(limits.totalMs, () =>
       this.#fail({ kind: 'timeout', what: 'a complete answer', ms: limits.totalMs }),
@@ -107,6 +111,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#options.connection.dispatch({ ...request, body }, this);
   }
 
+  /** Whether the answer came to its end, so that the connection can carry another request. */
+  get whole(): boolean {
+    return this.#whole;
+  }
+
+  /** Ends it where it stands; without effect on one that is over. */
+  abandon(): void {
+    this.#fail({ kind: 'aborted', cause: undefined });
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#phase === 'over') {
       controller.abort(new Error('called off'));
@@ -123,24 +137,35 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#phase === 'over' || status < 200) return;
     const { clock, limits } = this.#options;
     this.#phase = 'receiving';
-    this.#head = { status, headers, at: clock.now(), headMs: clock.monotonic() };
+    const body = new Incoming(() => this.#listen());
+    this.#answer = { answered: true, status, headers, at: clock.now(), headMs: clock.monotonic(), body };
     this.#limitBody();
-    if (Number(headers['content-length']) > limits.maxAnswer && isSuccess(status)) this.#tooLarge();
+    if (isSuccess(status) && Number(headers['content-length']) > limits.maxBytes)
+      this.#fail({ kind: 'tooLarge' });
+    else this.#settle(this.#answer);
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#phase === 'over') return;
-    this.#chunks.push(chunk);
+    const answer = this.#answer;
+    if (this.#phase === 'over' || answer === undefined) return;
+    this.#begin ??= Buffer.from(chunk.subarray(0, BEGIN_BYTES));
     this.#received += chunk.length;
-    if (this.#received <= this.#options.limits.maxAnswer) this.#limitBody();
-    else if (isSuccess(this.#head?.status)) this.#tooLarge();
-    else this.#succeed(false);
+    if (isSuccess(answer.status) && this.#received > this.#options.limits.maxBytes) {
+      this.#fail({ kind: 'tooLarge' });
+      return;
+    }
+    answer.body.give(chunk);
+    if (answer.body.isFull) this.#hold();
+    else this.#limitBody();
   }
 
   onResponseEnd(): void {
     if (this.#phase === 'over') return;
     this.#options.connection.used = true;
-    this.#succeed(true);
+    this.#whole = true;
+    this.#close();
+    this.#options.connection.listen();
+    this.#answer?.body.end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
@@ -174,15 +199,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#idle = this.#options.clock.after(ms, () => this.#fail({ kind: 'timeout', what, ms }));
   }
 
-  #tooLarge(): void {
-    this.#fail({ kind: 'tooLarge', begin: Buffer.concat(this.#chunks.slice(0, 1)) });
+  #hold(): void {
+    this.#idle?.cancel();
+    this.#options.connection.hold();
   }
 
-  #succeed(whole: boolean): void {
-    const head = this.#head;
-    if (head === undefined) return;
-    const body = Buffer.concat(this.#chunks).subarray(0, this.#options.limits.maxAnswer);
-    this.#finish({ answered: true, ...head, body, whole });
+  #listen(): void {
+    if (this.#phase === 'over') return;
+    this.#limitBody();
+    this.#options.connection.listen();
   }
 
   #fail(reason: Reason): void {
@@ -190,27 +215,33 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (phase === 'over') return;
     const { connection } = this.#options;
     const sent = phase === 'sending' || phase === 'waiting';
-    this.#finish({
+    this.#close();
+    const failed: Failed = {
       answered: false,
       reason,
       delivered: DELIVERED[phase],
       phase,
-      status: this.#head?.status,
+      status: this.#answer?.status,
+      begin: this.#begin,
       perhapsStale: sent && this.#reused && connection.bytesRead === this.#readBefore,
-    });
+    };
+    this.#settle(failed);
+    this.#answer?.body.fail(failed);
   }
 
-  #finish(outcome: Answered | Failed): void {
+  #close(): void {
     this.#phase = 'over';
     this.#idle?.cancel();
     this.#total.cancel();
     this.#options.signal?.removeEventListener('abort', this.#abort);
-    this.#end(outcome);
   }
 }
 
+/** As many as an error shows. */
+const BEGIN_BYTES = 1024;
+
 const DELIVERED = { connecting: 'no', sending: 'no', waiting: 'maybe', receiving: 'yes' } as const;
 
-function isSuccess(status: number | undefined): boolean {
-  return status !== undefined && status >= 200 && status < 300;
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }

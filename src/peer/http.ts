@@ -3,10 +3,18 @@ import { errors } from 'undici';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { VERSION } from '../lib/version.js';
+import type { StreamedAnswer } from './asking.js';
 import type { Body } from './body.js';
 import { Connection, type ConnectOptions, ConnectTimeout } from './connection.js';
 import { type Delivered, PeerError } from './errors.js';
-import { type Answered, Exchange, type ExchangeLimits, type Failed, type Reason } from './exchange.js';
+import {
+  type Answered,
+  Exchange,
+  type ExchangeLimits,
+  type Failed,
+  isSuccess,
+  type Reason,
+} from './exchange.js';
 
 export interface Timeouts {
   /** Until a connection stands, with TLS, in ms. */
@@ -15,7 +23,10 @@ export interface Timeouts {
   readonly headers: number;
   /** Between two pieces of the answer, in ms. */
   readonly body: number;
-  /** For the whole exchange, in ms; one that is repeated for its access or its connection has it each time. */
+  /**
+   * For the whole exchange, in ms; one that is repeated for its access or its connection has it each time. An answer
+   * that is read while it comes has 12 times as long.
+   */
   readonly total: number;
 }
 
@@ -35,6 +46,8 @@ export interface HttpRequest {
   /** Path and query, as they are sent. */
   readonly path: string;
   readonly authorization?: string | undefined;
+  /** @default anything */
+  readonly accept?: string | undefined;
   readonly body?: Body | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called whenever the request is put on the wire. */
@@ -56,8 +69,28 @@ export interface HttpAnswer {
   readonly delivered: Delivered;
 }
 
+/** What became of a request whose answer was to be handed over as it comes. */
+export type Streamed<T> =
+  | { readonly kind: 'used'; readonly value: T }
+  /** Not a success: collected like any other. */
+  | { readonly kind: 'answered'; readonly answer: HttpAnswer };
+
+/** A request whose answer has begun. */
+interface UnderWay {
+  readonly request: HttpRequest;
+  readonly limits: ExchangeLimits;
+  readonly exchange: Exchange;
+  readonly connection: Connection;
+  readonly answered: Answered;
+  /** For durations. */
+  readonly began: number;
+}
+
+/** By this the limit of the whole exchange is longer where the answer is read while it comes. */
+const STREAM_TOTAL_FACTOR = 12;
+
 /**
- * The way to one peer: requests of known length, whole answers of bounded length.
+ * The way to one peer: requests of known length, answers of bounded length, whole or as they come.
  *
  * A request takes an idle connection or opens one. Redirects are answers like any other. Where a connection that was
  * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more
@@ -79,25 +112,50 @@ export class Http {
       headersMs: timeouts.headers,
       bodyMs: timeouts.body,
       totalMs: timeouts.total,
-      maxAnswer,
+      maxBytes: maxAnswer,
     };
   }
 
   /**
    * Sends a request and gives its whole answer, whatever the status.
    *
-   * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP), PEER_ANSWER_TOO_LARGE, PEER_SOURCE,
-   *   PEER_ABORTED
+   * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded), PEER_ANSWER_TOO_LARGE,
+   *   PEER_SOURCE, PEER_ABORTED
    */
   async request(request: HttpRequest): Promise<HttpAnswer> {
-    if (this.#closed) throw this.#calledOff(request, 'no');
-    const began = this.#options.clock.monotonic();
-    const first = await this.#exchange(request, this.#idle.pop() ?? this.#open());
-    if (first.answered) return this.#answer(request, first, began);
-    if (!first.perhapsStale || !isBroken(first.reason)) throw this.#error(request, first, 'no');
-    const second = await this.#exchange(request, this.#open());
-    if (second.answered) return this.#answer(request, second, began);
-    throw this.#error(request, second, first.delivered);
+    const under = await this.#begin(request, this.#limits);
+    try {
+      return await this.#collected(under);
+    } finally {
+      this.#leave(under);
+    }
+  }
+
+  /**
+   * Sends a request and hands an answer of success to `use` as it comes; an answer of another status is given back
+   * whole. When `use` ends before the answer does, the rest is not asked for.
+   *
+   * @param maxBytes of an answer of success
+   * @throws PeerError as `request`; what `use` throws, also PEER_ANSWER where it reads what was cut short
+   */
+  async stream<T>(
+    request: HttpRequest,
+    maxBytes: number,
+    use: (answer: StreamedAnswer) => Promise<T>,
+  ): Promise<Streamed<T>> {
+    const totalMs = this.#limits.totalMs * STREAM_TOTAL_FACTOR;
+    const under = await this.#begin(request, { ...this.#limits, totalMs, maxBytes });
+    try {
+      if (!isSuccess(under.answered.status))
+        return { kind: 'answered', answer: await this.#collected(under) };
+      this.#refuseEncoding(under);
+      const { status, headers, at } = under.answered;
+      const url = this.#options.origin + request.path;
+      const chunks = new OnceIterable(this.#pieces(under, (failed) => this.#cutShort(under, failed)));
+      return { kind: 'used', value: await use({ url, status, headers, at, chunks }) };
+    } finally {
+      this.#leave(under);
+    }
   }
 
   /** Ends every connection; what is still under way is called off. */
@@ -106,24 +164,99 @@ export class Http {
     await Promise.all([...this.#all].map((connection) => connection.destroy()));
   }
 
-  async #exchange(request: HttpRequest, connection: Connection): Promise<Answered | Failed> {
-    const { method, path, authorization, body, signal, onSend } = request;
+  /** Sends a request, once more where the connection was stale, until the head of the answer is here. */
+  async #begin(request: HttpRequest, limits: ExchangeLimits): Promise<UnderWay> {
+    if (this.#closed) throw this.#calledOff(request, 'no');
+    const began = this.#options.clock.monotonic();
+    const first = await this.#exchange(request, limits, this.#idle.pop() ?? this.#open());
+    if (first.outcome.answered) return { ...first, answered: first.outcome, request, limits, began };
+    const { perhapsStale, reason, delivered } = first.outcome;
+    if (!perhapsStale || !isBroken(reason)) throw this.#error(request, limits, first.outcome, 'no');
+    const second = await this.#exchange(request, limits, this.#open());
+    if (second.outcome.answered) return { ...second, answered: second.outcome, request, limits, began };
+    throw this.#error(request, limits, second.outcome, delivered);
+  }
+
+  async #exchange(
+    request: HttpRequest,
+    limits: ExchangeLimits,
+    connection: Connection,
+  ): Promise<{ exchange: Exchange; connection: Connection; outcome: Answered | Failed }> {
+    const { method, path, authorization, accept, body, signal, onSend } = request;
     const { clock } = this.#options;
-    const exchange = new Exchange({ connection, limits: this.#limits, clock, body, signal, onSend });
+    const exchange = new Exchange({ connection, limits, clock, body, signal, onSend });
     exchange.start({
       method,
       path,
       headers: {
-        accept: '*/*',
+        accept: accept ?? '*/*',
         'user-agent': `peersync/${VERSION}`,
         ...(authorization === undefined ? {} : { authorization }),
         ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
       },
     });
-    const outcome = await exchange.ended;
-    if (outcome.answered && outcome.whole) this.#idle.push(connection);
+    const outcome = await exchange.outcome;
+    if (!outcome.answered) this.#drop(connection);
+    return { exchange, connection, outcome };
+  }
+
+  /** The whole body; a refusal that is longer than the limit is cut there. */
+  async #collected(under: UnderWay): Promise<HttpAnswer> {
+    const { request, limits, answered, began } = under;
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of this.#pieces(under, (failed) => this.#error(request, limits, failed, 'no'))) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > this.#options.maxAnswer) break;
+    }
+    this.#refuseEncoding(under);
+    const { status, headers, at, headMs } = answered;
+    const date = Date.parse(String(headers.date));
+    return {
+      url: this.#options.origin + request.path,
+      status,
+      headers,
+      body: Buffer.concat(chunks).subarray(0, this.#options.maxAnswer),
+      at,
+      peerAt: Number.isNaN(date) ? undefined : date,
+      tookMs: headMs - began,
+      delivered: request.body === undefined ? 'no' : 'yes',
+    };
+  }
+
+  async *#pieces(
+    { exchange, answered }: UnderWay,
+    errorOf: (failed: Failed) => PeerError,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      for (;;) {
+        const taken = await answered.body.take();
+        if (taken === undefined) return;
+        if (!Buffer.isBuffer(taken)) throw errorOf(taken);
+        yield taken;
+      }
+    } finally {
+      exchange.abandon();
+    }
+  }
+
+  #leave({ exchange, connection }: UnderWay): void {
+    exchange.abandon();
+    if (exchange.whole) this.#idle.push(connection);
     else this.#drop(connection);
-    return outcome;
+  }
+
+  /** An encoding that was not asked for would be taken for the content. */
+  #refuseEncoding({ request, answered: { status, headers } }: UnderWay): void {
+    const encoding = headers['content-encoding'] ?? 'identity';
+    if (!isSuccess(status) || /^(identity)?$/i.test(encoding)) return;
+    throw new PeerError('PEER_ANSWER', {
+      url: this.#options.origin + request.path,
+      what: `answered in an encoding that was not asked for (${encoding})`,
+      status,
+      delivered: request.body === undefined ? 'no' : 'yes',
+    });
   }
 
   #open(): Connection {
@@ -137,23 +270,8 @@ export class Http {
     void connection.destroy();
   }
 
-  #answer({ path, body: sent }: HttpRequest, answered: Answered, began: number): HttpAnswer {
-    const { status, headers, body, at, headMs } = answered;
-    const date = Date.parse(String(headers.date));
-    return {
-      url: this.#options.origin + path,
-      status,
-      headers,
-      body,
-      at,
-      peerAt: Number.isNaN(date) ? undefined : date,
-      tookMs: headMs - began,
-      delivered: sent === undefined ? 'no' : 'yes',
-    };
-  }
-
-  #error(request: HttpRequest, failed: Failed, before: Delivered): PeerError {
-    const { reason, status } = failed;
+  #error(request: HttpRequest, limits: ExchangeLimits, failed: Failed, before: Delivered): PeerError {
+    const { reason, status, begin } = failed;
     const url = this.#options.origin + request.path;
     const reached = failed.delivered === 'no' ? before : failed.delivered;
     const delivered = request.body === undefined ? 'no' : reached;
@@ -167,12 +285,26 @@ export class Http {
       case 'aborted':
         return this.#calledOff(request, delivered, reason.cause);
       case 'tooLarge': {
-        const what = `answered with more than ${this.#options.maxAnswer} bytes`;
-        return new PeerError('PEER_ANSWER_TOO_LARGE', { ...parts, what, answer: reason.begin });
+        const what = `answered with more than ${limits.maxBytes} bytes`;
+        return new PeerError('PEER_ANSWER_TOO_LARGE', { ...parts, what, answer: begin });
       }
       case 'error':
         return connectionError(reason.error, parts, BROKE_OFF[failed.phase]);
     }
+  }
+
+  /** What a reader has in hands is no whole answer; that this one breaks off does not say that the peer is away. */
+  #cutShort({ request, limits, answered }: UnderWay, failed: Failed): PeerError {
+    const error = this.#error(request, limits, failed, 'no');
+    if (error.code !== 'PEER_UNREACHABLE') return error;
+    return new PeerError('PEER_ANSWER', {
+      url: this.#options.origin + request.path,
+      what: BROKE_OFF.receiving,
+      status: answered.status,
+      answer: failed.begin,
+      delivered: error.delivered,
+      cause: error.cause,
+    });
   }
 
   #calledOff({ path }: HttpRequest, delivered: Delivered, cause?: unknown): PeerError {
@@ -183,6 +315,22 @@ export class Http {
       delivered,
       cause,
     });
+  }
+}
+
+/** Read a second time, an iterator that is through would look like an empty answer. */
+class OnceIterable implements AsyncIterable<Buffer> {
+  readonly #pieces: AsyncGenerator<Buffer, void, undefined>;
+  #taken = false;
+
+  constructor(pieces: AsyncGenerator<Buffer, void, undefined>) {
+    this.#pieces = pieces;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Buffer> {
+    if (this.#taken) throw new TypeError('An answer that is read while it comes can be read only once.');
+    this.#taken = true;
+    return this.#pieces;
   }
 }
 
@@ -210,7 +358,8 @@ function connectionError(error: unknown, parts: ConnectionErrorParts, how: strin
     });
   }
   const code = systemCode(error) ?? '';
-  if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
+  const isEnd = error instanceof errors.HTTPParserError && !('data' in error && error.data);
+  if (!isEnd && (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)) {
     const answer = 'data' in error && error.data ? Buffer.from(String(error.data)) : undefined;
     const what = `did not answer in HTTP (${error.message})`;
     return new PeerError('PEER_ANSWER', { ...parts, what, answer, cause: error });

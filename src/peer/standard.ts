@@ -7,6 +7,7 @@ import { readPushResults } from './push.js';
 export const standard: Dialect = {
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
+  sharePath: '/api/share.html',
 
   pushBody(items, { synchronous, commit }, url) {
     const fields: FormField[] = [];
@@ -35,4 +36,10 @@ export const standard: Dialect = {
   },
 
   peerdocOf: readPeerdoc,
+
+  shareBody({ data, c }, url) {
+    const fields: FormField[] = [{ name: 'data', value: data }];
+    if (c !== undefined) fields.push({ name: 'c', value: c });
+    return formBody(fields, url);
+  },
 };
