@@ -1,0 +1,80 @@
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+
+/** What the sentences of the table are filled with. */
+interface Facts {
+  /** The file or directory, the table or the mirror that it is about. */
+  readonly what: string;
+  /** Who, what or why, in words that fit the sentence. */
+  readonly detail: string;
+}
+
+interface Row {
+  readonly message: (facts: Facts) => string;
+  readonly hint: string;
+}
+
+/** Every error of this room, and what to do about it. */
+const TABLE = {
+  MIRROR_OUTSIDE: {
+    message: ({ what, detail }) => `${what} would be written outside the mirror root ${detail}.`,
+    hint: 'Remove the link that leads out of the root, or point mirror.root at the directory that is meant.',
+  },
+  MIRROR_BLOCKED: {
+    message: ({ what, detail }) => `${what} cannot be written: ${detail} stands there.`,
+    hint: 'Move aside what stands there, or give the mirror another path.',
+  },
+  MIRROR_FULL: {
+    message: ({ what, detail }) => `${what} cannot be written: no space is left on its disk (${detail}).`,
+    hint: 'Free some space there; the old file stays until then, and the work goes on by itself.',
+  },
+  MIRROR_UNWRITABLE: {
+    message: ({ what, detail }) => `${what} cannot be written (${detail}).`,
+    hint: 'Make the directory writable for the user that runs peersync, check its disk, or set another mirror.root.',
+  },
+  MIRROR_TOO_LARGE: {
+    message: ({ what, detail }) => `${what} would become larger than ${detail}.`,
+    hint: 'Raise maxSize of the mirror if it is really that large; the old file stays until then.',
+  },
+  MIRROR_TOO_WIDE: {
+    message: ({ what, detail }) => `${what} has more than ${detail} columns.`,
+    hint: 'Look at the table in the peer: so many columns are a sign that something else was answered.',
+  },
+} as const satisfies Record<string, Row>;
+
+export type MirrorErrorCode = keyof typeof TABLE;
+
+/** Why a mirror could not be written; `code` says which. The old file is as it was. */
+export class MirrorError extends PeersyncError {
+  declare readonly code: MirrorErrorCode;
+
+  constructor(code: MirrorErrorCode, facts: Facts, cause?: unknown) {
+    const row: Row = TABLE[code];
+    super({
+      code,
+      message: row.message(facts),
+      hint: row.hint,
+      exitCode: EXIT.failure,
+      details: { ...facts },
+      cause,
+    });
+  }
+}
+
+/** The MirrorError for a system error met while writing `what`; a MirrorError stays what it is. */
+export function writeError(error: unknown, what: string): MirrorError {
+  if (error instanceof MirrorError) return error;
+  const system = systemCode(error);
+  switch (system) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'EFBIG':
+      return new MirrorError('MIRROR_FULL', { what, detail: system }, error);
+    case 'EISDIR':
+      return new MirrorError('MIRROR_BLOCKED', { what, detail: 'a directory' }, error);
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return new MirrorError('MIRROR_BLOCKED', { what, detail: 'something that is no directory' }, error);
+    default:
+      return new MirrorError('MIRROR_UNWRITABLE', { what, detail: system ?? messageOf(error) }, error);
+  }
+}
