@@ -1,16 +1,16 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import type { PeerRequest, RequestCounts, StreamedAnswer, StreamRequest } from './asking.js';
+import { Access } from './access.js';
+import type { RequestCounts } from './asking.js';
 import { Auth } from './auth.js';
 import type { Dialect } from './dialect.js';
 import type { Credentials } from './digest.js';
-import { PeerError } from './errors.js';
-import { Http, type HttpAnswer, type HttpRequest, type Timeouts } from './http.js';
+import { Http, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
 import { type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { standard } from './standard.js';
-import { refusedError, statusError } from './status.js';
+import { statusError } from './status.js';
 
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
@@ -31,9 +31,6 @@ export interface PeerClientOptions {
 
 const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
 
-/** The answer to a challenge, and to one more where the nonce had grown old. */
-const MOST_AUTHORIZED = 2;
-
 /**
  * A client for the API of one peer.
  *
@@ -44,29 +41,24 @@ const MOST_AUTHORIZED = 2;
  * Every method throws PeerError; `delivered` says whether the request may have had an effect.
  */
 export class PeerClient {
-  readonly #base: URL;
   readonly #http: Http;
-  readonly #clock: Clock;
+  readonly #access: Access;
   readonly #dialect: Dialect;
-  readonly #auth: Auth | undefined;
-  readonly #maxAnswer: number;
-  readonly #requests = { push: 0, peerdoc: 0, other: 0 };
-  #introduction: Promise<void> | undefined;
 
   constructor(options: PeerClientOptions) {
     const { baseUrl, credentials, tls, timeouts, maxAnswer } = options;
-    this.#base = new URL(baseUrl);
-    this.#maxAnswer = maxAnswer;
-    this.#clock = options.clock ?? systemClock;
-    this.#dialect = DIALECTS[options.dialect ?? 'standard'];
-    const { origin } = this.#base;
-    this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock: this.#clock });
+    const base = new URL(baseUrl);
+    const { origin } = base;
+    const clock = options.clock ?? systemClock;
     const log = options.log ?? silentLogger;
-    if (credentials !== undefined) this.#auth = new Auth({ credentials, origin: this.#base, log });
+    this.#dialect = DIALECTS[options.dialect ?? 'standard'];
+    this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
+    const auth = credentials && new Auth({ credentials, origin: base, log });
+    this.#access = new Access({ base, http: this.#http, auth, maxAnswer });
   }
 
   get requests(): RequestCounts {
-    return { ...this.#requests };
+    return this.#access.requests;
   }
 
   /**
@@ -79,8 +71,8 @@ export class PeerClient {
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
     const path = this.#dialect.pushPath;
-    const body = await this.#dialect.pushBody(items, options, this.#url(path));
-    const answer = await this.#ask({
+    const body = await this.#dialect.pushBody(items, options, this.#access.url(path));
+    const answer = await this.#access.ask({
       counted: 'push',
       method: 'POST',
       path,
@@ -100,8 +92,8 @@ export class PeerClient {
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
     const { signal } = options;
     const path = this.#dialect.peerdocPath;
-    const body = await this.#dialect.peerdocBody(query, options, this.#url(path));
-    const answer = await this.#ask({
+    const body = await this.#dialect.peerdocBody(query, options, this.#access.url(path));
+    const answer = await this.#access.ask({
       counted: 'peerdoc',
       method: 'POST',
       path,
@@ -126,8 +118,8 @@ export class PeerClient {
     { maxBytes, signal }: ShareOptions = {},
   ): Promise<T | undefined> {
     const path = this.#dialect.sharePath;
-    const body = await this.#dialect.shareBody(query, this.#url(path));
-    return await this.#stream(
+    const body = await this.#dialect.shareBody(query, this.#access.url(path));
+    return await this.#access.stream(
       { counted: 'other', method: 'POST', path, isProtected: false, body, maxBytes, signal },
       (answer) => use(shareOf(answer)),
     );
@@ -145,7 +137,7 @@ export class PeerClient {
       isProtected: false,
       signal,
     } as const;
-    const answer = await this.#http.request(this.#onTheWire(request, undefined));
+    const answer = await this.#access.askAsStranger(request);
     const error = answer.status >= 500 || answer.status === 429 ? statusError(answer) : undefined;
     if (error !== undefined) throw error;
     const { server } = answer.headers;
@@ -160,7 +152,13 @@ export class PeerClient {
    */
   async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     const path = this.#dialect.pushPath;
-    const answer = await this.#ask({ counted: 'other', method: 'GET', path, isProtected: true, signal });
+    const answer = await this.#access.ask({
+      counted: 'other',
+      method: 'GET',
+      path,
+      isProtected: true,
+      signal,
+    });
     const error = statusError(answer);
     const isLetIn = error?.code === 'PEER_REFUSED' && answer.status !== 404;
     if (error !== undefined && !isLetIn) throw error;
@@ -170,124 +168,9 @@ export class PeerClient {
   async close(): Promise<void> {
     await this.#http.close();
   }
-
-  #url(below: string): string {
-    return this.#base.origin + this.#path(below);
-  }
-
-  #path(below: string): string {
-    return this.#base.pathname.replace(/\/+$/, '') + below;
-  }
-
-  async #ask(request: PeerRequest): Promise<HttpAnswer> {
-    return await this.#admitted(
-      request,
-      (authorization) => this.#http.request(this.#onTheWire(request, authorization)),
-      (answer) => answer,
-    );
-  }
-
-  async #stream<T>(
-    request: StreamRequest,
-    use: (answer: StreamedAnswer) => Promise<T>,
-  ): Promise<T | undefined> {
-    const maxBytes = request.maxBytes ?? this.#maxAnswer;
-    const streamed = await this.#admitted(
-      request,
-      (authorization) => this.#http.stream(this.#onTheWire(request, authorization), maxBytes, use),
-      (result) => (result.kind === 'answered' ? result.answer : undefined),
-    );
-    if (streamed.kind === 'used') return streamed.value;
-    const error = streamed.answer.status === 404 ? undefined : statusError(streamed.answer);
-    if (error !== undefined) throw error;
-    return undefined;
-  }
-
-  /**
-   * Sends a request, and again with what its answer asks for: credentials.
-   *
-   * @param answerOf what was sent; undefined where it let us in
-   */
-  async #admitted<T>(
-    request: PeerRequest,
-    send: (authorization: string | undefined) => Promise<T>,
-    answerOf: (sent: T) => HttpAnswer | undefined,
-  ): Promise<T> {
-    if (request.isProtected && request.body !== undefined) await this.#introduce(request);
-    let authorized = 0;
-    for (;;) {
-      const used = this.#auth?.authorize(request.method, this.#path(request.path));
-      if (used !== undefined) authorized += 1;
-      const sent = await send(used?.header);
-      const answer = answerOf(sent);
-      if (answer?.status !== 401) {
-        if (used !== undefined || request.isProtected) this.#auth?.admitted(used);
-        return sent;
-      }
-      const again = this.#auth?.refused(answer.headers['www-authenticate'], used) ?? false;
-      if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, this.#auth !== undefined);
-    }
-  }
-
-  #onTheWire(request: PeerRequest, authorization: string | undefined): HttpRequest {
-    return {
-      ...request,
-      path: this.#path(request.path),
-      authorization,
-      onSend: () => {
-        this.#requests[request.counted] += 1;
-      },
-    };
-  }
-
-  /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
-  async #introduce({ path, signal }: PeerRequest): Promise<void> {
-    if (this.#auth === undefined || this.#auth.settled) return;
-    this.#introduction ??= this.#ask({
-      counted: 'other',
-      method: 'GET',
-      path,
-      isProtected: true,
-      signal: undefined,
-    })
-      .then((answer) => {
-        const error = statusError(answer);
-        if (error?.code === 'PEER_BUSY') throw error;
-      })
-      .finally(() => {
-        this.#introduction = undefined;
-      });
-    await unlessAborted(this.#introduction, signal, this.#url(path));
-  }
 }
 
 /** Peers date their answers in whole seconds, cut off: the result is never later than the real beginning. */
 function beganAt(peerAt: number, tookMs: number): number {
   return Math.floor((peerAt - tookMs) / 1000) * 1000;
-}
-
-async function unlessAborted(
-  work: Promise<void>,
-  signal: AbortSignal | undefined,
-  url: string,
-): Promise<void> {
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () =>
-      reject(
-        new PeerError('PEER_ABORTED', {
-          url,
-          what: 'was not asked: the request was called off',
-          delivered: 'no',
-          cause: signal?.reason,
-        }),
-      );
-  });
-  if (signal?.aborted) stop();
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    await Promise.race([work, aborted]);
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
 }
