@@ -1,0 +1,68 @@
+import type { TableQuery, TableRow } from './table.js';
+
+/** One parameter of a request about tables. */
+export interface TableField {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** How one kind of peer is asked about its tables. */
+export interface TableDialect {
+  /** Where rows are read; below the base URL. */
+  readonly readPath: string;
+  /** Where tables are listed and changed; below the base URL. */
+  readonly editPath: string;
+  /** @param pk only the row with this key; a peer may give others too */
+  readFields(query: TableQuery, pk: string | undefined): readonly TableField[];
+  listFields(): readonly TableField[];
+  formFields(table: string): readonly TableField[];
+  commitFields(table: string, row: TableRow): readonly TableField[];
+  deleteRowsFields(table: string, keys: readonly string[]): readonly TableField[];
+  dropFields(table: string): readonly TableField[];
+}
+
+/**
+ * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of YaCy. What an action is
+ * sent with is the label of its button, as `edittable` shows.
+ */
+export const standardTables: TableDialect = {
+  readPath: '/api/table_p.html',
+  editPath: '/Tables_p.html',
+
+  readFields({ table, count, search }, pk) {
+    const fields: TableField[] = [{ name: 'table', value: table }];
+    if (pk !== undefined) fields.push({ name: 'pk', value: pk });
+    if (count !== undefined) fields.push({ name: 'count', value: String(count) });
+    if (search !== undefined) fields.push({ name: 'search', value: search });
+    return fields;
+  },
+
+  listFields: () => [],
+
+  formFields: (table) => [
+    { name: 'table', value: table },
+    { name: 'edittable', value: 'Edit Table' },
+    { name: 'addrow', value: 'Add a new Row' },
+  ],
+
+  // The answer may show the table, however large: `count` keeps it small.
+  commitFields: (table, { pk, cells }) => [
+    { name: 'table', value: table },
+    { name: 'commitrow', value: 'Commit' },
+    { name: 'pk', value: pk },
+    { name: 'count', value: '1' },
+    ...[...cells].map(([column, value]) => ({ name: `col_${column}`, value })),
+  ],
+
+  deleteRowsFields: (table, keys) => [
+    { name: 'table', value: table },
+    { name: 'deleterows', value: 'Delete Selected Rows' },
+    { name: 'count', value: '1' },
+    ...keys.map((pk, n) => ({ name: `item_${n}`, value: `pk_${pk}` })),
+  ],
+
+  dropFields: (table) => [
+    { name: 'table', value: table },
+    { name: 'deletetable', value: 'Delete Table' },
+  ],
+};
