@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
+import { parseJson } from '../lib/json.js';
 import { checkConfig } from './check.js';
 import type { Config } from './config.js';
 import { ConfigError } from './errors.js';
-import { parseJson } from './json.js';
 
 export interface LoadedConfig {
   /** The file, absolute. */

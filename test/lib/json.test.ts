@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJson } from '../../src/config/json.js';
+import { parseJson } from '../../src/lib/json.js';
 
 function faultOf(text: string): string {
   const result = parseJson(text);

@@ -15,13 +15,15 @@ export function parseJson(text: string): JsonResult {
   try {
     new JsonScanner(text).document();
   } catch (error) {
-    if (error instanceof Fault) return { fault: { ...position(text, error.offset), what: error.what } };
+    if (error instanceof OffsetFault)
+      return { fault: { ...positionOf(text, error.offset), what: error.what } };
     throw error;
   }
   return { value: JSON.parse(text) };
 }
 
-class Fault extends Error {
+/** What is wrong with a text, at an offset of it. */
+export class OffsetFault extends Error {
   constructor(
     readonly offset: number,
     readonly what: string,
@@ -30,35 +32,56 @@ class Fault extends Error {
   }
 }
 
-/** Walks over a text once; throws a Fault at the first thing that is not JSON. JSON.parse makes the value. */
-class JsonScanner {
+/**
+ * Walks over a text once; throws an OffsetFault at the first thing that is not JSON. It makes no values: who wants one slices
+ * it out of the text, or lets JSON.parse make it.
+ */
+export class JsonScanner {
   readonly #text: string;
-  #at = 0;
+  #at: number;
 
-  constructor(text: string) {
+  constructor(text: string, from = 0) {
     this.#text = text;
+    this.#at = from;
+  }
+
+  /** Where it stands. */
+  get at(): number {
+    return this.#at;
   }
 
   document(): void {
+    this.begin();
+    this.value();
+    this.end();
+  }
+
+  /** Goes to the value. */
+  begin(): void {
     this.#blank();
     if (this.#at === this.#text.length) this.#fail('nothing: the file is empty');
-    this.#value(0);
+  }
+
+  /** After the value nothing follows. */
+  end(): void {
     this.#blank();
     if (this.#at < this.#text.length)
       this.#fail('something after the end of the value (a "}" or "]" too many)');
   }
 
-  #value(depth: number): void {
+  /** Passes over a value. */
+  value(depth = 0): void {
     if (depth > DEEPEST) this.#fail(`more than ${DEEPEST} levels of nesting`);
     const next = this.#next();
-    if (next === '{') this.#object(depth);
-    else if (next === '[') this.#array(depth);
+    if (next === '{') for (const _ of this.entries()) this.value(depth + 1);
+    else if (next === '[') for (const _ of this.items()) this.value(depth + 1);
     else if (next === '"') this.#string();
     else if (/[-+.\d]/.test(next)) this.#number();
     else this.#literal();
   }
 
-  #object(depth: number): void {
+  /** At "{": stands before the value of each entry in turn, which the caller passes over; then behind the "}". */
+  *entries(): Generator<{ readonly name: string; readonly at: number }, void> {
     const opened = this.#at;
     const seen = new Set<string>();
     this.#at += 1;
@@ -66,26 +89,27 @@ class JsonScanner {
     while (this.#next() !== '}') {
       const keyAt = this.#at;
       if (this.#next() !== '"') this.#failAtKey(opened);
-      const key: unknown = JSON.parse(this.#string());
-      if (seen.has(String(key)))
-        this.#fail(`the key ${JSON.stringify(key)} for the second time in one object`, keyAt);
-      seen.add(String(key));
+      const name = String(JSON.parse(this.#string()));
+      if (seen.has(name))
+        this.#fail(`the key ${JSON.stringify(name)} for the second time in one object`, keyAt);
+      seen.add(name);
       this.#blank();
       if (this.#next() !== ':') this.#fail('a key without ":" and a value after it');
       this.#at += 1;
       this.#blank();
-      this.#value(depth + 1);
+      yield { name, at: keyAt };
       this.#separator('}', opened);
     }
     this.#at += 1;
   }
 
-  #array(depth: number): void {
+  /** At "[": stands before each item in turn, which the caller passes over; then behind the "]". */
+  *items(): Generator<void, void> {
     const opened = this.#at;
     this.#at += 1;
     this.#blank();
     while (this.#next() !== ']') {
-      this.#value(depth + 1);
+      yield;
       this.#separator(']', opened);
     }
     this.#at += 1;
@@ -109,12 +133,16 @@ class JsonScanner {
   /** @returns the string as it stands, with its quotes */
   #string(): string {
     const start = this.#at;
-    for (this.#at += 1; this.#next() !== '"'; this.#at += 1) {
+    this.#at += 1;
+    for (;;) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these may not stand in a string.
+      this.#pass(/[^"\\\u0000-\u001f]*/y);
       const next = this.#next();
+      if (next === '"') break;
       if (next === '') this.#fail('a string that is never closed', start);
       if (next === '\n' || next === '\r') this.#fail('a string that is not closed on its line', start);
-      if (next < ' ') this.#fail('a control character in a string: write it as an escape such as "\\t"');
-      if (next === '\\') this.#escape();
+      if (next !== '\\') this.#fail('a control character in a string: write it as an escape such as "\\t"');
+      this.#escape();
     }
     this.#at += 1;
     return this.#text.slice(start, this.#at);
@@ -124,7 +152,7 @@ class JsonScanner {
     const [found] = /^\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})/.exec(this.#text.slice(this.#at, this.#at + 6)) ?? [];
     if (found === undefined)
       this.#fail('a backslash that begins no escape of JSON: write "\\\\" for a backslash');
-    this.#at += found.length - 1;
+    this.#at += found.length;
   }
 
   #number(): void {
@@ -156,7 +184,7 @@ class JsonScanner {
 
   #failAtEnd(opened: number): void {
     if (this.#next() !== '') return;
-    const { line } = position(this.#text, opened);
+    const { line } = positionOf(this.#text, opened);
     this.#fail(
       `the end of the file within the ${this.#text[opened] === '{' ? 'object' : 'list'} opened in line ${line}`,
     );
@@ -170,8 +198,15 @@ class JsonScanner {
 
   /** Passes over white space, and stops at a comment with the right words. */
   #blank(): void {
-    while (/^[ \t\r\n]$/.test(this.#next())) this.#at += 1;
+    this.#pass(/[ \t\r\n]*/y);
     this.#failAtComment();
+  }
+
+  /** @param pattern sticky */
+  #pass(pattern: RegExp): void {
+    pattern.lastIndex = this.#at;
+    pattern.test(this.#text);
+    this.#at = pattern.lastIndex;
   }
 
   #word(): string {
@@ -183,11 +218,12 @@ class JsonScanner {
   }
 
   #fail(what: string, offset = this.#at): never {
-    throw new Fault(offset, what);
+    throw new OffsetFault(offset, what);
   }
 }
 
-function position(text: string, offset: number): { line: number; column: number } {
+/** Line and column (characters) of an offset, from 1. */
+export function positionOf(text: string, offset: number): { line: number; column: number } {
   const lines = text.slice(0, offset).split('\n');
   return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 };
 }
