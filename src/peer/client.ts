@@ -11,6 +11,7 @@ import type { PushAnswer, PushItem, PushOptions } from './push.js';
 import { type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { standard } from './standard.js';
 import { statusError } from './status.js';
+import { PeerTables } from './tables.js';
 
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
@@ -41,6 +42,7 @@ const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
  * Every method throws PeerError; `delivered` says whether the request may have had an effect.
  */
 export class PeerClient {
+  readonly tables: PeerTables;
   readonly #http: Http;
   readonly #access: Access;
   readonly #dialect: Dialect;
@@ -55,6 +57,7 @@ export class PeerClient {
     this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
     const auth = credentials && new Auth({ credentials, origin: base, log });
     this.#access = new Access({ base, http: this.#http, auth, maxAnswer });
+    this.tables = new PeerTables(this.#access, this.#dialect.tables, clock);
   }
 
   get requests(): RequestCounts {

@@ -3,6 +3,7 @@ import type { HttpAnswer } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
 import type { ShareQuery } from './share.js';
+import type { TableDialect } from './table-requests.js';
 
 /** How one kind of peer speaks the API. Everything in which two kinds differ is here. */
 export interface Dialect {
@@ -12,6 +13,7 @@ export interface Dialect {
   readonly peerdocPath: string;
   /** Below the base URL. */
   readonly sharePath: string;
+  readonly tables: TableDialect;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
   pushResults(answer: HttpAnswer, items: readonly PushItem[]): readonly PushResult[];

@@ -2,12 +2,14 @@ import type { Dialect } from './dialect.js';
 import { type FormField, formBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
+import { standardTables } from './table-requests.js';
 
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   sharePath: '/api/share.html',
+  tables: standardTables,
 
   pushBody(items, { synchronous, commit }, url) {
     const fields: FormField[] = [];
