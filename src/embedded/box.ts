@@ -12,6 +12,8 @@ import { Queue } from './queue.js';
 import { routes } from './routes.js';
 import { Search } from './search.js';
 import { PeerServer, type ServerTimeouts } from './server.js';
+import { TableRefuse } from './table-refuse.js';
+import { TableStore } from './table-store.js';
 import { Tally } from './tally.js';
 
 /** The options of a peer, all of them decided. */
@@ -53,11 +55,13 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
     commitEveryMs: options.commitEveryMs,
     isReceiving: () => server.isReceiving,
   });
+  const tables = new TableStore({ database, clock, maxRow: options.maxBody });
+  const refuse = new TableRefuse({ database, clock, log });
   const search = new Search(database, library, tally);
   const administrator = new Administrator(password, clock);
   const server = new PeerServer({
     ...options,
-    routes: routes({ queue, indexer, clock, library, search, tally, maxBody: options.maxBody }),
+    routes: routes({ refuse, tables, log, database, queue, indexer, clock, library, search, tally, maxBody: options.maxBody }),
     administrator,
     bodyBudget: options.maxBody,
     clock,
@@ -70,9 +74,11 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
       log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
       indexer.notify();
     }
+    refuse.notify();
     const end = async (): Promise<void> => {
       await server.close();
       await indexer.stop();
+      await refuse.stop();
       database.close();
     };
     let ended: Promise<void> | undefined;

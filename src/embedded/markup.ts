@@ -20,9 +20,9 @@ export function escapeMarkup(text: string): string {
 
 const STYLE = `
 :root { color-scheme: light dark; --text: #1d2127; --dim: #59626e; --line: #d8dde3; --ground: #fbfbfa; --field: #fff;
-  --link: #0b57a4; --mark: #fdeaa0; --accent: #0b57a4; --on-accent: #fff; }
+  --link: #0b57a4; --mark: #fdeaa0; --accent: #0b57a4; --on-accent: #fff; --danger: #a4210b; }
 @media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --dim: #9fa8b3; --line: #363d46; --ground: #16191d;
-  --field: #1f242a; --link: #8abdf3; --mark: #5d5013; --accent: #8abdf3; --on-accent: #10151a; } }
+  --field: #1f242a; --link: #8abdf3; --mark: #5d5013; --accent: #8abdf3; --on-accent: #10151a; --danger: #f39c8a; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 46rem; padding: 2rem 1.25rem 4rem; background: var(--ground); color: var(--text);
   font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
@@ -46,6 +46,20 @@ nav { display: flex; justify-content: space-between; border-top: 1px solid var(-
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border-bottom: 1px solid var(--line); }
+body.wide { max-width: none; }
+.scroll { overflow-x: auto; margin: 0 0 1rem; }
+table.rows { width: auto; min-width: 40%; } table.rows th { white-space: nowrap; color: var(--dim); font-weight: 600; }
+table.rows td, table.rows th { padding-right: 1.2rem; }
+table.rows td div { white-space: pre-wrap; max-width: 40rem; max-height: 12rem; overflow: auto; }
+input[type=checkbox] { width: 1.1rem; height: 1.1rem; padding: 0; margin: .2rem 0 0; }
+textarea { font: inherit; width: 100%; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
+  background: var(--field); color: var(--text); resize: vertical; }
+form.fields { max-width: 46rem; } form.fields label { margin: 0 0 .9rem; } form.fields fieldset { border: 1px solid var(--line);
+  border-radius: .4rem; margin: 0 0 1rem; padding: .6rem .9rem 0; } legend { font-size: .875rem; color: var(--dim); padding: 0 .3rem; }
+label.count { flex: 0 1 7rem; } .actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
+.notice { border-left: 3px solid var(--accent); padding: .3rem .8rem; background: var(--field); }
+button.quiet { background: none; color: var(--danger); border-color: var(--danger); }
+details { margin: 1.2rem 0; } summary { cursor: pointer; color: var(--link); } details form { margin-top: .8rem; }
 pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: .4rem; padding: .8rem; background: var(--field); }
 `;
 
@@ -56,7 +70,16 @@ export const CONTENT_SECURITY_POLICY =
 
 /** A whole page; `title` is text, `body` is markup. */
 export function page(title: string, body: string): string {
-  return `<!doctype html>
+  const { begin, end } = pageAround(title);
+  return begin + body + end;
+}
+
+/** What stands around the body of a page that is made while it is sent; a wide one takes the whole window. */
+export function pageAround(
+  title: string,
+  width: 'narrow' | 'wide' = 'narrow',
+): { readonly begin: string; readonly end: string } {
+  const begin = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -65,11 +88,9 @@ export function page(title: string, body: string): string {
 <link rel="icon" href="data:,">
 <style>${STYLE}</style>
 </head>
-<body>
-${body}
-</body>
-</html>
+<body class="${width}">
 `;
+  return { begin, end: '\n</body>\n</html>\n' };
 }
 
 /** A definition list of plain values. */

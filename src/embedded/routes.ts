@@ -5,8 +5,11 @@ import { peerdoc } from './peerdoc.js';
 import { MOST_ITEMS, type PushParts, push } from './push.js';
 import { type SearchParts, searchJson, searchPage } from './search-page.js';
 import type { Route } from './server.js';
+import { type TablePath, type TableParts, tablePages } from './table-endpoint.js';
+import { MOST_KEYS } from './table-request.js';
+import { LONGEST_NAME, MOST_COLUMNS } from './table-store.js';
 
-export interface RouteParts extends PushParts, SearchParts {
+export interface RouteParts extends PushParts, SearchParts, TableParts {
   readonly library: Library;
   /** Largest body of a push, in bytes. */
   readonly maxBody: number;
@@ -15,6 +18,10 @@ export interface RouteParts extends PushParts, SearchParts {
 /** Bodies that only ask for something stay small. */
 const SMALL: FormLimits = { body: 65_536, fields: 20 };
 const FORMS: readonly AnswerForm[] = ['html', 'xml', 'json'];
+const TABLE_PATHS: readonly (readonly [path: string, as: TablePath])[] = [
+  ['/api/table_p', 'api'],
+  ['/Tables_p', 'editor'],
+];
 
 /** Every address that the peer answers. */
 export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
@@ -25,6 +32,11 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
       { form: 'json', effect: 'reads', limits: SMALL, handle: (form) => searchJson(form, parts) },
     ],
   ]);
+  const tableLimits: FormLimits = {
+    body: parts.maxBody,
+    fields: MOST_KEYS + MOST_COLUMNS + 20,
+    name: 'col_'.length + LONGEST_NAME,
+  };
   const large: FormLimits = { body: parts.maxBody, fields: 3 * MOST_ITEMS + 10 };
   for (const as of FORMS) {
     table.set(`/api/push_p.${as}`, {
@@ -39,6 +51,14 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
       limits: SMALL,
       handle: (form, visit) => peerdoc(form, visit.as, parts.library),
     });
+    for (const [path, kind] of TABLE_PATHS) {
+      table.set(`${path}.${as}`, {
+        form: as,
+        effect: 'either',
+        limits: tableLimits,
+        handle: (form, visit) => tablePages(form, visit, kind, parts),
+      });
+    }
   }
   return table;
 }

@@ -82,7 +82,8 @@ const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
+  // With no-referrer a browser would not tell us that our own forms are ours.
+  'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 } as const;

@@ -7,7 +7,13 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 describe('the pages of the administrator', () => {
   it('ask everybody to sign in, also on loopback, also where there is no such page', async () => {
     const peer = await openPeer();
-    for (const path of ['/api/push_p.json', '/api/push%5Fp.json', '/api/nope_p.xml', '/Tables_p.html']) {
+    for (const path of [
+      '/api/push_p.json',
+      '/api/push%5Fp.json',
+      '/api/nope_p.xml',
+      '/Tables_p.html',
+      '/api/table_p.json?table=t&commitrow=1',
+    ]) {
       const answer = await send(peer, path);
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toMatch(/^Digest .*SHA-256.*Digest .*MD5.*Basic /);
@@ -81,7 +87,7 @@ describe('a request', () => {
       expect(headers['content-security-policy']).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/);
       expect(headers['x-content-type-options']).toBe('nosniff');
       expect(headers['cache-control']).toBe('no-store');
-      expect(headers['referrer-policy']).toBe('no-referrer');
+      expect(headers['referrer-policy']).toBe('same-origin');
     }
   });
 
