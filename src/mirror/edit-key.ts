@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Cells, Grid } from './merge.js';
 
-/** A row of an edited file; new where it has no key yet. */
+/** A row of an edited file; new where its key is empty. */
 export interface EditedRow {
-  readonly pk: string | undefined;
+  readonly pk: string;
   readonly cells: Cells;
 }
 
@@ -24,10 +24,10 @@ export function withKeys(
   salt: string,
 ): Grid {
   const keyed = new Map<string, Cells>();
-  for (const { pk, cells } of rows) if (pk !== undefined) keyed.set(pk, cells);
+  for (const { pk, cells } of rows) if (pk !== '') keyed.set(pk, cells);
   const tries = new Map<string, number>();
   for (const { pk, cells } of rows) {
-    if (pk !== undefined || [...cells.values()].every((value) => value === '')) continue;
+    if (pk !== '' || [...cells.values()].every((value) => value === '')) continue;
     const content = contentOf(cells);
     let occurrence = tries.get(content) ?? 0;
     let key = keyOf(salt, content, occurrence);

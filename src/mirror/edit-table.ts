@@ -2,7 +2,8 @@ import type { TableMirrorConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import type { TableRow } from '../peer/table.js';
-import type { Conflict, MirrorRecord, MirrorTrouble } from './record.js';
+import type { EditAlarm } from './edit-alarms.js';
+import type { Conflict, MirrorRecord } from './record.js';
 
 /** The peer's table as it is now. */
 export interface EditSource {
@@ -61,18 +62,15 @@ export type EditOutcome =
   /** Somebody writes the file just now: to be run again in a few seconds, without a word. */
   | { readonly kind: 'later' }
   /** The user's file cannot be taken as it is: nothing was written, neither there nor to the peer. */
-  | {
-      readonly kind: 'alarm';
-      readonly alarm: Omit<MirrorTrouble, 'since'>;
-      readonly conflicts: readonly Conflict[];
-    };
+  | { readonly kind: 'alarm'; readonly alarm: EditAlarm; readonly conflicts: readonly Conflict[] };
 
-/** A table of the peer that a person edits in its file. */
+/** A table of the peer that a person edits in its file; see EditableTable. */
 export interface TwoWayTable {
   /**
    * Merges the file with the peer, once.
    *
    * @param options.accept a person accepts what the last run gave an alarm for: more deletions than `maxDeletes`
+   * @throws what `peer` throws, MirrorError, or the reason of the signal; the file is as it was
    */
   run(
     known: EditKnown,
@@ -80,8 +78,13 @@ export interface TwoWayTable {
   ): Promise<EditOutcome>;
   /** Whether the file is another one than the last run left: a stat, to be asked every 2 seconds. */
   looksEdited(): Promise<boolean>;
-  /** The table is gone, and a person accepted that: the file goes, saved as a conflict if it holds edits; then the base. */
+  /**
+   * The table is gone, and a person accepted that: the file goes, after it was saved as a conflict file if it holds
+   * edits; then the base.
+   *
+   * @throws EditAlarm, MirrorError
+   */
   retire(known: EditKnown): Promise<readonly Conflict[]>;
-  /** Closes what is open. */
+  /** Closes what is open; what an editor wrote too late is saved before. */
   close(): Promise<void>;
 }

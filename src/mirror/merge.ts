@@ -133,3 +133,13 @@ export function sameCells(a: Cells, b: Cells): boolean {
     value !== (other.get(column) ?? '');
   return ![...a].some((cell) => differs(cell, b)) && ![...b].some((cell) => differs(cell, a));
 }
+
+/** Whether two tables have the same rows, in whatever order. */
+export function sameGrid(a: Grid, b: Grid): boolean {
+  if (a.rows.size !== b.rows.size) return false;
+  for (const [pk, cells] of a.rows) {
+    const others = b.rows.get(pk);
+    if (others === undefined || !sameCells(cells, others)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,295 @@
+import { createHash } from 'node:crypto';
+import { constants, lstatSync } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join, posix } from 'node:path';
+import { syncDirectory } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
+import { systemCode } from '../lib/errors.js';
+import { writeError } from './errors.js';
+import { reach, type Spot } from './root.js';
+import { temporaryName } from './temporary.js';
+import { type FileStamp, replaceWhole, sameStamp, stampAt, type WholeFile } from './whole-file.js';
+
+/** Bytes: a larger file is not taken for one that a person edits. */
+export const LARGEST_EDITED = 64 * 2 ** 20;
+/** Ms: a file that was written less long ago may be written still. */
+const REST_MS = 2_000;
+/** Ms: how long a run waits for it to come to rest. */
+const PATIENCE_MS = 6_000;
+
+/** The user's file, as it was read while at rest. Its inode stays open until `close`. */
+export interface ReadFile {
+  readonly kind: 'read';
+  readonly bytes: Buffer;
+  readonly sha256: string;
+  readonly stamp: FileStamp;
+  readonly mode: number;
+  readonly handle: FileHandle;
+}
+
+export type Reading =
+  | ReadFile
+  | { readonly kind: 'missing' }
+  /** It is being written. */
+  | { readonly kind: 'moving' }
+  /** `what` stands there, as the end of a sentence. */
+  | { readonly kind: 'unfit'; readonly code: 'EDIT_UNREADABLE' | 'EDIT_TOO_LARGE'; readonly what: string };
+
+/** Somebody wrote the file between the reading and the replacing; the new one is as they left it. */
+export class Overtaken extends Error {}
+
+/**
+ * The file that a person edits: read only while at rest, replaced only while it is what was read.
+ *
+ * An editor may have the file open when it is replaced, and write into what no name leads to any more. So the inode that
+ * was replaced stays open, is looked at again by the next run, and what was written there is saved as a conflict file.
+ */
+export class EditFile {
+  readonly spot: Spot;
+  readonly #clock: Clock;
+  /** As the last run left it, or found it; undefined where there was none. */
+  #left: FileStamp | undefined;
+  #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
+  #replaced:
+    | { readonly handle: FileHandle; stamp: FileStamp; sha256: string; readonly mode: number }
+    | undefined;
+
+  constructor(spot: Spot, clock: Clock) {
+    this.spot = spot;
+    this.#clock = clock;
+  }
+
+  async looksEdited(): Promise<boolean> {
+    if (await this.#writtenLate()) return true;
+    const now = await stampAt(await reach(this.spot));
+    if (now === undefined || this.#left === undefined) return now !== this.#left;
+    return !sameStamp(now, this.#left);
+  }
+
+  /** Reads the file, after a while if it was written just now. */
+  async read(signal: AbortSignal | undefined): Promise<Reading> {
+    const path = await reach(this.spot);
+    const until = this.#clock.monotonic() + PATIENCE_MS;
+    for (;;) {
+      const reading = await this.#readOnce(path);
+      if (reading.kind !== 'moving') return reading;
+      if (signal?.aborted || this.#clock.monotonic() >= until) return reading;
+      await this.#clock.sleep(REST_MS / 4, signal);
+    }
+  }
+
+  /**
+   * Puts new content in the place of what was read (of nothing, where nothing was).
+   *
+   * @throws Overtaken when that is not what stands there any more
+   */
+  async replace(
+    read: ReadFile | undefined,
+    content: AsyncIterable<string>,
+    options: { readonly versions: number; readonly signal: AbortSignal | undefined },
+  ): Promise<WholeFile> {
+    const path = await reach(this.spot);
+    const lastLook = () => {
+      const now = stampNow(path);
+      const isAsRead =
+        read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
+      if (!isAsRead) throw new Overtaken();
+    };
+    const written = await replaceWhole(this.spot, content, { ...options, lastLook });
+    if (written.changed && read !== undefined) {
+      await this.#replaced?.handle.close();
+      const { handle, stamp, sha256, mode } = read;
+      this.#replaced = { handle, stamp, sha256, mode };
+    }
+    this.#left = written.file;
+    return written;
+  }
+
+  /** Ends with a file that was read: it is looked at again once it is another one. */
+  async leave(read: ReadFile): Promise<void> {
+    if (this.#replaced?.handle === read.handle) return;
+    await read.handle.close();
+  }
+
+  /**
+   * Saves what was written into the file after it was replaced.
+   *
+   * @returns the path of the conflict file, below the root; undefined where nothing was
+   */
+  async saveLate(): Promise<string | undefined> {
+    const replaced = this.#replaced;
+    if (replaced === undefined || !(await this.#writtenLate())) return undefined;
+    const bytes = await contentOf(replaced.handle);
+    const sha256 = hashOf(bytes);
+    const saved = sha256 === replaced.sha256 ? undefined : await this.saveConflict(bytes, replaced.mode);
+    replaced.stamp = stampOf(await replaced.handle.stat());
+    replaced.sha256 = sha256;
+    return saved;
+  }
+
+  /**
+   * Writes a whole copy of the user's file beside it, as NAME.conflict-TIME; where there is one with the same content, that
+   * one does.
+   *
+   * @returns its path, below the root
+   */
+  async saveConflict(bytes: Buffer, mode: number): Promise<string> {
+    const directory = dirname(await reach(this.spot));
+    const names = await this.conflictFiles();
+    for (const name of names) {
+      const there = await contentOfSize(join(directory, basename(name)), bytes.length);
+      if (there?.equals(bytes)) return name;
+    }
+    const time = new Date(this.#clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
+    const first = `${this.spot.path}.conflict-${time}`;
+    let path = first;
+    for (let i = 2; names.includes(path); i += 1) path = `${first}-${i}`;
+    try {
+      await writeNew(join(directory, basename(path)), bytes, mode);
+    } catch (error) {
+      throw writeError(error, join(this.spot.root, path));
+    }
+    return path;
+  }
+
+  /** The conflict files that a person has not removed yet, below the root, the oldest first. */
+  async conflictFiles(): Promise<readonly string[]> {
+    const directory = dirname(await reach(this.spot));
+    const begin = `${posix.basename(this.spot.path)}.conflict-`;
+    const names = (await readdir(directory)).filter((name) => name.startsWith(begin));
+    return names.sort().map((name) => posix.join(posix.dirname(this.spot.path), name));
+  }
+
+  async close(): Promise<void> {
+    const replaced = this.#replaced;
+    await this.saveLate();
+    this.#replaced = undefined;
+    await replaced?.handle.close();
+  }
+
+  async #readOnce(path: string): Promise<Reading> {
+    const before = await statsAt(path);
+    this.#left = before && stampOf(before);
+    if (before === undefined) return { kind: 'missing' };
+    if (!before.isFile()) {
+      return {
+        kind: 'unfit',
+        code: 'EDIT_UNREADABLE',
+        what: 'something that is no regular file stands there',
+      };
+    }
+    if (!this.#isAtRest(stampOf(before))) {
+      this.#left = undefined;
+      return { kind: 'moving' };
+    }
+    if (before.size > LARGEST_EDITED) {
+      return {
+        kind: 'unfit',
+        code: 'EDIT_TOO_LARGE',
+        what: `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`,
+      };
+    }
+    const handle = await openExisting(path);
+    if (handle === undefined) return { kind: 'moving' };
+    let isKept = false;
+    try {
+      const bytes = await contentOf(handle);
+      const stamp = stampOf(await handle.stat());
+      const now = await stampAt(path);
+      const isWhole = bytes.length === stamp.size && sameStamp(stamp, stampOf(before));
+      if (!isWhole || now === undefined || !sameStamp(now, stamp)) {
+        this.#left = undefined;
+        return { kind: 'moving' };
+      }
+      isKept = true;
+      return { kind: 'read', bytes, sha256: hashOf(bytes), stamp, mode: before.mode & 0o777, handle };
+    } finally {
+      if (!isKept) await handle.close();
+    }
+  }
+
+  /** Times that lie in the future say nothing: then it has to look the same for as long. */
+  #isAtRest(stamp: FileStamp): boolean {
+    const now = this.#clock.monotonic();
+    if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
+    return this.#clock.now() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
+  }
+
+  async #writtenLate(): Promise<boolean> {
+    const replaced = this.#replaced;
+    if (replaced === undefined) return false;
+    const { size, mtimeMs } = await replaced.handle.stat();
+    return size !== replaced.stamp.size || mtimeMs !== replaced.stamp.mtimeMs;
+  }
+}
+
+function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
+  return { size, mtimeMs, ino };
+}
+
+async function statsAt(path: string) {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function stampNow(path: string): FileStamp | undefined {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats && stampOf(stats);
+}
+
+async function openExisting(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ELOOP') return undefined;
+    throw error;
+  }
+}
+
+/** From its beginning, at most one byte more than may be edited. */
+async function contentOf(handle: FileHandle): Promise<Buffer> {
+  const { size } = await handle.stat();
+  const buffer = Buffer.alloc(Math.min(size, LARGEST_EDITED) + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return buffer.subarray(0, length);
+}
+
+async function contentOfSize(path: string, size: number): Promise<Buffer | undefined> {
+  const stats = await statsAt(path);
+  if (stats === undefined || !stats.isFile() || stats.size !== size) return undefined;
+  const handle = await openExisting(path);
+  try {
+    return handle && (await contentOf(handle));
+  } finally {
+    await handle?.close();
+  }
+}
+
+async function writeNew(path: string, bytes: Buffer, mode: number): Promise<void> {
+  const temporary = join(dirname(path), temporaryName());
+  const handle = await open(temporary, 'wx', mode);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+    await handle.close();
+    await rename(temporary, path);
+  } catch (error) {
+    await handle.close();
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

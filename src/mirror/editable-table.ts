@@ -1,0 +1,303 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TableRow } from '../peer/table.js';
+import { EditAlarm, type EditAlarmCode } from './edit-alarms.js';
+import { type Base, BaseStore, type Last } from './edit-base.js';
+import { EditFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edit-file.js';
+import { absorb, together } from './edit-intents.js';
+import { withKeys } from './edit-key.js';
+import { named, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
+import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './edit-table.js';
+import { MirrorError } from './errors.js';
+import type { TableText } from './formats/read.js';
+import { writeTable } from './formats/write.js';
+import { type Clash, type Grid, type Merge, merge, sameGrid } from './merge.js';
+import type { Conflict } from './record.js';
+import { removeWhole, type WholeFile } from './whole-file.js';
+
+/** Rows that are committed, or deleted, between two looks at the signal. */
+const ROWS_A_GROUP = 100;
+/** Conflicts that are listed of one conflict file; the file itself has all. */
+const LISTED = 100;
+
+/** What became of the edits of a file. */
+interface Told {
+  /** Rows that were committed. */
+  readonly set: number;
+  /** Rows that were deleted. */
+  readonly deleted: number;
+  readonly clashes: readonly Clash[];
+  readonly notes: readonly string[];
+}
+
+interface Sides {
+  readonly read: ReadFile;
+  readonly mine: TableText;
+  readonly peer: PeerTable;
+  readonly last: Last | undefined;
+  readonly known: EditKnown;
+}
+
+/**
+ * A table of the peer that a person edits in its file.
+ *
+ * A run reads the file while it is at rest, reads the peer's table, and merges the two with the *base*: the last state that
+ * both had in common. What only the file changed is told to the peer; then the peer's table is read again, and the file
+ * is written from that. What both changed differently stays as the peer has it, and the file is saved as a conflict file
+ * before it is replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows removed)
+ * raises an alarm, and nothing is written on either side.
+ *
+ * A run may end at any instant, and the next one goes on from there: what is about to be told to the peer is on disk before
+ * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
+ */
+export class EditableTable implements TwoWayTable {
+  readonly #parts: EditableTableParts;
+  readonly #file: EditFile;
+  readonly #bases: BaseStore;
+
+  constructor(parts: EditableTableParts) {
+    const { search, count, neutralise, format } = parts.settings;
+    if (search !== undefined || count !== undefined || neutralise || format === 'xml') {
+      throw new TypeError('a table is edited whole, and as it is');
+    }
+    this.#parts = parts;
+    this.#file = new EditFile({ root: parts.root, path: parts.path }, parts.clock);
+    this.#bases = new BaseStore(parts);
+  }
+
+  async run(
+    known: EditKnown,
+    { accept = false, signal }: { readonly accept?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<EditOutcome> {
+    await this.#saveLate();
+    const reading = await this.#file.read(signal);
+    signal?.throwIfAborted();
+    if (reading.kind === 'moving') return { kind: 'later' };
+    const read = reading.kind === 'read' ? reading : undefined;
+    try {
+      if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
+      return await this.#sync(read, known, accept, signal);
+    } catch (error) {
+      if (error instanceof Overtaken) return { kind: 'later' };
+      if (!(error instanceof EditAlarm)) throw error;
+      return { kind: 'alarm', alarm: error, conflicts: await this.#standing(known) };
+    } finally {
+      if (read !== undefined) await this.#file.leave(read);
+    }
+  }
+
+  looksEdited(): Promise<boolean> {
+    return this.#file.looksEdited();
+  }
+
+  async retire(known: EditKnown): Promise<readonly Conflict[]> {
+    await this.#saveLate();
+    const { root, path, settings } = this.#parts;
+    const reading = await this.#file.read(undefined);
+    if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
+    if (reading.kind === 'moving') {
+      throw new MirrorError('MIRROR_BLOCKED', {
+        what: join(root, path),
+        detail: 'a file that is being written',
+      });
+    }
+    if (reading.kind === 'read') {
+      const last = await this.#bases.load(reading.sha256);
+      const isEdited = reading.sha256 !== (last?.base.file ?? known.sha256);
+      if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
+      await this.#file.leave(reading);
+      await removeWhole({ root, path }, settings);
+    }
+    await this.#bases.forget();
+    return this.#standing(known);
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async #sync(
+    read: ReadFile | undefined,
+    known: EditKnown,
+    accept: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<EditOutcome> {
+    const last = await this.#bases.load(read?.sha256);
+    const mine = read && (await readEditedTable(read, last?.base, this.#parts.settings, this.#alarm));
+    const peer = await this.#readPeer(signal);
+    const sides = read && mine && { read, mine, peer, last, known };
+    const told = sides === undefined ? NOTHING_TOLD : await this.#tell(sides, accept, signal);
+    const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);
+    const hasClashes = read !== undefined && told.clashes.length > 0;
+    const conflictFile = hasClashes ? await this.#file.saveConflict(read.bytes, read.mode) : undefined;
+    this.#step('what clashes is saved');
+    const columns = [...after.columns, ...this.#unfilled(mine, after, last?.base)];
+    const written = await this.#write(read, { columns, grid: after.grid }, last?.base, signal);
+    return {
+      kind: 'settled',
+      changed: written.changed,
+      written: { rows: told.set, deleted: told.deleted },
+      record: {
+        rows: after.grid.rows.size,
+        bytes: written.bytes,
+        sha256: written.sha256,
+        columns: after.columns,
+        file: written.file,
+        conflicts: await this.#standing(known, conflictFile, told.clashes),
+        notes: told.notes,
+      },
+    };
+  }
+
+  /** Tells the peer what was changed in the file. */
+  async #tell(sides: Sides, accept: boolean, signal: AbortSignal | undefined): Promise<Told> {
+    const { deletes, maxDeletes } = this.#parts.settings;
+    const { last } = sides;
+    const mine = withKeys(sides.mine.rows, sides.mine.columns, last?.base.grid, last?.base.salt ?? '');
+    const absorbed = last && absorb(last.base.grid, last.intents, sides.peer.grid);
+    // A file that is as it was written is its own base.
+    const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
+    const plan = merge(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes });
+    if (plan.deletes.length > maxDeletes && !accept) {
+      const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
+      throw this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
+    }
+    if (last !== undefined && absorbed !== undefined && plan.set.length + plan.deletes.length > 0) {
+      await this.#bases.intend(together(absorbed.done, plan), last.base);
+      this.#step('the intents are kept');
+      await this.#apply(plan, signal);
+    }
+    return {
+      set: plan.set.length,
+      deleted: plan.deletes.length,
+      clashes: plan.clashes,
+      notes: notesOf(plan),
+    };
+  }
+
+  async #apply(plan: Merge, signal: AbortSignal | undefined): Promise<void> {
+    const { peer } = this.#parts;
+    for (const rows of groups(plan.set)) {
+      signal?.throwIfAborted();
+      this.#step('rows are about to be committed');
+      await peer.set(rows, signal);
+      this.#step('rows were committed');
+    }
+    for (const keys of groups(plan.deletes)) {
+      signal?.throwIfAborted();
+      this.#step('rows are about to be deleted');
+      await peer.deleteRows(keys, signal);
+      this.#step('rows were deleted');
+    }
+  }
+
+  async #write(
+    read: ReadFile | undefined,
+    { columns, grid }: PeerTable,
+    base: Base | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<WholeFile> {
+    const file = await this.#hashOf(columns, grid);
+    const isKnown = base !== undefined && base.file === file && sameGrid(base.grid, grid);
+    if (!isKnown) await this.#bases.prepare({ file, shown: columns, grid }, base?.salt);
+    this.#step('the new base is prepared');
+    const { versions } = this.#parts.settings;
+    const written = await this.#file.replace(read, this.#text(columns, grid), { versions, signal });
+    this.#step('the file is written');
+    if (isKnown) await this.#bases.fulfil();
+    else await this.#bases.settle();
+    this.#step('the new base holds');
+    return written;
+  }
+
+  /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
+  #unfilled(mine: TableText | undefined, after: PeerTable, base: Base | undefined): readonly string[] {
+    if (base === undefined || this.#parts.settings.columns !== undefined) return [];
+    const others = new Set([...after.columns, ...base.grid.columns]);
+    return (mine?.columns ?? []).filter((column) => !others.has(column));
+  }
+
+  #text(columns: readonly string[], grid: Grid): AsyncIterable<string> {
+    const { table, settings } = this.#parts;
+    return writeTable(settings.format, { name: table, columns }, rowsOf(grid), settings);
+  }
+
+  async #hashOf(columns: readonly string[], grid: Grid): Promise<string> {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const text of this.#text(columns, grid)) {
+      hash.update(text);
+      bytes += Buffer.byteLength(text);
+      if (bytes > LARGEST_EDITED) {
+        throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
+      }
+    }
+    return hash.digest('hex');
+  }
+
+  async #readPeer(signal: AbortSignal | undefined): Promise<PeerTable> {
+    const table = await readPeerTable(await this.#parts.peer.read(signal), this.#alarm);
+    this.#step('the table is read');
+    return table;
+  }
+
+  async #saveLate(): Promise<void> {
+    const saved = await this.#file.saveLate();
+    if (saved === undefined) return;
+    const { name, log } = this.#parts;
+    log.warn(
+      { mirror: name, file: saved },
+      'what an editor wrote into a file that was replaced meanwhile is saved',
+    );
+  }
+
+  /** The conflicts whose files a person has not removed yet, and new ones. */
+  async #standing(
+    known: EditKnown,
+    file?: string,
+    clashes: readonly Clash[] = [],
+  ): Promise<readonly Conflict[]> {
+    const at = this.#parts.clock.now();
+    const files = await this.#file.conflictFiles();
+    const fresh = file === undefined ? [] : clashes.slice(0, LISTED).map((clash) => ({ ...clash, file, at }));
+    const old = (known.conflicts ?? []).filter((conflict) => conflict.file !== file);
+    return files.flatMap((path) => {
+      const listed = [...old, ...fresh].filter((conflict) => conflict.file === path);
+      return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
+    });
+  }
+
+  readonly #alarm = (code: EditAlarmCode, detail: string): EditAlarm => {
+    const { name, root, path } = this.#parts;
+    return new EditAlarm(code, { name, file: join(root, path), detail });
+  };
+
+  #step(step: string): void {
+    this.#parts.log.debug({ mirror: this.#parts.name }, step);
+  }
+}
+
+const NOTHING_TOLD: Told = { set: 0, deleted: 0, clashes: [], notes: [] };
+
+function notesOf({ returned }: Merge): readonly string[] {
+  if (returned.length === 0) return [];
+  return [
+    `Rows that were removed from the file came back (${named(returned)}): "deletes" is off for this table.`,
+  ];
+}
+
+function* groups<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < all.length; at += ROWS_A_GROUP) yield all.slice(at, at + ROWS_A_GROUP);
+}
+
+async function* rowsOf({ rows }: Grid): AsyncGenerator<readonly TableRow[]> {
+  let group: TableRow[] = [];
+  for (const [pk, cells] of rows) {
+    if (group.push({ pk, cells }) < ROWS_A_GROUP) continue;
+    yield group;
+    group = [];
+    await nextTurn();
+  }
+  yield group;
+}
