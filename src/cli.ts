@@ -2,16 +2,21 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { checkCommand } from './commands/check.js';
+import { citationCommand } from './commands/citation.js';
 import { globalOptions, moduleOf, reportError, UsageError } from './commands/context.js';
+import { docCommand } from './commands/doc.js';
 import { initCommand } from './commands/init.js';
 import { listCommand } from './commands/list.js';
 import { onceCommand } from './commands/once.js';
 import { peerCommand } from './commands/peer.js';
+import { pushCommand } from './commands/push.js';
 import { rescanCommand } from './commands/rescan.js';
 import { retryCommand } from './commands/retry.js';
 import { runCommand } from './commands/run.js';
 import { schemaCommand } from './commands/schema.js';
+import { shareCommand, withoutShortGroup } from './commands/share.js';
 import { statusCommand } from './commands/status.js';
+import { tableCommand } from './commands/table.js';
 import { whyCommand } from './commands/why.js';
 import { EXIT } from './lib/errors.js';
 import { VERSION } from './lib/version.js';
@@ -22,7 +27,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-const cli = globalOptions(yargs(hideBin(process.argv)))
+const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
   .scriptName('peersync')
   .usage('$0 <command>\n\nKeeps folders on disk and a search peer in step.')
   .command(moduleOf(runCommand))
@@ -35,6 +40,11 @@ const cli = globalOptions(yargs(hideBin(process.argv)))
   .command(moduleOf(checkCommand))
   .command(moduleOf(initCommand))
   .command(moduleOf(schemaCommand))
+  .command(moduleOf(docCommand))
+  .command(moduleOf(citationCommand))
+  .command(moduleOf(pushCommand))
+  .command(moduleOf(shareCommand))
+  .command(moduleOf(tableCommand))
   .command(moduleOf(peerCommand))
   .completion('completion', 'Print a script for the completion of commands in your shell')
   .example('$0 init', 'Write a first configuration')

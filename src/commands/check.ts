@@ -2,14 +2,12 @@ import { constants } from 'node:fs';
 import { access, opendir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import type { StatusReport } from '../inspect/status.js';
-import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { askDaemon } from '../service/control.js';
 import { type Command, prepare, print, printJson } from './context.js';
+import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
 
 /** One thing that was checked. */
@@ -121,7 +119,7 @@ async function checkWatchLimit(directories: number): Promise<Finding> {
 export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> {
   let client: PeerClient | undefined;
   try {
-    client = await clientFor(config, log);
+    client = await runningPeer(config, log);
     if (client === undefined) {
       yield { check: 'peer', ok: true, message: 'the embedded peer starts with the daemon' };
       return;
@@ -156,19 +154,4 @@ async function checkPush(client: PeerClient): Promise<Finding> {
 
 function troubleOf(check: string, { message, hint, exitCode }: PeersyncError): Finding {
   return { check, ok: false, message, hint, exitCode };
-}
-
-/** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
-async function clientFor(config: Config, log: Logger): Promise<PeerClient | undefined> {
-  const { configuredPeer } = await import('../uplink/configured-peer.js');
-  const parts = { clock: systemClock, log };
-  if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
-  const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
-  if (answer === undefined) return undefined;
-  for await (const report of answer) {
-    const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
-    const { url } = (report as StatusReport).peer;
-    return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
-  }
-  return undefined;
 }

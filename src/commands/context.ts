@@ -59,11 +59,11 @@ export interface Command<Options> {
 
 /** The command line was wrong. */
 export class UsageError extends PeersyncError {
-  constructor(message: string) {
+  constructor(message: string, hint = 'See `peersync --help`.') {
     super({
       code: 'USAGE',
       message: message.replace(/\s*\n\s*/g, ' '),
-      hint: 'See `peersync --help`.',
+      hint,
       exitCode: EXIT.usage,
     });
   }

@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path';
+import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { createLog } from '../service/log.js';
 import type { Command } from './context.js';
@@ -7,6 +8,7 @@ import { onSignals } from './run.js';
 interface PeerOptions {
   readonly data: string;
   readonly port: string;
+  readonly 'require-auth': boolean;
 }
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
@@ -26,6 +28,11 @@ export const peerCommand: Command<PeerOptions> = {
         default: '8386',
         describe: 'Port on loopback; 0 for any free one',
         requiresArg: true,
+      })
+      .option('require-auth', {
+        type: 'boolean',
+        default: false,
+        describe: 'Let only the administrator see anything, the search page too',
       })
       .example('$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386'),
   run: async (options) => {
@@ -48,8 +55,12 @@ export const peerCommand: Command<PeerOptions> = {
     });
     const unlisten = onSignals(() => stop());
     try {
-      const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
-      const peer = await startEmbeddedPeer({ dir: options.data, port, log });
+      const peer = await startPeer({
+        dir: options.data,
+        port,
+        requireAuthEverywhere: options['require-auth'],
+        log,
+      });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
       const password = join(resolve(options.data), 'admin-password');
       log.info(
@@ -77,3 +88,9 @@ export const peerCommand: Command<PeerOptions> = {
     }
   },
 };
+
+/** Starts an embedded peer; its code is loaded here, for the commands that need none are quicker without it. */
+export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
+  const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
+  return startEmbeddedPeer(options);
+}

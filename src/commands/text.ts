@@ -43,3 +43,10 @@ export function columns(rows: readonly (readonly (string | number)[])[]): string
       .trimEnd(),
   );
 }
+
+/** A line for each value that is there, behind its name; values are made safe. */
+export function named(rows: readonly (readonly [name: string, value: string | undefined])[]): string[] {
+  const shown = rows.filter(([, value]) => value !== undefined && value !== '');
+  const width = Math.max(0, ...shown.map(([name]) => name.length));
+  return shown.map(([name, value = '']) => `${name.padEnd(width)}  ${safe(value)}`);
+}

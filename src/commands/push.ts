@@ -1,0 +1,113 @@
+import { collection as collectionField } from '../config/fields.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
+import type { PeerClient } from '../peer/client.js';
+import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { duration } from './option-values.js';
+import { withPeer } from './peer-access.js';
+import { batchesOf, type Outcome, pushBatch, untilShown } from './push-and-wait.js';
+import { type ReadyFile, readyFiles, targetsOf } from './push-files.js';
+import { counted, safe } from './text.js';
+
+interface PushOptions {
+  readonly file: string[];
+  readonly collection: string;
+  readonly url: string | undefined;
+  readonly timeout: string;
+  readonly wait: boolean;
+}
+
+/** Pushes single files, outside of all folders, and waits until the peer shows them. */
+export const pushCommand: Command<PushOptions> = {
+  command: ['push <file..>'],
+  describe: 'Push single files, outside of all folders, and wait until the peer shows them',
+  builder: (yargs) =>
+    yargs
+      .positional('file', { type: 'string', array: true, demandOption: true, describe: 'Text files' })
+      .option('collection', {
+        type: 'string',
+        demandOption: true,
+        describe: 'The collection that their documents are tagged with',
+        requiresArg: true,
+      })
+      .option('url', {
+        type: 'string',
+        describe: 'The URL of the document, or a base that ends in "/"; the file:// URL unless given',
+        requiresArg: true,
+      })
+      .option('timeout', {
+        type: 'string',
+        default: '2m',
+        describe: 'How long the peer may take to show them',
+        requiresArg: true,
+      })
+      .option('wait', {
+        type: 'boolean',
+        default: true,
+        describe: 'Wait until the peer shows them; --no-wait: do not',
+      })
+      .example('$0 push report.md --collection reports --url https://files.example.org/report.md', 'One file')
+      .example(
+        '$0 push *.md --collection notes --url https://files.example.org/notes/',
+        'Several, each with its name',
+      ),
+  run: async (options) => {
+    const { collection } = options;
+    const right = collectionField().safeParse(collection);
+    if (!right.success)
+      throw new UsageError(
+        `--collection: received "${collection}".`,
+        `Give ${right.error.issues[0]?.message ?? 'a collection'}.`,
+      );
+    const timeoutMs = duration('--timeout', options.timeout);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { folders, push, confirm } = loaded.config;
+    const files = await readyFiles(targetsOf(options.file, options.url, folders));
+    const outcomes: Outcome[] = [];
+    const tell = (file: ReadyFile, outcome: Outcome) => {
+      outcomes.push(outcome);
+      if (options.json) printJson({ file: file.file, url: file.url, ...outcome });
+      else print(`${outcome.status.padEnd(9)}  ${safe(file.file)}  ${safe(file.url)}${reasonOf(outcome)}`);
+    };
+    await withPeer(loaded.config, log, async (client: PeerClient, signal) => {
+      for (const batch of batchesOf(files, push)) {
+        const deadline = systemClock.monotonic() + timeoutMs;
+        const patience = { deadline, maxInterval: confirm.maxInterval, hold: confirm.hold };
+        const how = { collection, synchronous: push.synchronous, commit: push.commit };
+        const pushed = await pushBatch(client, batch, how, { clock: systemClock, deadline, signal });
+        // One after the other: when the first is shown, the others mostly are.
+        for (const { file, result, sent } of pushed) {
+          if (!result.ok) tell(file, { status: 'refused', message: result.message });
+          else if (!options.wait) tell(file, { status: 'accepted' });
+          else tell(file, await untilShown(client, sent, patience, { clock: systemClock, signal }));
+        }
+      }
+    });
+    const failure = failureOf(outcomes, options.timeout);
+    if (failure !== undefined) throw failure;
+    return EXIT.done;
+  },
+};
+
+function reasonOf(outcome: Outcome): string {
+  if (outcome.status === 'refused' || outcome.status === 'unseen') return `: ${safe(outcome.message)}`;
+  return outcome.status === 'confirmed' ? ` (${outcome.evidence.kind}: ${safe(outcome.evidence.shown)})` : '';
+}
+
+function failureOf(outcomes: readonly Outcome[], timeout: string): PeersyncError | undefined {
+  const refused = outcomes.filter((outcome) => outcome.status === 'refused');
+  const unseen = outcomes.filter((outcome) => outcome.status === 'unseen');
+  if (refused[0] !== undefined)
+    return new PeersyncError({
+      code: 'REFUSED',
+      message: `The peer refused ${refused.length} of ${counted(outcomes.length, 'file')}: ${sentence(refused[0].message)}`,
+      hint: 'Mend what the peer complains about, then push again.',
+    });
+  if (unseen[0] === undefined) return undefined;
+  return new PeersyncError({
+    code: 'TIMEOUT',
+    message: `The peer took ${unseen.length} of ${counted(outcomes.length, 'file')} and did not show that within ${timeout}: ${sentence(unseen[0].message)}`,
+    hint: '`peersync doc URL` looks again later; a longer --timeout waits longer.',
+  });
+}

@@ -1,0 +1,184 @@
+import { realpath, stat } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import type { Argv } from 'yargs';
+import { formatBytes } from '../config/units.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { ShareQuery, ShareStream } from '../peer/share.js';
+import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { size } from './option-values.js';
+import { writeAll } from './output.js';
+import { withPeer } from './peer-access.js';
+import { safe } from './text.js';
+
+interface ShareGetOptions {
+  readonly data: string;
+  readonly group: string | undefined;
+  readonly output: string | undefined;
+  readonly maxSize: string;
+}
+
+type Written =
+  | { readonly to: 'stdout' }
+  | { readonly to: 'file'; readonly share: ShareStream; readonly bytes: number; readonly sha256: string };
+
+/** Shared objects of the peer. */
+export const shareCommand: Command<object> = {
+  command: ['share'],
+  describe: 'Fetch a shared object of the peer',
+  builder: (yargs) =>
+    yargs
+      .command(moduleOf(shareGetCommand()))
+      .demandCommand(1, 'Name what to do: `share get`.')
+      .recommendCommands(),
+  run: async () => {
+    throw new UsageError('Name what to do: `share get`.');
+  },
+};
+
+/**
+ * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would take that for `-c`, the
+ * configuration.
+ */
+export function withoutShortGroup(args: readonly string[]): string[] {
+  const end = args.indexOf('--');
+  return args.map((arg, i) =>
+    end !== -1 && i > end ? arg : arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg,
+  );
+}
+
+function shareGetCommand(): Command<ShareGetOptions> {
+  return {
+    command: ['get'],
+    describe: 'Fetch one shared object, to a file or to the standard output',
+    builder: (yargs) =>
+      yargs
+        .option('data', {
+          type: 'string',
+          demandOption: true,
+          describe: 'The name of the object',
+          requiresArg: true,
+        })
+        .option('group', {
+          type: 'string',
+          describe: 'The group that it stands in, where the peer has groups; also written --c',
+          requiresArg: true,
+        })
+        .option('output', {
+          alias: 'o',
+          type: 'string',
+          describe: 'The file to write, whole or not at all; the standard output unless given',
+          requiresArg: true,
+        })
+        .option('max-size', {
+          type: 'string',
+          default: '1 GiB',
+          describe: 'Refuse an object that is larger',
+          requiresArg: true,
+        })
+        .example('$0 share get --data list.csv -o list.csv', 'Into a file')
+        .example(
+          '$0 share get --data list.csv --c lists | sort',
+          'Of the group "lists", into a pipe',
+        ) as unknown as Argv<ShareGetOptions>,
+    run: async (options) => {
+      const query: ShareQuery = {
+        data: options.data,
+        ...(options.group === undefined ? {} : { c: options.group }),
+      };
+      const maxBytes = size('--max-size', options.maxSize);
+      const { output } = options;
+      if (options.json && output === undefined)
+        throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
+      const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+      const target = output === undefined ? undefined : await fileAt(output);
+      const written = await withPeer(loaded.config, log, (client, signal) =>
+        client.share(
+          query,
+          async (share): Promise<Written> => {
+            if (target !== undefined) return { to: 'file', share, ...(await save(share, target, signal)) };
+            await writeAll(process.stdout, process.stdout.isTTY ? onlyText(share) : share.chunks);
+            return { to: 'stdout' };
+          },
+          { maxBytes, signal },
+        ),
+      );
+      if (written === undefined) throw noShare(query);
+      if (written.to === 'stdout') return EXIT.done;
+      const { bytes, sha256 } = written;
+      const { type, lastModified } = written.share;
+      if (options.json) printJson({ ...query, file: target, type, lastModified, bytes, sha256 });
+      else
+        print(
+          `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
+        );
+      return EXIT.done;
+    },
+  };
+}
+
+/** Where a file is to be written: behind links, and never in the place of what is no file. */
+async function fileAt(output: string): Promise<string> {
+  const path = await realpath(output).catch(() => resolve(output));
+  const found = await stat(path).catch(() => undefined);
+  if (found !== undefined && !found.isFile())
+    throw new UsageError(
+      `--output: ${output} is ${found.isDirectory() ? 'a directory' : 'no regular file'}.`,
+      'Name a file; without --output the object goes to the standard output.',
+    );
+  return path;
+}
+
+async function save(
+  share: ShareStream,
+  target: string,
+  signal: AbortSignal,
+): Promise<{ readonly bytes: number; readonly sha256: string }> {
+  const { replaceWhole } = await import('../mirror/whole-file.js');
+  const spot = { root: dirname(target), path: basename(target) };
+  try {
+    return await replaceWhole(spot, share.chunks, { signal });
+  } catch (error) {
+    if (!(error instanceof PeersyncError) || !error.code.startsWith('MIRROR_')) throw error;
+    throw new PeersyncError({
+      code: error.code.replace('MIRROR_', 'FILE_'),
+      message: error.message,
+      hint: 'Free space or make the directory writable, or name another file with --output; nothing was changed.',
+      details: { file: target },
+      cause: error,
+    });
+  }
+}
+
+const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The object as it comes, as long as it is text that a terminal only shows. */
+export async function* onlyText({ chunks }: Pick<ShareStream, 'chunks'>): AsyncGenerator<Uint8Array> {
+  const text = decoder();
+  const checked = (chunk: Uint8Array, stream: boolean) => {
+    try {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+      if (!/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/.test(text.decode(chunk, { stream }))) return;
+    } catch {
+      // What follows is said of it.
+    }
+    throw new PeersyncError({
+      code: 'NOT_TEXT',
+      message: 'The object is not plain text, which a terminal should not be given.',
+      hint: 'Write it to a file with --output FILE, or into a pipe.',
+    });
+  };
+  for await (const chunk of chunks) {
+    checked(chunk, true);
+    yield chunk;
+  }
+  checked(new Uint8Array(), false);
+}
+
+function noShare({ data, c }: ShareQuery): PeersyncError {
+  return new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The peer has no shared object "${data}"${c === undefined ? '' : ` in the group "${c}"`}.`,
+    hint: 'Check the name and the group (--c); upper and lower case count.',
+    details: { data, ...(c === undefined ? {} : { c }) },
+  });
+}

@@ -1,0 +1,174 @@
+import type { Argv } from 'yargs';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { PeerClient } from '../peer/client.js';
+import type { TableRow } from '../peer/table.js';
+import { consent, onThisTerminal } from './consent.js';
+import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
+import { name } from './option-values.js';
+import { writeAll } from './output.js';
+import { withPeer } from './peer-access.js';
+import { noTable } from './table-access.js';
+import { tableText } from './table-text.js';
+import { counted, safe } from './text.js';
+
+interface TableDropOptions {
+  readonly table: string;
+  readonly yes: boolean;
+}
+
+interface TableDeleteRowsOptions extends TableDropOptions {
+  readonly pk: string[];
+}
+
+/** Rows that are shown before they go; of the others only how many they are. */
+const SHOWN_ROWS = 20;
+
+/** What would go. */
+interface Doomed {
+  readonly count: number;
+  /** The first of them. */
+  readonly rows: readonly TableRow[];
+}
+
+/** Deletes the rows with exactly these keys. */
+export const tableDeleteRowsCommand: Command<TableDeleteRowsOptions> = {
+  command: ['delete-rows <table> <pk..>'],
+  describe: 'Delete rows by their keys, after they were shown and you said yes',
+  builder: (yargs) =>
+    withYes(yargs)
+      .positional('pk', { type: 'string', array: true, demandOption: true, describe: 'The keys of the rows' })
+      .example('$0 table delete-rows prices oak beech', 'Shows the two rows, and asks')
+      .example(
+        '$0 table delete-rows prices oak --yes',
+        'For a script',
+      ) as unknown as Argv<TableDeleteRowsOptions>,
+  run: async (options) => {
+    const table = name('table', options.table);
+    const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const deleted = await withPeer(loaded.config, log, async (client, signal) => {
+      const doomed = await rowsWith(client, table, keys, signal);
+      const question = `Delete ${counted(doomed.count, 'row')} of ${safe(table)}? Type "yes": `;
+      await confirmed(options, doomed, question, 'yes', signal);
+      return client.tables.deleteRows(table, keys, { signal });
+    });
+    if (options.json) printJson({ table, deleted });
+    else
+      print(
+        `Deleted ${counted(deleted.length, 'row')} of ${safe(table)}; the peer does not show them any more.`,
+      );
+    return EXIT.done;
+  },
+};
+
+/** Deletes a whole table. */
+export const tableDropCommand: Command<TableDropOptions> = {
+  command: ['drop <table>'],
+  describe: 'Delete a whole table, after it was shown and you typed its name',
+  builder: (yargs) =>
+    withYes(yargs)
+      .example('$0 table drop prices', 'Shows its rows, and asks for its name')
+      .example('$0 table drop prices --yes', 'For a script'),
+  run: async (options) => {
+    const table = name('table', options.table);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const left = await withPeer(loaded.config, log, async (client, signal) => {
+      const doomed = await allRows(client, table, signal);
+      const question = `Delete the table ${safe(table)} with ${counted(doomed.count, 'row')}? Type its name: `;
+      await confirmed(options, doomed, question, table, signal);
+      return client.tables.drop(table, { signal });
+    });
+    if (options.json) printJson({ dropped: table, tables: left });
+    else
+      print(
+        `Deleted the table ${safe(table)}; the peer has ${left.length === 0 ? 'none' : left.length} left.`,
+      );
+    return EXIT.done;
+  },
+};
+
+function withYes(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & TableDropOptions> {
+  return yargs
+    .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
+    .option('yes', { type: 'boolean', default: false, describe: 'Do it without asking' }) as unknown as Argv<
+    GlobalOptions & TableDropOptions
+  >;
+}
+
+/** Without --yes: shows what would go, and asks. */
+async function confirmed(
+  { table, yes, json }: TableDropOptions & GlobalOptions,
+  { count, rows }: Doomed,
+  question: string,
+  expected: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (yes) return;
+  if (json) {
+    const shown = rows.map(({ pk, cells }) => ({ pk, cells: Object.fromEntries(cells) }));
+    printJson({ table, wouldDelete: count, rows: shown });
+  } else {
+    const columns = [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))];
+    const { stdout } = process;
+    await writeAll(stdout, tableText(columns, inOneGroup(rows), stdout.isTTY ? stdout.columns : undefined));
+    if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
+  }
+  await consent(question, expected, onThisTerminal(), signal);
+}
+
+async function* inOneGroup(rows: readonly TableRow[]): AsyncGenerator<readonly TableRow[]> {
+  yield rows;
+}
+
+const ANY_SIZE = { maxBytes: Number.POSITIVE_INFINITY };
+
+/** @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is deleted */
+async function rowsWith(
+  client: PeerClient,
+  table: string,
+  keys: readonly string[],
+  signal: AbortSignal,
+): Promise<Doomed> {
+  const missing = new Set(keys);
+  const rows: TableRow[] = [];
+  const found = await client.tables.stream(
+    { table },
+    async (stream) => {
+      for await (const group of stream.rows) {
+        for (const row of group) if (missing.delete(row.pk) && rows.length < SHOWN_ROWS) rows.push(row);
+        if (missing.size === 0) break;
+      }
+      return true;
+    },
+    { ...ANY_SIZE, signal },
+  );
+  if (found === undefined) throw await noTable(client, table, signal);
+  const [first] = missing;
+  if (first === undefined) return { count: keys.length, rows };
+  const others = missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
+  throw new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
+    hint: `\`peersync table get\` shows the rows with their keys.`,
+    details: { table, missing: [...missing].slice(0, SHOWN_ROWS) },
+  });
+}
+
+/** @throws PeersyncError NOT_FOUND where there is no such table */
+async function allRows(client: PeerClient, table: string, signal: AbortSignal): Promise<Doomed> {
+  const doomed = await client.tables.stream(
+    { table },
+    async (stream) => {
+      const rows: TableRow[] = [];
+      let count = 0;
+      for await (const group of stream.rows) {
+        count += group.length;
+        if (rows.length < SHOWN_ROWS) rows.push(...group.slice(0, SHOWN_ROWS - rows.length));
+      }
+      return { count, rows };
+    },
+    { ...ANY_SIZE, signal },
+  );
+  if (doomed === undefined) throw await noTable(client, table, signal);
+  return doomed;
+}

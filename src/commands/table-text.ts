@@ -1,0 +1,114 @@
+import { wellFormed } from '../lib/well-formed.js';
+import type { TableRow } from '../peer/table.js';
+import { displayWidth, fitted } from './display-width.js';
+import { counted, safe } from './text.js';
+
+const KEY = 'pk';
+const GAP = '  ';
+/** No column needs more to be recognised; `--format csv` has the rest. */
+const WIDEST = 48;
+const NARROWEST = 6;
+/** More of a cell is never shown, so no more of it is looked at. */
+const LOOKED_AT = 200;
+/** Rows that decide how wide the columns are. */
+const SAMPLE_ROWS = 200;
+
+interface Column {
+  readonly name: string;
+  readonly width: number;
+  readonly align: 'left' | 'right';
+}
+
+/**
+ * A table for a person, piece by piece: columns under each other, each as wide as its cells among the first rows and the terminal
+ * allow, longer cells cut. Columns that have no room are named at the end.
+ *
+ * @param width of the terminal, in columns; unlimited where it is undefined
+ */
+export async function* tableText(
+  columns: readonly string[],
+  rows: AsyncIterable<readonly TableRow[]>,
+  width = Number.POSITIVE_INFINITY,
+): AsyncGenerator<string> {
+  let layout: Layout | undefined;
+  let sample: TableRow[] = [];
+  let count = 0;
+  for await (const group of rows) {
+    count += group.length;
+    if (layout !== undefined) {
+      yield lines(layout, group);
+      continue;
+    }
+    sample.push(...group);
+    if (sample.length < SAMPLE_ROWS) continue;
+    layout = layoutOf(columns, sample, width);
+    yield head(layout) + lines(layout, sample);
+    sample = [];
+  }
+  if (layout === undefined) {
+    layout = layoutOf(columns, sample, width);
+    yield head(layout) + lines(layout, sample);
+  }
+  yield foot(layout, count);
+}
+
+interface Layout {
+  readonly shown: readonly Column[];
+  readonly hidden: readonly string[];
+}
+
+function layoutOf(names: readonly string[], sample: readonly TableRow[], width: number): Layout {
+  const natural = [undefined, ...names].map((name): Column => {
+    const cells = sample.map((row) => cellText(row, name));
+    const filled = cells.filter((cell) => cell !== '');
+    const isNumeric = filled.length > 0 && filled.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
+    const widths = [shownText(name ?? KEY), ...cells].map(displayWidth);
+    const widest = widths.reduce((a, b) => Math.max(a, b), 1);
+    return { name: name ?? KEY, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left' };
+  });
+  let shown = natural;
+  for (let most = WIDEST; most >= NARROWEST && total(shown) > width; most -= 1)
+    shown = natural.map((column) => ({ ...column, width: Math.min(most, column.width) }));
+  while (shown.length > 1 && total(shown) > width) shown = shown.slice(0, -1);
+  return { shown, hidden: names.slice(shown.length - 1) };
+}
+
+function total(columns: readonly Column[]): number {
+  return columns.reduce((sum, column) => sum + column.width + GAP.length, -GAP.length);
+}
+
+function head({ shown }: Layout): string {
+  const names = shown.map(({ name, width, align }) => fitted(shownText(name), width, align));
+  const rules = shown.map(({ width }) => '─'.repeat(width));
+  return `${names.join(GAP).trimEnd()}\n${rules.join(GAP)}\n`;
+}
+
+function lines({ shown }: Layout, rows: readonly TableRow[]): string {
+  return rows
+    .map((row) => {
+      const cells = shown.map(({ name, width, align }, i) =>
+        fitted(cellText(row, i === 0 ? undefined : name), width, align),
+      );
+      return `${cells.join(GAP).trimEnd()}\n`;
+    })
+    .join('');
+}
+
+function foot({ hidden }: Layout, count: number): string {
+  const more =
+    hidden.length === 0
+      ? ''
+      : `; no room for ${counted(hidden.length, 'column')}: ${hidden.map((name) => shownText(name)).join(', ')}`;
+  return `${count === 0 ? 'no rows' : counted(count, 'row')}${more}\n`;
+}
+
+/** @param column undefined for the key */
+function cellText({ pk, cells }: TableRow, column: string | undefined): string {
+  return shownText(column === undefined ? pk : (cells.get(column) ?? ''));
+}
+
+/** The beginning of a text in one line, without anything that a terminal would act on. */
+function shownText(text: string): string {
+  const begin = text.length > LOOKED_AT ? `${text.slice(0, LOOKED_AT)}…` : text;
+  return safe(wellFormed(begin).replace(/\r?\n/g, '\\n').replaceAll('\t', '\\t'));
+}
