@@ -69,7 +69,7 @@ function isHtml(text: string): boolean {
 }
 
 /** UTF-8, as peers write whatever they declare, else ISO 8859-1. */
-function decoded(body: Buffer): string {
+export function decoded(body: Buffer): string {
   return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 

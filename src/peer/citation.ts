@@ -36,4 +36,6 @@ export interface Citation {
   readonly citing: readonly CitingDocument[];
   /** Documents with at least `ch` sentences in common, on other hosts. */
   readonly similar: readonly CitingDocument[];
+  /** Whether the document is longer than what the peer compared, where it says so. */
+  readonly more?: boolean | undefined;
 }

@@ -3,6 +3,7 @@ import { type Logger, silentLogger } from '../lib/logger.js';
 import { Access } from './access.js';
 import type { RequestCounts } from './asking.js';
 import { Auth } from './auth.js';
+import type { Citation, CitationOptions, CitationQuery } from './citation.js';
 import type { Dialect } from './dialect.js';
 import type { Credentials } from './digest.js';
 import { Http, type Timeouts } from './http.js';
@@ -29,6 +30,9 @@ export interface PeerClientOptions {
   /** @default 'standard' */
   readonly dialect?: 'standard';
 }
+
+/** Any form can be read; JSON carries every text as it is. */
+const ACCEPT_RECORDS = 'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
 
 const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
 
@@ -107,6 +111,28 @@ export class PeerClient {
     const error = answer.status === 404 ? undefined : statusError(answer);
     if (error !== undefined) throw error;
     return this.#dialect.peerdocOf(answer, query);
+  }
+
+  /**
+   * What the peer knows of the references around a document: its sentences, and which other documents have them;
+   * undefined when it has no such document. An empty record is one that the peer gave.
+   */
+  async citation(query: CitationQuery, options: CitationOptions = {}): Promise<Citation | undefined> {
+    const { signal } = options;
+    const path = this.#dialect.citationPath;
+    const body = await this.#dialect.citationBody(query, options, this.#access.url(path));
+    const answer = await this.#access.ask({
+      counted: 'other',
+      method: 'POST',
+      path,
+      isProtected: false,
+      accept: ACCEPT_RECORDS,
+      body,
+      signal,
+    });
+    const error = answer.status === 404 ? undefined : statusError(answer);
+    if (error !== undefined) throw error;
+    return this.#dialect.citationOf(answer, query);
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Body } from './body.js';
+import type { Citation, CitationOptions, CitationQuery } from './citation.js';
 import type { HttpAnswer } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
@@ -12,6 +13,8 @@ export interface Dialect {
   /** Below the base URL. */
   readonly peerdocPath: string;
   /** Below the base URL. */
+  readonly citationPath: string;
+  /** Below the base URL. */
   readonly sharePath: string;
   readonly tables: TableDialect;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
@@ -20,5 +23,8 @@ export interface Dialect {
   peerdocBody(query: PeerdocQuery, options: PeerdocOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the document is nor that there is none */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
+  citationBody(query: CitationQuery, options: CitationOptions, url: string): Promise<Body>;
+  /** @throws PeerError PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
+  citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
   shareBody(query: ShareQuery, url: string): Promise<Body>;
 }

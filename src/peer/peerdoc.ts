@@ -1,14 +1,8 @@
 import { isFailurePage, readAnswer, unusable } from './answer.js';
 import { parseMoment } from './dates.js';
+import { deniesIt, saysNotFound } from './denial.js';
 import type { HttpAnswer } from './http.js';
-import {
-  type Answer,
-  type AnswerRecord,
-  allRecords,
-  fieldNumber,
-  fieldValue,
-  fieldValues,
-} from './record.js';
+import { type AnswerRecord, allRecords, fieldNumber, fieldValue, fieldValues } from './record.js';
 import { isSameUrl } from './url.js';
 
 /** Which document: by its URL, or by a hash that the peer told earlier. */
@@ -46,8 +40,6 @@ export interface Peerdoc {
 const HASH_PREFIX = 'yacy:urlhash:';
 const URL_NAMES = ['url', 'identifier', 'link', 'sku', 'docurl'];
 const HASH_NAMES = ['urlhash', 'hash', 'identifier', 'yacyidentifier'];
-const NOT_FOUND =
-  /\bnot (be )?found\b|\bno such\b|\bunknown (url|document|hash)\b|\bnot (yet )?indexed\b|\bnot in the index\b/i;
 
 /**
  * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it, 404,
@@ -103,21 +95,6 @@ function isAsked(record: AnswerRecord, query: PeerdocQuery): boolean {
   }
   const hash = hashOf(record);
   return hash === undefined || hash === withoutPrefix(query.urlhash);
-}
-
-/** The URL alone may be an echo of the question. */
-function deniesIt(record: AnswerRecord): boolean {
-  const found = fieldValue(record, 'found', 'exists', 'indexed')?.toLowerCase();
-  return found === 'false' || found === 'no' || found === '0' || saysSo(record);
-}
-
-function saysNotFound({ form, record, prose }: Answer): boolean {
-  const isProse = form === 'html' || form === 'text';
-  return [...allRecords(record)].some(deniesIt) || (isProse && NOT_FOUND.test(prose));
-}
-
-function saysSo(record: AnswerRecord): boolean {
-  return fieldValues(record, 'error', 'message', 'status', 'result').some((words) => NOT_FOUND.test(words));
 }
 
 function peerdocOf(record: AnswerRecord, answer: HttpAnswer): Peerdoc {

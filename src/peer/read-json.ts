@@ -1,3 +1,4 @@
+import { wellFormed } from '../lib/well-formed.js';
 import { type Answer, type AnswerRecord, type Field, Unreadable } from './record.js';
 
 const DEEPEST = 64;
@@ -36,7 +37,7 @@ function recordOf(name: string, json: Json, depth: number): AnswerRecord {
   for (const [key, value] of members) {
     const values = Array.isArray(value) && value.length > 0 ? (value as readonly Json[]) : [value as Json];
     for (const each of values) {
-      if (isScalar(each)) fields.push({ name: key, value: each === null ? '' : String(each) });
+      if (isScalar(each)) fields.push({ name: key, value: each === null ? '' : wellFormed(String(each)) });
       else if (each instanceof JsonObject || each.length > 0) records.push(recordOf(key, each, depth + 1));
       else fields.push({ name: key, value: '[]' });
     }

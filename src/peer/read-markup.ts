@@ -1,14 +1,6 @@
-import { Parser } from 'htmlparser2';
+import { descendants, type Element, elementsOf, parseMarkup, textOf, visible } from './markup-tree.js';
 import { lineFields } from './read-text.js';
 import { type Answer, type AnswerRecord, type Field, Unreadable } from './record.js';
-
-interface Element {
-  readonly name: string;
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly children: (Element | string)[];
-}
-
-const DEEPEST = 256;
 
 /**
  * XML and RSS: an element without elements in it is a field, any other a record. Attributes are fields too, where the
@@ -16,7 +8,7 @@ const DEEPEST = 256;
  * was cut short.
  */
 export function readXml(text: string): Answer {
-  const { root, unclosed } = parse(text, true);
+  const { root, unclosed } = parseMarkup(text, true);
   const outermost = elementsOf(root)[0];
   if (outermost === undefined)
     throw new Unreadable('gave an answer that looks like XML and holds no element');
@@ -50,7 +42,7 @@ function attributeFields({ attributes }: Element): Field[] {
  * rows of a table; a row under a heading row is a record. A page with nothing of the kind is read as plain text.
  */
 export function readHtml(text: string): Answer {
-  const { root, unclosed } = parse(text, false);
+  const { root, unclosed } = parseMarkup(text, false);
   if (['html', 'dl', 'table'].some((name) => unclosed.has(name))) {
     throw new Unreadable('gave an answer in HTML that breaks off');
   }
@@ -148,56 +140,4 @@ function propertyOf(element: Element): string | undefined {
       .map(propertyOf)
       .find((property) => property !== undefined)
   );
-}
-
-/** The elements of these names inside, not looking into those found. */
-function descendants(element: Element, names: readonly string[]): Element[] {
-  return elementsOf(element).flatMap((child) =>
-    names.includes(child.name) ? [child] : descendants(child, names),
-  );
-}
-
-function elementsOf(element: Element): Element[] {
-  return element.children.filter((child) => typeof child !== 'string');
-}
-
-function textOf(element: Element): string {
-  return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('');
-}
-
-function visible(element: Element): string {
-  return textOf(element).replace(/\s+/g, ' ').trim();
-}
-
-/** The tree, and the names of the elements that were still open at the end of the text. */
-function parse(
-  text: string,
-  xmlMode: boolean,
-): { readonly root: Element; readonly unclosed: ReadonlySet<string> } {
-  const root: Element = { name: '', attributes: {}, children: [] };
-  const open: Element[] = [root];
-  const unclosed = new Set<string>();
-  let ending = false;
-  const parser = new Parser(
-    {
-      onopentag(name, attributes) {
-        if (open.length > DEEPEST) throw new Unreadable('gave an answer that is nested too deeply');
-        const element: Element = { name, attributes, children: [] };
-        open.at(-1)?.children.push(element);
-        open.push(element);
-      },
-      ontext(data) {
-        open.at(-1)?.children.push(data);
-      },
-      onclosetag(name) {
-        open.pop();
-        if (ending) unclosed.add(name);
-      },
-    },
-    { xmlMode, decodeEntities: true },
-  );
-  parser.write(text);
-  ending = true;
-  parser.end();
-  return { root, unclosed };
 }

@@ -2,12 +2,14 @@ import type { Dialect } from './dialect.js';
 import { type FormField, formBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
+import { readCitation } from './read-citation.js';
 import { standardTables } from './table-requests.js';
 
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
+  citationPath: '/api/citation.html',
   sharePath: '/api/share.html',
   tables: standardTables,
 
@@ -38,6 +40,17 @@ export const standard: Dialect = {
   },
 
   peerdocOf: readPeerdoc,
+
+  citationBody(query, { filter, ch }, url) {
+    const fields: FormField[] = [];
+    if ('url' in query) fields.push({ name: 'url', value: query.url });
+    if (filter !== undefined) fields.push({ name: 'filter', value: String(filter) });
+    if (ch !== undefined) fields.push({ name: 'ch', value: String(ch) });
+    if ('hash' in query) fields.push({ name: 'hash', value: query.hash });
+    return formBody(fields, url);
+  },
+
+  citationOf: readCitation,
 
   shareBody({ data, c }, url) {
     const fields: FormField[] = [{ name: 'data', value: data }];
