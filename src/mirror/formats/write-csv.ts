@@ -23,7 +23,10 @@ export async function* writeCsv(
 }
 
 function text(records: string[][]): string {
-  // A line of one empty field would be an empty line.
-  const single = records[0]?.length === 1;
-  return stringify(records, { record_delimiter: 'windows', quoted_empty: single });
+  return stringify(records, {
+    record_delimiter: 'windows',
+    quoted_match: /[\r\n]/,
+    // A line of one empty field would be an empty line.
+    quoted_empty: records[0]?.length === 1,
+  });
 }

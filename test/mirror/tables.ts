@@ -1,0 +1,120 @@
+import fc from 'fast-check';
+import type { TableRow } from '../../src/peer/table.js';
+
+/** Text that formats trip over. */
+export const anyText: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc
+    .array(
+      fc.constantFrom(
+        ...['"', "'", ',', ';', '\n', '\r', '\r\n', '\t', ' ', '\0', '\u0001', '\u001f', '\u007f', '\u0085'],
+        ...['<', '&', '>', ']]>', '&amp;', '<!--', '=', '+', '-', '@', '\\', '/', '{', '}', '[', ']', 'null'],
+        ...[
+          '\u2028',
+          '\ufeff',
+          '\ufffe',
+          '\uffff',
+          '\ufffd',
+          '🎉',
+          '\ud800',
+          '\udc00',
+          'שלום',
+          '\u202e',
+          'e\u0301',
+        ],
+        ...['pk', '_', '7', '__proto__', 'a'],
+      ),
+      { maxLength: 6 },
+    )
+    .map((parts) => parts.join('')),
+  fc
+    .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 6 })
+    .map((units) => String.fromCharCode(...units)),
+);
+
+/** As it is expected back: what stands alone of a surrogate pair is no text. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+export const anyName: fc.Arbitrary<string> = fc.oneof(
+  anyText,
+  fc.constantFrom(
+    'pk',
+    'pk_',
+    'pk__',
+    '__proto__',
+    'constructor',
+    '7',
+    '10',
+    '9',
+    'toString',
+    'encoding',
+    'col',
+  ),
+);
+
+export interface SomeTable {
+  readonly columns: readonly string[];
+  readonly rows: readonly TableRow[];
+}
+
+export const anyTable: fc.Arbitrary<SomeTable> = fc
+  .uniqueArray(anyName.map(wellFormed), { maxLength: 6 })
+  .chain((columns) =>
+    fc.record({
+      columns: fc.constant(columns),
+      rows: fc.uniqueArray(rowOf(columns), { maxLength: 8, selector: ({ pk }) => wellFormed(pk) }),
+    }),
+  );
+
+function rowOf(columns: readonly string[]): fc.Arbitrary<TableRow> {
+  return fc.record({
+    pk: anyText,
+    cells: fc
+      .array(fc.option(anyText, { nil: undefined }), { minLength: columns.length, maxLength: columns.length })
+      .map(
+        (texts) =>
+          new Map(
+            columns.flatMap((column, i) => {
+              const text = texts[i];
+              return text === undefined ? [] : [[column, text] as const];
+            }),
+          ),
+      ),
+  });
+}
+
+/** The rows in groups of a size, as a peer tells them. */
+export async function* groups(rows: Iterable<TableRow>, size = 3): AsyncGenerator<readonly TableRow[], void> {
+  let group: TableRow[] = [];
+  for (const row of rows) {
+    group.push(row);
+    if (group.length === size) {
+      yield group;
+      group = [];
+    }
+  }
+  if (group.length > 0) yield group;
+}
+
+export async function textOf(pieces: AsyncIterable<string>): Promise<string> {
+  const texts: string[] = [];
+  for await (const piece of pieces) texts.push(piece);
+  // As on disk: what is not well-formed does not reach it.
+  return Buffer.from(texts.join('')).toString();
+}
+
+export async function allRows(rows: AsyncIterable<readonly TableRow[]>): Promise<TableRow[]> {
+  const all: TableRow[] = [];
+  for await (const group of rows) all.push(...group);
+  return all;
+}
+
+/** Rows as plain lists, for comparison: the key, then each cell of the columns, absent as empty. */
+export function plain({ columns, rows }: SomeTable): string[][] {
+  return rows.map(({ pk, cells }) =>
+    [pk, ...columns.map((column) => cells.get(column) ?? '')].map(wellFormed),
+  );
+}
