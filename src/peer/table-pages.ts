@@ -3,6 +3,7 @@ import { wellFormed } from '../lib/well-formed.js';
 import { unusable } from './answer.js';
 import type { HttpAnswer } from './http.js';
 import { Unreadable } from './record.js';
+import { type Attributes, textAttribute } from './table-parser.js';
 
 const DEEPEST = 256;
 
@@ -77,7 +78,8 @@ function listInMarkup(body: Buffer): readonly string[] | undefined {
     if (name === 'select') isInSelect = attributes.name === 'table';
     if ((name === 'select' && isInSelect) || (name === 'tables' && path.length === 1)) isList = true;
     if (name === 'option' && isInSelect && path.includes('select')) names.push(attributes.value ?? '');
-    if (name === 'table' && path.length === 2 && path[0] === 'tables') names.push(attributes.name ?? '');
+    if (name === 'table' && path.length === 2 && path[0] === 'tables')
+      names.push(textAttribute(attributes, 'name') ?? '');
   });
   return isWhole && isList ? names : undefined;
 }
@@ -96,7 +98,7 @@ function formInMarkup(body: Buffer): readonly string[] | undefined {
 /** Visits every element; tells whether the answer was whole. */
 function walk(
   body: Buffer,
-  visit: (name: string, attributes: Readonly<Record<string, string>>, path: readonly string[]) => void,
+  visit: (name: string, attributes: Attributes, path: readonly string[]) => void,
 ): boolean {
   const path: string[] = [];
   let isEnding = false;

@@ -31,3 +31,16 @@ export function unpadded(key: string): string {
   while (key.charCodeAt(end - 1) === 0) end -= 1;
   return key.slice(0, end);
 }
+
+export type Attributes = Readonly<Record<string, string>>;
+
+/** An attribute, or `<name>-base64` where markup cannot hold its text. */
+export function textAttribute(attributes: Attributes, name: string): string | undefined {
+  const base64 = attributes[`${name}-base64`];
+  return base64 === undefined ? attributes[name] : ofBase64(base64);
+}
+
+/** The text of which base64 gives the bytes in UTF-8. */
+export function ofBase64(base64: string): string {
+  return Buffer.from(base64, 'base64').toString();
+}

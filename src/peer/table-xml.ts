@@ -1,15 +1,22 @@
 import { Parser } from 'htmlparser2';
 import { Unreadable } from './record.js';
 import type { TableRow } from './table.js';
-import { DEEPEST, MOST_ATTRIBUTES, type TableHead, type TableParser, unpadded } from './table-parser.js';
-
-type Attributes = Readonly<Record<string, string>>;
+import {
+  type Attributes,
+  DEEPEST,
+  MOST_ATTRIBUTES,
+  ofBase64,
+  type TableHead,
+  type TableParser,
+  textAttribute,
+  unpadded,
+} from './table-parser.js';
 
 const NAME = /^[\p{L}_:][\p{L}\p{N}_:.-]*$/u;
 
 /**
  * A table in XML: `<tables><table name><row pk><cell col>`, also where it is ill-formed: texts may hold any character.
- * What XML cannot carry may come as base64: `pk-base64`, `col-base64`, `encoding="base64"`. Declared entities are
+ * What XML cannot carry may come as base64: `name-base64`, `pk-base64`, `col-base64`, `encoding="base64"`. Declared entities are
  * not expanded. Of several tables the one that was asked for is read.
  */
 export class XmlTable implements TableParser {
@@ -82,7 +89,7 @@ export class XmlTable implements TableParser {
   }
 
   #openTable(attributes: Attributes): void {
-    const name = attributes.name;
+    const name = textAttribute(attributes, 'name');
     if (this.head === undefined && (name === undefined || name === this.#asked)) {
       this.head = { name, columns: undefined };
       this.#isInTable = true;
@@ -91,7 +98,7 @@ export class XmlTable implements TableParser {
 
   #openRow(attributes: Attributes): void {
     // A key with a quote in it that was not escaped ends early, and its rest stands as attributes.
-    const pk = named(attributes, 'pk');
+    const pk = textAttribute(attributes, 'pk');
     if (pk === undefined || pk === '' || !Object.keys(attributes).every((name) => NAME.test(name))) {
       throw new Unreadable('shows a row whose key is not there or cannot be read');
     }
@@ -99,7 +106,7 @@ export class XmlTable implements TableParser {
   }
 
   #openCell(attributes: Attributes): void {
-    const column = named(attributes, 'col');
+    const column = textAttribute(attributes, 'col');
     if (column === undefined) throw new Unreadable('shows a cell without its column');
     this.#cell = { column, isBase64: attributes.encoding === 'base64', text: '' };
   }
@@ -118,19 +125,10 @@ export class XmlTable implements TableParser {
     if (name === 'cell' && this.#cell !== undefined) {
       const { column, isBase64, text } = this.#cell;
       this.#cell = undefined;
-      this.#row?.cells.set(column, isBase64 ? decoded(text) : text);
+      this.#row?.cells.set(column, isBase64 ? ofBase64(text) : text);
     } else if (name === 'row' && this.#row !== undefined) {
       this.rows.push(this.#row);
       this.#row = undefined;
     } else if (name === 'table') this.#isInTable = false;
   }
-}
-
-function named(attributes: Attributes, name: string): string | undefined {
-  const base64 = attributes[`${name}-base64`];
-  return base64 === undefined ? attributes[name] : decoded(base64);
-}
-
-function decoded(base64: string): string {
-  return Buffer.from(base64, 'base64').toString();
 }

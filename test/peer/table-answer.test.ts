@@ -1,0 +1,374 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { StreamedAnswer } from '../../src/peer/asking.js';
+import type { TableRow } from '../../src/peer/table.js';
+import { readTable } from '../../src/peer/table-answer.js';
+import { realAnswer } from './answers.js';
+
+interface Read {
+  readonly name: string;
+  readonly columns: readonly string[] | undefined;
+  readonly rows: readonly (readonly [string, Readonly<Record<string, string>>])[];
+}
+
+function streamed(chunks: AsyncIterable<Buffer>, type: string): StreamedAnswer {
+  const headers = type === '' ? {} : { 'content-type': type };
+  return { url: 'http://peer.example.org/api/table_p.html', status: 200, headers, at: 1_000, chunks };
+}
+
+async function* cut(body: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size);
+}
+
+function plain({ pk, cells }: TableRow): readonly [string, Record<string, string>] {
+  return [pk, Object.fromEntries(cells)];
+}
+
+async function read(
+  body: string | Buffer,
+  { size = 65_536, asked = 'T', type = '' } = {},
+): Promise<Read | undefined> {
+  const table = await readTable(streamed(cut(Buffer.from(body as string), size), type), asked);
+  if (table === undefined) return undefined;
+  const rows: TableRow[] = [];
+  for await (const group of table.rows) rows.push(...group);
+  return { name: table.name, columns: table.columns, rows: rows.map(plain) };
+}
+
+async function refusalOf(body: string | Buffer, options?: Parameters<typeof read>[1]): Promise<string> {
+  try {
+    return `no error: ${JSON.stringify(await read(body, options))}`;
+  } catch (error) {
+    const { code, message } = error as { code: string; message: string };
+    return `${code} ${message}`;
+  }
+}
+
+/** As the embedded peer writes a table. */
+function jsonOf(rows: readonly TableRow[], columns: readonly string[]): string {
+  const lines = rows.map(({ pk, cells }) => {
+    const pairs = [...cells].map(([column, cell]) => `${JSON.stringify(column)}:${JSON.stringify(cell)}`);
+    return `{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
+  });
+  return `{"table":"T","columns":${JSON.stringify(columns)},"rows":[\n${lines.join(',\n')}\n]}\n`;
+}
+
+const escaped = (text: string): string =>
+  text.replace(/[&<>"]/g, (c) => `&${{ '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' }[c]};`);
+
+function xmlOf(rows: readonly TableRow[]): string {
+  const lines = rows.map(({ pk, cells }, n) => {
+    const inside = [...cells].map(
+      ([column, cell]) => `<cell col="${escaped(column)}">${escaped(cell)}</cell>\n`,
+    );
+    return `<row count="${n}" pk="${escaped(pk)}">\n${inside.join('')}</row>\n`;
+  });
+  return `<tables>\n\n<table name="T">\n${lines.join('')}</table>\n\n</tables>`;
+}
+
+function htmlOf(rows: readonly TableRow[], columns: readonly string[]): string {
+  const line = (cells: readonly string[]) =>
+    `<tr>${cells.map((cell) => `<td>${escaped(cell)}</td>\n`).join('')}</tr>`;
+  const lines = rows.map(({ pk, cells }) => line([pk, ...columns.map((column) => cells.get(column) ?? '')]));
+  return `<!DOCTYPE html><html><head><title>T</title></head><body><table>${line(['PK', ...columns])}${lines.join('\n')}</table></body></html>`;
+}
+
+const NAME = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
+  .filter((name) => name.trim() !== '');
+const KEY = NAME.filter((key) => !key.endsWith('\0'));
+const CELL = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.constantFrom(
+    '',
+    '"',
+    '\\',
+    '\\"',
+    '{[',
+    ']}',
+    '</cell>',
+    '<b>&amp;',
+    'a\0b',
+    '\r\n',
+    '🙂 שלום',
+    "'",
+    ',\n{"pk":',
+  ),
+);
+
+/** Columns, and rows that have a cell in each. */
+const TABLE = fc.uniqueArray(NAME, { maxLength: 4 }).chain((columns) =>
+  fc.record({
+    columns: fc.constant(columns),
+    rows: fc.array(
+      fc.record({
+        pk: KEY,
+        cells: fc
+          .tuple(...columns.map(() => CELL))
+          .map((cells) => new Map(columns.map((column, at) => [column, cells[at] ?? '']))),
+      }),
+      { maxLength: 6 },
+    ),
+  }),
+);
+
+describe('a table as it comes in', () => {
+  it('is read from each form, wherever the answer is cut into chunks', async () => {
+    await fc.assert(
+      fc.asyncProperty(TABLE, fc.integer({ min: 1, max: 90 }), async ({ columns, rows }, size) => {
+        const expected = { name: 'T', rows: rows.map(plain) };
+        expect(await read(jsonOf(rows, columns), { size })).toEqual({ ...expected, columns });
+        expect(await read(xmlOf(rows), { size })).toEqual({ ...expected, columns: undefined });
+        expect(await read(htmlOf(rows, columns), { size, type: 'text/html' })).toEqual({
+          ...expected,
+          columns,
+        });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('throws for each form, wherever it is cut short', async () => {
+    const rows = [
+      {
+        pk: 'k1',
+        cells: new Map([
+          ['a', 'x é'],
+          ['b', 'y'],
+        ]),
+      },
+      {
+        pk: 'k2',
+        cells: new Map([
+          ['a', ''],
+          ['b', '🙂'],
+        ]),
+      },
+    ];
+    for (const whole of [jsonOf(rows, ['a', 'b']).trim(), xmlOf(rows), htmlOf(rows, ['a', 'b'])]) {
+      const bytes = Buffer.from(whole);
+      for (let end = 0; end < bytes.length; end += 1) {
+        expect(await refusalOf(bytes.subarray(0, end), { size: 7 })).toMatch(/^PEER_ANSWER /);
+      }
+    }
+  });
+
+  it('is given in groups of a bounded number of rows, as it comes in', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, n) => ({ pk: `k${n}`, cells: new Map([['a', 'x']]) }));
+    const body = Buffer.from(jsonOf(rows, ['a']));
+    let given = 0;
+    async function* counted(): AsyncGenerator<Buffer> {
+      for await (const chunk of cut(body, 4_096)) {
+        given += chunk.length;
+        yield chunk;
+      }
+    }
+    const table = await readTable(streamed(counted(), 'application/json'), 'T');
+    expect(given).toBe(4_096);
+    const sizes: number[] = [];
+    for await (const group of table?.rows ?? []) {
+      if (sizes.length === 0) expect(given).toBeLessThan(100_000);
+      sizes.push(group.length);
+    }
+    expect(Math.max(...sizes)).toBe(500);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20_000);
+  });
+
+  it('stops reading the peer when its reader stops', async () => {
+    let isStopped = false;
+    async function* endless(): AsyncGenerator<Buffer> {
+      try {
+        yield Buffer.from('[{"pk":"k"}');
+        for (;;) yield Buffer.from(',{"pk":"k"}'.repeat(1_000));
+      } finally {
+        isStopped = true;
+      }
+    }
+    const table = await readTable(streamed(endless(), ''), 'T');
+    for await (const group of table?.rows ?? []) {
+      expect(group.length).toBeGreaterThan(0);
+      break;
+    }
+    expect(isStopped).toBe(true);
+  });
+
+  it.each([
+    ['JSON', '{"table":"T","rows":[{"pk":"k","cells":{"a":"', 'x'],
+    ['the members of JSON', '{"note":"', 'x'],
+    ['XML', '<tables><table name="T"><row pk="k"><cell col="a">', 'x'],
+    ['an attribute of XML', '<tables><table name="T"><row pk="', 'x'],
+    ['HTML', '<html><body><table><tr><td>PK</td></tr><tr><td>', 'x'],
+    ['a comment of HTML', '<html><body><!-- ', 'x'],
+    ['blanks', ' ', ' '],
+  ])('is refused where one row has no end, in bounded memory: %s', async (_, begin, more) => {
+    async function* endless(): AsyncGenerator<Buffer> {
+      yield Buffer.from(begin);
+      for (;;) yield Buffer.alloc(1_048_576, more);
+    }
+    const reading = (async () => {
+      const table = await readTable(streamed(endless(), ''), 'T');
+      for await (const group of table?.rows ?? []) expect(group).toEqual([]);
+    })();
+    await expect(reading).rejects.toMatchObject({
+      code: expect.stringMatching(/^PEER_ANSWER(_TOO_LARGE)?$/),
+      firstBytes: expect.stringContaining(begin.trim().slice(0, 8)),
+    });
+  });
+
+  it.each([
+    ['[', '[{"pk":"k","a":'],
+    ['{', '{"a":'],
+    ['<a>', '<tables><table name="T">'],
+    ['<a>', '<html><body>'],
+  ])('is refused where it is nested without end: %s in %s', async (more, begin) => {
+    expect(await refusalOf(begin + more.repeat(100_000))).toMatch(/^PEER_ANSWER /);
+  });
+
+  it('is not unfolded by declared entities', async () => {
+    const bomb = `<?xml version="1.0"?><!DOCTYPE t [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><tables><table name="T"><row pk="k"><cell col="c">&b;</cell></row></table></tables>`;
+    expect((await read(bomb))?.rows).toEqual([['k', { c: '&b;' }]]);
+  });
+});
+
+describe('a table in JSON', () => {
+  it('may be the list of rows alone, with cells beside the key', async () => {
+    expect(await read('[{"pk":"k1","a":"x","b":null},{"a":"y","pk":"k2"}]')).toEqual({
+      name: 'T',
+      columns: undefined,
+      rows: [
+        ['k1', { a: 'x' }],
+        ['k2', { a: 'y' }],
+      ],
+    });
+  });
+
+  it('may have other members before and behind its rows, and a mark of the byte order', async () => {
+    const body = '\ufeff {"note":{"rows":[1]},"count":2,"rows":[{"pk":"k"}],"more":["]"]}';
+    expect(await read(body, { size: 1 })).toEqual({ name: 'T', columns: undefined, rows: [['k', {}]] });
+  });
+
+  it('keeps the digits of numbers, and tells other values as JSON', async () => {
+    const body = '[{"pk":12345678901234567890,"a":1.50,"b":true,"c":"\\\\\\" 7","d":[1,"x"],"e":{"5":6e7}}]';
+    const cells = { a: '1.50', b: 'true', c: '\\" 7', d: '["1","x"]', e: '{"5":"6e7"}' };
+    expect((await read(body))?.rows).toEqual([['12345678901234567890', cells]]);
+  });
+
+  it('has well-formed texts whatever it escapes', async () => {
+    expect((await read('[{"pk":"a\\ud800","\\udc00b":"\\ud83d\\ude42 \\uD83D"}]'))?.rows).toEqual([
+      ['a\ufffd', { '\ufffdb': '🙂 \ufffd' }],
+    ]);
+  });
+
+  it('has columns of any name', async () => {
+    const rows = (await read('[{"pk":"k","__proto__":"x","7":"y","constructor":"z"}]'))?.rows ?? [];
+    expect(Object.entries(rows[0]?.[1] ?? {})).toEqual([
+      ['7', 'y'],
+      ['__proto__', 'x'],
+      ['constructor', 'z'],
+    ]);
+  });
+
+  it.each([
+    ['{"error":"no such table"}', 'without rows'],
+    ['{"rows":{"k":{}}}', 'without rows'],
+    ['[1,2]', 'no list of objects'],
+    ['[{"pk":"a"} {"pk":"b"}]', 'no list of objects'],
+    ['[{"pk":"a"},]', 'no list of objects'],
+    ['[{"a":"x"}]', 'a row without its key'],
+    ['[{"pk":""}]', 'a row without its key'],
+    ['[{"pk":"a\nb"}]', 'cannot be read'],
+    ['[{"pk":"a"}] [', 'breaks off'],
+    ['[{"pk":"a"}] x', 'breaks off'],
+    ['{"table":"U","rows":[]}', 'another table'],
+    ['', 'an empty answer'],
+    ['ok', 'no table'],
+  ])('%s is refused', async (body, words) => {
+    expect(await refusalOf(body)).toMatch(/^PEER_ANSWER /);
+    expect(await refusalOf(body)).toContain(words);
+  });
+});
+
+describe('a table in XML', () => {
+  it('is read as a real peer writes it, ill-formed with NUL in its keys', async () => {
+    const table = await read(realAnswer('table.xml'), { asked: 'wiretest', size: 11 });
+    const special = `<b>&amp; "q" 'a' é日本😀\nline2\r\nline3\ttab ]]> % + =;,`;
+    expect(table?.rows.map(([pk]) => pk)).toEqual(['000000000001', 'row1', 'row2', 'row4', 'row5', 'sp']);
+    expect(table?.rows.at(-1)?.[1]).toEqual({ note: '', name: special, other: '', 'é<x>&"k': special });
+  });
+
+  it('may hold any character, and what it cannot hold in base64', async () => {
+    const code = (text: string) => Buffer.from(text).toString('base64');
+    const body = `<tables><table name-base64="${code('T\0')}"><row pk-base64="${code('\u0001k')}"><cell col-base64="${code('c\u0002')}" encoding="base64">${code('x\ufffe')}</cell><cell col="d">a\u0001<![CDATA[<b>]]>&#13;</cell></row></table></tables>`;
+    expect(await read(body, { asked: 'T\0' })).toMatchObject({
+      name: 'T\0',
+      rows: [['\u0001k', { 'c\u0002': 'x\ufffe', d: 'a\u0001<b>\r' }]],
+    });
+  });
+
+  it('is the one that was asked for, of several', async () => {
+    const body =
+      '<tables><table name="S"><row pk="x"/></table><table name="T"><row pk="k"/></table><table name="U"><row pk="y"/></table></tables>';
+    expect(await read(body)).toEqual({ name: 'T', columns: undefined, rows: [['k', {}]] });
+  });
+
+  it('is undefined where a real peer has none', async () => {
+    expect(await read(realAnswer('table-unknown.xml'))).toBeUndefined();
+  });
+
+  it.each([
+    ['<tables><table name="U"></table></tables>', 'another table'],
+    ['<tables><table name="T"><row></row></table></tables>', 'key'],
+    ['<tables><table name="T"><row pk="a"b<c>&"><cell col="x"></cell></row></table></tables>', 'key'],
+    ['<tables><table name="T"><row pk="a>"b"><cell col="x"></cell></row></table></tables>', 'key'],
+    ['<tables><table name="T"><row pk="a"><cell>x</cell></row></table></tables>', 'column'],
+    ['<tables><table name="T"><row pk="a"><cell col="x"><b>x</b></cell></row></table></tables>', 'elements'],
+    ['<tables><table name="T"><row pk="a">words</row></table></tables>', 'text'],
+    ['<?xml version="1.0"?><error>no</error>', 'no table'],
+  ])('%s is refused', async (body, words) => {
+    expect(await refusalOf(body)).toMatch(/^PEER_ANSWER /);
+    expect(await refusalOf(body)).toContain(words);
+  });
+});
+
+describe('a table on a page', () => {
+  it('is read as a real peer shows it', async () => {
+    const table = await read(realAnswer('table.html'), { asked: 'wiretest', size: 13 });
+    const special = `<b>&amp; "q" 'a' é日本😀\nline2\nline3\ttab ]]> % + =;,`;
+    expect(table?.columns).toEqual(['note', 'name', 'other', 'é<x>&"k']);
+    expect(table?.rows.map(([pk]) => pk)).toEqual(['000000000001', 'row1', 'row2', 'row4', 'row5', 'sp']);
+    expect(table?.rows.at(-1)?.[1].name?.replaceAll('\r\n', '\n')).toBe(special);
+  });
+
+  it('is undefined on a real viewer of tables that shows none', async () => {
+    expect(await read(realAnswer('table-unknown.html'))).toBeUndefined();
+  });
+
+  it('has the keys of its checkboxes, columns with a heading, and what a page cannot show from beside it', async () => {
+    const code = Buffer.from('x\0y').toString('base64');
+    const body = `<table><tr><th>menu</th></tr></table><table>
+      <thead><tr><th></th><th>Key</th><th>a</th><th></th></tr></thead>
+      <tr><td><input type="checkbox" name="item_0" value="pk_k &amp; 1"></td><td>k &amp; 1</td><td data-base64="${code}">x?y</td><td><a href="/">Edit</a></td></tr>
+      <tr><td><input name="item_1" value="pk-base64_${code}"></td><td>x?y</td><td>  <b>two</b> words</td><td></td>
+      <tr><td colspan="4">2 rows</td></tr></table>`;
+    expect(await read(body, { type: 'text/html' })).toEqual({
+      name: 'T',
+      columns: ['a'],
+      rows: [
+        ['k & 1', { a: 'x\0y' }],
+        ['x\0y', { a: '  two words' }],
+      ],
+    });
+  });
+
+  it.each([
+    [realAnswer('table-without-keys.html').toString(), 'no table with keys'],
+    [realAnswer('error-500.html').toString(), 'no table'],
+    ['<html><body><h1>Welcome</h1></body></html>', 'no table'],
+    ['<table><tr><th>PK</th><th>a</th></tr><tr><td>k</td></tr></table>', 'does not fit the heading'],
+    ['<table><tr><th>PK</th><th>a</th></tr><tr><td></td><td>x</td></tr></table>', 'without its key'],
+    ['<table><tr><th>Key</th><th>a</th></tr><tr><td>k</td><td>x</td></tr></table>', 'without its key'],
+  ])('is refused where it cannot be one: %#', async (body, words) => {
+    expect(await refusalOf(body, { type: 'text/html' })).toMatch(/^PEER_ANSWER /);
+    expect(await refusalOf(body, { type: 'text/html' })).toContain(words);
+  });
+});
