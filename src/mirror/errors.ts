@@ -1,4 +1,4 @@
-import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 
 /** What the sentences of the table are filled with. */
 interface Facts {
@@ -11,6 +11,8 @@ interface Facts {
 interface Row {
   readonly message: (facts: Facts) => string;
   readonly hint: string;
+  /** @default EXIT.failure */
+  readonly exitCode?: ExitCode;
 }
 
 /** Every error of this room, and what to do about it. */
@@ -39,6 +41,24 @@ const TABLE = {
     message: ({ what, detail }) => `${what} has more than ${detail} columns.`,
     hint: 'Look at the table in the peer: so many columns are a sign that something else was answered.',
   },
+  MIRROR_NOTHING: {
+    message: ({ what }) => `The peer does not have ${what}.`,
+    hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
+  },
+  MIRROR_UNKNOWN: {
+    message: ({ what, detail }) => `There is no mirror called ${what}${detail}.`,
+    hint: '`peersync status` lists the mirrors.',
+    exitCode: EXIT.usage,
+  },
+  MIRROR_NO_ALARM: {
+    message: ({ what }) => `The mirror ${what} has no alarm that could be accepted.`,
+    hint: '`peersync status` shows which mirrors have one.',
+    exitCode: EXIT.usage,
+  },
+  MIRROR_FAILED: {
+    message: ({ what, detail }) => `The mirror ${what} failed: ${detail}.`,
+    hint: 'It is tried again; if it goes on, report this with the log.',
+  },
 } as const satisfies Record<string, Row>;
 
 export type MirrorErrorCode = keyof typeof TABLE;
@@ -53,7 +73,7 @@ export class MirrorError extends PeersyncError {
       code,
       message: row.message(facts),
       hint: row.hint,
-      exitCode: EXIT.failure,
+      exitCode: row.exitCode ?? EXIT.failure,
       details: { ...facts },
       cause,
     });

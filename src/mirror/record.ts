@@ -23,6 +23,8 @@ export interface MirrorRecord {
   readonly kind: 'share' | 'table' | 'citations';
   /** Below the root, as it is on disk; of citations the template. */
   readonly path: string;
+  /** Of a table, its name in the peer. */
+  readonly table?: string;
   readonly triedAt?: number;
   /** When the file was last known to be what the peer has. */
   readonly succeededAt?: number;
@@ -44,6 +46,8 @@ export interface MirrorRecord {
   readonly failures?: number;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */
   readonly alarm?: MirrorTrouble;
+  /** Since when, in ms since the epoch, a person has accepted that the peer has it no more: it is waited for. */
+  readonly absentSince?: number;
   readonly conflicts?: readonly Conflict[];
   /** What a reader of `status` should know: names that were made safe, rows not deleted. */
   readonly notes?: readonly string[];

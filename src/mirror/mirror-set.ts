@@ -1,0 +1,118 @@
+import type { MirrorConfig } from '../config/config.js';
+import type { StateView } from '../state/state.js';
+import { CitationsMirror } from './citations-mirror.js';
+import { EditableTable } from './editable-table.js';
+import type { Mirror, MirrorTools } from './parts.js';
+import { type Place, placeOf } from './place.js';
+import { Places } from './places.js';
+import { type Plan, planOf } from './plan.js';
+import { recordOf } from './records.js';
+import { ShareMirror } from './share-mirror.js';
+import { EditedTableMirror, TableMirror } from './table-mirror.js';
+import { TablePatternMirror } from './table-pattern.js';
+
+export interface MirrorSetParts {
+  readonly settings: MirrorConfig;
+  readonly state: Pick<StateView, 'meta' | 'metaNames'>;
+  readonly tools: MirrorTools;
+  /** Hears of mirrors that a list of tables brought. */
+  readonly onNew: (mirrors: readonly Mirror[]) => void;
+}
+
+/**
+ * All mirrors there are: those of the configuration, and one for each table that a pattern matches, from the moment it was first
+ * listed. A table that is on no list any more keeps its mirror. No two write the same file.
+ */
+export class MirrorSet {
+  readonly #parts: MirrorSetParts;
+  readonly #mirrors = new Map<string, Mirror>();
+  readonly #places = new Places();
+  /** What the peer said last; undefined before it was asked. */
+  #listed: ReadonlySet<string> | undefined;
+
+  constructor(parts: MirrorSetParts) {
+    this.#parts = parts;
+    this.#add();
+  }
+
+  get(name: string): Mirror | undefined {
+    return this.#mirrors.get(name);
+  }
+
+  /** In the order of the configuration. */
+  get plans(): readonly Plan[] {
+    const { settings, state } = this.#parts;
+    return planOf(settings, state, [...(this.#listed ?? [])]);
+  }
+
+  get all(): readonly Mirror[] {
+    return [...this.#mirrors.values()];
+  }
+
+  /** What a name given by a person stands for: a mirror, or a pattern and all that it brought. */
+  called(name: string): readonly Mirror[] {
+    const plan = this.plans.find((each) => each.name === name);
+    if (plan === undefined) return [];
+    const names = [
+      name,
+      ...(plan.kind === 'pattern'
+        ? this.plans
+            .filter((each) => each.settings === plan.settings && each !== plan)
+            .map((each) => each.name)
+        : []),
+    ];
+    return names.flatMap((each) => this.#mirrors.get(each) ?? []);
+  }
+
+  /** It is over, until a list of tables brings it again. */
+  remove(name: string): void {
+    this.#mirrors.delete(name);
+    this.#places.release(name);
+  }
+
+  #add(): readonly Mirror[] {
+    const { tools, state } = this.#parts;
+    const plans = this.plans.filter(({ name }) => !this.#mirrors.has(name));
+    const filed = plans.filter((plan) => plan.kind === 'share' || plan.kind === 'table');
+    const places = this.#places.claimAll(
+      filed.map((plan) => ({
+        owner: plan.name,
+        place: placeOf(plan.settings.path, plan.kind === 'table' ? { table: plan.table } : {}),
+        held: recordOf(state, plan.name)?.path,
+        neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
+      })),
+    );
+    const placeFor = new Map(filed.map((plan, i): [Plan, Place | undefined] => [plan, places[i]]));
+    const added = plans.map((plan) => this.#make(plan, placeFor.get(plan), tools));
+    for (const mirror of added) this.#mirrors.set(mirror.name, mirror);
+    return added;
+  }
+
+  #make(plan: Plan, place: Place | undefined, tools: MirrorTools): Mirror {
+    const { name } = plan;
+    switch (plan.kind) {
+      case 'citations':
+        return new CitationsMirror(plan.settings, tools);
+      case 'pattern':
+        return new TablePatternMirror(plan.settings, tools, (tables) => this.#learn(tables));
+      default:
+    }
+    if (place === undefined) throw new Error(`no place was claimed for the mirror ${name}`);
+    if (plan.kind === 'share') return new ShareMirror(plan.settings, place, tools);
+    const { table, settings, matched } = plan;
+    const isListed = (): boolean => this.#listed?.has(table) ?? true;
+    const parts = { name, table, settings, place, matched, isListed, tools };
+    if (!settings.edit) return new TableMirror(parts);
+    const { root, stateDir, clock, log } = tools;
+    return new EditedTableMirror(
+      parts,
+      (peer) =>
+        new EditableTable({ name, table, settings, root, path: place.path, stateDir, peer, clock, log }),
+    );
+  }
+
+  #learn(tables: readonly string[]): void {
+    this.#listed = new Set(tables);
+    this.#parts.onNew(this.#add());
+  }
+}

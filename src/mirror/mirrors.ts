@@ -1,0 +1,215 @@
+import { join } from 'node:path';
+import type { MirrorConfig } from '../config/config.js';
+import { nearest } from '../config/nearest.js';
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import type { Door } from '../queue/door.js';
+import type { State } from '../state/state.js';
+import { keepPass, passNames } from './citations-pass.js';
+import { MirrorError } from './errors.js';
+import { MirrorSet } from './mirror-set.js';
+import type { Mirror, MirrorPeer, MirrorTools } from './parts.js';
+import type { MirrorReport } from './record.js';
+import { keepRecord, recordedNames, recordOf } from './records.js';
+import { reportOf } from './report.js';
+import { Rounds } from './rounds.js';
+import { Runner } from './runner.js';
+import { TablePatternMirror } from './table-pattern.js';
+import { sweep } from './temporary.js';
+
+/** How many runs that a person asked for are under way at a time. */
+const AT_ONCE = 4;
+
+export interface MirrorsParts {
+  readonly settings: MirrorConfig;
+  /** Absolute: the directory of the state, for temporary files and for what edited tables were last. */
+  readonly stateDir: string;
+  readonly state: State;
+  /** @default that of `state` */
+  readonly commit?: () => Promise<void>;
+  readonly door: Pick<Door, 'run'>;
+  readonly peer: MirrorPeer;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** From 0 to 1, for jitter. @default Math.random */
+  readonly random?: () => number;
+}
+
+interface Asked {
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * What comes from the peer: shared objects, tables and citations as files that follow it.
+ *
+ * Life: made from its parts; `start` lets each mirror run again and again (see `Rounds`); `stop` calls off what is under way and
+ * resolves when nothing is. `run` and `accept` work with and without `start`. A failure of one mirror is in its record and
+ * ends no other.
+ */
+export class Mirrors {
+  readonly #parts: MirrorsParts;
+  readonly #set: MirrorSet;
+  readonly #runner: Runner;
+  readonly #rounds: Rounds;
+  readonly #stopping = new AbortController();
+  #isStarted = false;
+  #starting: Promise<void> = Promise.resolve();
+  #prepared: Promise<void> | undefined;
+
+  constructor(parts: MirrorsParts) {
+    const { settings, stateDir, door, peer, clock, log, state, random = Math.random } = parts;
+    const kept: MirrorTools['state'] = {
+      entries: state.entries,
+      get: (folder, path) => state.get(folder, path),
+      meta: (name) => state.meta(name),
+      setMeta: (name, value) => state.setMeta(name, value),
+      commit: parts.commit ?? (() => state.commit()),
+    };
+    const tools = { peer, door, state: kept, root: settings.root, stateDir, clock, log };
+    this.#parts = parts;
+    this.#runner = new Runner(tools);
+    const onNew = (mirrors: readonly Mirror[]): void => {
+      if (this.#isStarted) this.#rounds.takeUp(mirrors);
+    };
+    this.#set = new MirrorSet({ settings, state, tools, onNew });
+    this.#rounds = new Rounds({ set: this.#set, runner: this.#runner, state, clock, random });
+  }
+
+  /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
+  start(onFailure: (error: unknown) => void): void {
+    this.#isStarted = true;
+    this.#starting = this.#prepare().then(() => {
+      if (!this.#stopping.signal.aborted) this.#rounds.start(onFailure);
+    }, onFailure);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#starting;
+    await this.#rounds.stop();
+    for (const mirror of this.#set.all) await mirror.close?.();
+  }
+
+  /**
+   * Runs mirrors now, each once, and tells of each as it ends; a pattern first asks for the list of tables, then all that it
+   * brought run.
+   *
+   * @param names all unless given
+   * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as `Runner.run`
+   */
+  async *run(
+    names: readonly string[] | undefined,
+    { signal }: Asked = {},
+  ): AsyncGenerator<MirrorReport, void> {
+    for (const name of names ?? []) this.#called(name);
+    await this.#prepare();
+    const ending = new AbortController();
+    const signals = AbortSignal.any([ending.signal, this.#stopping.signal, ...(signal ? [signal] : [])]);
+    const wanted = (): readonly Mirror[] =>
+      names === undefined ? this.#set.all : [...new Set(names.flatMap((name) => this.#called(name)))];
+    try {
+      const patterns = wanted().filter((mirror): boolean => mirror instanceof TablePatternMirror);
+      yield* this.#runEach(patterns, signals);
+      yield* this.#runEach(
+        wanted().filter((mirror) => !patterns.includes(mirror)),
+        signals,
+      );
+    } finally {
+      ending.abort();
+    }
+  }
+
+  /**
+   * A person accepts what raised the alarm of a mirror: it runs now, without that one check.
+   *
+   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Runner.run`
+   */
+  async accept(name: string, { signal }: Asked = {}): Promise<MirrorReport> {
+    this.#called(name);
+    await this.#prepare();
+    const mirror = this.#set.get(name);
+    const alarm = recordOf(this.#parts.state, name)?.alarm;
+    if (mirror === undefined || alarm === undefined) {
+      throw new MirrorError('MIRROR_NO_ALARM', { what: JSON.stringify(name), detail: '' });
+    }
+    const signals = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
+    return this.#runNow(mirror, [alarm.code], signals);
+  }
+
+  /** Of all mirrors, in the order of the configuration. */
+  status(): MirrorReport[] {
+    return this.#set.plans.map((plan) => {
+      const nextAt = this.#rounds.nextAt(plan.name);
+      return {
+        ...reportOf(plan, recordOf(this.#parts.state, plan.name)),
+        running: this.#runner.isRunning(plan.name),
+        ...(nextAt === undefined ? {} : { nextAt }),
+      };
+    });
+  }
+
+  async *#runEach(mirrors: readonly Mirror[], signal: AbortSignal): AsyncGenerator<MirrorReport, void> {
+    const waiting = [...mirrors];
+    const underWay = new Map<Mirror, Promise<readonly [Mirror, MirrorReport]>>();
+    try {
+      for (;;) {
+        while (underWay.size < AT_ONCE) {
+          const mirror = waiting.shift();
+          if (mirror === undefined) break;
+          underWay.set(
+            mirror,
+            this.#runNow(mirror, [], signal).then((report) => [mirror, report] as const),
+          );
+        }
+        if (underWay.size === 0) return;
+        const [mirror, report] = await Promise.race(underWay.values());
+        underWay.delete(mirror);
+        yield report;
+      }
+    } finally {
+      await Promise.allSettled(underWay.values());
+    }
+  }
+
+  async #runNow(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<MirrorReport> {
+    const result = await this.#runner.run(mirror, accepted, signal);
+    if (result.end === 'over') this.#set.remove(mirror.name);
+    if (this.#isStarted) this.#rounds.ended(mirror, result);
+    return result.report;
+  }
+
+  /** @throws MirrorError MIRROR_UNKNOWN */
+  #called(name: string): readonly Mirror[] {
+    const mirrors = this.#set.called(name);
+    if (mirrors.length > 0) return mirrors;
+    const meant = nearest(
+      name,
+      this.#set.all.map((mirror) => mirror.name),
+    );
+    const detail = meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`;
+    throw new MirrorError('MIRROR_UNKNOWN', { what: JSON.stringify(name), detail });
+  }
+
+  /** Before anything runs: sweeps what a killed process left, and forgets mirrors that are configured no more. */
+  #prepare(): Promise<void> {
+    this.#prepared ??= this.#tidy();
+    return this.#prepared;
+  }
+
+  async #tidy(): Promise<void> {
+    const { settings, state, stateDir, log } = this.#parts;
+    const swept = (await sweep(settings.root)) + (await sweep(join(stateDir, 'mirrors')));
+    if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
+    for (const name of recordedNames(state)) {
+      if (this.#set.get(name) !== undefined) continue;
+      log.info(
+        { event: 'mirror', mirror: name },
+        `mirror ${name} is not configured any more: it is forgotten, its file stays`,
+      );
+      keepRecord(state, name, undefined);
+    }
+    for (const name of passNames(state)) {
+      if (this.#set.get(name) === undefined) keepPass(state, name, undefined);
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import { join } from 'node:path';
+import { messageOf, PeersyncError } from '../lib/errors.js';
+import { MirrorAlarm } from './alarms.js';
+import { EditAlarm } from './edit-alarms.js';
+import { MirrorError } from './errors.js';
+import { alarmed, failed, followed } from './life.js';
+import { MirrorLog } from './mirror-log.js';
+import type { Followed, Mirror, MirrorTools } from './parts.js';
+import type { MirrorRecord, MirrorReport } from './record.js';
+import { keepRecord, recordOf } from './records.js';
+import { sameStamp, stampAt } from './whole-file.js';
+
+export type RunEnd = Followed['kind'] | 'failed';
+
+export interface RunResult {
+  readonly end: RunEnd;
+  readonly report: MirrorReport;
+}
+
+export type RunnerTools = Pick<MirrorTools, 'state' | 'root' | 'clock' | 'log'>;
+
+/**
+ * Runs mirrors, each by itself: two runs of the same mirror go one after the other.
+ *
+ * What a run came to is in its record, on disk, when it resolves, and never before the file is in place: after a crash
+ * between the two the next run finds the file as it should be and only writes the record.
+ */
+export class Runner {
+  readonly #tools: RunnerTools;
+  readonly #log: MirrorLog;
+  readonly #running = new Map<string, Promise<unknown>>();
+
+  constructor(tools: RunnerTools) {
+    this.#tools = tools;
+    this.#log = new MirrorLog(tools.log);
+  }
+
+  isRunning(name: string): boolean {
+    return this.#running.has(name);
+  }
+
+  /**
+   * @param accepted the codes of alarms that a person accepts
+   * @throws the reason of `signal` when it aborts, QueueError or PeerError when the door or the peer client is stopped, StateError
+   *   when the record cannot be kept; what is wrong with the mirror is in the report
+   */
+  async run(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
+    for (let other = this.#running.get(mirror.name); other; other = this.#running.get(mirror.name)) {
+      await other.catch(() => {});
+    }
+    const run = this.#runAlone(mirror, accepted, signal);
+    this.#running.set(mirror.name, run);
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(mirror.name);
+    }
+  }
+
+  async #runAlone(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
+    const { state, clock } = this.#tools;
+    const { name, identity } = mirror;
+    signal.throwIfAborted();
+    const before = recordOf(state, name);
+    const disturbance = await this.#disturbance(mirror, before);
+    const { end, changed, after } = await this.#follow(mirror, before, accepted, signal);
+    keepRecord(state, name, after);
+    await state.commit();
+    this.#log.tell(name, before, after, { changed, disturbance: changed ? disturbance : undefined });
+    const record = after ?? { ...identity, triedAt: clock.now() };
+    return { end, report: { name, ...record, changed } };
+  }
+
+  async #follow(
+    mirror: Mirror,
+    before: MirrorRecord | undefined,
+    accepted: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ readonly end: RunEnd; readonly changed: boolean; readonly after: MirrorRecord | undefined }> {
+    const { clock } = this.#tools;
+    const { identity } = mirror;
+    try {
+      const result = await mirror.follow(before, { accepted, signal });
+      const now = clock.now();
+      switch (result.kind) {
+        case 'followed':
+          return { end: 'followed', changed: result.changed, after: followed(before, identity, result, now) };
+        case 'alarm':
+          return { end: 'alarm', changed: false, after: alarmed(before, identity, result, now) };
+        case 'later':
+          return { end: 'later', changed: false, after: before };
+        case 'over':
+          return { end: 'over', changed: true, after: undefined };
+      }
+    } catch (error) {
+      if (isCalledOff(error, signal)) throw error;
+      const now = clock.now();
+      if (error instanceof MirrorAlarm || error instanceof EditAlarm) {
+        return { end: 'alarm', changed: false, after: alarmed(before, identity, { trouble: error }, now) };
+      }
+      const trouble = error instanceof PeersyncError ? error : this.#bug(mirror, error);
+      return { end: 'failed', changed: false, after: failed(before, identity, trouble, now) };
+    }
+  }
+
+  /** Nothing that went wrong with one mirror ends the others. */
+  #bug({ name }: Mirror, error: unknown): MirrorError {
+    this.#tools.log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
+    return new MirrorError('MIRROR_FAILED', { what: JSON.stringify(name), detail: messageOf(error) }, error);
+  }
+
+  /** What somebody did to a file that is only written, since it was. */
+  async #disturbance(
+    mirror: Mirror,
+    before: MirrorRecord | undefined,
+  ): Promise<'changed' | 'removed' | undefined> {
+    const { identity } = mirror;
+    if (mirror.looksEdited !== undefined) return undefined;
+    if (before?.file === undefined || before.path !== identity.path) return undefined;
+    const stamp = await stampAt(join(this.#tools.root, identity.path)).catch(() => undefined);
+    if (stamp === undefined) return 'removed';
+    return sameStamp(stamp, before.file) ? undefined : 'changed';
+  }
+}
+
+const CALLED_OFF = new Set(['QUEUE_STOPPED', 'PEER_ABORTED']);
+
+/** Whether a run ended because it was told to, and not because of the mirror. */
+export function isCalledOff(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted || (error instanceof PeersyncError && CALLED_OFF.has(error.code));
+}
