@@ -2,13 +2,14 @@ import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
 import { wellFormed } from '../lib/well-formed.js';
 import type { Asking, PeerRequest } from './asking.js';
-import { PeerError, printable } from './errors.js';
+import { PeerError } from './errors.js';
 import { formBody } from './form.js';
 import { statusError } from './status.js';
 import type { Table, TableQuery, TableRow, TableStream } from './table.js';
 import { readTable } from './table-answer.js';
 import { readTableForm, readTableList } from './table-pages.js';
 import type { TableDialect, TableField } from './table-requests.js';
+import { difference, quoted, rowOf } from './table-words.js';
 
 export interface TableOptions {
   readonly signal?: AbortSignal;
@@ -32,7 +33,6 @@ const DELETED_AT_ONCE = 100;
 /** The answer to a change proves nothing; so many bytes of it are read, to keep the connection. */
 const UNREAD_BYTES = 64 * 1024;
 const KEY_TRIES = 3;
-const SHOWN_CHARACTERS = 100;
 
 /**
  * The tables of a peer.
@@ -152,8 +152,8 @@ export class PeerTables {
     if (seen === undefined) await this.#checkDropped(table, signal);
     const left = gone.filter((pk) => seen?.has(pk));
     if (left.length > 0) {
-      const what = `was told to delete ${rowOf(table, left[0] ?? '')}${others(left.length)}, and still shows it`;
-      throw this.#notDone(what);
+      const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
+      throw this.#notDone(`was told to delete ${rowOf(table, left[0] ?? '')}${more}, and still shows it`);
     }
     return gone;
   }
@@ -332,27 +332,4 @@ function newKey(now: number): string {
       .toString(36)
       .padStart(4, '0')
   );
-}
-
-function rowOf(table: string, pk: string): string {
-  return `row ${quoted(pk)} of the table ${quoted(table)}`;
-}
-
-function others(count: number): string {
-  return count > 1 ? ` and ${count - 1} more` : '';
-}
-
-/** Both texts from just before where they part. */
-function difference(asked: string, shown: string): string {
-  const length = Math.max(asked.length, shown.length);
-  let at = 0;
-  while (at < length && asked[at] === shown[at]) at += 1;
-  const from = length <= SHOWN_CHARACTERS ? 0 : Math.max(0, at - SHOWN_CHARACTERS / 4);
-  const place = from === 0 ? '' : ` (from character ${from} on)`;
-  return `${quoted(asked.slice(from))}, and shows ${quoted(shown.slice(from))}${place}`;
-}
-
-function quoted(text: string): string {
-  const cut = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
-  return `"${printable(Buffer.from(cut))}"`;
 }
