@@ -8,8 +8,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
+const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;
+
 /** Text for HTML and XML, in elements and attributes; characters that XML cannot hold become U+FFFD. */
 export function escapeMarkup(text: string): string {
+  if (!TO_ESCAPE.test(text)) return text;
   return (
     text
       .replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c)

@@ -32,11 +32,16 @@ const WRITERS: Readonly<Record<AnswerForm, (view: TableView) => Iterable<string>
 function* tableJson({ table, columns, groups, deleted }: TableView): Generator<string> {
   const gone = deleted ? `"deleted":${JSON.stringify(deleted)},` : '';
   yield `{"table":${JSON.stringify(table.name)},"columns":${JSON.stringify(columns)},${gone}"rows":[`;
+  const names = new Map(columns.map((column) => [column, `${JSON.stringify(column)}:`]));
   let separator = '\n';
   for (const group of groups()) {
     for (const { pk, cells } of group) {
-      const pairs = cells.map(([column, value]) => `${JSON.stringify(column)}:${JSON.stringify(value)}`);
-      yield `${separator}{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
+      let pairs = '';
+      for (const [column, value] of cells) {
+        const name = names.get(column) ?? `${JSON.stringify(column)}:`;
+        pairs += (pairs === '' ? name : `,${name}`) + JSON.stringify(value);
+      }
+      yield `${separator}{"pk":${JSON.stringify(pk)},"cells":{${pairs}}}`;
       separator = ',\n';
     }
     yield '';
