@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Administrator } from './administrator.js';
+import { CitationSearch } from './citation-search.js';
 import { Database } from './database.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Indexer } from './indexer.js';
@@ -58,10 +59,24 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
   const tables = new TableStore({ database, clock, maxRow: options.maxBody });
   const refuse = new TableRefuse({ database, clock, log });
   const search = new Search(database, library, tally);
+  const citations = new CitationSearch(database, library, clock);
   const administrator = new Administrator(password, clock);
   const server = new PeerServer({
     ...options,
-    routes: routes({ refuse, tables, log, database, queue, indexer, clock, library, search, tally, maxBody: options.maxBody }),
+    routes: routes({
+      refuse,
+      tables,
+      log,
+      database,
+      queue,
+      indexer,
+      clock,
+      library,
+      search,
+      citations,
+      tally,
+      maxBody: options.maxBody,
+    }),
     administrator,
     bodyBudget: options.maxBody,
     clock,

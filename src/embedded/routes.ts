@@ -1,15 +1,16 @@
 import type { AnswerForm } from './answer.js';
+import { type CitationParts, citation } from './citation.js';
 import type { FormLimits } from './form.js';
 import type { Library } from './library.js';
 import { peerdoc } from './peerdoc.js';
 import { MOST_ITEMS, type PushParts, push } from './push.js';
 import { type SearchParts, searchJson, searchPage } from './search-page.js';
 import type { Route } from './server.js';
-import { type TablePath, type TableParts, tablePages } from './table-endpoint.js';
+import { type TableParts, type TablePath, tablePages } from './table-endpoint.js';
 import { MOST_KEYS } from './table-request.js';
 import { LONGEST_NAME, MOST_COLUMNS } from './table-store.js';
 
-export interface RouteParts extends PushParts, SearchParts, TableParts {
+export interface RouteParts extends PushParts, SearchParts, CitationParts, TableParts {
   readonly library: Library;
   /** Largest body of a push, in bytes. */
   readonly maxBody: number;
@@ -59,6 +60,12 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
         handle: (form, visit) => tablePages(form, visit, kind, parts),
       });
     }
+    table.set(`/api/citation.${as}`, {
+      form: as,
+      effect: 'reads',
+      limits: SMALL,
+      handle: (form, visit) => citation(form, visit, parts),
+    });
   }
   return table;
 }

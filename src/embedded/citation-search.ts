@@ -1,0 +1,156 @@
+import type { Clock } from '../lib/clock.js';
+import { type Database, int } from './database.js';
+import type { Document, Library } from './library.js';
+import { type Sentence, sentencesOf } from './sentences.js';
+import { Slices } from './slices.js';
+import { WordRarity } from './word-rarity.js';
+import { fold, wordsOf } from './words.js';
+
+/** Shorter sentences are not looked up, as in YaCy: too many documents have them by chance. */
+export const SHORTEST_CITED = 40;
+/** Other documents that are looked for, for one sentence. */
+export const MOST_HITS = 100;
+/** Sentences of a document that are listed and looked up. */
+export const MOST_SENTENCES = 1_000;
+/** Words at the beginning of a sentence of which the index is asked for the rarest. */
+const MOST_WORDS = 64;
+/** Asked for all its words, the index walks through the documents of "the" and "of" as well: over 100,000 of them 7 ms a sentence and not 0.8. */
+const ASKED_WORDS = 4;
+/** Characters of other documents' texts that are read to compare, for one citation record. */
+const MOST_COMPARED = 64 * 1_048_576;
+/** Characters at the end of one part of a text that are looked at again with the next, for a sentence across the two. */
+const OVERLAP = 8_192;
+
+export interface FoundSentence extends Sentence {
+  /** Numbers of the other documents that hold it, ascending. */
+  readonly appearsIn: readonly number[];
+}
+
+export interface FoundCitations {
+  readonly sentences: readonly FoundSentence[];
+  /** How many of the sentences each other document holds. */
+  readonly counts: ReadonlyMap<number, number>;
+  /** Whether the document has more sentences than were listed, or there was more to compare than was. */
+  readonly more: boolean;
+}
+
+/** A sentence as it is compared, and the documents that hold it as far as is known. */
+interface Wanted {
+  readonly comparable: string;
+  readonly holders: Set<number>;
+}
+
+/**
+ * Finds where else the sentences of a document stand: candidates by their rarest words, near each other in the index,
+ * then compared with the text of each candidate.
+ */
+export class CitationSearch {
+  readonly #database: Database;
+  readonly #library: Library;
+  readonly #clock: Clock;
+  readonly #rarity: WordRarity;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(database: Database, library: Library, clock: Clock) {
+    this.#database = database;
+    this.#library = library;
+    this.#clock = clock;
+    this.#rarity = new WordRarity(database);
+  }
+
+  /** One at a time, so that many who ask at once do not add up their slices. @throws the reason of `signal` */
+  find(document: Document, signal: AbortSignal): Promise<FoundCitations> {
+    const found = this.#last.then(() => {
+      signal.throwIfAborted();
+      return this.#find(document, new Slices(this.#clock, signal));
+    });
+    this.#last = found.then(
+      () => undefined,
+      () => undefined,
+    );
+    return found;
+  }
+
+  async #find(document: Document, slices: Slices): Promise<FoundCitations> {
+    const sentences: Sentence[] = [];
+    const wanted = new Map<string, Wanted>();
+    const candidates = new Map<number, Wanted[]>();
+    let isAll = true;
+    for (const sentence of sentencesOf(this.#parts(document.id))) {
+      if (sentences.length === MOST_SENTENCES) {
+        isAll = false;
+        break;
+      }
+      sentences.push(sentence);
+      await slices.pause();
+      if (sentence.text.length < SHORTEST_CITED || wanted.has(sentence.text)) continue;
+      const entry = { comparable: comparableSentence(sentence.text), holders: new Set<number>() };
+      wanted.set(sentence.text, entry);
+      for (const id of this.#candidates(sentence.text, document.id)) {
+        const others = candidates.get(id);
+        if (others) others.push(entry);
+        else candidates.set(id, [entry]);
+      }
+    }
+    const isAllCompared = await this.#compare(candidates, slices);
+    const counts = new Map<number, number>();
+    const found = sentences.map((sentence): FoundSentence => {
+      const holders = [...(wanted.get(sentence.text)?.holders ?? [])].sort((a, b) => a - b);
+      for (const id of holders) counts.set(id, (counts.get(id) ?? 0) + 1);
+      return { ...sentence, appearsIn: holders };
+    });
+    return { sentences: found, counts, more: !isAll || !isAllCompared };
+  }
+
+  *#parts(id: number): Iterable<string> {
+    for (let part = 0; ; part += 1) {
+      const text = this.#library.textPart(id, part);
+      if (text === undefined) return;
+      yield text;
+    }
+  }
+
+  #candidates(text: string, except: number): number[] {
+    const words = wordsOf(text).slice(0, MOST_WORDS);
+    const rarest = this.#rarity.rarest(words, ASKED_WORDS);
+    if (rarest.length === 0) return [];
+    const near = `body : NEAR(${rarest.map((word) => `"${word}"`).join(' ')}, ${words.length})`;
+    const sql = 'SELECT rowid FROM words WHERE words MATCH ? AND rowid <> ? LIMIT ?';
+    return this.#database.rows(sql, near, except, MOST_HITS).map((row) => int(row, 'rowid'));
+  }
+
+  /** Whether all of it was compared. */
+  async #compare(candidates: ReadonlyMap<number, readonly Wanted[]>, slices: Slices): Promise<boolean> {
+    let left = MOST_COMPARED;
+    for (const [id, sentences] of candidates) {
+      let open = sentences;
+      let overlap = '';
+      for (const part of this.#parts(id)) {
+        left -= part.length;
+        if (left < 0) return false;
+        const text = overlap + part;
+        const within = comparable(text);
+        const missing: Wanted[] = [];
+        for (const sentence of open) {
+          if (within.includes(sentence.comparable)) sentence.holders.add(id);
+          else missing.push(sentence);
+          await slices.pause();
+        }
+        open = missing;
+        if (open.length === 0) break;
+        overlap = text.slice(-OVERLAP);
+      }
+    }
+    return true;
+  }
+}
+
+/** The ends of sentences make a difference; quotes, dashes, line breaks, case and accents make none. */
+function comparable(text: string): string {
+  return fold(text).replace(/[^\p{L}\p{N}\p{M}.!?؟۔。।॥]+/gu, ' ');
+}
+
+/** A sentence as it is looked for in comparable text, where it may end otherwise or stand in quotes. */
+function comparableSentence(sentence: string): string {
+  return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
+}
