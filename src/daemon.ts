@@ -145,8 +145,13 @@ export class Daemon {
       this.#peerUrl = config.peer.url;
       return configuredPeer(config.peer, { clock, log });
     }
-    const { dir, port } = config.peer.embedded;
-    const peer: EmbeddedPeer = await startEmbeddedPeer({ dir, port, log });
+    const { dir, port, requireAuth } = config.peer.embedded;
+    const peer: EmbeddedPeer = await startEmbeddedPeer({
+      dir,
+      port,
+      requireAuthEverywhere: requireAuth,
+      log,
+    });
     this.#undo.push(['embedded peer', () => peer.close()]);
     void peer.exited.then((error) => {
       if (error !== undefined) this.#options.onFailure(error);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { duration, oneOf, path, peerUrl, size, text, wholeNumber } from './fields.js';
+import { duration, flag, oneOf, path, peerUrl, size, text, wholeNumber } from './fields.js';
 import { secretSchema } from './secret.js';
 
 /** The `peer` of the configuration file. */
@@ -73,6 +73,11 @@ export const peerSchema = z
         port: wholeNumber(0, 65_535).default(8386).meta({
           description: 'The port on loopback of the embedded peer and its search page; 0 takes any free one.',
           change: 'Change it when the port is in use.',
+        }),
+        requireAuth: flag().default(false).meta({
+          description:
+            'Whether everything on the embedded peer needs its administrator, the search page and shared objects too.',
+          change: 'Set it when other people have accounts on this machine.',
         }),
       })
       .prefault({})

@@ -63,7 +63,7 @@ describe('a configuration', () => {
       tls: {},
       timeouts: { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 },
       maxAnswer: 16 * 2 ** 20,
-      embedded: { dir: join(directory, 'data/peer'), port: 8386 },
+      embedded: { dir: join(directory, 'data/peer'), port: 8386, requireAuth: false },
     });
     expect(config.watch).toEqual({ hints: true, rescan: 3_600_000 });
     expect(config.state).toEqual({ dir: join(directory, 'data/state'), keepGone: 90 * 86_400_000 });
