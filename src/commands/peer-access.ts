@@ -61,7 +61,8 @@ async function peerFor(
   if (running !== undefined) return { client: running, close: () => running.close() };
   const { configuredPeer } = await import('../uplink/configured-peer.js');
   // Any port: nobody else needs to know it, and the configured one may be in use.
-  const peer = await startPeer({ dir: config.peer.embedded.dir, port: 0, log });
+  const { dir, requireAuth } = config.peer.embedded;
+  const peer = await startPeer({ dir, port: 0, requireAuthEverywhere: requireAuth, log });
   const client = await configuredPeer(config.peer, { clock: systemClock, log }, peer);
   return {
     client,

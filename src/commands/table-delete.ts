@@ -8,7 +8,7 @@ import { name } from './option-values.js';
 import { writeAll } from './output.js';
 import { withPeer } from './peer-access.js';
 import { noTable } from './table-access.js';
-import { tableText } from './table-text.js';
+import { tableText, terminalWidth } from './table-text.js';
 import { counted, safe } from './text.js';
 
 interface TableDropOptions {
@@ -110,7 +110,7 @@ async function confirmed(
   } else {
     const columns = [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))];
     const { stdout } = process;
-    await writeAll(stdout, tableText(columns, inOneGroup(rows), stdout.isTTY ? stdout.columns : undefined));
+    await writeAll(stdout, tableText(columns, inOneGroup(rows), terminalWidth(stdout)));
     if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
   }
   await consent(question, expected, onThisTerminal(), signal);

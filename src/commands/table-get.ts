@@ -7,7 +7,7 @@ import { name, size, wholeNumber } from './option-values.js';
 import { writeAll } from './output.js';
 import { withPeer } from './peer-access.js';
 import { noTable } from './table-access.js';
-import { tableText } from './table-text.js';
+import { tableText, terminalWidth } from './table-text.js';
 
 const FORMATS = ['table', 'csv', 'json', 'ndjson', 'xml'] as const;
 type Format = (typeof FORMATS)[number];
@@ -111,7 +111,7 @@ async function piecesOf(
   columns: readonly string[],
   rows: AsyncIterable<readonly TableRow[]>,
 ): Promise<AsyncIterable<string | Uint8Array>> {
-  if (format === 'table') return tableText(columns, rows, out.isTTY ? out.columns : undefined);
+  if (format === 'table') return tableText(columns, rows, terminalWidth(out));
   const { writeTable } = await import('../mirror/formats/write.js');
   return writeTable(format, { name: table, columns }, rows, { neutralise: false });
 }

@@ -13,6 +13,14 @@ const LOOKED_AT = 200;
 /** Rows that decide how wide the columns are. */
 const SAMPLE_ROWS = 200;
 
+/** Of a terminal that does not tell its width. */
+const USUAL_WIDTH = 80;
+
+/** The width for `tableText` of a stream; what is no terminal has as much room as one likes. */
+export function terminalWidth(out: NodeJS.WriteStream): number | undefined {
+  return out.isTTY ? out.columns || USUAL_WIDTH : undefined;
+}
+
 interface Column {
   readonly name: string;
   readonly width: number;
@@ -21,7 +29,7 @@ interface Column {
 
 /**
  * A table for a person, piece by piece: columns under each other, each as wide as its cells among the first rows and the terminal
- * allow, longer cells cut. Columns that have no room are named at the end.
+ * allow, longer cells cut, keys never. Columns that have no room are named at the end.
  *
  * @param width of the terminal, in columns; unlimited where it is undefined
  */
@@ -68,7 +76,10 @@ function layoutOf(names: readonly string[], sample: readonly TableRow[], width: 
   });
   let shown = natural;
   for (let most = WIDEST; most >= NARROWEST && total(shown) > width; most -= 1)
-    shown = natural.map((column) => ({ ...column, width: Math.min(most, column.width) }));
+    shown = natural.map((column, i) => ({
+      ...column,
+      width: i === 0 ? column.width : Math.min(most, column.width),
+    }));
   while (shown.length > 1 && total(shown) > width) shown = shown.slice(0, -1);
   return { shown, hidden: names.slice(shown.length - 1) };
 }
@@ -86,9 +97,11 @@ function head({ shown }: Layout): string {
 function lines({ shown }: Layout, rows: readonly TableRow[]): string {
   return rows
     .map((row) => {
-      const cells = shown.map(({ name, width, align }, i) =>
-        fitted(cellText(row, i === 0 ? undefined : name), width, align),
-      );
+      const cells = shown.map(({ name, width, align }, i) => {
+        const text = cellText(row, i === 0 ? undefined : name);
+        // A key that is cut could not be named to another command.
+        return fitted(text, i === 0 ? Math.max(width, displayWidth(text)) : width, align);
+      });
       return `${cells.join(GAP).trimEnd()}\n`;
     })
     .join('');

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { batchesOf, type PushPeer, pushBatch, untilShown } from '../../src/commands/push-and-wait.js';
+import type { ReadyFile } from '../../src/commands/push-files.js';
+import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
+import type { PushAnswer } from '../../src/peer/push.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+const URL_ = 'https://x.org/a';
+const signal = new AbortController().signal;
+
+function file(size: number, url = URL_): ReadyFile {
+  return { file: 'a', url, text: new Uint8Array(size), size, digest: 'd'.repeat(64) };
+}
+
+function failing(code: PeerErrorCode, retryAfterMs?: number): PeerError {
+  return new PeerError(code, { url: URL_, what: 'is in trouble', delivered: 'no', retryAfterMs });
+}
+
+function doc(more: Partial<Peerdoc> = {}): Peerdoc {
+  return { url: URL_, at: 0, fields: {}, ...more };
+}
+
+const never = () => Promise.reject(new Error('not expected'));
+
+/** A peer that answers look-ups as told, the last answer again and again. */
+function showing(...answers: (Peerdoc | undefined | PeerError)[]): PushPeer & { asked: number } {
+  return {
+    asked: 0,
+    push: never,
+    peerdoc() {
+      const answer = answers[Math.min(this.asked, answers.length - 1)];
+      this.asked += 1;
+      return answer instanceof PeerError ? Promise.reject(answer) : Promise.resolve(answer);
+    },
+  };
+}
+
+describe('what is pushed by hand', () => {
+  it('travels in requests of at most so many files and bytes; a larger file travels alone', () => {
+    const sizes = [10, 10, 10, 60, 200, 10, 90, 11];
+    const batches = [
+      ...batchesOf(
+        sizes.map((size) => file(size)),
+        { maxItems: 3, maxBytes: 100 },
+      ),
+    ];
+    expect(batches.map((batch) => batch.map(({ size }) => size))).toEqual([
+      [10, 10, 10],
+      [60],
+      [200],
+      [10, 90],
+      [11],
+    ]);
+    expect([...batchesOf([], { maxItems: 3, maxBytes: 100 })]).toEqual([]);
+  });
+
+  it('is pushed again as long as the peer asks to wait, and no longer than there is time', async () => {
+    const clock = new FakeClock();
+    let pushes = 0;
+    const peer: PushPeer = {
+      push: () => {
+        pushes += 1;
+        const answer: PushAnswer = { results: [{ ok: true }], peerTime: 7000 };
+        return pushes < 3 ? Promise.reject(failing('PEER_BUSY', 5_000)) : Promise.resolve(answer);
+      },
+      peerdoc: never,
+    };
+    const how = { collection: 'c', synchronous: false, commit: false };
+    const pushed = pushBatch(peer, [file(3)], how, { clock, deadline: 12_000, signal });
+    await clock.advance(10_000);
+    expect(await pushed).toMatchObject([
+      { result: { ok: true }, sent: { size: 3, collection: 'c', peerAt: 7000 } },
+    ]);
+    pushes = 0;
+    const late = pushBatch(peer, [file(3)], how, { clock, deadline: 14_000, signal });
+    await expect(late).rejects.toMatchObject({ code: 'PEER_BUSY' });
+    expect(pushes).toBe(1);
+  });
+});
+
+describe('a document that was pushed by hand', () => {
+  const sent = { size: 3, digest: 'd'.repeat(64), url: URL_, collection: 'c', at: 0 };
+  const patience = { deadline: 60_000, maxInterval: 5_000, hold: 0 };
+
+  it('is confirmed when the peer shows this version, and not by the one before', async () => {
+    const clock = new FakeClock();
+    const old = doc({ digest: 'e'.repeat(64) });
+    const peer = showing(undefined, old, old, failing('PEER_BUSY'), doc({ digest: sent.digest }));
+    const outcome = untilShown(peer, sent, patience, { clock, signal });
+    await clock.advance(10_000);
+    expect(await outcome).toEqual({
+      status: 'confirmed',
+      evidence: { kind: 'digest', shown: `sha256 ${sent.digest}` },
+    });
+    expect(peer.asked).toBe(5);
+  });
+
+  it('is unseen when the time is over, with what the peer shows in its place; look-ups grow rare', async () => {
+    const clock = new FakeClock();
+    const peer = showing(doc({ digest: 'e'.repeat(64) }));
+    const outcome = untilShown(peer, sent, patience, { clock, signal });
+    await clock.advance(60_000);
+    expect(await outcome).toMatchObject({
+      status: 'unseen',
+      message: expect.stringContaining('other content'),
+    });
+    expect(peer.asked).toBeLessThan(25);
+    expect(clock.monotonic()).toBe(60_000);
+  });
+
+  it('must be seen for as long as confirm.hold says', async () => {
+    const clock = new FakeClock();
+    const right = doc({ digest: sent.digest });
+    const peer = showing(right, undefined, right);
+    let outcome: unknown;
+    void untilShown(peer, sent, { ...patience, hold: 3_000 }, { clock, signal }).then((seen) => {
+      outcome = seen;
+    });
+    await clock.advance(3_400);
+    expect(outcome).toBeUndefined();
+    await clock.advance(5_000);
+    expect(outcome).toMatchObject({ status: 'confirmed' });
+  });
+
+  it('ends with the trouble of the peer that lasts to the end, and at once with one that does not pass', async () => {
+    const clock = new FakeClock();
+    const away = untilShown(showing(failing('PEER_UNREACHABLE')), sent, patience, { clock, signal });
+    const told = expect(away).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
+    await clock.advance(60_000);
+    await told;
+    const denied = untilShown(showing(failing('PEER_AUTH')), sent, patience, { clock, signal });
+    await expect(denied).rejects.toMatchObject({ code: 'PEER_AUTH' });
+  });
+});
