@@ -107,7 +107,7 @@ function isHeld({ held, place, owner }: Claim): boolean {
 /** The path as it is, then with the owner's hash in the last part, then in all parts. */
 function candidates(path: string, owner: string): readonly string[] {
   const parts = path.split('/');
-  const hashed = parts.map((part) => withHash(part, owner));
+  const hashed = parts.map((part) => withHash(part.replace(/\.(?=conflict-)/gi, '_'), owner));
   return [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
 }
 

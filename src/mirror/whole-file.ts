@@ -60,11 +60,11 @@ export async function replaceWhole(
   const path = await reach(spot);
   const shown = join(spot.root, spot.path);
   const temporary = join(dirname(path), temporaryName());
-  const old = await onDisk(shown, () => regularFile(path));
   const handle = await onDisk(shown, () => open(temporary, 'wx', 0o644));
   let renamed = false;
   try {
     const written = await writeAll(handle, content, shown, options);
+    const old = await onDisk(shown, () => regularFile(path));
     if (old !== undefined && (await onDisk(shown, () => isSame(path, old, written, options.before)))) {
       return { changed: false, path, ...written, file: stampOf(old) };
     }
