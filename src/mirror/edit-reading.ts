@@ -62,6 +62,8 @@ export async function readEditedTable(
   if (base?.file === read.sha256) return asWritten(base);
   const { format, columns } = settings;
   if (format === 'xml') throw new TypeError('XML is not edited');
+  // A list of rows that is empty may be meant so; a file without anything in it is an accident.
+  if (isBlank(read.bytes)) throw alarm('EDIT_UNREADABLE', 'line 1, column 1: nothing stands in it');
   const result = await readTable(format, read.bytes, { neutralise: false });
   if ('fault' in result) {
     const { line, column, what } = result.fault;
@@ -78,6 +80,10 @@ export async function readEditedTable(
   // A list without rows names no columns, and lacks none.
   if (format === 'csv' || table.rows.length > 0) checkColumns(table, columns, base, alarm);
   return table;
+}
+
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
 }
 
 function checkColumns(

@@ -1,0 +1,202 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Logger } from '../../src/lib/logger.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import type { EditableTableParts, EditKnown, EditOutcome, EditPeer } from '../../src/mirror/edit-table.js';
+import { EditableTable } from '../../src/mirror/editable-table.js';
+import type { Conflict } from '../../src/mirror/record.js';
+import type { TableRow } from '../../src/peer/table.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+type Cells = Record<string, string>;
+
+/** A table of a peer, in memory; `onCall` is told of every row that is about to change and has changed. */
+export class TableInMemory implements EditPeer {
+  readonly rows = new Map<string, Cells>();
+  readonly calls: string[] = [];
+  onCall: (call: string) => void = () => {};
+
+  constructor(rows: Record<string, Cells> = {}) {
+    for (const [pk, cells] of Object.entries(rows)) this.rows.set(pk, { ...cells });
+  }
+
+  async read() {
+    this.#call('read');
+    const keys = [...this.rows.keys()].sort();
+    const rows = keys.map(
+      (pk): TableRow => ({ pk, cells: new Map(Object.entries(this.rows.get(pk) ?? {})) }),
+    );
+    return { columns: this.columns(), rows: inGroups(rows) };
+  }
+
+  async set(rows: readonly TableRow[]) {
+    for (const { pk, cells } of rows) {
+      this.#call(`set ${pk} ${JSON.stringify(Object.fromEntries(cells))}`);
+      this.rows.set(pk, { ...this.rows.get(pk), ...Object.fromEntries(cells) });
+      this.onCall('was set');
+    }
+  }
+
+  async deleteRows(keys: readonly string[]) {
+    for (const pk of keys) {
+      this.#call(`delete ${pk}`);
+      this.rows.delete(pk);
+      this.onCall('was deleted');
+    }
+  }
+
+  columns(): string[] {
+    return [...new Set([...this.rows.values()].flatMap((cells) => Object.keys(cells)))].sort();
+  }
+
+  /** All rows without their empty cells. */
+  content(): Record<string, Cells> {
+    return Object.fromEntries([...this.rows].sort().map(([pk, cells]) => [pk, filled(cells)]));
+  }
+
+  /** What was written to it. */
+  get writes(): string[] {
+    return this.calls.filter((call) => call !== 'read');
+  }
+
+  #call(call: string): void {
+    this.onCall(call);
+    this.calls.push(call);
+  }
+}
+
+async function* inGroups(rows: readonly TableRow[]): AsyncGenerator<readonly TableRow[]> {
+  for (let at = 0; at < rows.length; at += 2) yield rows.slice(at, at + 2);
+}
+
+export function filled(cells: Cells): Cells {
+  return Object.fromEntries(Object.entries(cells).filter(([, value]) => value !== ''));
+}
+
+/** A person at a desk, with a two-way table in front. */
+export class Desk {
+  readonly root: string;
+  readonly file: string;
+  /** An hour ahead: every file that is written now is at rest. */
+  clock = new FakeClock(Date.now() + 3_600_000);
+  known: EditKnown = {};
+  table: EditableTable;
+  /** Throw here, to end a run as a crash would. */
+  onStep: (step: string) => void = () => {};
+  readonly #parts: Omit<EditableTableParts, 'clock'>;
+  #edits = 0;
+
+  constructor(
+    directory: string,
+    peer: EditPeer,
+    settings: Partial<EditableTableParts['settings']> = {},
+    readonly path = 'tables/T.ndjson',
+  ) {
+    this.root = join(directory, 'root');
+    this.file = join(this.root, path);
+    const log: Logger = { ...silentLogger, debug: (_, step) => this.onStep(step) };
+    this.#parts = {
+      name: 'T',
+      table: 'T',
+      settings: {
+        format: 'ndjson',
+        columns: undefined,
+        search: undefined,
+        count: undefined,
+        deletes: true,
+        maxDeletes: 10,
+        neutralise: false,
+        versions: 0,
+        ...settings,
+      },
+      root: this.root,
+      path,
+      stateDir: join(directory, 'state'),
+      peer,
+      log,
+    };
+    this.table = this.open();
+  }
+
+  open(settings: Partial<EditableTableParts['settings']> = {}): EditableTable {
+    const { clock } = this;
+    this.table = new EditableTable({
+      ...this.#parts,
+      clock,
+      settings: { ...this.#parts.settings, ...settings },
+    });
+    return this.table;
+  }
+
+  async run(options: { accept?: boolean } = {}): Promise<EditOutcome> {
+    const outcome = await this.table.run(this.known, options);
+    if (outcome.kind === 'settled') this.known = outcome.record;
+    if (outcome.kind === 'alarm') this.known = { ...this.known, conflicts: outcome.conflicts };
+    return outcome;
+  }
+
+  async settled(options: { accept?: boolean } = {}): Promise<Extract<EditOutcome, { kind: 'settled' }>> {
+    const outcome = await this.run(options);
+    if (outcome.kind !== 'settled') throw new Error(`not settled: ${JSON.stringify(outcome)}`);
+    return outcome;
+  }
+
+  async alarm(): Promise<Extract<EditOutcome, { kind: 'alarm' }>['alarm']> {
+    const outcome = await this.run();
+    if (outcome.kind !== 'alarm') throw new Error(`no alarm: ${JSON.stringify(outcome)}`);
+    return outcome.alarm;
+  }
+
+  text(): string {
+    return readFileSync(this.file, 'utf8');
+  }
+
+  /** Writes the file as an editor does: in place, or whole. Each write is a second later than the one before. */
+  write(text: string, how: 'in place' | 'whole' = 'whole'): void {
+    mkdirSync(join(this.file, '..'), { recursive: true });
+    const to = how === 'whole' ? `${this.file}~` : this.file;
+    writeFileSync(to, text);
+    this.#edits += 1;
+    const at = Date.now() / 1000 - 100_000 + this.#edits;
+    utimesSync(to, at, at);
+    if (how === 'whole') renameSync(to, this.file);
+  }
+
+  /** The rows of an NDJSON file. */
+  rows(): Cells[] {
+    const lines = existsSync(this.file) ? this.text().split('\n') : [];
+    return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Cells);
+  }
+
+  /** Changes the rows of an NDJSON file. */
+  edit(change: (rows: Cells[]) => readonly Cells[], how: 'in place' | 'whole' = 'whole'): void {
+    const rows = change(this.rows());
+    this.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''), how);
+  }
+
+  /** As `TableInMemory.content`. */
+  content(): Record<string, Cells> {
+    return Object.fromEntries(this.rows().map(({ pk = '', ...cells }) => [pk, filled(cells)]));
+  }
+
+  conflictFiles(): string[] {
+    const directory = join(this.file, '..');
+    return readdirSync(directory).filter((name) => name.includes('.conflict-'));
+  }
+
+  conflictTexts(): string[] {
+    return this.conflictFiles().map((name) => readFileSync(join(this.file, '..', name), 'utf8'));
+  }
+
+  conflicts(): readonly Conflict[] {
+    return this.known.conflicts ?? [];
+  }
+}
