@@ -296,7 +296,7 @@ export class Http {
   /** What a reader has in hands is no whole answer; that this one breaks off does not say that the peer is away. */
   #cutShort({ request, limits, answered }: UnderWay, failed: Failed): PeerError {
     const error = this.#error(request, limits, failed, 'no');
-    if (error.code !== 'PEER_UNREACHABLE') return error;
+    if (error.code !== 'PEER_UNREACHABLE' && error.code !== 'PEER_ANSWER') return error;
     return new PeerError('PEER_ANSWER', {
       url: this.#options.origin + request.path,
       what: BROKE_OFF.receiving,
