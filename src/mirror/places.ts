@@ -90,10 +90,14 @@ function footprintOf(path: string): Footprint {
   const file = folded(path);
   const parts = file.split('/');
   const directories = parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
-  const stems = [...directories, file]
-    .map((name) => name.replace(/\.(?:[1-9]\d{0,3}|conflict-[^/]*)$/, ''))
-    .filter((stem, i) => stem !== [...directories, file][i]);
+  const stems = [...directories, file].flatMap(stemsOf);
   return { file, directories, stems };
+}
+
+/** Of which files this could be a version or a conflict file. */
+function stemsOf(name: string): readonly string[] {
+  const suffixes = name.matchAll(/\.(?:[1-9]\d{0,3}$|conflict-(?=[^/]*$))/g);
+  return [...suffixes].map(({ index }) => name.slice(0, index));
 }
 
 function folded(path: string): string {
