@@ -43,7 +43,7 @@ export function searchPage(form: RequestForm, parts: SearchParts): Answer {
   const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
   const body = `<header><h1><a href="/">peersync search</a></h1>
 ${searchForm(request, parts.tally)}
-<p class="dim">${countsLine(parts.tally)}</p></header>
+<p class="dim">${countsLine(parts.tally)} · <a href="/api/share.html">shared objects</a> · <a href="/Tables_p.html">tables</a></p></header>
 <main>
 <p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
 <ol class="hits" start="${request.offset + 1}">

@@ -11,7 +11,7 @@ const COUNTS = ['10', '100', '1000', 'all'];
 export function* tablePage(view: TableView): Generator<string> {
   const { table, columns, choice, groups, notice } = view;
   const { begin, end } = pageAround(`${table.name} – tables`, 'wide');
-  yield `${begin}${heading()}\n<main>\n<h2>${shown(table.name)}</h2>\n`;
+  yield `${begin}${heading()}\n<main>\n<h2${coded(table.name)}>${shown(table.name)}</h2>\n`;
   if (notice !== undefined) yield `<p class="notice" role="status">${escapeMarkup(notice)}</p>\n`;
   yield `<p class="dim">${plural(table.rows, 'row')}, ${plural(columns.length, 'column')}</p>\n${choiceForm(view)}\n`;
   yield `<form method="post" action="${link({ table: table.name })}">\n<div class="scroll"><table class="rows">\n`;

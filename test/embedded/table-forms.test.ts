@@ -1,0 +1,261 @@
+import fc from 'fast-check';
+import { Parser } from 'htmlparser2';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Box, openBox } from '../../src/embedded/box.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { basic } from './support.js';
+
+interface TableAsRead {
+  readonly name: string;
+  readonly rows: ReadonlyMap<string, ReadonlyMap<string, string>>;
+}
+
+let peer: Box;
+beforeAll(async () => {
+  const options = { host: '127.0.0.1', port: 0, commitEveryMs: 20, maxBody: 67_108_864 };
+  const dir = temporaryDirectory('file');
+  peer = await openBox({ ...options, dir, requireAuthEverywhere: false }, systemClock, silentLogger);
+});
+afterAll(() => peer.close());
+
+async function ask(path: string, parameters: readonly (readonly [string, string])[]): Promise<string> {
+  const body = new URLSearchParams(parameters.map(([name, value]): [string, string] => [name, value]));
+  const response = await fetch(peer.url + path, {
+    method: 'POST',
+    headers: { authorization: basic(peer) },
+    body,
+  });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${response.status}: ${text}`);
+  return text;
+}
+
+async function listed(): Promise<string[]> {
+  return (JSON.parse(await ask('/Tables_p.json', [])) as { tables: string[] }).tables;
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, 'base64').toString();
+}
+
+/** Reads XML as the recommendation says, and refuses what is not well-formed in the ways that texts can cause. */
+function readXml(text: string): TableAsRead {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what XML 1.0 cannot hold.
+  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/.test(text)) throw new Error('a character');
+  if (/&(?!(amp|lt|gt|quot|apos|#\d+);)/.test(text)) throw new Error('an ampersand');
+  let name = '';
+  const rows = new Map<string, Map<string, string>>();
+  let row = new Map<string, string>();
+  let column: string | undefined;
+  let value = '';
+  let isCoded = false;
+  const open: string[] = [];
+  const parser = new Parser(
+    {
+      onopentag(tag, attributes) {
+        open.push(tag);
+        const attribute = (of: string): string => {
+          const coded = attributes[`${of}-base64`];
+          return coded === undefined ? (attributes[of] ?? '') : fromBase64(coded);
+        };
+        if (tag === 'table') name = attribute('name');
+        if (tag === 'row') {
+          row = new Map();
+          rows.set(attribute('pk'), row);
+        }
+        if (tag === 'cell') {
+          column = attribute('col');
+          isCoded = attributes.encoding === 'base64';
+          value = '';
+        }
+      },
+      ontext: (data) => {
+        value += data;
+      },
+      onclosetag(tag) {
+        if (open.pop() !== tag) throw new Error(`the end of ${tag}`);
+        const whole = isCoded ? fromBase64(value) : value;
+        if (tag === 'cell' && whole !== '') row.set(column ?? '', whole);
+      },
+    },
+    { xmlMode: true, decodeEntities: true },
+  );
+  parser.end(text.replace(/\r\n?/g, '\n').replace(/="[^"]*"/g, (a) => a.replace(/[\t\n]/g, ' ')));
+  return { name, rows };
+}
+
+/** Reads the table of a page as a browser does. */
+function readHtml(text: string): TableAsRead {
+  const lines: { readonly text: string; readonly coded: string | undefined }[][] = [];
+  let cell: { text: string; coded: string | undefined } | undefined;
+  let heading: { text: string; coded: string | undefined } | undefined;
+  let name = '';
+  const parser = new Parser(
+    {
+      onopentag(tag, attributes) {
+        if (tag === 'tr') lines.push([]);
+        if (tag === 'td' || tag === 'th') {
+          cell = { text: '', coded: attributes['data-base64'] };
+          lines.at(-1)?.push(cell);
+        }
+        if (tag === 'h2') heading = { text: '', coded: attributes['data-base64'] };
+      },
+      ontext(data) {
+        if (cell) cell.text += data;
+        if (heading) heading.text += data;
+      },
+      onclosetag(tag) {
+        if (tag === 'td' || tag === 'th') cell = undefined;
+        if (tag !== 'h2' || !heading) return;
+        name = heading.coded === undefined ? heading.text : fromBase64(heading.coded);
+        heading = undefined;
+      },
+    },
+    { decodeEntities: true },
+  );
+  parser.end(text.replace(/\r\n?/g, '\n'));
+  const plain = lines.map((line) =>
+    line.slice(1).map(({ text: shown, coded }) => (coded === undefined ? shown : fromBase64(coded))),
+  );
+  const [head = [], ...body] = plain;
+  const rows = body.map(([pk = '', ...values]): [string, Map<string, string>] => {
+    const cells = head.slice(1, -1).map((column, n): [string, string] => [column, values[n] ?? '']);
+    return [pk, new Map(cells.filter(([, value]) => value !== ''))];
+  });
+  return { name, rows: new Map(rows) };
+}
+
+function readJson(text: string): TableAsRead {
+  const read = JSON.parse(text) as {
+    table: string;
+    rows: { pk: string; cells: Record<string, string> }[];
+  };
+  const rows = read.rows.map(({ pk, cells }): [string, Map<string, string>] => [
+    pk,
+    new Map(Object.entries(cells)),
+  ]);
+  return { name: read.table, rows: new Map(rows) };
+}
+
+/** Texts that formats trip over, and any other. */
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc
+    .array(
+      fc.constantFrom(
+        ...['"', "'", '<', '&', '>', ']]>', '&amp;', '\0', '\n', '\r', '\r\n', '\t', ' ', '\u0085', '\u2028'],
+        ...[
+          '\ufffe',
+          '\ufffd',
+          '😀',
+          'é',
+          'שלום',
+          'مرحبا',
+          '__proto__',
+          'constructor',
+          '=1+1',
+          '\\',
+          '\u007f',
+        ],
+      ),
+      { maxLength: 6 },
+    )
+    .map((parts) => parts.join('')),
+);
+const name = text.filter((value) => value !== '');
+
+describe('any names, keys and cells', () => {
+  it('go in and come out the same, in every form', async () => {
+    const cellsOfRow = fc.uniqueArray(fc.tuple(name, text), { selector: ([column]) => column, maxLength: 4 });
+    const rows = fc.uniqueArray(fc.tuple(name, cellsOfRow), {
+      selector: ([pk]) => pk,
+      minLength: 1,
+      maxLength: 4,
+    });
+    await fc.assert(
+      fc.asyncProperty(name, rows, async (table, given) => {
+        for (const left of await listed())
+          await ask('/Tables_p.json', [
+            ['table', left],
+            ['deletetable', '1'],
+          ]);
+        const expected = new Map<string, Map<string, string>>();
+        for (const [pk, cells] of given) {
+          const columns = cells.map(([column, value]): [string, string] => [`col_${column}`, value]);
+          await ask('/api/table_p.json', [['table', table], ['pk', pk], ['commitrow', '1'], ...columns]);
+          expected.set(pk, new Map(cells.filter(([, value]) => value !== '')));
+        }
+        const query = [['table', table]] as const;
+        expect(readJson(await ask('/api/table_p.json', query))).toEqual({ name: table, rows: expected });
+        expect(readXml(await ask('/Tables_p.xml', query))).toEqual({ name: table, rows: expected });
+        expect(readHtml(await ask('/api/table_p.html', query))).toEqual({ name: table, rows: expected });
+        expect(await listed()).toEqual([table]);
+        const items = given.map(([pk], n): [string, string] => [`item_${n}`, `pk_${pk}`]);
+        await ask('/Tables_p.json', [...query, ['deleterows', '1'], ...items]);
+        expect(readJson(await ask('/api/table_p.json', query)).rows.size).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('what cannot stand in XML', () => {
+  it('comes in base64, and says so', async () => {
+    await ask('/api/table_p.json', [
+      ['table', 'n\0'],
+      ['pk', 'k\u0001'],
+      ['commitrow', '1'],
+      ['col_c\ufffe', 'x\0y'],
+      ['col_plain', 'a\rb'],
+    ]);
+    const b64 = (plain: string): string => Buffer.from(plain).toString('base64');
+    expect(await ask('/api/table_p.xml', [['table', 'n\0']])).toBe(
+      `<?xml version="1.0" encoding="UTF-8"?>\n<tables>\n<table name-base64="${b64('n\0')}">\n` +
+        `<row count="0" pk-base64="${b64('k\u0001')}">\n` +
+        `<cell col-base64="${b64('c\ufffe')}" encoding="base64">${b64('x\0y')}</cell>\n` +
+        `<cell col="plain">a&#13;b</cell>\n</row>\n</table>\n</tables>\n`,
+    );
+    await ask('/Tables_p.json', [
+      ['table', 'n\0'],
+      ['deletetable', '1'],
+    ]);
+  });
+});
+
+describe('a text area of a browser', () => {
+  it('changes the ends of lines of no cell that its reader left alone', async () => {
+    const base = [
+      ['table', 'lines'],
+      ['pk', 'k'],
+      ['commitrow', '1'],
+    ] as const;
+    await ask('/api/table_p.json', [...base, ['col_unix', 'a\nb'], ['col_dos', 'a\r\nb'], ['col_new', 'a']]);
+    await ask('/Tables_p.html', [
+      ...base,
+      ['page', 'true'],
+      ['col_unix', 'a\r\nb'],
+      ['col_dos', 'a\r\nb'],
+      ['col_new', 'a\r\nc'],
+    ]);
+    const { rows } = readJson(await ask('/api/table_p.json', [['table', 'lines']]));
+    expect(rows.get('k')).toEqual(
+      new Map([
+        ['unix', 'a\nb'],
+        ['dos', 'a\r\nb'],
+        ['new', 'a\nc'],
+      ]),
+    );
+    const form = await ask('/Tables_p.html', [
+      ['table', 'lines'],
+      ['edittable', 'Edit Table'],
+      ['pk', 'k'],
+    ]);
+    expect(form).toContain('<textarea name="col_dos" rows="2">\na&#13;\nb</textarea>');
+    await ask('/Tables_p.json', [
+      ['table', 'lines'],
+      ['deletetable', '1'],
+    ]);
+  });
+});
