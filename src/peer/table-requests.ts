@@ -49,15 +49,15 @@ export const standardTables: TableDialect = {
   commitFields: (table, { pk, cells }) => [
     { name: 'table', value: table },
     { name: 'commitrow', value: 'Commit' },
-    { name: 'pk', value: pk },
     { name: 'count', value: '1' },
+    { name: 'pk', value: pk },
     ...[...cells].map(([column, value]) => ({ name: `col_${column}`, value })),
   ],
 
   deleteRowsFields: (table, keys) => [
     { name: 'table', value: table },
-    { name: 'deleterows', value: 'Delete Selected Rows' },
     { name: 'count', value: '1' },
+    { name: 'deleterows', value: 'Delete Selected Rows' },
     ...keys.map((pk, n) => ({ name: `item_${n}`, value: `pk_${pk}` })),
   ],
 

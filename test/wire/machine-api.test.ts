@@ -1,0 +1,299 @@
+import { describe, expect, it } from 'vitest';
+import type { Box } from '../../src/embedded/box.js';
+import type { PeerClient } from '../../src/index.js';
+import type { StreamedAnswer } from '../../src/peer/asking.js';
+import { readTable } from '../../src/peer/table-answer.js';
+import { basic, openPeer } from '../embedded/support.js';
+import { clientOf, HttpServer } from '../peer/servers.js';
+
+/**
+ * Every parameter of the specification's tables, twice: as a server that only records sees it, and as a real peer
+ * answers it.
+ */
+
+/** No record of anything, in every shape at once. */
+const NOTHING =
+  '{"error":"not found","tables":[],"columns":[],"rows":[],"sentences":[],"citing":[],"similar":[]}';
+
+type Ask = (client: PeerClient) => Promise<unknown>;
+
+/** What is sent for one call of the client: method, address and body. */
+async function sentFor(ask: Ask): Promise<string[]> {
+  const server = await HttpServer.start((_, response) => response.end(NOTHING));
+  await ask(clientOf(server.url)).catch(() => undefined);
+  for (const { method, headers, body } of server.requests) {
+    // 4, rule 1: form-encoded bodies.
+    const type = method === 'POST' ? 'application/x-www-form-urlencoded' : undefined;
+    expect(headers['content-type']).toBe(type);
+    expect(headers['content-length']).toBe(type && String(body.length));
+  }
+  return server.requests.map(({ method, url, body }) => [method, url, body].join(' ').trimEnd());
+}
+
+const URL_ = 'https://files.example.org/a b/%C3%BC.txt?x=1&y=2';
+const URL_SENT = 'https%3A%2F%2Ffiles.example.org%2Fa+b%2F%25C3%25BC.txt%3Fx%3D1%26y%3D2';
+const HASH = 'He4f+Sb/qd =';
+const HASH_SENT = 'He4f%2BSb%2Fqd+%3D';
+const cells = (values: Record<string, string>) => new Map(Object.entries(values));
+const drain: Parameters<PeerClient['share']>[1] = async ({ chunks }) => {
+  for await (const chunk of chunks) void chunk;
+};
+
+/**
+ * Table and row of the specification, the call, and what is sent: nothing that was not given (4, rule 2), in the order of
+ * the request shapes.
+ */
+const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
+  ['4.1 url', (c) => c.citation({ url: URL_ }), [`POST /api/citation.html url=${URL_SENT}`]],
+  ['4.1 hash', (c) => c.citation({ hash: HASH }), [`POST /api/citation.html hash=${HASH_SENT}`]],
+  [
+    '4.1 filter, true',
+    (c) => c.citation({ url: URL_ }, { filter: true }),
+    [`POST /api/citation.html url=${URL_SENT}&filter=true`],
+  ],
+  [
+    '4.1 filter, false',
+    (c) => c.citation({ hash: HASH }, { filter: false }),
+    [`POST /api/citation.html filter=false&hash=${HASH_SENT}`],
+  ],
+  ['4.1 ch', (c) => c.citation({ url: URL_ }, { ch: 3 }), [`POST /api/citation.html url=${URL_SENT}&ch=3`]],
+  [
+    '4.1 all but the one that identifies',
+    (c) => c.citation({ url: URL_ }, { filter: true, ch: 0 }),
+    [`POST /api/citation.html url=${URL_SENT}&filter=true&ch=0`],
+  ],
+  ['4.2 url', (c) => c.peerdoc({ url: URL_ }), [`POST /api/peerdoc.html url=${URL_SENT}`]],
+  ['4.2 urlhash', (c) => c.peerdoc({ urlhash: HASH }), [`POST /api/peerdoc.html urlhash=${HASH_SENT}`]],
+  [
+    '4.2 html',
+    (c) => c.peerdoc({ urlhash: HASH }, { html: 'ü&' }),
+    [`POST /api/peerdoc.html urlhash=${HASH_SENT}&html=%C3%BC%26`],
+  ],
+  ['4.4 data', (c) => c.share({ data: 'a/b.bin' }, drain), ['POST /api/share.html data=a%2Fb.bin']],
+  [
+    '4.4 c',
+    (c) => c.share({ data: 'b.bin', c: 'my group' }, drain),
+    ['POST /api/share.html data=b.bin&c=my+group'],
+  ],
+  [
+    '4.5 table, by POST',
+    (c) => c.tables.read({ table: 'a b&ü' }),
+    ['POST /api/table_p.html table=a+b%26%C3%BC'],
+  ],
+  [
+    '4.5 table, by GET',
+    (c) => c.tables.read({ table: 'a b&ü' }, { method: 'GET' }),
+    ['GET /api/table_p.html?table=a+b%26%C3%BC'],
+  ],
+  [
+    '4.5 count',
+    (c) => c.tables.read({ table: 'T', count: 0 }, { method: 'GET' }),
+    ['GET /api/table_p.html?table=T&count=0'],
+  ],
+  [
+    '4.5 count and search',
+    (c) => c.tables.read({ table: 'T', search: 'a=b', count: 20 }),
+    ['POST /api/table_p.html table=T&count=20&search=a%3Db'],
+  ],
+  ['4.5 no parameter: the list', (c) => c.tables.list(), ['POST /Tables_p.html']],
+  [
+    '4.5 edittable and addrow',
+    (c) => c.tables.form('T'),
+    ['POST /Tables_p.html table=T&edittable=Edit+Table&addrow=Add+a+new+Row'],
+  ],
+  [
+    '4.5 commitrow, and the row read back',
+    (c) => c.tables.set('T', [{ pk: 'k 1', cells: cells({ 'a=b': 'x&y', c: '' }) }]),
+    [
+      'POST /Tables_p.html table=T&commitrow=Commit&count=1&pk=k+1&col_a%3Db=x%26y&col_c=',
+      'POST /api/table_p.html table=T&pk=k+1',
+    ],
+  ],
+  [
+    '4.5 deleterows, and the rows looked for',
+    (c) => c.tables.deleteRows('T', ['k 1', 'pk_2']),
+    [
+      'POST /Tables_p.html table=T&count=1&deleterows=Delete+Selected+Rows&item_0=pk_k+1&item_1=pk_pk_2',
+      'POST /api/table_p.html table=T&pk=k+1',
+      'POST /api/table_p.html table=T&pk=pk_2',
+    ],
+  ],
+  [
+    '4.5 deletetable, and the list read',
+    (c) => c.tables.drop('T'),
+    ['POST /Tables_p.html table=T&deletetable=Delete+Table', 'POST /Tables_p.html'],
+  ],
+];
+
+describe('a server that only records sees', () => {
+  it.each(SENT)('%s', async (_, ask, expected) => {
+    expect(await sentFor(ask)).toEqual(expected);
+  });
+
+  it('a row that is added under a key of its own, which was looked for before', async () => {
+    const [looked, committed, back] = await sentFor((c) => c.tables.add('T', cells({ a: 'x' })));
+    const [, pk] = /^POST \/api\/table_p\.html table=T&pk=([0-9a-z]{12})$/.exec(looked ?? '') ?? [];
+    expect(pk).toBeDefined();
+    expect(committed).toBe(`POST /Tables_p.html table=T&commitrow=Commit&count=1&pk=${pk}&col_a=x`);
+    expect(back).toBe(looked);
+  });
+
+  it('an address below the base URL', async () => {
+    const server = await HttpServer.start((_, response) => response.end(NOTHING));
+    const client = clientOf(`${server.url}/peer/`);
+    await client.tables.list();
+    await client.tables.read({ table: 'T', count: 1 }, { method: 'GET' });
+    expect(server.requests.map(({ url }) => url)).toEqual([
+      '/peer/Tables_p.html',
+      '/peer/api/table_p.html?table=T&count=1',
+    ]);
+  });
+
+  it('credentials for the pages of tables, which are the administrator’s (5), and none for the others', async () => {
+    const server = await HttpServer.start(({ url, headers }, response) => {
+      if (url.includes('_p.html') && headers.authorization === undefined) {
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="peer"' });
+      }
+      response.end(NOTHING);
+    });
+    const client = clientOf(server.url, { credentials: { username: 'admin', password: 'secret' } });
+    await client.citation({ url: URL_ });
+    await client.share({ data: 'x' }, drain);
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined]);
+    await client.tables.read({ table: 'T' });
+    await client.tables.list();
+    const basic = `Basic ${Buffer.from('admin:secret').toString('base64')}`;
+    expect(
+      server.requests.slice(2).map(({ url, headers, body }) => [url, headers.authorization, body]),
+    ).toEqual([
+      // Nothing is told before the peer lets us in.
+      ['/api/table_p.html', undefined, ''],
+      ['/api/table_p.html', basic, ''],
+      ['/api/table_p.html', basic, 'table=T'],
+      ['/Tables_p.html', basic, ''],
+    ]);
+  });
+});
+
+async function embedded(): Promise<{ readonly peer: Box; readonly client: PeerClient }> {
+  const peer = await openPeer();
+  return { peer, client: clientOf(peer.url, peer) };
+}
+
+const SENTENCE = 'This sentence is long enough that it is looked for in all the other documents.';
+const ONE = 'https://one.example.org/a.txt';
+const TWO = 'https://two.example.net/b.txt';
+
+describe('the embedded peer answers', () => {
+  it('4.3: every parameter of a push', async () => {
+    const { client } = await embedded();
+    const item = (n: number) => ({
+      url: `https://files.example.org/${n}.txt`,
+      collection: `c${n}`,
+      data: Buffer.from(`Text number ${n}.`),
+    });
+    const { results } = await client.push([item(0), item(1)], { synchronous: true, commit: true });
+    expect(results).toEqual([{ ok: true }, { ok: true }]);
+    const shown = await client.peerdoc({ url: item(1).url });
+    expect(shown).toMatchObject({ url: item(1).url, collections: ['c1'], size: 14 });
+  });
+
+  it('4.1 and 4.2: a document by its URL and by its hash, and what it has in common with others', async () => {
+    const { client } = await embedded();
+    const items = [
+      { url: ONE, collection: 'c', data: Buffer.from(`Only here. ${SENTENCE}`) },
+      { url: TWO, collection: 'c', data: Buffer.from(SENTENCE) },
+    ];
+    await client.push(items, { synchronous: true, commit: true });
+    const { urlhash = '' } = (await client.peerdoc({ url: ONE })) ?? {};
+    expect(await client.peerdoc({ urlhash })).toMatchObject({ url: ONE, urlhash });
+    expect(await client.peerdoc({ urlhash }, { html: 'true' })).toMatchObject({ url: ONE });
+    expect(await client.peerdoc({ url: 'https://nowhere.example.org/' })).toBeUndefined();
+
+    const cited = await client.citation({ url: ONE }, { ch: 1 });
+    expect(cited).toMatchObject({
+      url: ONE,
+      sentences: [
+        { text: 'Only here.', appearsIn: [] },
+        { text: SENTENCE, appearsIn: [TWO] },
+      ],
+      citing: [{ url: TWO, sentences: 1 }],
+      similar: [{ url: TWO }],
+    });
+    expect(await client.citation({ hash: urlhash }, { ch: 1 })).toEqual(cited);
+    expect((await client.citation({ url: ONE }, { ch: 2 }))?.similar).toEqual([]);
+    expect((await client.citation({ url: ONE }, { filter: false }))?.sentences).toHaveLength(2);
+    expect((await client.citation({ url: ONE }, { filter: true }))?.sentences).toMatchObject([
+      { text: SENTENCE },
+    ]);
+    expect(await client.citation({ url: 'https://nowhere.example.org/' })).toBeUndefined();
+  });
+
+  it('4.5: every parameter of tables', async () => {
+    const { client } = await embedded();
+    const { tables } = client;
+    expect(await tables.list()).toEqual([]);
+    expect(await tables.read({ table: 'T ü' })).toBeUndefined();
+    expect(await tables.form('T ü')).toBeUndefined();
+
+    const odd = ' "x" & <b>\0\r\n🙂 שלום ';
+    const rows = [
+      { pk: 'b', cells: cells({ name: 'second', 'a=b': odd }) },
+      { pk: 'a\0', cells: cells({ name: 'first' }) },
+    ];
+    expect(await tables.set('T ü', rows.slice(0, 1))).toEqual(rows.slice(0, 1));
+    const added = await tables.add('T ü', cells({ name: 'third' }));
+    expect(await tables.list()).toEqual(['T ü']);
+    expect(await tables.form('T ü')).toEqual({ columns: ['name', 'a=b'] });
+
+    for (const method of ['GET', 'POST'] as const) {
+      const read = await tables.read({ table: 'T ü' }, { method });
+      expect(read?.columns).toEqual(['name', 'a=b']);
+      expect(read?.rows.map(({ pk }) => pk)).toEqual([added.pk, 'b'].sort());
+      expect(read?.rows.find(({ pk }) => pk === 'b')?.cells.get('a=b')).toBe(odd);
+      const searched = await tables.read({ table: 'T ü', search: 'THIRD' }, { method });
+      expect(searched?.rows.map(({ pk }) => pk)).toEqual([added.pk]);
+      expect((await tables.read({ table: 'T ü', count: 1 }, { method }))?.rows).toHaveLength(1);
+      expect((await tables.read({ table: 'T ü', count: 0 }, { method }))?.rows).toEqual([]);
+    }
+
+    await tables.set('T ü', [{ pk: 'b', cells: cells({ name: 'changed' }) }]);
+    expect(await tables.deleteRows('T ü', [added.pk])).toEqual([added.pk]);
+    const left = await tables.read({ table: 'T ü' });
+    expect(left?.rows).toEqual([{ pk: 'b', cells: cells({ name: 'changed', 'a=b': odd }) }]);
+    expect(await tables.deleteRows('T ü', ['b'])).toEqual(['b']);
+    expect((await tables.read({ table: 'T ü' }))?.rows).toEqual([]);
+    expect(await tables.drop('T ü')).toEqual([]);
+    await expect(tables.drop('T ü')).rejects.toMatchObject({ code: 'PEER_REFUSED', status: 404 });
+  });
+
+  it('4.5: with the same table in each form, whatever it holds', async () => {
+    const { peer, client } = await embedded();
+    const odd = [' ', '\t', 'a\0b', '\r\n\t', '<b>&amp;"', '🙂 שלום', '\ufffe', "'\u0001"];
+    const columns = odd.map((_, n) => (n === 2 ? 'c\u0002' : `c ${n} <&">`));
+    const rowOf = (pk: string) => ({
+      pk,
+      cells: new Map(columns.map((column, n): [string, string] => [column, odd[n] ?? ''])),
+    });
+    const rows = await client.tables.set('T <&>', [rowOf('a"<&>'), rowOf('b\u0003'), rowOf('c\nd')]);
+    expect(rows).toHaveLength(3);
+    for (const form of ['json', 'xml', 'html']) {
+      const response = await fetch(`${peer.url}/api/table_p.${form}?table=${encodeURIComponent('T <&>')}`, {
+        headers: { authorization: basic(peer) },
+      });
+      const table = await readTable(await streamed(response), 'T <&>');
+      const read = [];
+      for await (const group of table?.rows ?? []) read.push(...group);
+      expect({ form, read }).toEqual({ form, read: rows });
+    }
+  });
+});
+
+async function streamed(response: Response): Promise<StreamedAnswer> {
+  const body = Buffer.from(await response.arrayBuffer());
+  async function* chunks(): AsyncGenerator<Buffer> {
+    yield body;
+  }
+  const headers = Object.fromEntries(response.headers);
+  return { url: response.url, status: response.status, headers, at: 0, chunks: chunks() };
+}
