@@ -64,6 +64,8 @@ export class RowSpool {
   /** Parts of the file that are in order. */
   #runs: readonly Stretch[] = [];
   #inOrder = true;
+  /** Ends when the rows are sorted; undefined while nobody asked. */
+  #sorted: Promise<void> | undefined;
   #rows = 0;
 
   private constructor(options: SpoolOptions, file: ScratchFile) {
@@ -100,7 +102,8 @@ export class RowSpool {
 
   /** The rows in the wanted order. An empty cell may have become an absent one. */
   async *read(): AsyncGenerator<readonly TableRow[], void> {
-    if (!this.#inOrder) await this.#sort();
+    if (!this.#inOrder) this.#sorted ??= this.#sort();
+    await this.#sorted;
     const [only, ...more] = this.#runs;
     if (only === undefined) return;
     if (more.length > 0) {
@@ -146,7 +149,6 @@ export class RowSpool {
         }
       });
     }
-    this.#inOrder = true;
   }
 
   /** Writes runs to a new file, which then takes the place of the old one. */
