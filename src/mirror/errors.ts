@@ -1,4 +1,5 @@
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { sentence } from '../lib/sentence.js';
 
 /** What the sentences of the table are filled with. */
 interface Facts {
@@ -46,7 +47,7 @@ const TABLE = {
     hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
   },
   MIRROR_UNKNOWN: {
-    message: ({ what, detail }) => `There is no mirror called ${what}${detail}.`,
+    message: ({ what, detail }) => sentence(`There is no mirror called ${what}${detail}`),
     hint: '`peersync status` lists the mirrors.',
     exitCode: EXIT.usage,
   },

@@ -35,6 +35,8 @@ export class Rounds {
   readonly #parts: RoundsParts;
   readonly #schedule: Schedule;
   readonly #bell: Bell;
+  /** Rings when there may be more files that a person edits. */
+  readonly #editsBell: Bell;
   readonly #stopping = new AbortController();
   readonly #underWay = new Map<Mirror, Promise<void>>();
   #loops: Promise<unknown> = Promise.resolve();
@@ -43,6 +45,7 @@ export class Rounds {
     this.#parts = parts;
     this.#schedule = new Schedule(parts.clock, parts.random);
     this.#bell = new Bell(parts.clock);
+    this.#editsBell = new Bell(parts.clock);
   }
 
   /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
@@ -54,6 +57,7 @@ export class Rounds {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#bell.ring();
+    this.#editsBell.ring();
     await this.#loops;
     await Promise.all(this.#underWay.values());
   }
@@ -71,6 +75,7 @@ export class Rounds {
       else this.#schedule.in(mirror.name, ms);
     }
     this.#bell.ring();
+    this.#editsBell.ring();
   }
 
   /** A run of a mirror ended: plans the next. */
@@ -145,16 +150,17 @@ export class Rounds {
 
   /** What a person did to a file is not left until the next round. */
   async #lookForEdits(): Promise<void> {
-    const { set, clock, runner, state } = this.#parts;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      for (const mirror of set.all) {
+    const { set, runner, state } = this.#parts;
+    while (!this.#stopping.signal.aborted) {
+      const edited = set.all.filter((mirror) => mirror.looksEdited !== undefined);
+      for (const mirror of edited) {
+        // Where the last run failed, the next try comes by itself.
         const mayRun = !runner.isRunning(mirror.name) && recordOf(state, mirror.name)?.failure === undefined;
-        if (mirror.looksEdited === undefined || !mayRun || !(await mirror.looksEdited())) continue;
+        if (!mayRun || !(await mirror.looksEdited?.())) continue;
         this.#schedule.in(mirror.name, 0);
         this.#bell.ring();
       }
-      await clock.sleep(LOOK_MS, signal);
+      await this.#editsBell.wait(edited.length > 0 ? LOOK_MS : LONGEST_SLEEP_MS);
     }
   }
 }

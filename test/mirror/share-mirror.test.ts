@@ -1,19 +1,266 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Engine, FakePeer } from './engine.js';
+import { Engine, FakePeer, peerError, type Shared } from './engine.js';
+
+const LIST: Shared = { type: 'text/plain', content: 'one\n' };
+const LOGIN = '<!DOCTYPE html>\n<html><body>Please log in</body></html>';
+
+/** A share that was mirrored once. */
+async function mirrored(data = 'list.txt', first: Shared = LIST, more: object = {}) {
+  const peer = new FakePeer();
+  const engine = new Engine(peer);
+  peer.shares.set(data, first);
+  await engine.open({ shares: [{ data, ...more }] });
+  await engine.once(data);
+  return { peer, engine };
+}
 
 describe('a mirrored share', () => {
-  it('becomes a file, and an unchanged one keeps its mtime', async () => {
-    const peer = new FakePeer();
-    const engine = new Engine(peer);
-    peer.shares.set('list.txt', { type: 'text/plain', content: 'one\n' });
-    await engine.open({ shares: [{ data: 'list.txt' }] });
-    expect(await engine.once('list.txt')).toMatchObject({ changed: true, bytes: 4, type: 'text/plain' });
+  it('becomes a file; while the peer has the same, nothing of it changes, not even mtime', async () => {
+    const { peer, engine } = await mirrored();
     expect(engine.read('shares/list.txt')).toBe('one\n');
     const before = engine.mtime('shares/list.txt');
-    expect(await engine.once('list.txt')).toMatchObject({ changed: false });
+    expect(await engine.once('list.txt')).toMatchObject({ changed: false, bytes: 4, type: 'text/plain' });
     expect(engine.mtime('shares/list.txt')).toBe(before);
-    peer.shares.set('list.txt', { type: 'text/plain', content: 'two\n' });
+    peer.shares.set('list.txt', { ...LIST, content: 'two\n' });
     expect(await engine.once('list.txt')).toMatchObject({ changed: true });
     expect(engine.read('shares/list.txt')).toBe('two\n');
   });
+
+  it('has its earlier versions beside it where they are asked for', async () => {
+    const { peer, engine } = await mirrored('list.txt', LIST, { versions: 2 });
+    for (const content of ['two\n', 'three\n', 'four\n']) {
+      peer.shares.set('list.txt', { ...LIST, content });
+      await engine.once('list.txt');
+    }
+    expect(engine.files()).toEqual(['shares/list.txt', 'shares/list.txt.1', 'shares/list.txt.2']);
+    expect(engine.read('shares/list.txt.1')).toBe('three\n');
+  });
+
+  it('remembers after a restart what it had', async () => {
+    const { peer, engine } = await mirrored();
+    peer.shares.delete('list.txt');
+    await engine.open({ shares: [{ data: 'list.txt' }] });
+    expect(await engine.once('list.txt')).toMatchObject({ alarm: { code: 'SHARE_GONE' }, bytes: 4 });
+    expect(engine.mirrors.status()).toMatchObject([{ name: 'list.txt', alarm: { code: 'SHARE_GONE' } }]);
+  });
+
+  it('that the peer never had is a failure, and no alarm', async () => {
+    const engine = new Engine();
+    await engine.open({ shares: [{ data: 'nothing' }] });
+    const report = await engine.once('nothing');
+    expect(report).toMatchObject({ failure: { code: 'MIRROR_NOTHING' }, failures: 1 });
+    expect(report.alarm).toBeUndefined();
+    expect(engine.files()).toEqual([]);
+  });
+
+  it('counts failures in a row, and forgets them when it works again', async () => {
+    const { peer, engine } = await mirrored();
+    peer.onAsk = () => {
+      throw peerError('PEER_ANSWER');
+    };
+    await engine.once('list.txt');
+    expect(await engine.once('list.txt')).toMatchObject({ failures: 2, failure: { code: 'PEER_ANSWER' } });
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+    peer.onAsk = () => {};
+    const report = await engine.once('list.txt');
+    expect(report.failures).toBeUndefined();
+    expect(report.failure).toBeUndefined();
+    expect(engine.said.filter((line) => line.includes('no usable answer'))).toHaveLength(1);
+    expect(engine.said).toContain('info: mirror list.txt: works again');
+  });
+
+  it.each(['changed', 'removed'] as const)('that somebody %s is put back, and that is said', async (what) => {
+    const { engine } = await mirrored();
+    if (what === 'changed') engine.write('shares/list.txt', 'mine\n');
+    else rmSync(join(engine.root, 'shares/list.txt'));
+    expect(await engine.once('list.txt')).toMatchObject({ changed: true });
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+    expect(engine.said.join()).toContain(`somebody ${what} shares/list.txt`);
+  });
+
+  it('whose record was lost in a crash is found as it should be, and not written again', async () => {
+    const { engine } = await mirrored();
+    const before = engine.mtime('shares/list.txt');
+    engine.state.setMeta('mirror/list.txt', undefined);
+    const report = await engine.once('list.txt');
+    expect(report).toMatchObject({ changed: false, bytes: 4 });
+    expect(report.succeededAt).toBeDefined();
+    expect(engine.mtime('shares/list.txt')).toBe(before);
+  });
+
+  it('is written by one run at a time, however many are asked for', async () => {
+    const { peer, engine } = await mirrored();
+    let now = 0;
+    let most = 0;
+    peer.onAsk = async () => {
+      now += 1;
+      most = Math.max(most, now);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      now -= 1;
+    };
+    await Promise.all([engine.once('list.txt'), engine.once('list.txt'), engine.once('list.txt')]);
+    expect(most).toBe(1);
+  });
+});
+
+interface AlarmCase {
+  readonly code: string;
+  readonly data: string;
+  readonly first: Shared;
+  readonly bad: Shared | undefined;
+  readonly more?: object;
+}
+
+const ALARMS: readonly AlarmCase[] = [
+  { code: 'SHARE_GONE', data: 'list.txt', first: LIST, bad: undefined },
+  { code: 'SHARE_EMPTY', data: 'list.txt', first: LIST, bad: { type: 'text/plain', content: '' } },
+  { code: 'SHARE_HTML', data: 'list.txt', first: LIST, bad: { type: 'text/html', content: 'Oh no' } },
+  { code: 'SHARE_HTML', data: 'list.txt', first: LIST, bad: { type: 'text/plain', content: LOGIN } },
+  {
+    code: 'SHARE_HTML',
+    data: 'picture.png',
+    first: { type: 'image/png', content: '\x89PNG' },
+    bad: { content: ['<!-- proxy -->', '\n<html', '>'] },
+  },
+  {
+    code: 'SHARE_ERROR_PAGE',
+    data: 'list.txt',
+    first: LIST,
+    bad: { type: 'application/json', content: '{"error":"no such object"}' },
+  },
+  {
+    code: 'SHARE_ERROR_PAGE',
+    data: 'prices.json',
+    first: { type: 'application/json', content: '{"a":1}' },
+    bad: { type: 'text/plain', content: 'java.lang.Exception: Error in servlet' },
+  },
+  {
+    code: 'SHARE_ERROR_PAGE',
+    data: 'picture.png',
+    first: { type: 'image/png', content: '\x89PNG' },
+    bad: { type: 'application/octet-stream', content: '<?xml version="1.0"?><Error>AccessDenied</Error>' },
+  },
+  {
+    code: 'MIRROR_TOO_LARGE',
+    data: 'list.txt',
+    first: LIST,
+    bad: { type: 'text/plain', content: Array.from({ length: 100 }, () => 'x'.repeat(100)) },
+    more: { maxSize: '1 KiB' },
+  },
+];
+
+describe.each(ALARMS)('$code of $data', ({ code, data, first, bad, more }) => {
+  const path = `shares/${data}`;
+  const put = (peer: FakePeer, shared: Shared | undefined) =>
+    shared === undefined ? peer.shares.delete(data) : peer.shares.set(data, shared);
+
+  it('leaves the old file, is told once, and is over when the peer has good data again', async () => {
+    const { peer, engine } = await mirrored(data, first, more);
+    const [text, mtime] = [engine.read(path), engine.mtime(path)];
+    put(peer, bad);
+    const raised = await engine.once(data);
+    expect(raised).toMatchObject({ alarm: { code }, changed: false });
+    const again = await engine.once(data);
+    expect(again.alarm).toEqual(raised.alarm);
+    expect(again.failure).toBeUndefined();
+    expect([engine.read(path), engine.mtime(path)]).toEqual([text, mtime]);
+    expect(engine.files()).toEqual([path]);
+    expect(engine.said.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
+    put(peer, first);
+    expect((await engine.once(data)).alarm).toBeUndefined();
+    expect(engine.said).toContain(`info: mirror ${data}: the alarm is over`);
+    expect(engine.mtime(path)).toBe(mtime);
+  });
+
+  it('is over when a person accepts it', async () => {
+    const { peer, engine } = await mirrored(data, first, more);
+    put(peer, bad);
+    await engine.once(data);
+    expect(await engine.mirrors.accept(data)).toMatchObject({ changed: true });
+    const report = engine.mirrors.status()[0];
+    expect(report?.alarm).toBeUndefined();
+    if (bad === undefined) expect(engine.files()).toEqual([]);
+    else expect(engine.read(path)).toBe([bad.content].flat().join(''));
+    // What was accepted is no alarm the next time; only maxSize says always what it says.
+    const next = await engine.once(data);
+    expect(next.alarm?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
+  });
+});
+
+describe('accepting', () => {
+  it('that an object is gone keeps a version, and waits for the object to come back', async () => {
+    const { peer, engine } = await mirrored('list.txt', LIST, { versions: 1 });
+    peer.shares.delete('list.txt');
+    await engine.once('list.txt');
+    await engine.mirrors.accept('list.txt');
+    expect(engine.files()).toEqual(['shares/list.txt.1']);
+    expect(await engine.once('list.txt')).toMatchObject({ changed: false, absentSince: expect.any(Number) });
+    peer.shares.set('list.txt', LIST);
+    const back = await engine.once('list.txt');
+    expect(back).toMatchObject({ changed: true, bytes: 4 });
+    expect(back.absentSince).toBeUndefined();
+  });
+
+  it('one thing does not accept another', async () => {
+    const { peer, engine } = await mirrored();
+    peer.shares.set('list.txt', { type: 'text/plain', content: '' });
+    await engine.once('list.txt');
+    peer.shares.set('list.txt', { type: 'text/html', content: LOGIN });
+    expect(await engine.mirrors.accept('list.txt')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
+    expect(engine.read('shares/list.txt')).toBe('one\n');
+  });
+
+  it('needs an alarm, and a name that there is', async () => {
+    const { engine } = await mirrored();
+    await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({ code: 'MIRROR_NO_ALARM' });
+    await expect(engine.mirrors.accept('lsit.txt')).rejects.toMatchObject({
+      code: 'MIRROR_UNKNOWN',
+      exitCode: 2,
+      message: 'There is no mirror called "lsit.txt"; did you mean "list.txt"?',
+    });
+  });
+});
+
+describe('at the first time', () => {
+  it('a page is an alarm for a name that is none, and fine for one that is', async () => {
+    const peer = new FakePeer();
+    const engine = new Engine(peer);
+    for (const data of ['data.csv', 'page.html'])
+      peer.shares.set(data, { type: 'text/html', content: LOGIN });
+    await engine.open({ shares: [{ data: 'data.csv' }, { data: 'page.html' }] });
+    expect(await engine.once('data.csv')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
+    expect(await engine.once('page.html')).toMatchObject({ changed: true });
+    expect(engine.files()).toEqual(['shares/page.html']);
+  });
+
+  it('a text that speaks of errors is fine where a text is expected', async () => {
+    const peer = new FakePeer();
+    const engine = new Engine(peer);
+    peer.shares.set('errors.log', { type: 'text/plain', content: 'Error 1\nError 2\n' });
+    await engine.open({ shares: [{ data: 'errors.log' }] });
+    expect(await engine.once('errors.log')).toMatchObject({ changed: true });
+  });
+});
+
+it('an answer that breaks in the middle leaves the old file, and nothing beside it', async () => {
+  const { peer, engine } = await mirrored();
+  const share = peer.share.bind(peer);
+  peer.share = (query, use, options) =>
+    share(
+      query,
+      (stream) =>
+        use({
+          ...stream,
+          chunks: (async function* () {
+            yield Buffer.alloc(10_000, 'x');
+            throw peerError('PEER_ANSWER');
+          })(),
+        }),
+      options,
+    );
+  expect(await engine.once('list.txt')).toMatchObject({ failure: { code: 'PEER_ANSWER' } });
+  expect(engine.files()).toEqual(['shares/list.txt']);
+  expect(engine.read('shares/list.txt')).toBe('one\n');
 });
