@@ -20,9 +20,10 @@ export interface PeerClientOptions {
   readonly credentials?: Credentials;
   /** `ca`: certificates (PEM text) trusted besides the usual ones. */
   readonly tls?: { readonly ca?: string };
-  readonly timeouts: Timeouts;
-  /** Bytes; longer answers are refused. */
-  readonly maxAnswer: number;
+  /** In ms. @default connect 10 s, headers 30 s, body 60 s, total 5 min */
+  readonly timeouts?: Partial<Timeouts>;
+  /** Bytes; longer answers are refused, unless a method says otherwise. @default 16 MiB */
+  readonly maxAnswer?: number;
   /** @default systemClock */
   readonly clock?: Clock;
   /** @default silentLogger */
@@ -34,6 +35,10 @@ export interface PeerClientOptions {
 /** Any form can be read; JSON carries every text as it is. */
 const ACCEPT_RECORDS = 'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
 
+/** Those of the daemon's configuration. */
+const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 };
+const MAX_ANSWER = 16 * 1024 * 1024;
+
 const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
 
 /**
@@ -43,18 +48,43 @@ const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
  * configured, the first push introduces itself with a request that has no body, so that documents are sent once, and
  * never with a wrong password. After `close` nothing can be asked any more.
  *
- * Every method throws PeerError; `delivered` says whether the request may have had an effect.
+ * Every method throws PeerError; `delivered` says whether the request may have had an effect. What the peer does not have
+ * is undefined. Answers of any size are read while they come, by `share` and `tables.stream`.
+ *
+ * @example
+ * const client = new PeerClient({ baseUrl: 'http://127.0.0.1:8090', credentials: { username: 'admin', password } });
+ * try {
+ *   const url = 'https://docs.example.org/a.txt';
+ *   await client.push([{ url, collection: 'notes', data: Buffer.from('Gulls sleep on one leg.') }], { commit: true });
+ *   const title = (await client.peerdoc({ url }))?.title; // undefined as long as the peer does not show the document
+ *   const others = (await client.citation({ url }, { filter: true }))?.citing ?? [];
+ *   await client.tables.set('birds', [{ pk: 'gull', cells: new Map([['legs', '1']]) }]); // was read back
+ *   const rows = await client.tables.stream({ table: 'birds' }, async (table) => {
+ *     let count = 0;
+ *     for await (const group of table.rows) count += group.length;
+ *     return count;
+ *   });
+ *   await client.share(
+ *     { data: 'birds.xml.gz' },
+ *     ({ chunks }) => pipeline(chunks, createWriteStream('birds.xml.gz')),
+ *     { maxBytes: 2 ** 30 },
+ *   );
+ * } finally {
+ *   await client.close();
+ * }
  */
 export class PeerClient {
+  /** The tables of the peer; all of it needs the administrator's access. */
   readonly tables: PeerTables;
   readonly #http: Http;
   readonly #access: Access;
   readonly #dialect: Dialect;
 
   constructor(options: PeerClientOptions) {
-    const { baseUrl, credentials, tls, timeouts, maxAnswer } = options;
+    const { baseUrl, credentials, tls, maxAnswer = MAX_ANSWER } = options;
     const base = new URL(baseUrl);
     const { origin } = base;
+    const timeouts = { ...TIMEOUTS, ...options.timeouts };
     const clock = options.clock ?? systemClock;
     const log = options.log ?? silentLogger;
     this.#dialect = DIALECTS[options.dialect ?? 'standard'];

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { PeerClient, PeerError } from '../../src/index.js';
+import { PeerClient, PeerError, PeersyncError } from '../../src/index.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer } from './auth-server.js';
-import { ACCEPTED, clientOf, HttpServer, ITEM, LIMITS } from './servers.js';
+import { ACCEPTED, clientOf, HttpServer, ITEM, RawServer } from './servers.js';
 
 describe('a ping', () => {
   it.each([200, 401, 404, 405])(
@@ -109,8 +111,21 @@ describe('a client', () => {
   });
 
   it('is usable alone, as a library', async () => {
-    const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', timeouts: LIMITS, maxAnswer: 1_000 });
-    await expect(client.ping()).rejects.toBeInstanceOf(PeerError);
+    const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/' });
+    const failed = client.ping();
+    await expect(failed).rejects.toBeInstanceOf(PeerError);
+    await expect(failed).rejects.toBeInstanceOf(PeersyncError);
+    await client.close();
+  });
+
+  it('takes single limits, and leaves the others as they are', async () => {
+    const clock = new FakeClock();
+    const server = await RawServer.start(() => {});
+    const client = new PeerClient({ baseUrl: server.url, clock, timeouts: { headers: 1_000 } });
+    const slow = expect(client.ping()).rejects.toMatchObject({ code: 'PEER_TIMEOUT' });
+    await until(() => server.connections === 1, 'asked');
+    await clock.advance(1_000);
+    await slow;
     await client.close();
   });
 });
