@@ -50,10 +50,10 @@ nav { display: flex; justify-content: space-between; border-top: 1px solid var(-
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border-bottom: 1px solid var(--line); }
-body.wide { max-width: none; }
+body.wide { max-width: none; } body.wide form.search { max-width: 46rem; }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
 table.rows { width: auto; min-width: 40%; } table.rows th { white-space: nowrap; color: var(--dim); font-weight: 600; }
-table.rows td, table.rows th { padding-right: 1.2rem; }
+table.rows td, table.rows th { padding-right: 1.2rem; overflow-wrap: break-word; }
 table.rows td div { white-space: pre-wrap; max-width: 40rem; max-height: 12rem; overflow: auto; }
 input[type=checkbox] { width: 1.1rem; height: 1.1rem; padding: 0; margin: .2rem 0 0; }
 textarea { font: inherit; width: 100%; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;

@@ -33,6 +33,7 @@ export function* tablePage(view: TableView): Generator<string> {
     yield `<button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>`;
   if (last !== undefined && choice.pk === undefined && count === choice.count)
     yield `<a rel="next" href="${link({ table: table.name, search: choice.search, count: String(choice.count), after: last })}">Next rows →</a>`;
+  if (choice.pk !== undefined) yield `<a href="${link({ table: table.name })}">All rows</a>`;
   yield `</p>\n</form>\n${dropForm(table)}\n</main>${end}`;
 }
 
@@ -45,21 +46,20 @@ export function listPage(tables: readonly StoredTable[], notice?: string): strin
     (table) =>
       `<tr><td${coded(table.name)}><a href="${link({ table: table.name })}">${shown(table.name)}</a></td><td>${plural(table.rows, 'row')}</td></tr>`,
   );
-  const choose = `<form class="search" method="get" action="${PATH}">
+  const choose =
+    options.length === 0
+      ? ''
+      : `<form class="search" method="get" action="${PATH}">
 <label class="query">Table<select name="table">
 ${options.join('\n')}
 </select></label>
 ${countSelect('100')}
 <button type="submit">Show</button>
 </form>
-<table>
-${lines.join('\n')}
-</table>`;
+`;
+  const list = lines.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${lines.join('\n')}\n</table>`;
   const said = notice === undefined ? '' : `<p class="notice" role="status">${escapeMarkup(notice)}</p>\n`;
-  return page(
-    'Tables',
-    `${heading()}\n<main>\n${said}${tables.length === 0 ? '<p>No tables yet.</p>' : choose}\n${newTableForm()}\n</main>`,
-  );
+  return page('Tables', `${heading()}\n<main>\n${said}${choose}${list}\n${newTableForm()}\n</main>`);
 }
 
 /** What a row is edited with; without `row` it makes a new one, of the key `pk` where that is given. */
@@ -99,11 +99,11 @@ function rowLine(row: StoredRow, table: StoredTable, columns: readonly string[],
   const values = new Map(row.cells);
   const cells = columns.map((column) => {
     const value = values.get(column) ?? '';
-    return value === '' ? '<td></td>' : `<td${coded(value)}><div>${shown(value)}</div></td>`;
+    return value === '' ? '<td></td>' : `<td${coded(value)}><div dir="auto">${shown(value)}</div></td>`;
   });
   const key = survivesBrowser(row.pk) ? `pk_${escapeMarkup(row.pk)}` : `pk-base64_${base64(row.pk)}`;
   const edit = link({ table: table.name, edittable: 'Edit Table', pk: row.pk });
-  return `<tr><td><input type="checkbox" name="item_${place}" value="${key}" aria-label="Mark ${shown(row.pk)}"></td><td${coded(row.pk)}>${shown(row.pk)}</td>${cells.join('')}<td><a href="${edit}">Edit</a></td></tr>\n`;
+  return `<tr><td><input type="checkbox" name="item_${place}" value="${key}" aria-label="Mark ${shown(row.pk)}"></td><td${coded(row.pk)}><div dir="auto">${shown(row.pk)}</div></td>${cells.join('')}<td><a href="${edit}">Edit</a></td></tr>\n`;
 }
 
 /** A browser gives back neither what markup cannot hold nor, in the name of a field, ends of lines. */
@@ -112,7 +112,7 @@ function cellField(column: string, value: string): string {
     return `<p class="dim">${shown(column)}: cannot be edited in a browser and stays as it is</p>`;
   const rows = Math.min(12, Math.max(1, value.split(/\r\n|\r|\n/).length, Math.ceil(value.length / 80)));
   // The first line end in a text area is not part of it.
-  return `<label>${shown(column)}<textarea name="col_${escapeMarkup(column)}" rows="${rows}">\n${shown(value)}</textarea></label>`;
+  return `<label>${shown(column)}<textarea name="col_${escapeMarkup(column)}" dir="auto" rows="${rows}">\n${shown(value)}</textarea></label>`;
 }
 
 function choiceForm({ table, choice }: TableView): string {

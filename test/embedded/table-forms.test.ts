@@ -252,7 +252,7 @@ describe('a text area of a browser', () => {
       ['edittable', 'Edit Table'],
       ['pk', 'k'],
     ]);
-    expect(form).toContain('<textarea name="col_dos" rows="2">\na&#13;\nb</textarea>');
+    expect(form).toContain('<textarea name="col_dos" dir="auto" rows="2">\na&#13;\nb</textarea>');
     await ask('/Tables_p.json', [
       ['table', 'lines'],
       ['deletetable', '1'],
