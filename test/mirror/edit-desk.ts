@@ -74,7 +74,7 @@ export class TableInMemory implements EditPeer {
 }
 
 async function* inGroups(rows: readonly TableRow[]): AsyncGenerator<readonly TableRow[]> {
-  for (let at = 0; at < rows.length; at += 2) yield rows.slice(at, at + 2);
+  for (let at = 0; at < rows.length; at += 500) yield rows.slice(at, at + 500);
 }
 
 export function filled(cells: Cells): Cells {
