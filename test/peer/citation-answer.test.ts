@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Citation, CitationQuery } from '../../src/peer/citation.js';
+import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation-answer.js';
+import type { NormalUrl } from '../../src/embedded/urls.js';
+import type { Citation, CitationQuery, CitingDocument } from '../../src/peer/citation.js';
 import { readCitation } from '../../src/peer/read-citation.js';
 import { answerOf, realAnswer } from './answers.js';
 
@@ -168,6 +170,31 @@ describe('citations in every form', () => {
     );
   });
 
+  it.each(['json', 'xml', 'html'] as const)('are read from the %s of the embedded peer', (form) => {
+    fc.assert(
+      fc.property(citations, (citation) => {
+        const shown = read([...CITATION_WRITERS[form](recordOf(citation))].join(''));
+        const { sentences, citing, similar, more = false } = citation;
+        expect(shown?.sentences).toEqual(sentences);
+        expect(shown?.url).toBe(URL);
+        if (form === 'html') {
+          expect(shown?.citing).toEqual(
+            citing.map((each) => ({ url: each.url, sentences: each.sentences ?? 0 })),
+          );
+          expect(shown?.similar).toEqual(similar.map((each) => ({ url: each.url })));
+        } else {
+          const full = (each: CitingDocument) => ({ ...each, sentences: each.sentences ?? 0 });
+          expect(shown).toEqual({
+            ...citation,
+            more,
+            citing: citing.map(full),
+            similar: similar.map(full),
+          });
+        }
+      }),
+    );
+  });
+
   it('are read from a page as far as it shows them', () => {
     fc.assert(
       fc.property(citations, ({ sentences, citing, similar }) => {
@@ -182,6 +209,38 @@ describe('citations in every form', () => {
     );
   });
 });
+
+function recordOf({ title = '', urlhash = '', sentences, citing, similar, more }: Citation): CitationRecord {
+  const urls = sentences.flatMap(({ appearsIn }) => appearsIn);
+  let id = 0;
+  const listed = (documents: readonly CitingDocument[]) =>
+    documents.map((each) => ({ url: each.url, title: each.title ?? '', sentences: each.sentences ?? 0 }));
+  return {
+    document: {
+      id: 1,
+      url: URL as NormalUrl,
+      urlhash,
+      title,
+      collections: [],
+      size: 1,
+      words: 1,
+      digest: '',
+      lastModified: 0,
+      loadDate: 0,
+    },
+    filter: false,
+    ch: 10,
+    sentences: sentences.map(({ number, text, appearsIn }) => ({
+      number,
+      text,
+      appearsIn: appearsIn.map(() => id++),
+    })),
+    urlOf: (n) => urls[n],
+    citing: listed(citing),
+    similar: listed(similar),
+    more: more ?? false,
+  };
+}
 
 function escaped(value: string | number | boolean): string {
   return String(value).replace(/[<>&"]/g, (c) => `&#${c.charCodeAt(0)};`);

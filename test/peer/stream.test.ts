@@ -336,6 +336,9 @@ describe('a reader', () => {
     );
     expect(read).toBe(size);
     expect(held).toBeLessThan(size / 2);
+    expect(await client.share(QUERY, textOf)).toBe('');
+    expect(server.connections).toBe(1);
+    expect(clock.waiting).toBe(0);
   });
 
   it.each([

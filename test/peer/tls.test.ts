@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
@@ -43,6 +44,23 @@ describe('TLS', () => {
   it('is spoken with a peer whose certificate is given', async () => {
     const { url, ca } = await startTls();
     expect(await clientOf(url, { tls: { ca } }).push([ITEM])).toMatchObject({ results: [{ ok: true }] });
+  });
+
+  it('carries long answers no faster than they are read', async () => {
+    const content = randomBytes(8 * 1024 * 1024);
+    const { url, ca } = await startTls((response) => void response.end(content));
+    const read: Uint8Array[] = [];
+    await clientOf(url, { tls: { ca } }).share(
+      { data: 'x' },
+      async ({ chunks }) => {
+        for await (const chunk of chunks) {
+          read.push(chunk);
+          if (read.length % 16 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      },
+      { maxBytes: content.length },
+    );
+    expect(Buffer.concat(read).equals(content)).toBe(true);
   });
 
   it.each([
