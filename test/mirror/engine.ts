@@ -165,6 +165,7 @@ export class Engine {
       clock,
       log,
       peerName: 'the peer',
+      policy: { probeMs: 10, probeMaxMs: 20, deniedProbeMs: 10, deniedProbeMaxMs: 20 },
     });
     this.#mirrors = new Mirrors({
       settings: completed(settings, this.root),
@@ -174,7 +175,7 @@ export class Engine {
       peer: this.peer,
       clock,
       log,
-      random: () => 0.5,
+      random: () => 0,
     });
     return this.#mirrors;
   }

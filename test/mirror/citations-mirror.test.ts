@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
+import type { Citation, CitationOptions } from '../../src/peer/citation.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
+import { Engine, FakePeer, peerError } from './engine.js';
+
+const DAY = 86_400_000;
+
+function citation(url: string, more: Partial<Citation> = {}): Citation {
+  return { url, title: 'T', sentences: [], citing: [], similar: [], ...more };
+}
+
+/** A folder of confirmed items, which the peer knows. */
+class Folder {
+  readonly peer = new FakePeer();
+  readonly engine: Engine;
+
+  constructor(clock: Clock = systemClock) {
+    this.engine = new Engine(this.peer, clock);
+  }
+
+  async open(paths: readonly string[], more: object = {}): Promise<Engine> {
+    await this.engine.open({ citations: [{ folder: 'inbox', ...more }] });
+    for (const path of paths) this.confirm(path);
+    return this.engine;
+  }
+
+  confirm(path: string): void {
+    const [, , confirmed] = lifeOf(pendingRecord(path));
+    this.engine.state.put(confirmed);
+    const url = pendingRecord(path).url;
+    this.peer.citations.set(url, citation(url));
+  }
+
+  remove(path: string): void {
+    const entry = this.engine.state.get('inbox', path);
+    if (entry?.status !== 'confirmed') throw new Error('no item');
+    this.engine.state.put({ ...entry, status: 'gone' });
+  }
+
+  /** The paths that were asked for, in order. */
+  get asked(): string[] {
+    return this.peer.asked.map((what) => decodeURIComponent(what.split('/inbox/')[1] ?? what));
+  }
+}
+
+describe('mirrored citations', () => {
+  it('are a file for each confirmed item, by path, and unchanged ones keep their mtime', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['b.txt', 'a/x.txt', 'a.txt']);
+    engine.state.put(pendingRecord('not-yet.txt'));
+    expect(await engine.once('citations/inbox')).toMatchObject({ changed: true, rows: 3 });
+    expect(folder.asked).toEqual(['a.txt', 'a/x.txt', 'b.txt']);
+    const files = [
+      'citations/inbox/a.txt.json',
+      'citations/inbox/a/x.txt.json',
+      'citations/inbox/b.txt.json',
+    ];
+    expect(engine.files()).toEqual(files);
+    const before = files.map((file) => engine.mtime(file));
+    expect(await engine.once('citations/inbox')).toMatchObject({ changed: false, rows: 3 });
+    expect(files.map((file) => engine.mtime(file))).toEqual(before);
+  });
+
+  it('read the same in whatever order the peer tells them', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['a.txt']);
+    const { url } = pendingRecord('a.txt');
+    const sentences = [
+      { number: 2, text: 'Two.', appearsIn: ['https://b/', 'https://a/'] },
+      { number: 1, text: 'One.', appearsIn: [] },
+    ];
+    const citing = [{ url: 'https://b/', sentences: 1 }, { url: 'https://a/' }];
+    folder.peer.citations.set(url, citation(url, { sentences, citing }));
+    await engine.once('citations/inbox');
+    const text = engine.read('citations/inbox/a.txt.json');
+    expect(JSON.parse(text)).toEqual({
+      url,
+      title: 'T',
+      sentences: [
+        { number: 1, text: 'One.', appearsIn: [] },
+        { number: 2, text: 'Two.', appearsIn: ['https://a/', 'https://b/'] },
+      ],
+      citing: [{ url: 'https://a/' }, { url: 'https://b/', sentences: 1 }],
+      similar: [],
+    });
+    const turned = citation(url, { sentences: sentences.toReversed(), citing: citing.toReversed() });
+    folder.peer.citations.set(url, turned);
+    expect(await engine.once('citations/inbox')).toMatchObject({ changed: false });
+  });
+
+  it('go when their item is gone; a document that the peer does not show keeps its file', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['a.txt', 'b.txt']);
+    await engine.once('citations/inbox');
+    folder.remove('a.txt');
+    folder.peer.citations.clear();
+    expect(await engine.once('citations/inbox')).toMatchObject({ changed: true, rows: 0 });
+    expect(engine.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(engine.mirrors.status()[0]?.alarm).toBeUndefined();
+  });
+
+  it('of items that are gone make no directories', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['never/mirrored.txt']);
+    folder.remove('never/mirrored.txt');
+    await engine.once('citations/inbox');
+    expect(engine.has('citations')).toBe(false);
+  });
+
+  it('are asked for as configured', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['a.txt'], { filter: true, ch: 3, path: 'c/{path}.{folder}.json' });
+    const options: object[] = [];
+    folder.peer.citation = async (_query, { signal: _, ...given }: CitationOptions = {}) => {
+      options.push(given);
+      return undefined;
+    };
+    await engine.once('citations/inbox');
+    expect(options).toEqual([{ filter: true, ch: 3 }]);
+  });
+
+  it('go on after a restart where they were', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['a.txt', 'b.txt', 'c.txt', 'd.txt']);
+    folder.peer.onAsk = (what) => {
+      if (what.includes('c.txt')) throw peerError('PEER_UNREACHABLE');
+    };
+    expect(await engine.once('citations/inbox')).toMatchObject({ failure: { code: 'PEER_UNREACHABLE' } });
+    await engine.open({ citations: [{ folder: 'inbox' }] });
+    folder.peer.onAsk = () => {};
+    expect(await engine.once('citations/inbox')).toMatchObject({ changed: true, rows: 4 });
+    expect(folder.asked).toEqual(['a.txt', 'b.txt', 'c.txt', 'c.txt', 'd.txt']);
+  });
+
+  it('pass over an item that fails by itself, and note it', async () => {
+    const folder = new Folder();
+    const engine = await folder.open(['a.txt', 'b.txt', 'c.txt']);
+    folder.peer.onAsk = (what) => {
+      if (what.includes('b.txt')) throw peerError('PEER_ANSWER');
+    };
+    const report = await engine.once('citations/inbox');
+    expect(report).toMatchObject({ rows: 2 });
+    expect(report.notes?.[0]).toMatch(/^1 document could not be looked at, the first of them b\.txt: /);
+    expect(report.failure).toBeUndefined();
+  });
+
+  it('wait where item after item fails, and then go on with the first of them', async () => {
+    const folder = new Folder();
+    const paths = Array.from({ length: 12 }, (_, i) => `${String(i).padStart(2, '0')}.txt`);
+    const engine = await folder.open(paths);
+    folder.peer.onAsk = (what) => {
+      if (!what.includes('/00.txt')) throw peerError('PEER_FAILED', 500);
+    };
+    expect(await engine.once('citations/inbox')).toMatchObject({ failure: { code: 'PEER_FAILED' } });
+    expect(folder.asked).toHaveLength(6);
+    folder.peer.onAsk = () => {};
+    folder.peer.asked.length = 0;
+    expect(await engine.once('citations/inbox')).toMatchObject({ rows: 12 });
+    expect(folder.asked[0]).toBe('01.txt');
+  });
+
+  it('ask for thousands of items in the order of their paths, each once', async () => {
+    const folder = new Folder();
+    const engine = await folder.open([]);
+    const paths = Array.from({ length: 4_500 }, (_, i) => `d${i % 7}/${(i * 7919) % 4_500}.txt`);
+    for (const path of paths) engine.state.put(lifeOf(pendingRecord(path))[2]);
+    await engine.once('citations/inbox');
+    expect(folder.asked).toEqual(paths.toSorted());
+  });
+
+  it('begin the next pass a day after the beginning of the last', async () => {
+    const clock = new FakeClock();
+    const folder = new Folder(clock);
+    const engine = await folder.open(['a.txt']);
+    await engine.once('citations/inbox');
+    await clock.advance(DAY / 4);
+    await engine.open({ citations: [{ folder: 'inbox' }] });
+    engine.start();
+    const nextAt = () => engine.mirrors.status()[0]?.nextAt;
+    await until(() => nextAt() !== undefined, 'the next pass is planned');
+    expect(nextAt()).toBe(clock.now() + (3 * DAY) / 4);
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { until } from '../support/wait.js';
+import { Engine, FakePeer } from './engine.js';
+
+/** Whatever is saved now was saved a while ago. */
+const A_MINUTE_LATER = { ...systemClock, now: () => Date.now() + 60_000 };
+const FILE = 'tables/fruit.csv';
+
+async function edited(more: object = {}) {
+  const peer = new FakePeer();
+  const engine = new Engine(peer, A_MINUTE_LATER);
+  peer.table('fruit', { k1: { name: 'Apple' }, k2: { name: 'Pear' } });
+  await engine.open({ tables: [{ table: 'fruit', edit: true, ...more }] });
+  await engine.once('fruit');
+  return { peer, engine, edit: (text: string) => engine.write(FILE, text) };
+}
+
+describe('an edited table', () => {
+  it('is written like any, and what a person changes reaches the peer', async () => {
+    const { peer, engine, edit } = await edited();
+    expect(engine.read(FILE)).toBe('pk,name\r\nk1,Apple\r\nk2,Pear\r\n');
+    edit('pk,name\r\nk1,Quince\r\nk2,Pear\r\n');
+    expect(await engine.once('fruit')).toMatchObject({ rows: 2 });
+    expect(peer.tableRows.get('fruit')?.get('k1')).toEqual({ name: 'Quince' });
+    expect(peer.asked.filter((what) => what.startsWith('set'))).toEqual(['set fruit k1']);
+    expect(engine.said.join()).not.toContain('put back');
+  });
+
+  it('may lose all its rows by the hand of a person without an alarm', async () => {
+    const { peer, engine, edit } = await edited({ deletes: true });
+    edit('pk,name\r\n');
+    const report = await engine.once('fruit');
+    expect(report.alarm).toBeUndefined();
+    expect(report.rows).toBe(0);
+    expect(peer.tableRows.get('fruit')?.size).toBe(0);
+    expect((await engine.once('fruit')).alarm).toBeUndefined();
+  });
+
+  it('that loses rows in the peer raises the alarm of any table, and a person accepts it', async () => {
+    const { peer, engine } = await edited();
+    peer.table('fruit', {});
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(engine.read(FILE)).toContain('Apple');
+    expect(await engine.mirrors.accept('fruit')).toMatchObject({ rows: 0 });
+    expect(engine.read(FILE)).toBe('pk,name\r\n');
+  });
+
+  it('that is gone loses its file when a person accepts that, and comes back', async () => {
+    const { peer, engine } = await edited();
+    peer.tableRows.delete('fruit');
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
+    expect(engine.has(FILE)).toBe(true);
+    await engine.mirrors.accept('fruit');
+    expect(engine.has(FILE)).toBe(false);
+    expect((await engine.once('fruit')).alarm).toBeUndefined();
+    peer.table('fruit', { k1: { name: 'Apple' } });
+    await engine.once('fruit');
+    expect(engine.read(FILE)).toBe('pk,name\r\nk1,Apple\r\n');
+  });
+
+  it('deletes no more rows than allowed until a person accepts that', async () => {
+    const { peer, engine, edit } = await edited({ deletes: true, maxDeletes: 1 });
+    edit('pk,name\r\n');
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'EDIT_DELETES' }, changed: false });
+    expect(peer.tableRows.get('fruit')?.size).toBe(2);
+    expect(engine.mirrors.status()[0]?.alarm?.code).toBe('EDIT_DELETES');
+    const accepted = await engine.mirrors.accept('fruit');
+    expect(accepted.alarm).toBeUndefined();
+    expect(peer.tableRows.get('fruit')?.size).toBe(0);
+  });
+
+  it('shows what clashed', async () => {
+    const { peer, engine, edit } = await edited();
+    edit('pk,name\r\nk1,Quince\r\nk2,Pear\r\n');
+    peer.table('fruit', { k1: { name: 'Banana' }, k2: { name: 'Pear' } });
+    const report = await engine.once('fruit');
+    expect(report.conflicts).toMatchObject([{ pk: 'k1', column: 'name' }]);
+    expect(engine.read(FILE)).toContain('Banana');
+    expect(engine.read(report.conflicts?.[0]?.file ?? '')).toContain('Quince');
+  });
+
+  it('is noticed soon after a person saved it', async () => {
+    const { peer, engine, edit } = await edited({ every: '1d' });
+    engine.start();
+    await until(() => peer.asked.length >= 2, 'the first run after the start');
+    edit('pk,name\r\nk1,Quince\r\nk2,Pear\r\n');
+    await until(() => peer.asked.includes('set fruit k1'), 'the edit reached the peer');
+  });
+});
