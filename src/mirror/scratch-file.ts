@@ -62,26 +62,35 @@ export class ScratchFile {
   }
 
   /** The lines from byte `from` to before byte `to`, read about `step` bytes at a time: each group is what one read ends. */
-  async *lines(from: number, to: number, step: number): AsyncGenerator<readonly string[]> {
+  async *lines(from: number, to: number, step: number): AsyncGenerator<readonly string[], void> {
+    const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
     let begun: Buffer[] = [];
     for (let at = from; at < to; ) {
-      const chunk = Buffer.allocUnsafe(Math.min(step, to - at));
-      const { bytesRead } = await this.#handle.read(chunk, 0, chunk.length, at);
-      if (bytesRead === 0) throw writeError(new Error('it became shorter'), this.#directory);
-      at += bytesRead;
-      const read = chunk.subarray(0, bytesRead);
+      const read = chunk.subarray(0, await this.#read(chunk, at, Math.min(step, to - at)));
+      at += read.length;
       const end = read.lastIndexOf(LINE_FEED);
-      if (end === -1) {
-        begun.push(read);
-        continue;
-      }
-      const whole = Buffer.concat([...begun, read.subarray(0, end)]);
-      begun = [read.subarray(end + 1)];
-      yield whole.toString().split('\n');
+      if (end !== -1) yield textOf([...begun, read.subarray(0, end)]).split('\n');
+      // What a line begins with is copied: the next read overwrites it.
+      const rest = Buffer.from(read.subarray(end + 1));
+      begun = end === -1 ? [...begun, rest] : [rest];
     }
   }
 
   async close(): Promise<void> {
     await this.#handle.close();
   }
+
+  async #read(chunk: Buffer, at: number, bytes: number): Promise<number> {
+    try {
+      const { bytesRead } = await this.#handle.read(chunk, 0, bytes, at);
+      if (bytesRead === 0) throw new Error('it became shorter');
+      return bytesRead;
+    } catch (error) {
+      throw writeError(error, this.#directory);
+    }
+  }
+}
+
+function textOf(parts: readonly Buffer[]): string {
+  return Buffer.concat(parts).toString();
 }

@@ -13,13 +13,13 @@ export interface SpoolOptions {
   /** Columns by which the rows are ordered, as text, "pk" for the key; by key unless given. */
   readonly sortBy?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Bytes of rows that are sorted in memory at once; 8 MiB unless given. */
+  /** Bytes of rows that are sorted in memory at once; 4 MiB unless given. */
   readonly budget?: number;
 }
 
 /** As many as a spreadsheet has; a peer that answers more is not answering a table. */
 const MOST_COLUMNS = 16_384;
-const BUDGET_BYTES = 8 * 2 ** 20;
+const BUDGET_BYTES = 4 * 2 ** 20;
 const READ_BYTES = 2 ** 17;
 /** Of each run that is merged: there may be many. */
 const MERGE_READ_BYTES = 2 ** 15;
