@@ -1,20 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { errors } from 'undici';
 import type { Clock } from '../lib/clock.js';
-import { messageOf, systemCode } from '../lib/errors.js';
 import { VERSION } from '../lib/version.js';
 import type { StreamedAnswer } from './asking.js';
 import type { Body } from './body.js';
-import { Connection, type ConnectOptions, ConnectTimeout } from './connection.js';
+import { Connection, type ConnectOptions } from './connection.js';
 import { type Delivered, PeerError } from './errors.js';
-import {
-  type Answered,
-  Exchange,
-  type ExchangeLimits,
-  type Failed,
-  isSuccess,
-  type Reason,
-} from './exchange.js';
+import { type Answered, Exchange, type ExchangeLimits, type Failed, isSuccess } from './exchange.js';
+import { calledOff, cutShort, failureError, isBroken } from './failure.js';
 
 export interface Timeouts {
   /** Until a connection stands, with TLS, in ms. */
@@ -151,7 +143,7 @@ export class Http {
       this.#refuseEncoding(under);
       const { status, headers, at } = under.answered;
       const url = this.#options.origin + request.path;
-      const chunks = new OnceIterable(this.#pieces(under, (failed) => this.#cutShort(under, failed)));
+      const chunks = new OnceIterable(this.#pieces(under, (failed) => this.#streamError(under, failed)));
       return { kind: 'used', value: await use({ url, status, headers, at, chunks }) };
     } finally {
       this.#leave(under);
@@ -166,7 +158,7 @@ export class Http {
 
   /** Sends a request, once more where the connection was stale, until the head of the answer is here. */
   async #begin(request: HttpRequest, limits: ExchangeLimits): Promise<UnderWay> {
-    if (this.#closed) throw this.#calledOff(request, 'no');
+    if (this.#closed) throw calledOff({ url: this.#options.origin + request.path, delivered: 'no' });
     const began = this.#options.clock.monotonic();
     const first = await this.#exchange(request, limits, this.#idle.pop() ?? this.#open());
     if (first.outcome.answered) return { ...first, answered: first.outcome, request, limits, began };
@@ -271,50 +263,17 @@ export class Http {
   }
 
   #error(request: HttpRequest, limits: ExchangeLimits, failed: Failed, before: Delivered): PeerError {
-    const { reason, status, begin } = failed;
     const url = this.#options.origin + request.path;
     const reached = failed.delivered === 'no' ? before : failed.delivered;
     const delivered = request.body === undefined ? 'no' : reached;
-    if (this.#closed) return this.#calledOff(request, delivered);
-    const parts = { url, delivered, status };
-    switch (reason.kind) {
-      case 'timeout': {
-        const what = `did not give ${reason.what} within ${reason.ms} ms`;
-        return new PeerError('PEER_TIMEOUT', { ...parts, what });
-      }
-      case 'aborted':
-        return this.#calledOff(request, delivered, reason.cause);
-      case 'tooLarge': {
-        const what = `answered with more than ${limits.maxBytes} bytes`;
-        return new PeerError('PEER_ANSWER_TOO_LARGE', { ...parts, what, answer: begin });
-      }
-      case 'error':
-        return connectionError(reason.error, parts, BROKE_OFF[failed.phase]);
-    }
+    if (this.#closed) return calledOff({ url, delivered });
+    return failureError(failed, { url, delivered, maxBytes: limits.maxBytes });
   }
 
-  /** What a reader has in hands is no whole answer; that this one breaks off does not say that the peer is away. */
-  #cutShort({ request, limits, answered }: UnderWay, failed: Failed): PeerError {
-    const error = this.#error(request, limits, failed, 'no');
-    if (error.code !== 'PEER_UNREACHABLE' && error.code !== 'PEER_ANSWER') return error;
-    return new PeerError('PEER_ANSWER', {
-      url: this.#options.origin + request.path,
-      what: BROKE_OFF.receiving,
-      status: answered.status,
-      answer: failed.begin,
-      delivered: error.delivered,
-      cause: error.cause,
-    });
-  }
-
-  #calledOff({ path }: HttpRequest, delivered: Delivered, cause?: unknown): PeerError {
-    const url = this.#options.origin + path;
-    return new PeerError('PEER_ABORTED', {
-      url,
-      what: 'is not waited for: the request was called off',
-      delivered,
-      cause,
-    });
+  #streamError({ request, limits }: UnderWay, failed: Failed): PeerError {
+    if (failed.reason.kind !== 'error' || this.#closed) return this.#error(request, limits, failed, 'no');
+    const url = this.#options.origin + request.path;
+    return cutShort(failed, { url, delivered: request.body === undefined ? 'no' : 'yes' });
   }
 }
 
@@ -332,51 +291,4 @@ class OnceIterable implements AsyncIterable<Buffer> {
     this.#taken = true;
     return this.#pieces;
   }
-}
-
-/** By what had happened before. */
-const BROKE_OFF = {
-  connecting: 'cannot be reached',
-  sending: 'broke the connection while the request was sent (is it too large?)',
-  waiting: 'broke the connection without an answer',
-  receiving: 'broke the connection in the middle of its answer',
-} as const;
-
-interface ConnectionErrorParts {
-  readonly url: string;
-  readonly delivered: Delivered;
-  readonly status: number | undefined;
-}
-
-function connectionError(error: unknown, parts: ConnectionErrorParts, how: string): PeerError {
-  if (error instanceof PeerError) return error;
-  if (error instanceof ConnectTimeout) {
-    return new PeerError('PEER_TIMEOUT', {
-      ...parts,
-      what: `cannot be reached: ${error.message}`,
-      cause: error,
-    });
-  }
-  const code = systemCode(error) ?? '';
-  const isEnd = error instanceof errors.HTTPParserError && !('data' in error && error.data);
-  if (!isEnd && (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)) {
-    const answer = 'data' in error && error.data ? Buffer.from(String(error.data)) : undefined;
-    const what = `did not answer in HTTP (${error.message})`;
-    return new PeerError('PEER_ANSWER', { ...parts, what, answer, cause: error });
-  }
-  const what = `${how}: ${described(error, code)}`;
-  return new PeerError('PEER_UNREACHABLE', { ...parts, what, cause: error });
-}
-
-/** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. The library's own codes tell nobody anything. */
-function described(error: unknown, code: string): string {
-  const messages = error instanceof AggregateError ? error.errors.map(messageOf) : [messageOf(error)];
-  const text = [...new Set(messages)].filter(Boolean).join('; ') || code;
-  return text.includes(code) || code.startsWith('UND_') ? text : `${text} (${code})`;
-}
-
-const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
-
-function isBroken(reason: Reason): boolean {
-  return reason.kind === 'error' && BROKEN.has(systemCode(reason.error) ?? '');
 }
