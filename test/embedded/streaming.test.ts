@@ -146,7 +146,7 @@ describe('an answer that is made while it is sent', () => {
 
   it.each([
     ['while nothing comes of it', ''],
-    ['while all of it is taken at once', 'x'.repeat(100_000)],
+    ['while all of it is taken at once', 'x'.repeat(20_000)],
   ])('lets others have their turn %s', async (_, piece) => {
     let turns = 0;
     let seen = 0;
@@ -156,7 +156,11 @@ describe('an answer that is made while it is sent', () => {
           turns += 1;
         }, 1);
         const end = performance.now() + 200;
-        while (performance.now() < end) yield piece;
+        while (performance.now() < end) {
+          const made = performance.now() + 3;
+          while (performance.now() < made);
+          yield piece;
+        }
         clearInterval(timer);
         seen = turns;
         yield 'done';
