@@ -51,7 +51,7 @@ export class EditFile {
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
   #replaced:
-    | { readonly handle: FileHandle; stamp: FileStamp; sha256: string; readonly mode: number }
+    | { readonly handle: FileHandle; stamp: FileStamp; readonly sha256: string; readonly mode: number }
     | undefined;
 
   constructor(spot: Spot, clock: Clock) {
@@ -120,10 +120,9 @@ export class EditFile {
     const replaced = this.#replaced;
     if (replaced === undefined || !(await this.#writtenLate())) return undefined;
     const bytes = await contentOf(replaced.handle);
-    const sha256 = hashOf(bytes);
-    const saved = sha256 === replaced.sha256 ? undefined : await this.saveConflict(bytes, replaced.mode);
+    const saved =
+      hashOf(bytes) === replaced.sha256 ? undefined : await this.saveConflict(bytes, replaced.mode);
     replaced.stamp = stampOf(await replaced.handle.stat());
-    replaced.sha256 = sha256;
     return saved;
   }
 

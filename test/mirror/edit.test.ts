@@ -165,6 +165,19 @@ describe('a two-way table', () => {
   });
 });
 
+describe('a table without rows', () => {
+  test.each(['csv', 'json', 'ndjson'] as const)(
+    'is a file as %s that rows can be added to',
+    async (format) => {
+      const { peer, desk } = await deskWith({}, { format });
+      expect(await desk.settled()).toMatchObject({ changed: false });
+      desk.write({ csv: 'pk,a\nk,1\n', json: '[{"pk":"k","a":"1"}]', ndjson: '{"pk":"k","a":"1"}' }[format]);
+      await desk.settled();
+      expect(peer.content()).toEqual({ k: { a: '1' } });
+    },
+  );
+});
+
 describe('a row removed from the file', () => {
   const many = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`k${i}`, { a: `${i}` }]));
 
@@ -362,6 +375,8 @@ describe('a file that is being written', () => {
       outcome = ended;
     });
     while (outcome === undefined) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (desk.clock.waiting === 0) continue;
       meanwhile();
       await desk.clock.advance(500);
     }
@@ -377,7 +392,6 @@ describe('a file that is being written', () => {
     const { peer, desk } = await deskWith(two);
     writeFileSync(desk.file, desk.text().replace('"1"', '"edited"'));
     touch(desk);
-    desk.open();
     const writtenAt = desk.clock.now();
     let readAt = 0;
     peer.onCall = (call) => {
@@ -390,6 +404,7 @@ describe('a file that is being written', () => {
 
   test('is left for later where it does not come to rest', async () => {
     const { peer, desk } = await deskWith(two);
+    touch(desk);
     expect(await runInTime(desk, () => touch(desk))).toEqual({ kind: 'later' });
     expect(await desk.table.looksEdited()).toBe(true);
     expect(peer.calls).toEqual([]);
