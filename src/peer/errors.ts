@@ -31,7 +31,7 @@ const TABLE = {
     exitCode: EXIT.failure,
   },
   PEER_ANSWER: {
-    hint: 'Check that peer.url is the base URL of a search peer and that peer.dialect fits it.',
+    hint: 'Check that peer.url is the base URL of a search peer and that peer.dialect fits it; what broke off may come whole the next time.',
     exitCode: EXIT.failure,
   },
   PEER_ANSWER_TOO_LARGE: {
