@@ -44,7 +44,7 @@ const TABLE = {
   },
   TABLE_EMPTY: {
     message: ({ what, detail }) =>
-      `The peer shows no rows of ${what}, which had ${detail}; the file stays as it was.`,
+      `The peer shows no rows of ${what}, where there were ${detail}; the file stays as it was.`,
     accepting: 'takes it as it is',
   },
   COLUMNS_LOST: {

@@ -46,6 +46,10 @@ const TABLE = {
     message: ({ what }) => `The peer does not have ${what}.`,
     hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
   },
+  MIRROR_TOO_MANY: {
+    message: ({ what, detail }) => `The pattern ${what} matches more than ${detail} tables of the peer.`,
+    hint: 'Narrow the pattern; the tables that it found before go on.',
+  },
   MIRROR_UNKNOWN: {
     message: ({ what, detail }) => sentence(`There is no mirror called ${what}${detail}`),
     hint: '`peersync status` lists the mirrors.',

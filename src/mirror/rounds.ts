@@ -38,6 +38,8 @@ export class Rounds {
   /** Rings when there may be more files that a person edits. */
   readonly #editsBell: Bell;
   readonly #stopping = new AbortController();
+  /** Due, and waiting for room. */
+  readonly #waiting = new Set<Mirror>();
   readonly #underWay = new Map<Mirror, Promise<void>>();
   #loops: Promise<unknown> = Promise.resolve();
 
@@ -103,31 +105,26 @@ export class Rounds {
 
   async #work(onFailure: (error: unknown) => void): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const waiting = this.#beginDue(onFailure);
-      // Where all places are taken, the end of a run rings.
-      const ms = waiting > 0 ? LONGEST_SLEEP_MS : this.#schedule.untilNext();
-      await this.#bell.wait(Math.min(ms, LONGEST_SLEEP_MS));
+      for (const name of this.#schedule.due()) {
+        this.#schedule.forget(name);
+        const mirror = this.#parts.set.get(name);
+        if (mirror !== undefined) this.#waiting.add(mirror);
+      }
+      for (const mirror of this.#waiting) {
+        if (this.#hasRoomFor(mirror)) this.#begin(mirror, onFailure);
+      }
+      // Who waits for room hears of it: the end of a run rings.
+      await this.#bell.wait(Math.min(this.#schedule.untilNext(), LONGEST_SLEEP_MS));
     }
-  }
-
-  /** @returns how many that are due have to wait */
-  #beginDue(onFailure: (error: unknown) => void): number {
-    let waiting = 0;
-    for (const name of this.#schedule.due()) {
-      const mirror = this.#parts.set.get(name);
-      if (mirror === undefined) this.#schedule.forget(name);
-      else if (this.#hasRoomFor(mirror)) this.#begin(mirror, onFailure);
-      else waiting += 1;
-    }
-    return waiting;
   }
 
   #hasRoomFor(mirror: Mirror): boolean {
+    if (this.#underWay.has(mirror)) return false;
     return isPass(mirror) || [...this.#underWay.keys()].filter((each) => !isPass(each)).length < AT_ONCE;
   }
 
   #begin(mirror: Mirror, onFailure: (error: unknown) => void): void {
-    this.#schedule.forget(mirror.name);
+    this.#waiting.delete(mirror);
     const run = this.#run(mirror)
       .catch(onFailure)
       .finally(() => {

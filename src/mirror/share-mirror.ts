@@ -8,6 +8,7 @@ import { errorWords, likenessOf, likenessOfName, likenessOfType, SMALL_BYTES, ty
 import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import type { Place } from './place.js';
 import { placeNotes } from './place-notes.js';
+import { quoted } from './quoted.js';
 import type { MirrorRecord } from './record.js';
 import { throughDoor } from './through-door.js';
 import { removeWhole, replaceWhole } from './whole-file.js';
@@ -36,7 +37,7 @@ export class ShareMirror implements Mirror {
     this.every = every;
     this.#settings = settings;
     this.#tools = tools;
-    this.#what = `the shared object ${JSON.stringify(c === undefined ? data : `${c}/${data}`)}`;
+    this.#what = `the shared object ${quoted(c === undefined ? data : `${c}/${data}`)}`;
   }
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {

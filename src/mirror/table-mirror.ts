@@ -5,6 +5,7 @@ import type { Identity } from './life.js';
 import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import type { Place } from './place.js';
 import { placeNotes } from './place-notes.js';
+import { quoted } from './quoted.js';
 import type { Conflict, MirrorRecord } from './record.js';
 import { knownFile } from './share-mirror.js';
 import { type ReadTable, type ReadTableParts, readTable } from './table-read.js';
@@ -41,7 +42,7 @@ export class TableMirror implements Mirror {
     this.identity = identityOf(parts);
     this.every = parts.settings.every;
     this.#parts = parts;
-    this.#reading = { ...parts, ...parts.tools };
+    this.#reading = { ...parts, ...parts.tools, path: parts.place.path };
   }
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
@@ -96,7 +97,7 @@ export class EditedTableMirror implements Mirror {
     this.identity = identityOf(parts);
     this.every = parts.settings.every;
     this.#parts = parts;
-    this.#reading = { ...parts, ...parts.tools };
+    this.#reading = { ...parts, ...parts.tools, path: parts.place.path };
     this.#edited = twoWay(this.#peer());
   }
 
@@ -188,5 +189,5 @@ async function withoutTable(
 }
 
 function columnNotes({ columns }: ReadTable): string[] {
-  return columns.missing.map((column) => `The peer shows no column ${JSON.stringify(column)}.`);
+  return columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
 }

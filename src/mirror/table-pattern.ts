@@ -1,8 +1,13 @@
 import type { TableMirrorConfig } from '../config/config.js';
 import { tablePattern } from '../config/table-pattern.js';
+import { MirrorError } from './errors.js';
 import type { Identity } from './life.js';
 import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
+import { quoted } from './quoted.js';
 import { throughDoor } from './through-door.js';
+
+/** A peer that lists more is not listing what a person made. */
+const MOST_TABLES = 10_000;
 
 /**
  * A pattern over the tables of the peer. A run asks for the list of tables; each that matches is a mirror of its own, and stays
@@ -12,6 +17,7 @@ export class TablePatternMirror implements Mirror {
   readonly name: string;
   readonly identity: Identity;
   readonly every: number;
+  readonly #settings: TableMirrorConfig;
   readonly #pattern: RegExp;
   readonly #tools: Pick<MirrorTools, 'peer' | 'door'>;
   readonly #onList: (tables: readonly string[]) => void;
@@ -25,6 +31,7 @@ export class TablePatternMirror implements Mirror {
     this.name = settings.name;
     this.identity = { kind: 'table', path: settings.path };
     this.every = settings.every;
+    this.#settings = settings;
     this.#pattern = tablePattern(settings.table);
     this.#tools = tools;
     this.#onList = onList;
@@ -33,8 +40,14 @@ export class TablePatternMirror implements Mirror {
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
     const { door, peer } = this.#tools;
     const tables = await throughDoor(door, signal, (signal) => peer.tables.list({ signal }));
-    this.#onList(tables);
     const matching = tables.filter((table) => this.#pattern.test(table)).length;
+    if (matching > MOST_TABLES) {
+      throw new MirrorError('MIRROR_TOO_MANY', {
+        what: quoted(this.#settings.table),
+        detail: `${MOST_TABLES}`,
+      });
+    }
+    this.#onList(tables);
     const notes = [`Follows ${matching === 1 ? '1 table' : `${matching} tables`} of the peer.`];
     return { kind: 'followed', changed: false, facts: { notes } };
   }

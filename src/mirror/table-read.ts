@@ -4,10 +4,12 @@ import { type AlarmCode, MirrorAlarm } from './alarms.js';
 import { type Columns, columnsOf } from './columns.js';
 import { MirrorError } from './errors.js';
 import type { FollowOptions, MirrorTools } from './parts.js';
+import { quoted, quotedList } from './quoted.js';
 import type { MirrorRecord } from './record.js';
 import { isTooLarge } from './share-mirror.js';
 import { RowSpool } from './spool.js';
 import { throughDoor } from './through-door.js';
+import { stampAt } from './whole-file.js';
 
 /** A table as the peer has it now, complete and checked; its rows wait on disk until `spool` is closed. */
 export interface ReadTable {
@@ -15,11 +17,13 @@ export interface ReadTable {
   readonly columns: Columns;
 }
 
-export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'door' | 'stateDir'> {
+export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'door' | 'root' | 'stateDir'> {
   readonly settings: TableMirrorConfig;
   /** Of the mirror. */
   readonly name: string;
   readonly table: string;
+  /** Of the file, below the root. */
+  readonly path: string;
   /** Whether the peer's list of tables had it when that was last read; where it was not read, yes. */
   readonly isListed: () => boolean;
 }
@@ -36,15 +40,15 @@ export async function readTable(
   { accepted, signal }: FollowOptions,
 ): Promise<ReadTable | undefined> {
   const { name, table, settings } = parts;
-  const what = `the table ${JSON.stringify(table)}`;
+  const what = `the table ${quoted(table)}`;
   const alarm = (code: AlarmCode, detail?: string): MirrorAlarm =>
     new MirrorAlarm(code, name, { what, ...(detail === undefined ? {} : { detail }) });
 
   const came = await rowsOf(parts, accepted, signal).catch((error: unknown) => {
     throw isTooLarge(error) ? alarm('MIRROR_TOO_LARGE', `${settings.maxSize} bytes`) : error;
   });
-  const { rows: hadRows = 0 } = before ?? {};
-  const isGone = came === undefined || (came.spool.rows === 0 && hadRows > 0 && !parts.isListed());
+  const hadRows = before?.rows === undefined ? await standsThere(parts) : before.rows > 0;
+  const isGone = came === undefined || (came.spool.rows === 0 && hadRows && !parts.isListed());
   if (isGone) {
     await came?.spool.close();
     if (before?.absentSince !== undefined) return undefined;
@@ -54,8 +58,8 @@ export async function readTable(
   }
   try {
     const isEmpty = came.spool.rows === 0;
-    if (isEmpty && hadRows > 0 && !accepted.includes('TABLE_EMPTY')) {
-      throw alarm('TABLE_EMPTY', hadRows === 1 ? '1 row' : `${hadRows} rows`);
+    if (isEmpty && hadRows && !accepted.includes('TABLE_EMPTY')) {
+      throw alarm('TABLE_EMPTY', rowsText(before?.rows));
     }
     const columns = columnsOf({
       configured: settings.columns,
@@ -64,13 +68,22 @@ export async function readTable(
       isEmpty,
     });
     if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
-      throw alarm('COLUMNS_LOST', columns.lost.map((column) => JSON.stringify(column)).join(', '));
+      throw alarm('COLUMNS_LOST', quotedList(columns.lost));
     }
     return { spool: came.spool, columns };
   } catch (error) {
     await came.spool.close();
     throw error;
   }
+}
+
+/** Where no record says how many rows there were, a file that stands there already may be all that is left of the table. */
+async function standsThere({ root, path }: ReadTableParts): Promise<boolean> {
+  return (await stampAt(join(root, path)).catch(() => undefined)) !== undefined;
+}
+
+function rowsText(rows: number | undefined): string {
+  return rows === undefined ? 'some' : `${rows}`;
 }
 
 interface Came {

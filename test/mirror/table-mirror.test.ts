@@ -90,6 +90,43 @@ describe('a mirrored table', () => {
     expect(engine.mtime(FILE)).toBe(before);
   });
 
+  it('whose record is older than the file, as after a crash, is not written again either', async () => {
+    const { peer, engine } = await mirrored();
+    const older = engine.state.meta('mirror/fruit');
+    peer.table('fruit', { ...ROWS, k3: { name: 'Plum', price: '5' } });
+    await engine.once('fruit');
+    const before = engine.mtime(FILE);
+    engine.state.setMeta('mirror/fruit', older);
+    expect(await engine.once('fruit')).toMatchObject({ changed: false, rows: 3 });
+    expect(engine.mtime(FILE)).toBe(before);
+    expect(engine.said.join()).not.toContain('put back');
+  });
+
+  it('is not emptied where its record was lost', async () => {
+    const { peer, engine } = await mirrored();
+    engine.state.setMeta('mirror/fruit', undefined);
+    peer.table('fruit', {});
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(engine.read(FILE)).toContain('Apple');
+    await engine.mirrors.accept('fruit');
+    expect(engine.read(FILE)).toBe('pk\r\n');
+  });
+
+  it('that is larger than maxSize is an alarm, and a person may take it once', async () => {
+    const { peer, engine } = await mirrored({ maxSize: '1 KiB' });
+    const stream = peer.tables.stream;
+    const limits: (number | undefined)[] = [];
+    peer.tables.stream = (query, use, options: { readonly maxBytes?: number } = {}) => {
+      limits.push(options.maxBytes);
+      if (options.maxBytes === 1024) throw peerError('PEER_ANSWER_TOO_LARGE');
+      return stream(query, use);
+    };
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
+    expect((await engine.mirrors.accept('fruit')).alarm).toBeUndefined();
+    expect(limits[1]).toBeGreaterThan(1024);
+  });
+
   it('leaves nothing where rows waited, whether it went well or not', async () => {
     const { peer, engine } = await mirrored();
     peer.table('fruit', {});
@@ -222,6 +259,14 @@ describe('a pattern', () => {
     },
   );
 
+  it('that matches more tables than anybody made is a failure, and the others go on', async () => {
+    const { peer, engine } = await patterned();
+    peer.tables.list = async () => Array.from({ length: 10_001 }, (_, i) => `price-${i}`);
+    const reports = await engine.run();
+    expect(reports[0]).toMatchObject({ failure: { code: 'MIRROR_TOO_MANY' } });
+    expect(names(engine)).toEqual(['price-*', 'price-a', 'price-b']);
+  });
+
   it('that cannot be listed says so, and its tables go on', async () => {
     const { peer, engine } = await patterned();
     peer.onAsk = (what) => {
@@ -267,7 +312,7 @@ describe('hostile names', () => {
       HOSTILE.length,
     );
     expect(reports.find(({ table }) => table === '../../etc/passwd')?.notes?.join()).toContain('passwd');
-    for (const { name } of reports) expect(name).not.toMatch(/\p{Cc}|\u202e/u);
+    for (const { name, notes = [] } of reports) expect([name, ...notes].join()).not.toMatch(/\p{C}/u);
     const files = engine.files();
     await engine.open({ tables: [{ table: '*' }] });
     expect((await engine.run()).filter(({ changed }) => changed)).toEqual([]);
