@@ -13,6 +13,7 @@ import { Queue } from './queue.js';
 import { routes } from './routes.js';
 import { Search } from './search.js';
 import { PeerServer, type ServerTimeouts } from './server.js';
+import { ShareStore } from './share-store.js';
 import { TableRefuse } from './table-refuse.js';
 import { TableStore } from './table-store.js';
 import { Tally } from './tally.js';
@@ -42,6 +43,7 @@ export interface Box {
  */
 export async function openBox(options: BoxOptions, clock: Clock, log: Logger): Promise<Box> {
   const password = await administratorPassword(options.dir, log);
+  const shares = await openShares(options.dir);
   const database = new Database(options.dir);
   await syncDirectory(options.dir);
   const tally = new Tally(database);
@@ -74,6 +76,7 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
       library,
       search,
       citations,
+      shares,
       tally,
       maxBody: options.maxBody,
     }),
@@ -109,5 +112,13 @@ export async function openBox(options: BoxOptions, clock: Clock, log: Logger): P
     if (['EACCES', 'EADDRNOTAVAIL', 'ENOTFOUND'].includes(systemCode(error) ?? ''))
       throw new EmbeddedError(failures.portRefused(host, port, error));
     throw error;
+  }
+}
+
+async function openShares(dir: string): Promise<ShareStore> {
+  try {
+    return await ShareStore.open(dir);
+  } catch (error) {
+    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
   }
 }

@@ -6,12 +6,15 @@ import { peerdoc } from './peerdoc.js';
 import { MOST_ITEMS, type PushParts, push } from './push.js';
 import { type SearchParts, searchJson, searchPage } from './search-page.js';
 import type { Route } from './server.js';
+import { MOST_UPLOAD, ShareEndpoint } from './share.js';
+import type { ShareStore } from './share-store.js';
 import { type TableParts, type TablePath, tablePages } from './table-endpoint.js';
 import { MOST_KEYS } from './table-request.js';
 import { LONGEST_NAME, MOST_COLUMNS } from './table-store.js';
 
 export interface RouteParts extends PushParts, SearchParts, CitationParts, TableParts {
   readonly library: Library;
+  readonly shares: ShareStore;
   /** Largest body of a push, in bytes. */
   readonly maxBody: number;
 }
@@ -39,6 +42,7 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
     name: 'col_'.length + LONGEST_NAME,
   };
   const large: FormLimits = { body: parts.maxBody, fields: 3 * MOST_ITEMS + 10 };
+  const shares = new ShareEndpoint(parts.shares);
   for (const as of FORMS) {
     table.set(`/api/push_p.${as}`, {
       form: as,
@@ -65,6 +69,13 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
       effect: 'reads',
       limits: SMALL,
       handle: (form, visit) => citation(form, visit, parts),
+    });
+    table.set(`/api/share.${as}`, {
+      form: as,
+      effect: 'either',
+      limits: { ...SMALL, body: MOST_UPLOAD },
+      receive: (request, form, visit) => shares.receive(request, form, visit),
+      handle: (form, visit) => shares.handle(form, visit),
     });
   }
   return table;
