@@ -7,6 +7,7 @@ import { globalOptions, moduleOf, reportError, UsageError } from './commands/con
 import { docCommand } from './commands/doc.js';
 import { initCommand } from './commands/init.js';
 import { listCommand } from './commands/list.js';
+import { mirrorCommand } from './commands/mirror.js';
 import { onceCommand } from './commands/once.js';
 import { peerCommand } from './commands/peer.js';
 import { pushCommand } from './commands/push.js';
@@ -37,6 +38,7 @@ const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
   .command(moduleOf(whyCommand))
   .command(moduleOf(retryCommand))
   .command(moduleOf(rescanCommand))
+  .command(moduleOf(mirrorCommand))
   .command(moduleOf(checkCommand))
   .command(moduleOf(initCommand))
   .command(moduleOf(schemaCommand))
@@ -51,7 +53,7 @@ const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
   .example('$0 run -c config.json', 'Watch, push and confirm until stopped')
   .example('$0 why ~/notes/plan.md', 'Tell everything about one file')
   .epilogue(
-    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined, 4 peer unreachable.',
+    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined or a mirror raised an alarm, 4 peer unreachable.',
   )
   .demandCommand(1, 'Name a command.')
   .recommendCommands()

@@ -6,6 +6,7 @@ import type { Live } from './inspect/live.js';
 import type { Clock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
+import { Mirrors } from './mirror/mirrors.js';
 import type { PeerClient } from './peer/client.js';
 import { Door } from './queue/door.js';
 import { ControlServer } from './service/control.js';
@@ -30,8 +31,8 @@ export interface DaemonOptions {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Follow changes as they happen; without it one scan is all. */
-  readonly hints: boolean;
+  /** Follow folders and peer as they change; without it one scan is all, and mirrors run when they are asked to. */
+  readonly follow: boolean;
   /** Wait while the disk of the state is full; without it that is a failure. */
   readonly patient: boolean;
   /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
@@ -55,7 +56,13 @@ export class Daemon {
   readonly startedAt: number;
   #state: State | undefined;
   #parts:
-    | { readonly client: PeerClient; readonly door: Door; readonly uplink: Uplink; readonly watcher: Watcher }
+    | {
+        readonly client: PeerClient;
+        readonly door: Door;
+        readonly uplink: Uplink;
+        readonly watcher: Watcher;
+        readonly mirrors: Mirrors;
+      }
     | undefined;
   #peerUrl = '';
 
@@ -97,7 +104,7 @@ export class Daemon {
         interactive: { requestsPerSecond: config.confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
         confirm: config.confirm,
         push: config.push,
-        mirror: { requestsPerSecond: config.push.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+        mirror: { requestsPerSecond: config.mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
         audit: { requestsPerSecond: config.push.requestsPerSecond, concurrency: 1 },
       },
       maxConcurrency: config.push.concurrency + config.confirm.concurrency + SPARE_CONCURRENCY,
@@ -106,6 +113,7 @@ export class Daemon {
       log,
       peerName: 'The peer',
     });
+    this.#undo.push(['door', () => door.stop(STOP_GRACE_MS)]);
     const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
     const watcher: Watcher = new Watcher({
       folders: config.folders,
@@ -113,16 +121,17 @@ export class Daemon {
       clock,
       log,
       accepts: cannotTravel,
-      hints: this.#options.hints && config.watch.hints,
+      hints: this.#options.follow && config.watch.hints,
       rescanMs: config.watch.rescan,
     });
     const packer = new ThreadPacker();
     this.#undo.push(['packer', () => packer.close()]);
+    const commit = this.#options.patient
+      ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
+      : () => state.commit();
     const uplink = new Uplink({
       packer,
-      commit: this.#options.patient
-        ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
-        : () => state.commit(),
+      commit,
       state,
       door,
       peer: client,
@@ -135,8 +144,19 @@ export class Daemon {
       },
       look: (place) => watcher.lookSoon(place),
     });
+    const mirrors = new Mirrors({
+      settings: config.mirror,
+      stateDir: config.state.dir,
+      state,
+      commit,
+      door,
+      peer: client,
+      clock,
+      log,
+    });
+    this.#undo.push(['mirrors', () => mirrors.stop()]);
     this.#state = state;
-    this.#parts = { client, door, uplink, watcher };
+    this.#parts = { client, door, uplink, watcher, mirrors };
   }
 
   async #openPeer(): Promise<PeerClient> {
@@ -162,8 +182,8 @@ export class Daemon {
 
   /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { config, clock, log, onFailure } = this.#options;
-    const { state, watcher, uplink, door } = this.#opened();
+    const { config, clock, log, onFailure, follow } = this.#options;
+    const { state, watcher, uplink, door, mirrors } = this.#opened();
     const control = await ControlServer.open(
       config.state.dir,
       answers({
@@ -174,6 +194,7 @@ export class Daemon {
         look: (place) => watcher.lookSoon(place),
         tryPeer: () => door.tryNow(),
         rescan: (folder) => watcher.rescan(folder),
+        mirrors,
       }),
       log,
     );
@@ -189,6 +210,7 @@ export class Daemon {
     ]);
     this.#undo.push(['watcher', () => watcher.stop()]);
     watcher.start();
+    if (follow) mirrors.start(onFailure);
   }
 
   /** @throws what went wrong on the way, an AggregateError when that was more than one thing */
@@ -223,13 +245,17 @@ export class Daemon {
     return this.#opened().client.requests;
   }
 
+  get mirrors(): Mirrors {
+    return this.#opened().mirrors;
+  }
+
   /** Resolves when the first scan is over and nothing is settling any more. */
   scanned(): Promise<void> {
     return this.#opened().watcher.idle();
   }
 
   live(): Live {
-    const { door, uplink, watcher } = this.#opened();
+    const { door, uplink, watcher, mirrors } = this.#opened();
     return {
       pid: process.pid,
       startedAt: this.startedAt,
@@ -238,6 +264,7 @@ export class Daemon {
       uplink: () => uplink.status(),
       folders: () => watcher.status(),
       problems: () => watcher.problems(),
+      mirrors: () => mirrors.status(),
       isInFlight: (place: Place) => uplink.isInFlight(place),
       nextLook: (place: Place) => uplink.nextLook(place),
     };

@@ -10,6 +10,8 @@ import { sentence } from '../lib/sentence.js';
 import type { Trouble, TroubleKind } from '../queue/outcome.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
+import { reportLines, worse } from './mirror.js';
+import { MirrorRound } from './mirror-round.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
@@ -39,7 +41,7 @@ type Ending =
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand: Command<OnceOptions> = {
   command: ['once'],
-  describe: 'Scan the folders, push and confirm what is new, then exit',
+  describe: 'Scan the folders, push and confirm what is new, bring the mirrors up to date, then exit',
   builder: (yargs) =>
     yargs
       .option('timeout', {
@@ -71,18 +73,20 @@ export const onceCommand: Command<OnceOptions> = {
         config: loaded.config,
         clock: systemClock,
         log,
-        hints: false,
+        follow: false,
         patient: false,
         onFailure: failed,
       });
       const over = new AbortController();
       let ending: Ending;
+      let round: MirrorRound | undefined;
       try {
         await daemon.start();
+        round = new MirrorRound(daemon.mirrors);
         ending = await Promise.race([
           failure,
           stopped,
-          settle(daemon, timeout, systemClock, progress, over.signal),
+          settle(daemon, round, timeout, progress, over.signal),
         ]);
       } catch (error) {
         ending = { kind: 'failed', error };
@@ -101,15 +105,30 @@ export const onceCommand: Command<OnceOptions> = {
       const items = itemCounts(daemon.state.counts());
       const { push, peerdoc } = daemon.requests;
       const durationMs = Math.round(systemClock.monotonic() - started);
-      if (options.json) printJson({ items, requests: { push, peerdoc }, durationMs });
+      const mirrors = round?.counts;
+      for (const report of round?.reports ?? []) {
+        if (
+          options.json ||
+          (report.alarm ?? report.failure ?? report.notes ?? report.conflicts) === undefined
+        )
+          continue;
+        for (const line of reportLines(report)) print(line);
+      }
+      if (options.json)
+        printJson({
+          items,
+          requests: { push, peerdoc },
+          ...(mirrors === undefined ? {} : { mirrors }),
+          durationMs,
+        });
       else
         print(
           `${items.confirmed} confirmed, ${items.pending + items.accepted} waiting, ${items.quarantined} quarantined, ` +
-            `${daemon.state.counts().passed} passed over, in ${durationText(durationMs)} ` +
+            `${daemon.state.counts().passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
             `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         );
       if (ending.kind === 'settled' && held !== undefined) throw heldError(held);
-      return exitCodeOf(ending, items, options.timeout);
+      return worse(exitCodeOf(ending, items, options.timeout), round?.exitCode ?? EXIT.done);
     } finally {
       unlisten();
     }
@@ -119,11 +138,12 @@ export const onceCommand: Command<OnceOptions> = {
 /** Waits until nothing is left to do, the peer stays away, or the time is over. */
 async function settle(
   daemon: Daemon,
+  round: MirrorRound,
   timeoutMs: number,
-  clock: Clock,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Ending> {
+  const clock: Clock = systemClock;
   const live = daemon.live();
   const deadline = clock.monotonic() + timeoutMs;
   let scanned = false;
@@ -140,7 +160,11 @@ async function settle(
     if (failure !== undefined) return failure;
     const counts = daemon.state.counts();
     progress.show(counts, scanned);
-    if (scanned && counts.pending + counts.accepted === 0) return { kind: 'settled' };
+    if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
+    if (scanned && counts.pending + counts.accepted === 0) {
+      round.itemsAreSettled();
+      if (round.isOver) return { kind: 'settled' };
+    }
     const { circuit, pausedUntil = 0 } = live.door();
     const { reason, since } = circuit;
     const leftMs = deadline - clock.monotonic();
@@ -168,7 +192,10 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
     case 'timeout':
       throw new PeersyncError({
         code: 'TIMEOUT',
-        message: `${items.pending} items wait to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
+        message:
+          items.pending + items.accepted === 0
+            ? `The mirrors are not up to date after ${timeout}.`
+            : `${items.pending} items wait to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
         hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
       });
     case 'busy':
@@ -187,6 +214,17 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
       });
     }
   }
+}
+
+function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
+  if (counts === undefined) return '';
+  const { current, changed, alarms, failed } = counts;
+  if (current + alarms + failed === 0) return '';
+  const trouble = [alarms > 0 ? counted(alarms, 'alarm') : '', failed > 0 ? `${failed} failed` : ''];
+  return [`${counted(current, 'mirror')} current (${changed} written)`, ...trouble]
+    .filter((part) => part !== '')
+    .map((part) => `${part}, `)
+    .join('');
 }
 
 function parseTimeout(text: string): number {

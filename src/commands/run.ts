@@ -51,7 +51,7 @@ export const runCommand: Command<RunOptions> = {
         config,
         clock: systemClock,
         log,
-        hints: true,
+        follow: true,
         patient: true,
         onFailure: end,
       });

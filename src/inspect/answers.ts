@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Mirrors } from '../mirror/mirrors.js';
 import type { Answerer, Question } from '../service/control.js';
 import type { Place } from '../state/entries.js';
 import type { State } from '../state/state.js';
@@ -22,6 +23,7 @@ export interface AnswerParts {
   tryPeer(): void;
   /** Scans again; resolves when it is done. */
   rescan(folder: string | undefined): Promise<Iterable<unknown>>;
+  readonly mirrors: Pick<Mirrors, 'run' | 'accept'>;
 }
 
 /** What the running daemon answers to the commands. */
@@ -55,6 +57,12 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       yield* await parts.rescan(folder);
       return;
     }
+    case 'mirror':
+      yield* parts.mirrors.run(parameters.names === undefined ? undefined : texts(parameters.names));
+      return;
+    case 'mirror-accept':
+      for (const name of texts(parameters.names)) yield await parts.mirrors.accept(name);
+      return;
     default:
       throw new PeersyncError({
         code: 'UNKNOWN_QUESTION',
@@ -79,7 +87,7 @@ export async function scopesOf(
   parameters: Readonly<Record<string, unknown>>,
 ): Promise<Scope[] | undefined> {
   if (parameters.all === true) return undefined;
-  const paths = Array.isArray(parameters.paths) ? parameters.paths.map(text) : [];
+  const paths = texts(parameters.paths);
   return await Promise.all(paths.map((path) => scopeOf(config, path)));
 }
 
@@ -106,4 +114,8 @@ function knownFolder(config: Config, name: string): string {
 
 function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(text) : [];
 }

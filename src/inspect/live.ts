@@ -1,3 +1,4 @@
+import type { MirrorReport } from '../mirror/record.js';
 import type { DoorStatus } from '../queue/door.js';
 import type { NextLook } from '../uplink/confirm-loop.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
@@ -14,6 +15,7 @@ export interface Live {
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];
   problems(): readonly PathProblem[];
+  mirrors(): readonly MirrorReport[];
   isInFlight(place: { folder: string; path: string }): boolean;
   nextLook(place: { folder: string; path: string }): NextLook | undefined;
 }

@@ -1,4 +1,6 @@
 import type { Config } from '../config/config.js';
+import type { MirrorReport } from '../mirror/record.js';
+import { mirrorReports } from '../mirror/report.js';
 import type { DoorStatus } from '../queue/door.js';
 import type { Status } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
@@ -31,6 +33,7 @@ export interface StatusReport {
   readonly passedOver: number;
   readonly folders: readonly FolderReport[];
   readonly uplink?: UplinkStatus;
+  readonly mirrors: readonly MirrorReport[];
   readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
   readonly problems: readonly PathProblem[];
   /** What opening the state repaired. */
@@ -67,6 +70,7 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
         ...(watch ? { watch } : {}),
       };
     }),
+    mirrors: live?.mirrors() ?? mirrorReports(config.mirror, state),
     quarantined,
     problems: live?.problems() ?? [],
     repairs: state.repairs,

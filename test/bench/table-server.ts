@@ -1,0 +1,67 @@
+// A server with one table, of as many rows as the first argument says and 8 columns, in the JSON of the embedded peer or,
+// where that is not asked for, in XML. Its own process, so that its work is not counted as ours. Prints its port.
+import { createServer } from 'node:http';
+import { Readable } from 'node:stream';
+
+const rows = Number(process.argv[2]);
+const COLUMNS = ['name', 'street', 'city', 'price', 'amount', 'remark', 'since', 'state'];
+const GROUP = 1_000;
+
+function cells(row: number): string[] {
+  return [
+    `Name ${row}`,
+    `${row % 97} Long Street`,
+    `City of ${row % 1_009}`,
+    `${(row % 10_007) / 100}`,
+    String(row % 31),
+    row % 5 === 0 ? `a remark with "quotes", a comma and\na second line ${row}` : 'nothing to remark',
+    '2026-01-01T00:00:00Z',
+    row % 2 === 0 ? 'open' : 'done',
+  ];
+}
+
+function escaped(text: string): string {
+  return text.replace(/[<&"]/g, (c) => `&#${c.charCodeAt(0)};`);
+}
+
+function* json(): Generator<string> {
+  yield `{"table":"bench","columns":${JSON.stringify(COLUMNS)},"rows":[`;
+  for (let first = 0; first < rows; first += GROUP) {
+    let text = '';
+    for (let row = first; row < Math.min(rows, first + GROUP); row += 1) {
+      const pk = String(row).padStart(12, '0');
+      const own = Object.fromEntries(cells(row).map((cell, i) => [COLUMNS[i], cell]));
+      text += `${row === 0 ? '' : ','}\n${JSON.stringify({ pk, cells: own })}`;
+    }
+    yield text;
+  }
+  yield '\n]}\n';
+}
+
+function* xml(): Generator<string> {
+  yield '<tables>\n<table name="bench">\n';
+  for (let first = 0; first < rows; first += GROUP) {
+    let text = '';
+    for (let row = first; row < Math.min(rows, first + GROUP); row += 1) {
+      text += `<row count="${row}" pk="${String(row).padStart(12, '0')}">\n`;
+      cells(row).forEach((cell, i) => {
+        text += `<cell col="${COLUMNS[i]}">${escaped(cell)}</cell>\n`;
+      });
+      text += '</row>\n';
+    }
+    yield text;
+  }
+  yield '</table>\n</tables>\n';
+}
+
+const server = createServer((request, response) => {
+  request.resume().on('end', () => {
+    const asJson = request.headers.accept?.includes('application/json') === true;
+    response.writeHead(200, { 'content-type': asJson ? 'application/json' : 'text/xml' });
+    Readable.from(asJson ? json() : xml(), { objectMode: false }).pipe(response);
+  });
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  if (typeof address === 'object' && address !== null) process.stdout.write(`${address.port}\n`);
+});

@@ -1,0 +1,239 @@
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, relative } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { peersync } from '../support/cli.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+interface Asked {
+  readonly path: string;
+  readonly parameters: URLSearchParams;
+}
+type Reply = (asked: Asked, response: ServerResponse) => void;
+
+let server: Server;
+let url: string;
+let reply: Reply;
+let outside: string;
+let root: string;
+let config: string;
+
+const json =
+  (value: unknown): Reply =>
+  (_, response) => {
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
+  };
+const page =
+  (text: string, type = 'text/html', status = 200): Reply =>
+  (_, response) => {
+    response.writeHead(status, { 'content-type': type }).end(text);
+  };
+const table = (name: string) => ({
+  table: name,
+  columns: ['a'],
+  rows: [
+    { pk: 'k1', cells: { a: `1 of ${name}` } },
+    { pk: 'k2', cells: { a: '2' } },
+  ],
+});
+
+/** A peer as it should be: one table, one share. */
+const sound: Reply = (asked, response) => {
+  const name = asked.parameters.get('table');
+  if (asked.path.includes('share'))
+    response.setHeader('content-type', 'application/pdf').end('%PDF-1.7 as it should be');
+  else if (asked.path.includes('citation'))
+    json({ url: asked.parameters.get('url'), sentences: [], citing: [], similar: [] })(asked, response);
+  else if (name === null) json({ tables: ['prices'] })(asked, response);
+  else json(table(name))(asked, response);
+};
+
+beforeEach(async () => {
+  reply = sound;
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const [path = '', query = ''] = (request.url ?? '').split('?');
+      reply({ path, parameters: new URLSearchParams(`${query}&${Buffer.concat(chunks)}`) }, response);
+    });
+    response.on('error', () => {});
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  outside = temporaryDirectory();
+  root = join(outside, 'deep', 'mirror');
+  mkdirSync(join(outside, 'folder'));
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function configure(mirror: object): void {
+  config = join(outside, 'config.json');
+  const folders = [{ path: join(outside, 'folder'), collection: 'c', url: 'https://f.example/' }];
+  const peer = { url, timeouts: { body: '2s', total: '5s', headers: '2s' } };
+  const state = { dir: join(outside, 'state') };
+  writeFileSync(config, JSON.stringify({ peer, folders, state, mirror: { root, ...mirror } }));
+}
+
+async function mirror(...names: string[]) {
+  const { code, stdout, stderr } = await peersync(['mirror', ...names, '--config', config, '--json']);
+  const reports = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  return { code, reports, stderr };
+}
+
+/** Every file below a directory with its content. */
+function contents(directory: string): Map<string, string> {
+  const found = new Map<string, string>();
+  if (!existsSync(directory)) return found;
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    expect(lstatSync(path).isSymbolicLink()).toBe(false);
+    if (entry.isFile()) found.set(relative(directory, path), readFileSync(path, 'utf8'));
+  }
+  return found;
+}
+
+describe('names from a hostile peer', () => {
+  it('do not lead out of the root, however they are written', async () => {
+    const names = [
+      '../../evil',
+      '..',
+      '.',
+      '/etc/evil',
+      'a/../../../evil',
+      '..\\..\\evil',
+      'nul\u0000evil',
+      'CON',
+      'con.txt',
+      ' evil ',
+      'evil.',
+      '.hidden',
+      'x'.repeat(400),
+      '\u00c4rger',
+      'A\u0308rger',
+      '\u00e4rger',
+      '\u202egnp.evil',
+      'line\nbreak',
+      'fine',
+    ];
+    reply = (asked, response) => {
+      const name = asked.parameters.get('table');
+      json(name === null ? { tables: names } : table(name))(asked, response);
+    };
+    configure({ tables: [{ table: '*', path: '{table}.csv' }] });
+    const before = contents(outside);
+    const { code, reports, stderr } = await mirror();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.any(String) });
+    const files = contents(root);
+    expect(files.size).toBe(names.length);
+    for (const report of reports) expect(files.has(report.path)).toBe(true);
+    expect(new Set([...files.keys()].map((name) => name.normalize('NFC').toLowerCase())).size).toBe(
+      names.length,
+    );
+    expect([...files.values()].every((text) => text.startsWith('pk,a\r\nk1,'))).toBe(true);
+    expect(files.get('fine.csv')).toContain('1 of fine');
+    const after = [...contents(outside).keys()].filter(
+      (path) => !path.startsWith('deep') && !path.startsWith('state'),
+    );
+    expect(after.sort()).toEqual([...before.keys()].sort());
+  }, 60_000);
+});
+
+const billionLaughs = `<?xml version="1.0"?><!DOCTYPE t [<!ENTITY a "aaaaaaaaaa">${[...'bcdefghij']
+  .map((name, i) => `<!ENTITY ${name} "${`&${'abcdefghi'[i]};`.repeat(10)}">`)
+  .join('')}<!ENTITY x SYSTEM "file:///etc/passwd">]>
+<tables><table name="prices"><row pk="&x;"><cell col="a">&j;</cell></row></table></tables>`;
+
+const HOSTILE: readonly (readonly [string, Reply])[] = [
+  ['an HTML error page with 200', page('<html><title>Error</title><body>Internal error</body></html>')],
+  ['an HTML login page', page('<html><form><input name="password" type="password"></form></html>')],
+  ['a JSON error with 200', json({ error: 'out of memory' })],
+  ['an empty answer', page('', 'application/octet-stream')],
+  ['an empty JSON object', json({})],
+  ['plain text where JSON was said', page('it is broken', 'application/json')],
+  [
+    'half a table',
+    page('{"table":"prices","columns":["a"],"rows":[\n{"pk":"k1","cells":{"a":"1"}},', 'application/json'),
+  ],
+  ['entities that explode', page(billionLaughs, 'text/xml')],
+  ['a status of 500', page('java.lang.NullPointerException', 'text/html', 500)],
+  ['404', page('no such thing', 'text/html', 404)],
+  [
+    'a redirect',
+    (_, response) => {
+      response.writeHead(302, { location: 'file:///etc/passwd' }).end();
+    },
+  ],
+  [
+    'an answer without end',
+    (asked, response) => {
+      const isShare = asked.path.includes('share');
+      response.setHeader('content-type', isShare ? 'application/pdf' : 'application/json');
+      function* endless(): Generator<string> {
+        yield isShare ? '%PDF-1.7' : '{"table":"prices","columns":["a"],"rows":[\n';
+        for (let row = 0; ; row += 1) yield `{"pk":"k${row}","cells":{"a":"${'x'.repeat(1_000)}"}},\n`;
+      }
+      Readable.from(endless(), { objectMode: false })
+        .on('error', () => {})
+        .pipe(response);
+    },
+  ],
+  [
+    'a row without end',
+    (_, response) => {
+      response.setHeader('content-type', 'application/json');
+      function* endless(): Generator<string> {
+        yield '{"table":"prices","columns":["a"],"rows":[\n{"pk":"k1","cells":{"a":"';
+        for (;;) yield 'x'.repeat(10_000);
+      }
+      Readable.from(endless(), { objectMode: false })
+        .on('error', () => {})
+        .pipe(response);
+    },
+  ],
+  [
+    'an answer that stops half-way',
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100000' });
+      response.write('{"table":"prices","columns":["a"],"rows":[\n{"pk":"k1","cells":{"a":"1"}}');
+      setTimeout(() => response.destroy(), 20);
+    },
+  ],
+  ['deep nesting', page(`{"table":"prices","rows":${'['.repeat(200_000)}`, 'application/json')],
+];
+
+describe('a mirror of a hostile peer', () => {
+  it.each(HOSTILE)(
+    'keeps what it had when it gets %s',
+    async (_, hostile) => {
+      configure({
+        tables: [{ table: 'prices', maxSize: '2 MiB' }],
+        shares: [{ data: 'report.pdf', maxSize: '2 MiB' }],
+      });
+      expect(await mirror()).toMatchObject({ code: 0 });
+      const before = contents(root);
+      expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
+      reply = hostile;
+      const { code, reports } = await mirror();
+      expect(contents(root)).toEqual(before);
+      expect(code).not.toBe(0);
+      expect(reports).toHaveLength(2);
+      for (const { alarm, failure } of reports) {
+        const { message, hint } = alarm ?? failure ?? {};
+        expect(message, JSON.stringify(reports)).toMatch(/\S/);
+        expect(hint).toMatch(/\S/);
+        expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
+      }
+      reply = sound;
+      await mirror();
+      expect(contents(root)).toEqual(before);
+    },
+    60_000,
+  );
+});

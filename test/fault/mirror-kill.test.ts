@@ -1,0 +1,151 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { compiledProgram } from '../support/program.js';
+import { Random } from '../support/random.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const KILLS = 200;
+const ROWS = 400;
+/** Large enough that it is written in many pieces. */
+const SHARE_BYTES = 1024 * 1024;
+
+let program: string;
+let server: Server;
+let url: string;
+/** Every answer has a number of its own, and everything in it is of this number. */
+let number = 0;
+let mirroring: ChildProcessByStdio<null, Readable, Readable> | undefined;
+
+beforeAll(() => {
+  program = compiledProgram(resolve(import.meta.dirname, 'mirroring.ts'));
+});
+
+beforeEach(async () => {
+  server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      number += 1;
+      if (request.url?.includes('share')) {
+        response.setHeader('content-type', 'application/octet-stream');
+        response.end(Buffer.alloc(SHARE_BYTES, `${number} `.padStart(16, '0')));
+        return;
+      }
+      const rows = Array.from({ length: ROWS }, (_, row) => {
+        const pk = String(row).padStart(12, '0');
+        return `{"pk":"${pk}","cells":{"number":"${number}","text":"a \\"quoted\\",\\nbroken line"}}`;
+      });
+      response.setHeader('content-type', 'application/json');
+      response.end(`{"table":"t","columns":["number","text"],"rows":[\n${rows.join(',\n')}\n]}`);
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  await kill();
+  server.closeAllConnections();
+  server.close();
+});
+
+async function kill(): Promise<void> {
+  if (mirroring === undefined) return;
+  const child = mirroring;
+  mirroring = undefined;
+  child.kill('SIGKILL');
+  await once(child, 'close');
+}
+
+it(`a file is whole at every instant while its mirror is killed ${KILLS} times`, async () => {
+  const directory = temporaryDirectory();
+  const table = join(directory, 'mirror', 'table.csv');
+  const share = join(directory, 'mirror', 'share.bin');
+  const random = Random.seeded();
+  const seen = { table: new Set<string>(), share: new Set<string>(), looks: 0 };
+  let over = false;
+
+  const look = (): void => {
+    if (seen.table.size > 0 || existsSync(table)) seen.table.add(wholeTable(readFileSync(table, 'utf8')));
+    if (seen.share.size > 0 || existsSync(share)) seen.share.add(wholeShare(readFileSync(share)));
+    seen.looks += 1;
+  };
+  const reading = (async () => {
+    while (!over) {
+      look();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  })();
+  reading.catch(() => {});
+
+  for (let round = 0; round < KILLS; round += 1) {
+    const before = seen.table.size + seen.share.size;
+    let said = '';
+    const child = spawn(process.execPath, [program, url, directory], { stdio: ['ignore', 'pipe', 'pipe'] });
+    mirroring = child;
+    let complaint = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint += text;
+    });
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    const wanted = random.between(0, 3);
+    await until(
+      () => complaint !== '' || (said.match(/changed/g) ?? []).length >= wanted,
+      `round ${round}: ${wanted} changes are written`,
+    );
+    expect(complaint).toBe('');
+    await new Promise((resolve) => setTimeout(resolve, random.next() * 25));
+    await kill();
+    look();
+    if (wanted > 1) expect(seen.table.size + seen.share.size).toBeGreaterThan(before);
+  }
+  over = true;
+  await reading;
+  expect(seen.looks).toBeGreaterThan(KILLS * 5);
+  expect(seen.table.size).toBeGreaterThan(KILLS / 4);
+  expect(seen.share.size).toBeGreaterThan(KILLS / 4);
+
+  // What the killed ones left behind is swept by the next start.
+  const child = spawn(process.execPath, [program, url, directory], { stdio: ['ignore', 'pipe', 'pipe'] });
+  mirroring = child;
+  await once(child.stdout, 'data');
+  await until(
+    () => readdirSync(join(directory, 'mirror')).filter((name) => name.includes('tmp')).length <= 2,
+    'temporary files are swept',
+  );
+  expect(
+    readdirSync(join(directory, 'mirror'))
+      .filter((name) => !name.includes('tmp'))
+      .sort(),
+  ).toEqual(['share.bin', 'table.csv', 'table.csv.1', 'table.csv.2']);
+  for (const version of ['table.csv.1', 'table.csv.2'])
+    wholeTable(readFileSync(join(directory, 'mirror', version), 'utf8'));
+  expect(statSync(share).size).toBe(SHARE_BYTES);
+}, 600_000);
+
+/** The number of a table that is whole; throws otherwise. */
+function wholeTable(text: string): string {
+  const lines = text.split('\r\n');
+  const number = /^0{12},(\d+),/.exec(lines[1] ?? '')?.[1] ?? '';
+  const expected = ['pk,number,text'];
+  for (let row = 0; row < ROWS; row += 1)
+    expected.push(`${String(row).padStart(12, '0')},${number},"a ""quoted"",\nbroken line"`);
+  if (number === '' || text !== `${expected.join('\r\n')}\r\n`)
+    throw new Error(`a reader saw ${text.length} characters: ${JSON.stringify(text.slice(0, 200))}`);
+  return number;
+}
+
+/** The number of a share that is whole; throws otherwise. */
+function wholeShare(bytes: Buffer): string {
+  const number = bytes.toString('latin1', 0, 16);
+  if (bytes.length !== SHARE_BYTES || !bytes.equals(Buffer.alloc(SHARE_BYTES, number)))
+    throw new Error(`a reader saw ${bytes.length} bytes that begin with ${JSON.stringify(number)}`);
+  return number;
+}
