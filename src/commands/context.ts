@@ -53,6 +53,8 @@ export function globalOptions(yargs: Argv): Argv<GlobalOptions> {
 export interface Command<Options> {
   readonly command: string | readonly string[];
   readonly describe: string;
+  /** The list of words that also takes what stands behind `--`, where that may begin with a dash. */
+  readonly rest?: keyof Options & string;
   builder(yargs: Argv<GlobalOptions>): Argv<Options>;
   run(options: Options & GlobalOptions): Promise<ExitCode>;
 }
@@ -77,12 +79,26 @@ export function moduleOf<Options>(command: Command<Options>): CommandModule<Glob
     builder: (yargs) => command.builder(yargs),
     handler: async (argv) => {
       try {
-        process.exitCode = await command.run(argv as unknown as Options & GlobalOptions);
+        process.exitCode = await command.run(withRest(command, argv as unknown as Options & GlobalOptions));
       } catch (error) {
         process.exitCode = reportError(error, argv.json === true);
       }
     },
   };
+}
+
+/** The options with the words behind `--`, which yargs gives to nobody. */
+function withRest<Options>({ rest }: Command<Options>, options: Options & GlobalOptions) {
+  const at = process.argv.indexOf('--');
+  const words = at === -1 ? [] : process.argv.slice(at + 1);
+  if (words.length === 0) return options;
+  const before = rest === undefined ? undefined : options[rest];
+  if (rest === undefined || !Array.isArray(before))
+    throw new UsageError(
+      `"${words.join(' ')}" stands behind "--", where this command takes nothing.`,
+      'Leave out the "--"; a file whose name begins with a dash is written ./-name.',
+    );
+  return { ...options, [rest]: [...before, ...words] };
 }
 
 /** Says what happened and what to do on stderr; returns the exit code. */

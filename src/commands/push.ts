@@ -20,11 +20,12 @@ interface PushOptions {
 
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
 export const pushCommand: Command<PushOptions> = {
-  command: ['push <file..>'],
+  command: ['push [file..]'],
+  rest: 'file',
   describe: 'Push single files, outside of all folders, and wait until the peer shows them',
   builder: (yargs) =>
     yargs
-      .positional('file', { type: 'string', array: true, demandOption: true, describe: 'Text files' })
+      .positional('file', { type: 'string', array: true, default: [], describe: 'Text files' })
       .option('collection', {
         type: 'string',
         demandOption: true,
@@ -54,6 +55,7 @@ export const pushCommand: Command<PushOptions> = {
       ),
   run: async (options) => {
     const { collection } = options;
+    if (options.file.length === 0) throw new UsageError('No file was named.');
     const right = collectionField().safeParse(collection);
     if (!right.success)
       throw new UsageError(

@@ -23,6 +23,7 @@ interface Retried {
 /** Another try for what is in quarantine or waits for its next attempt. */
 export const retryCommand: Command<RetryOptions> = {
   command: ['retry [path..]'],
+  rest: 'path',
   describe: 'Try again what is in quarantine, waits for its next attempt, or was passed over',
   builder: (yargs) =>
     yargs

@@ -3,7 +3,7 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableRow } from '../peer/table.js';
 import { consent, onThisTerminal } from './consent.js';
-import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
+import { type Command, type GlobalOptions, prepare, print, printJson, UsageError } from './context.js';
 import { name } from './option-values.js';
 import { writeAll } from './output.js';
 import { withPeer } from './peer-access.js';
@@ -32,11 +32,12 @@ interface Doomed {
 
 /** Deletes the rows with exactly these keys. */
 export const tableDeleteRowsCommand: Command<TableDeleteRowsOptions> = {
-  command: ['delete-rows <table> <pk..>'],
+  command: ['delete-rows <table> [pk..]'],
+  rest: 'pk',
   describe: 'Delete rows by their keys, after they were shown and you said yes',
   builder: (yargs) =>
     withYes(yargs)
-      .positional('pk', { type: 'string', array: true, demandOption: true, describe: 'The keys of the rows' })
+      .positional('pk', { type: 'string', array: true, default: [], describe: 'The keys of the rows' })
       .example('$0 table delete-rows prices oak beech', 'Shows the two rows, and asks')
       .example(
         '$0 table delete-rows prices oak --yes',
@@ -44,6 +45,7 @@ export const tableDeleteRowsCommand: Command<TableDeleteRowsOptions> = {
       ) as unknown as Argv<TableDeleteRowsOptions>,
   run: async (options) => {
     const table = name('table', options.table);
+    if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
     const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const deleted = await withPeer(loaded.config, log, async (client, signal) => {

@@ -19,7 +19,8 @@ interface TableSetOptions extends TableAddOptions {
 
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 export const tableSetCommand: Command<TableSetOptions> = {
-  command: ['set <table> <cell..>'],
+  command: ['set <table> [cell..]'],
+  rest: 'cell',
   describe: 'Set cells of one row by its key; the other cells stay',
   builder: (yargs) =>
     cellOptions(yargs)
@@ -38,7 +39,8 @@ export const tableSetCommand: Command<TableSetOptions> = {
 
 /** Adds a row under a new key. */
 export const tableAddCommand: Command<TableAddOptions> = {
-  command: ['add <table> <cell..>'],
+  command: ['add <table> [cell..]'],
+  rest: 'cell',
   describe: 'Add a row; its key is made for it',
   builder: (yargs) =>
     cellOptions(yargs).example('$0 table add prices name=beech price=9.80', 'The new key is shown'),
@@ -54,7 +56,7 @@ function cellOptions(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & TableAddO
     .positional('cell', {
       type: 'string',
       array: true,
-      demandOption: true,
+      default: [],
       describe:
         'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
     }) as unknown as Argv<GlobalOptions & TableAddOptions>;
@@ -82,6 +84,7 @@ async function change(options: TableAddOptions & GlobalOptions, make: Change) {
  *   be read
  */
 export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (pairs.length === 0) throw new UsageError('No cell was given.', 'Write it like price=12.50.');
   const cells = new Map<string, string>();
   for (const pair of pairs) {
     const at = pair.indexOf('=');
