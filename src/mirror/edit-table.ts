@@ -44,7 +44,7 @@ export interface EditableTableParts {
 }
 
 /** What the record of the mirror says, where there is one. */
-export type EditKnown = Pick<MirrorRecord, 'sha256' | 'conflicts'>;
+export type EditKnown = Pick<MirrorRecord, 'sha256' | 'conflicts' | 'alarm'>;
 
 /** How a run ended; a run that failed throws what made it fail, and the user's file is as it was. */
 export type EditOutcome =
@@ -69,7 +69,8 @@ export interface TwoWayTable {
   /**
    * Merges the file with the peer, once.
    *
-   * @param options.accept a person accepts what the last run gave an alarm for: more deletions than `maxDeletes`
+   * @param options.accept a person accepts the alarm that the record has: more deletions than `maxDeletes`. Where by now
+   *   others would be deleted, that is a new alarm
    * @throws what `peer` throws, MirrorError, or the reason of the signal; the file is as it was
    */
   run(

@@ -16,8 +16,10 @@ import { type Clash, type Grid, type Merge, merge, sameGrid } from './merge.js';
 import type { Conflict } from './record.js';
 import { removeWhole, type WholeFile } from './whole-file.js';
 
-/** Rows that are committed, or deleted, between two looks at the signal. */
-const ROWS_A_GROUP = 100;
+/** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
+const ROWS_A_GROUP = 1_000;
+/** Rows that are written without giving way to other work. */
+const ROWS_A_TURN = 100;
 /** Conflicts that are listed of one conflict file; the file itself has all. */
 const LISTED = 100;
 
@@ -159,9 +161,11 @@ export class EditableTable implements TwoWayTable {
     // A file that is as it was written is its own base.
     const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
     const plan = merge(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes });
-    if (plan.deletes.length > maxDeletes && !accept) {
+    if (plan.deletes.length > maxDeletes) {
       const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
-      throw this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
+      const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
+      // What a person accepted are the rows that were named, and not others that were removed since.
+      if (!accept || sides.known.alarm?.message !== alarm.message) throw alarm;
     }
     if (last !== undefined && absorbed !== undefined && plan.set.length + plan.deletes.length > 0) {
       await this.#bases.intend(together(absorbed.done, plan), last.base);
@@ -294,7 +298,7 @@ function* groups<T>(all: readonly T[]): Generator<readonly T[]> {
 async function* rowsOf({ rows }: Grid): AsyncGenerator<readonly TableRow[]> {
   let group: TableRow[] = [];
   for (const [pk, cells] of rows) {
-    if (group.push({ pk, cells }) < ROWS_A_GROUP) continue;
+    if (group.push({ pk, cells }) < ROWS_A_TURN) continue;
     yield group;
     group = [];
     await nextTurn();

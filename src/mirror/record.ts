@@ -9,6 +9,7 @@ export interface MirrorTrouble {
 
 /** A cell that was changed in the file and in the peer, differently. The peer's value was kept. */
 export interface Conflict {
+  /** Empty where it is not known which cells it is about: the copy holds what was written while nobody could merge it. */
   readonly pk: string;
   /** Undefined where a row that one side changed was removed on the other. */
   readonly column?: string;

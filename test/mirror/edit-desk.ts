@@ -139,7 +139,11 @@ export class Desk {
   async run(options: { accept?: boolean } = {}): Promise<EditOutcome> {
     const outcome = await this.table.run(this.known, options);
     if (outcome.kind === 'settled') this.known = outcome.record;
-    if (outcome.kind === 'alarm') this.known = { ...this.known, conflicts: outcome.conflicts };
+    if (outcome.kind === 'alarm') {
+      const { code, message, hint } = outcome.alarm;
+      const alarm = { code, message, hint, since: this.clock.now() };
+      this.known = { ...this.known, conflicts: outcome.conflicts, alarm };
+    }
     return outcome;
   }
 

@@ -230,6 +230,19 @@ describe('a row removed from the file', () => {
     expect(peer.content()).toEqual({ k4: { a: 'changed' }, k5: { a: 'changed' } });
   });
 
+  test('is not deleted when a person had accepted the removal of others', async () => {
+    const { peer, desk } = await deskWith(many, { maxDeletes: 1 });
+    desk.edit((rows) => rows.slice(2));
+    expect(await desk.run({ accept: true }), 'nothing was there to be accepted').toMatchObject({
+      kind: 'alarm',
+    });
+    desk.edit((rows) => rows.slice(1));
+    expect(await desk.run({ accept: true })).toMatchObject({ kind: 'alarm' });
+    expect(peer.writes).toEqual([]);
+    await desk.settled({ accept: true });
+    expect([...peer.rows.keys()]).toEqual(['k3', 'k4', 'k5']);
+  });
+
   test('counts also where all of them were removed', async () => {
     const csv = await deskWith(many, { format: 'csv', maxDeletes: 3 });
     csv.desk.write('pk,a\r\n');
