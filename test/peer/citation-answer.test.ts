@@ -195,6 +195,29 @@ describe('citations in every form', () => {
     );
   });
 
+  it.each([
+    ['JSON', (citation: Citation) => JSON.stringify(citation)],
+    ['XML', xmlOf],
+    ['a page', pageOf],
+    [
+      'the embedded peer’s page',
+      (citation: Citation) => [...CITATION_WRITERS.html(recordOf(citation))].join(''),
+    ],
+  ])('are none where they break off, wherever that is: %s', (_, write) => {
+    fc.assert(
+      fc.property(
+        citations,
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (citation, at) => {
+          const whole = write(citation).trimEnd();
+          const part = whole.slice(0, Math.floor(at * whole.length));
+          expect(refusalOf(part)).toMatchObject({ code: 'PEER_ANSWER' });
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
   it('are read from a page as far as it shows them', () => {
     fc.assert(
       fc.property(citations, ({ sentences, citing, similar }) => {
