@@ -1,23 +1,16 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
-import { type Answer, type AnswerForm, Refusal, refusalAnswer, type StreamedBody } from './answer.js';
+import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.js';
 import { BodyBudget } from './body-budget.js';
 import { isDiskTrouble } from './database.js';
 import { type FormLimits, RequestForm, readBody, readQuery, tooLarge } from './form.js';
 import { isFromElsewhere, isOwnHost, urlOf } from './hosts.js';
-import { CONTENT_SECURITY_POLICY } from './markup.js';
-import { sendChunks } from './sending.js';
+import { hasBody, type SendTimeouts, sendAnswer } from './sending.js';
 import { prefersJson, type Visit } from './visit.js';
 
 /**
@@ -50,16 +43,12 @@ export interface PeerServerOptions {
 }
 
 /** All in milliseconds. */
-export interface ServerTimeouts {
+export interface ServerTimeouts extends SendTimeouts {
   /** For the head of a request. */
   readonly headers: number;
   /** For a whole request, its body included. */
   readonly request: number;
   readonly keepAlive: number;
-  /** How long an unwanted body is still read, so that its sender gets to see the answer. */
-  readonly drain: number;
-  /** How long a client may leave a streamed answer unread. */
-  readonly stall: number;
   /** How long answers under way may take when the server closes. */
   readonly close: number;
 }
@@ -75,18 +64,6 @@ const TIMEOUTS: ServerTimeouts = {
 /** A URL parameter as long as allowed, encoded once more, fits into the request line. */
 const LONGEST_HEAD = 65_536;
 const MOST_CONNECTIONS = 512;
-/** An unwanted body up to this size is read to its end, so that the connection can be kept. */
-const DRAINED_QUIETLY = 1_048_576;
-
-const HEADERS = {
-  'cache-control': 'no-store',
-  'content-security-policy': CONTENT_SECURITY_POLICY,
-  'cross-origin-resource-policy': 'same-origin',
-  // With no-referrer a browser would not tell us that our own forms are ours.
-  'referrer-policy': 'same-origin',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-} as const;
 
 /** The HTTP side of the peer: who may ask, for what, how much; the routes do the rest. */
 export class PeerServer {
@@ -169,7 +146,7 @@ export class PeerServer {
       'Request',
     );
     try {
-      await this.#send(request, response, answer);
+      await sendAnswer(request, response, answer, this.#timeouts, clock);
     } catch (error) {
       log.error({ path, err: messageOf(error) }, `An answer of ${path} broke off: ${messageOf(error)}`);
       response.destroy();
@@ -281,64 +258,6 @@ export class PeerServer {
       return new Refusal(507, 'The disk of the peer is full or failing; nothing was accepted.');
     return new Refusal(500, 'The peer failed on this request; its log says why.');
   }
-
-  async #send(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-    const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
-    const size = Buffer.isBuffer(body) ? body.length : body.size;
-    const unread = hasBody(request) && !request.complete;
-    const declared = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-    const drain = unread && declared > DRAINED_QUIETLY;
-    const headers: OutgoingHttpHeaders = {
-      ...HEADERS,
-      ...answer.headers,
-      'content-type': answer.type,
-      ...(size === undefined || answer.status === 304 ? {} : { 'content-length': size }),
-      ...(drain ? { connection: 'close' } : {}),
-    };
-    response.writeHead(answer.status, headers);
-    const isWhole = await this.#write(request, response, body);
-    if (!isWhole) {
-      response.destroy();
-      return;
-    }
-    if (!drain) {
-      response.end();
-      return;
-    }
-    // Closing on a client that still sends would reset the connection before it has read the answer.
-    await this.#drain(request);
-    response.end();
-    request.destroy();
-  }
-
-  /** Whether all of it went out, or all that HEAD asks for. */
-  async #write(
-    request: IncomingMessage,
-    response: ServerResponse,
-    body: Buffer | StreamedBody,
-  ): Promise<boolean> {
-    if (Buffer.isBuffer(body)) {
-      if (request.method !== 'HEAD') response.write(body);
-      return true;
-    }
-    try {
-      if (request.method === 'HEAD') return true;
-      return (await sendChunks(response, body, this.#timeouts.stall, this.#options.clock)) === 'whole';
-    } finally {
-      await body.end?.();
-    }
-  }
-
-  #drain(request: IncomingMessage): Promise<void> {
-    return new Promise((resolve) => {
-      const limit = this.#options.clock.after(this.#timeouts.drain, resolve, { background: true });
-      const done = (): void => {
-        limit.cancel();
-        resolve();
-      };
-      request.on('end', done).on('close', done).on('error', done).resume();
-    });
-  }
 }
 
 /** The decoded path of a request target, which may be a whole URL (RFC 9112, 3.2.2); undefined where it is neither. */
@@ -359,11 +278,6 @@ function formOf(path: string): AnswerForm {
 function refuseElsewhere(request: IncomingMessage): void {
   if (isFromElsewhere(request.headers))
     throw new Refusal(403, 'A page of another site may not change this peer.');
-}
-
-function hasBody(request: IncomingMessage): boolean {
-  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
-  return coding !== undefined || (length !== undefined && length !== '0');
 }
 
 function answerBrokenRequest(error: Error, socket: Duplex): void {
