@@ -86,7 +86,7 @@ export class CitationSearch {
       if (sentence.text.length < SHORTEST_CITED || wanted.has(sentence.text)) continue;
       const entry = { comparable: comparableSentence(sentence.text), holders: new Set<number>() };
       wanted.set(sentence.text, entry);
-      for (const id of this.#candidates(sentence.text, document.id)) {
+      for (const id of await this.#candidates(sentence.text, document.id, slices)) {
         const others = candidates.get(id);
         if (others) others.push(entry);
         else candidates.set(id, [entry]);
@@ -110,9 +110,9 @@ export class CitationSearch {
     }
   }
 
-  #candidates(text: string, except: number): number[] {
+  async #candidates(text: string, except: number, slices: Slices): Promise<number[]> {
     const words = wordsOf(text).slice(0, MOST_WORDS);
-    const rarest = this.#rarity.rarest(words, ASKED_WORDS);
+    const rarest = await this.#rarity.rarest(words, ASKED_WORDS, slices);
     if (rarest.length === 0) return [];
     const near = `body : NEAR(${rarest.map((word) => `"${word}"`).join(' ')}, ${words.length})`;
     const sql = 'SELECT rowid FROM words WHERE words MATCH ? AND rowid <> ? LIMIT ?';

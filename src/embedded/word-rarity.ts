@@ -1,4 +1,5 @@
 import { type Database, int } from './database.js';
+import type { Slices } from './slices.js';
 
 /** Documents of a word that are counted; for a word with more, the rest is estimated from how densely these lie. */
 const COUNTED = 300;
@@ -18,8 +19,12 @@ export class WordRarity {
   }
 
   /** The `most` rarest of `words`, each once. */
-  rarest(words: readonly string[], most: number): string[] {
-    const counted = [...new Set(words)].map((word) => ({ word, documents: this.#about(word) }));
+  async rarest(words: readonly string[], most: number, slices: Slices): Promise<string[]> {
+    const counted: { readonly word: string; readonly documents: number }[] = [];
+    for (const word of new Set(words)) {
+      counted.push({ word, documents: this.#about(word) });
+      await slices.pause();
+    }
     return counted
       .sort((a, b) => a.documents - b.documents || b.word.length - a.word.length)
       .slice(0, most)
