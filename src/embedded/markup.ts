@@ -48,6 +48,7 @@ ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { marg
 mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }
 nav { display: flex; justify-content: space-between; border-top: 1px solid var(--line); padding-top: .8rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
+dl.long { display: block; } dl.long dd { margin-bottom: .6rem; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border-bottom: 1px solid var(--line); }
 body.wide { max-width: none; } body.wide form.search { max-width: 46rem; }

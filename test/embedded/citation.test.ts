@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Box } from '../../src/embedded/box.js';
+import { TEXT_PART } from '../../src/embedded/library.js';
 import { openPeer, peerdoc, push, send } from './support.js';
 
 interface CitationJson {
@@ -199,10 +200,10 @@ describe('the citations of a document', () => {
 
   it('are found across the parts in which a long text is kept', async () => {
     const peer = await openPeer();
-    const filler = (length: number): string => 'ä ö. '.repeat(Math.ceil(length / 7)).slice(0, length);
+    const filler = (length: number): string => 'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
     const items = Array.from({ length: 12 }, (_, n) => ({
       url: `http://h/${n}`,
-      data: `${filler(54_500 + 9 * n)} ${KEEPERS} End.`,
+      data: `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
     }));
     await push(peer, [{ url: ONE, data: KEEPERS }, ...items], visible);
     const { sentences } = await citation(peer, { url: ONE });
