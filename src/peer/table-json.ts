@@ -52,8 +52,7 @@ export class JsonTable implements TableParser {
 
   end(): void {
     if (this.#place === 'ahead') this.#begin();
-    if (this.#place === 'ahead') throw brokenOff();
-    if (this.#place === 'rows') throw brokenOff();
+    if (this.#place !== 'behind') throw brokenOff();
     const behind = Buffer.concat(this.#held).toString();
     const whole = this.#isList ? `[${behind}` : `{"rows":[${behind}`;
     if (!/[\]}]\s*$/.test(behind)) throw brokenOff();

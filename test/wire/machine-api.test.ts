@@ -1,10 +1,14 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Box } from '../../src/embedded/box.js';
 import type { PeerClient } from '../../src/index.js';
 import type { StreamedAnswer } from '../../src/peer/asking.js';
+import type { ShareStream } from '../../src/peer/share.js';
 import { readTable } from '../../src/peer/table-answer.js';
 import { basic, openPeer } from '../embedded/support.js';
 import { clientOf, HttpServer } from '../peer/servers.js';
+import { temporaryDirectory } from '../support/temp.js';
 
 /**
  * Every parameter of the specification's tables, twice: as a server that only records sees it, and as a real peer
@@ -227,6 +231,23 @@ describe('the embedded peer answers', () => {
       { text: SENTENCE },
     ]);
     expect(await client.citation({ url: 'https://nowhere.example.org/' })).toBeUndefined();
+  });
+
+  it('4.4: a shared object by its name, and by its group', async () => {
+    const dir = temporaryDirectory();
+    const { url } = await openPeer({ dir });
+    const client = clientOf(url);
+    mkdirSync(join(dir, 'shares', 'my group'), { recursive: true });
+    writeFileSync(join(dir, 'shares', 'all.txt'), 'for all');
+    writeFileSync(join(dir, 'shares', 'my group', 'some.bin'), 'for some');
+    const textOf = async ({ chunks }: ShareStream) => {
+      const parts: Uint8Array[] = [];
+      for await (const chunk of chunks) parts.push(chunk);
+      return Buffer.concat(parts).toString();
+    };
+    expect(await client.share({ data: 'all.txt' }, textOf)).toBe('for all');
+    expect(await client.share({ data: 'some.bin', c: 'my group' }, textOf)).toBe('for some');
+    expect(await client.share({ data: 'some.bin' }, textOf)).toBeUndefined();
   });
 
   it('4.5: every parameter of tables', async () => {
