@@ -124,7 +124,7 @@ describe('a table as it comes in', () => {
           columns,
         });
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     );
   });
 

@@ -315,7 +315,7 @@ describe('rows that are set', () => {
         expect(seen?.pk).toBe(pk);
         expect(seen?.cells.get(column)).toBe(text);
       }),
-      { numRuns: 60 },
+      { numRuns: 20 },
     );
   });
 });
