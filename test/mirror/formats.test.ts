@@ -44,7 +44,9 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
   it('is read back with a cell of 5 MB', async () => {
     const table = { columns: ['a'], rows: [row('k', { a: LARGE })] };
     expect(Buffer.byteLength(LARGE)).toBeGreaterThan(5_000_000);
-    expect(plain(await readBack(format, await written(format, table)))).toEqual([['k', LARGE]]);
+    const [[pk, a] = []] = plain(await readBack(format, await written(format, table)));
+    // A difference of 5 MB would take minutes to be shown.
+    expect([pk, a === LARGE]).toEqual(['k', true]);
   });
 
   it('tells of each row in which line it begins', async () => {
@@ -149,7 +151,8 @@ describe('XML', () => {
 
   it('is read back with a cell of 5 MB', async () => {
     const table = { columns: ['a'], rows: [row('k', { a: LARGE })] };
-    expect(plain({ ...table, rows: readXml(await written('xml', table)).rows })).toEqual([['k', LARGE]]);
+    const [[pk, a] = []] = plain({ ...table, rows: readXml(await written('xml', table)).rows });
+    expect([pk, a === LARGE]).toEqual(['k', true]);
   });
 });
 
