@@ -288,6 +288,16 @@ describe('the embedded peer answers', () => {
     await expect(tables.drop('T ü')).rejects.toMatchObject({ code: 'PEER_REFUSED', status: 404 });
   });
 
+  it('4.5: with cells of 5 MB', async () => {
+    const { client } = await embedded();
+    const row = { pk: 'k', cells: cells({ a: 'ü"\n🙂'.repeat(700_000), b: '' }) };
+    const [seen] = await client.tables.set('T', [row]);
+    expect(seen?.cells.get('a') === row.cells.get('a')).toBe(true);
+    await expect(client.tables.read({ table: 'T' })).rejects.toMatchObject({ code: 'PEER_ANSWER_TOO_LARGE' });
+    const rows = await client.tables.read({ table: 'T', search: 'nowhere' });
+    expect(rows?.rows).toEqual([]);
+  });
+
   it('4.5: with the same table in each form, whatever it holds', async () => {
     const { peer, client } = await embedded();
     const odd = [' ', '\t', 'a\0b', '\r\n\t', '<b>&amp;"', '🙂 שלום', '\ufffe', "'\u0001"];
