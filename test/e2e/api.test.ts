@@ -1,70 +1,18 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { join, resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { PeerClient } from '../../src/peer/client.js';
-import { afterwards } from '../support/afterwards.js';
-import { type Ended, peersync, Running } from '../support/cli.js';
+import { describe, expect, it, vi } from 'vitest';
+import { peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-peer.js';
+
+// Many processes, one after the other: on a busy machine each takes seconds.
+vi.setConfig({ testTimeout: 120_000 });
 
 const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
-const directory = temporaryDirectory('file');
-let peerOfAll: Promise<PeerProcess> | undefined;
-
-/** One peer for all tests here; each uses documents and tables of its own. */
-function remotePeer(): Promise<PeerProcess> {
-  peerOfAll ??= PeerProcess.start(join(directory, 'peer'), { life: 'file' });
-  return peerOfAll;
-}
-
-/** Sets rows without the command line, which the tests are about. */
-async function fill(
-  table: string,
-  rows: Readonly<Record<string, Readonly<Record<string, string>>>>,
-): Promise<void> {
-  const { url, data } = await remotePeer();
-  const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
-  const timeouts = { connect: 5_000, headers: 20_000, body: 20_000, total: 30_000 };
-  const credentials = { username: 'admin', password };
-  const client = new PeerClient({ baseUrl: url, credentials, timeouts, maxAnswer: 2 ** 20 });
-  const all = Object.entries(rows).map(([pk, cells]) => ({ pk, cells: new Map(Object.entries(cells)) }));
-  await client.tables.set(table, all).finally(() => client.close());
-}
-
-type Run = (...args: string[]) => Promise<Ended>;
-
-/** Commands with a configuration that goes to the one peer, run in a directory of their own. */
-async function atRemotePeer(): Promise<{ readonly run: Run; readonly config: string; readonly cwd: string }> {
-  const cwd = temporaryDirectory();
-  const config = writeConfig(cwd, { peer: (await remotePeer()).section() });
-  return { cwd, config, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
-}
-
-/** Commands that go to a server with a handler of its own. */
-async function atServer(handler: RequestListener): Promise<{ readonly run: Run; readonly cwd: string }> {
-  const server = createServer(handler);
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  afterwards('test', () => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const cwd = temporaryDirectory();
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = writeConfig(cwd, { peer: { url } });
-  return { cwd, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
-}
-
-function valuesOf({ stdout }: Ended): unknown[] {
-  return stdout
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
 
 describe('push, doc and citation', () => {
   it('push a file, wait until the peer shows it, and show it', async () => {
@@ -152,152 +100,6 @@ describe('push, doc and citation', () => {
     expect(JSON.parse(missing.stderr)).toMatchObject({ error: { code: 'NOT_FOUND' } });
     const away = writeConfig(temporaryDirectory(), { peer: { url: 'http://127.0.0.1:9' } });
     expect((await peersync(['table', 'list', '-c', away])).code).toBe(4);
-  });
-});
-
-describe('table', () => {
-  it('sets, adds, shows and lists', async () => {
-    const { run, cwd } = await atRemotePeer();
-    writeFileSync(join(cwd, 'note.txt'), 'two\nlines');
-    await fill('woods', { oak: { price: '1', note: 'old' } });
-    const set = await run('table', 'set', 'woods', '--pk', 'oak', 'note=@note.txt', '--json');
-    expect(valuesOf(set)).toEqual([{ table: 'woods', pk: 'oak', cells: { price: '1', note: 'two\nlines' } }]);
-    const added = await run('table', 'add', 'woods', 'price=9', '--json');
-    const [{ pk }] = valuesOf(added) as [{ pk: string }];
-    expect(pk).toMatch(/^[0-9a-z]{12}$/);
-    const rows = valuesOf(await run('table', 'get', 'woods', '--json')) as { pk: string }[];
-    expect(rows.sort((a, b) => (a.pk === 'oak' ? -1 : b.pk === 'oak' ? 1 : 0))).toEqual([
-      { pk: 'oak', price: '1', note: 'two\nlines' },
-      { pk, price: '9', note: '' },
-    ]);
-    expect((await run('table', 'get', 'woods', '--search', 'lines', '--count', '1')).stdout).toBe(
-      'pk,price,note\r\noak,1,"two\nlines"\r\n',
-    );
-    expect((await run('table', 'get', 'woods', '--format', 'table')).stdout).toContain('two\\nlines');
-    const [{ tables }] = valuesOf(await run('table', 'list', '--json')) as [{ tables: string[] }];
-    expect(tables).toContain('woods');
-  });
-
-  it('keeps keys and names as they are: numbers, blanks, dashes and other scripts', async () => {
-    const { run } = await atRemotePeer();
-    await fill('0042', { '007': { a: '1' }, '1e3': { a: '1' }, ' blank ': { a: '1' }, 東京: { a: '1' } });
-    expect((await run('table', 'set', '0042', '--pk=-x', 'a b==1', '--', '-c=2')).code).toBe(0);
-    expect(valuesOf(await run('table', 'get', '0042', '--json', '--search', '=1'))).toEqual([
-      { pk: '-x', a: '', 'a b': '=1', '-c': '2' },
-    ]);
-    const keys = ['007', ' blank ', '東京', '--', '-x'];
-    const { stdout } = await run('table', 'delete-rows', '0042', '--yes', '--json', ...keys);
-    expect(JSON.parse(stdout)).toEqual({ table: '0042', deleted: ['007', ' blank ', '東京', '-x'] });
-    expect(valuesOf(await run('table', 'get', '0042', '--json'))).toMatchObject([{ pk: '1e3' }]);
-  });
-
-  it('deletes nothing without --yes where nobody can be asked, and shows what would go', async () => {
-    const { run } = await atRemotePeer();
-    await fill(
-      'doomed',
-      Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`k${i}`, { a: `value ${i}` }])),
-    );
-    const rows = await run('table', 'delete-rows', 'doomed', 'k1', 'k2');
-    expect(rows).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
-    expect(rows.stdout).toMatch(/k1 +value 1\nk2 +value 2\n/);
-    const drop = await run('table', 'drop', 'doomed');
-    expect(drop.code).toBe(2);
-    expect(drop.stdout).toContain('value 0');
-    expect(drop.stdout).toContain('… and 5 rows more');
-    const asJson = await run('table', 'drop', 'doomed', '--json');
-    expect(asJson.code).toBe(2);
-    expect(valuesOf(asJson)).toMatchObject([{ table: 'doomed', wouldDelete: 25 }]);
-    expect(JSON.parse(asJson.stderr)).toMatchObject({ error: { code: 'NOT_CONFIRMED' } });
-    expect(valuesOf(await run('table', 'get', 'doomed', '--json'))).toHaveLength(25);
-  });
-
-  it('deletes exactly what was named, and nothing when one of the keys is not there', async () => {
-    const { run } = await atRemotePeer();
-    await fill('named', { a: { x: '1' }, b: { x: '1' }, c: { x: '1' } });
-    const missing = await run('table', 'delete-rows', 'named', 'a', 'd', '--yes');
-    expect(missing).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('has no row "d"; nothing was deleted'),
-    });
-    expect((await run('table', 'delete-rows', 'named', '--yes')).code).toBe(2);
-    expect((await run('table', 'delete-rows', 'named', 'a', 'c', '--yes')).code).toBe(0);
-    expect(valuesOf(await run('table', 'get', 'named', '--json'))).toEqual([{ pk: 'b', x: '1' }]);
-    const dropped = await run('table', 'drop', 'named', '--yes', '--json');
-    expect(dropped.code).toBe(0);
-    const [{ tables }] = valuesOf(dropped) as [{ tables: string[] }];
-    expect(tables).not.toContain('named');
-    const again = await run('table', 'drop', 'named', '--yes');
-    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('has no table "named"') });
-  });
-
-  it('suggests the table that was meant, and the command', async () => {
-    const { run } = await atRemotePeer();
-    await fill('addresses', { a: { x: '1' } });
-    expect((await run('table', 'get', 'adresses')).stderr).toContain('Did you mean "addresses"?');
-    const misspelt = await run('table', 'lsit');
-    expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean list?') });
-    expect((await peersync(['table', 'get', '--help'])).stdout).toMatch(/Examples:[\s\S]*--format csv/);
-    const completion = await peersync(['--get-yargs-completions', 'peersync', 'table', '']);
-    expect(completion.stdout.split('\n')).toEqual(
-      expect.arrayContaining(['delete-rows', 'drop', 'get', 'set']),
-    );
-  });
-
-  it('ends with an error, and not as if that were all, when an answer is cut short', async () => {
-    const { run } = await atServer((request, response) => {
-      request.resume();
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.write('{"table":"t","columns":["a"],"rows":[\n{"pk":"k","cells":{"a":"x"}},\n', () =>
-        response.destroy(),
-      );
-    });
-    const cut = await run('table', 'get', 't');
-    expect(cut.code).not.toBe(0);
-    expect(cut.stderr).toMatch(/^peersync: http/);
-  });
-});
-
-describe('on a terminal', () => {
-  const hasScript = spawnSync('script', ['--version']).status === 0;
-
-  /** Runs a command as on a terminal of 60 columns where something is typed once it asks. */
-  async function onTerminal(args: readonly string[], typed: string) {
-    const quoted = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ');
-    const child = spawn('script', ['-qec', `stty cols 60; ${quoted}`, '/dev/null']);
-    afterwards('test', () => void child.kill('SIGKILL'));
-    let shown = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      shown += text;
-      if (/Type [^\n]*: $/.test(shown)) child.stdin.write(typed);
-    });
-    const code = await new Promise<number | null>((done) => void child.on('close', done));
-    return { code, shown: shown.replaceAll('\r\n', '\n') };
-  }
-
-  it.skipIf(!hasScript)(
-    'a table is aligned, and nothing goes before its name was typed (needs script)',
-    async () => {
-      const { config } = await atRemotePeer();
-      await fill('asked', { k: { long: 'x'.repeat(200), escape: '\x1b[31mred' } });
-      const got = await onTerminal(['table', 'get', 'asked', '-c', config], '');
-      expect(got.shown).toMatch(/^pk {2}long +escape\n──.*\nk {3}x+… {2}\\x1b\[31mred\n1 row\n$/);
-      for (const line of got.shown.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
-
-      const other = await onTerminal(['table', 'drop', 'asked', '-c', config], 'yes\n');
-      expect(other).toMatchObject({ code: 1, shown: expect.stringContaining('Nothing was deleted') });
-      const named = await onTerminal(['table', 'drop', 'asked', '-c', config], 'asked\n');
-      expect(named).toMatchObject({ code: 0, shown: expect.stringContaining('Deleted the table asked') });
-    },
-  );
-
-  it.skipIf(!hasScript)('a shared object that is not text is not put there (needs script)', async () => {
-    const { cwd } = await atServer((request, response) => {
-      request.resume();
-      response.writeHead(200, { 'content-type': 'text/plain' }).end('\x1b]0;gotcha\x07');
-    });
-    const got = await onTerminal(['share', 'get', '--data', 'x', '-c', join(cwd, 'config.json')], '');
-    expect(got).toMatchObject({ code: 1, shown: expect.stringContaining('not plain text') });
-    expect(got.shown).not.toContain('\x1b]0;gotcha');
   });
 });
 

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { PeerClient } from '../../src/peer/client.js';
+import { afterwards } from '../support/afterwards.js';
+import { type Ended, peersync } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const directory = temporaryDirectory('file');
+let peerOfAll: Promise<PeerProcess> | undefined;
+
+/** One peer for all tests of a file; each uses documents and tables of its own. */
+export function remotePeer(): Promise<PeerProcess> {
+  peerOfAll ??= PeerProcess.start(join(directory, 'peer'), { life: 'file' });
+  return peerOfAll;
+}
+
+/** Sets rows without the command line, which the tests are about. */
+export async function fill(
+  table: string,
+  rows: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): Promise<void> {
+  const { url, data } = await remotePeer();
+  const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
+  const timeouts = { connect: 5_000, headers: 20_000, body: 20_000, total: 30_000 };
+  const credentials = { username: 'admin', password };
+  const client = new PeerClient({ baseUrl: url, credentials, timeouts, maxAnswer: 2 ** 20 });
+  const all = Object.entries(rows).map(([pk, cells]) => ({ pk, cells: new Map(Object.entries(cells)) }));
+  await client.tables.set(table, all).finally(() => client.close());
+}
+
+export type Run = (...args: string[]) => Promise<Ended>;
+
+/** Commands with a configuration that goes to the one peer, run in a directory of their own. */
+export async function atRemotePeer(): Promise<{
+  readonly run: Run;
+  readonly config: string;
+  readonly cwd: string;
+}> {
+  const cwd = temporaryDirectory();
+  const config = writeConfig(cwd, { peer: (await remotePeer()).section() });
+  return { cwd, config, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
+}
+
+/** Commands that go to a server with a handler of its own. */
+export async function atServer(
+  handler: RequestListener,
+): Promise<{ readonly run: Run; readonly cwd: string }> {
+  const server = createServer(handler);
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  afterwards('test', () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const cwd = temporaryDirectory();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const config = writeConfig(cwd, { peer: { url } });
+  return { cwd, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
+}
+
+/** The JSON values that a command printed, one a line. */
+export function valuesOf({ stdout }: Ended): unknown[] {
+  return stdout
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
