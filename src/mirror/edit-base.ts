@@ -18,7 +18,19 @@ export interface Base {
   readonly file: string;
   /** The columns that the file had. */
   readonly shown: readonly string[];
-  /** The peer's rows with all their cells, in the order of the file. */
+  /** The columns in which something stood, also those that the file did not have. */
+  readonly columns: readonly string[];
+  /** Stands for its rows; see `digestOf`. */
+  readonly digest: string;
+  /** The peer's rows with all their cells, in the order of the file; read when they are asked for. */
+  grid(): Promise<Grid>;
+}
+
+/** What a base is made of. */
+export interface BaseContent {
+  readonly file: string;
+  readonly shown: readonly string[];
+  readonly digest: string;
   readonly grid: Grid;
 }
 
@@ -30,6 +42,7 @@ const headSchema = z.object({
   file: z.string(),
   shown: z.array(z.string()),
   columns: z.array(z.string()),
+  digest: z.string(),
 });
 type Head = z.output<typeof headSchema>;
 
@@ -84,7 +97,7 @@ export class BaseStore {
     await writeFileAtomic(`${this.#path}.intents`, storeIntents(intents, base.id));
   }
 
-  async prepare(base: Omit<Base, 'id' | 'salt'>, salt: string | undefined): Promise<void> {
+  async prepare(base: BaseContent, salt: string | undefined): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const head: Head = {
       version: 1,
@@ -94,15 +107,18 @@ export class BaseStore {
       file: base.file,
       shown: [...base.shown],
       columns: [...base.grid.columns],
+      digest: base.digest,
     };
     const temporary = `${this.#path}.next.${head.id}.tmp`;
     const handle = await open(temporary, 'wx', 0o600);
     try {
       const hash = createHash('sha256');
-      for await (const text of lines(head, base.grid)) {
+      const write = async (text: string): Promise<void> => {
         hash.update(text);
         await handle.writeFile(text);
-      }
+      };
+      await write(`${JSON.stringify(head)}\n`);
+      for await (const text of lines(base.grid)) await write(text);
       await handle.writeFile(`${JSON.stringify({ sha256: hash.digest('hex') })}\n`);
       await handle.sync();
     } finally {
@@ -143,30 +159,26 @@ export class BaseStore {
     const content = await contentOf(path);
     const whole = content === undefined ? undefined : withoutChecksum(content);
     if (whole === undefined) return undefined;
-    let end = whole.indexOf(NEWLINE);
-    const parsed = headSchema.safeParse(JSON.parse(whole.toString('utf8', 0, end)));
-    if (!parsed.success || parsed.data.table !== this.#table) return undefined;
-    const { columns, ...head } = parsed.data;
-    const rows = new Map<string, ReadonlyMap<string, string>>();
-    for (let at = end + 1; at < whole.length; at = end + 1) {
-      end = whole.indexOf(NEWLINE, at);
-      const [pk = '', ...values] = JSON.parse(whole.toString('utf8', at, end)) as string[];
-      const cells = new Map<string, string>();
-      values.forEach((value, i) => {
-        const column = columns[i];
-        if (column !== undefined && value !== '') cells.set(column, value);
-      });
-      rows.set(pk, cells);
-      if (rows.size % ROWS_A_TURN === 0) await nextTurn();
-    }
-    return { ...head, grid: { columns, rows } };
+    const end = whole.indexOf(NEWLINE);
+    const head = headSchema.safeParse(JSON.parse(whole.toString('utf8', 0, end)));
+    if (!head.success || head.data.table !== this.#table) return undefined;
+    const { columns } = head.data;
+    return { ...head.data, grid: () => gridOf(whole.subarray(end + 1), columns) };
   }
+}
+
+/** Stands for the rows of a table: equal where they are, in the same order. */
+export async function digestOf(grid: Grid): Promise<string> {
+  const hash = createHash('sha256');
+  hash.update(JSON.stringify(grid.columns));
+  for await (const text of lines(grid)) hash.update(text);
+  return hash.digest('hex');
 }
 
 const NEWLINE = 0x0a;
 
-async function* lines(head: Head, { columns, rows }: Grid): AsyncGenerator<string> {
-  let text = `${JSON.stringify(head)}\n`;
+async function* lines({ columns, rows }: Grid): AsyncGenerator<string> {
+  let text = '';
   let gathered = 0;
   for (const [pk, cells] of rows) {
     text += `${JSON.stringify([pk, ...columns.map((column) => cells.get(column) ?? '')])}\n`;
@@ -177,6 +189,23 @@ async function* lines(head: Head, { columns, rows }: Grid): AsyncGenerator<strin
     await nextTurn();
   }
   yield text;
+}
+
+async function gridOf(lines: Buffer, columns: readonly string[]): Promise<Grid> {
+  const rows = new Map<string, ReadonlyMap<string, string>>();
+  for (let at = 0; at < lines.length; ) {
+    const end = lines.indexOf(NEWLINE, at);
+    const [pk = '', ...values] = JSON.parse(lines.toString('utf8', at, end)) as string[];
+    const cells = new Map<string, string>();
+    values.forEach((value, i) => {
+      const column = columns[i];
+      if (column !== undefined && value !== '') cells.set(column, value);
+    });
+    rows.set(pk, cells);
+    at = end + 1;
+    if (rows.size % ROWS_A_TURN === 0) await nextTurn();
+  }
+  return { columns, rows };
 }
 
 async function contentOf(path: string): Promise<Buffer | undefined> {

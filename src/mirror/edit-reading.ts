@@ -44,7 +44,7 @@ export async function readPeerTable(source: EditSource, alarm: Alarm): Promise<P
       throw alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
     }
   }
-  return { columns: source.columns, grid: { columns: [...filled], rows } };
+  return { columns: source.columns, grid: { columns: [...filled].sort(), rows } };
 }
 
 /**
@@ -59,7 +59,7 @@ export async function readEditedTable(
   alarm: Alarm,
 ): Promise<TableText> {
   // What was not touched need not be read, whatever a format loses on the way.
-  if (base?.file === read.sha256) return asWritten(base);
+  if (base?.file === read.sha256) return asWritten(base.shown, await base.grid());
   const { format, columns } = settings;
   if (format === 'xml') throw new TypeError('XML is not edited');
   // A list of rows that is empty may be meant so; a file without anything in it is an accident.
@@ -93,7 +93,7 @@ function checkColumns(
   alarm: Alarm,
 ): void {
   const shown = base?.shown ?? [];
-  const filled = new Set(base?.grid.columns);
+  const filled = new Set(base?.columns);
   const missing = shown.filter((column) => filled.has(column) && !columns.includes(column));
   if (missing.length > 0) throw alarm('EDIT_COLUMNS', `lacks columns that it had: ${named(missing)}`);
   const isStrange = (column: string) =>
@@ -107,8 +107,8 @@ function checkColumns(
 }
 
 /** The table as the file has it that was written from a base. */
-function asWritten({ shown, grid }: Base): TableText {
-  return { columns: shown, rows: [...grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 })) };
+function asWritten(columns: readonly string[], grid: Grid): TableText {
+  return { columns, rows: [...grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 })) };
 }
 
 /** Some of them, for a sentence. */

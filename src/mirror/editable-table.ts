@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TableRow } from '../peer/table.js';
 import { EditAlarm, type EditAlarmCode } from './edit-alarms.js';
-import { type Base, BaseStore, type Last } from './edit-base.js';
+import { type Base, BaseStore, digestOf, type Last } from './edit-base.js';
 import { EditFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edit-file.js';
 import { absorb, together } from './edit-intents.js';
 import { withKeys } from './edit-key.js';
@@ -12,7 +12,7 @@ import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './
 import { MirrorError } from './errors.js';
 import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
-import { type Clash, type Grid, type Merge, merge, sameGrid } from './merge.js';
+import { type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
 import type { Conflict } from './record.js';
 import { removeWhole, type WholeFile } from './whole-file.js';
 
@@ -126,15 +126,19 @@ export class EditableTable implements TwoWayTable {
     signal: AbortSignal | undefined,
   ): Promise<EditOutcome> {
     const last = await this.#bases.load(read?.sha256);
-    const mine = read && (await readEditedTable(read, last?.base, this.#parts.settings, this.#alarm));
+    const isTouched = read !== undefined && !isAsWritten(read, last);
+    const mine = isTouched
+      ? await readEditedTable(read, last?.base, this.#parts.settings, this.#alarm)
+      : undefined;
     const peer = await this.#readPeer(signal);
-    const sides = read && mine && { read, mine, peer, last, known };
+    const sides = isTouched && mine ? { read, mine, peer, last, known } : undefined;
     const told = sides === undefined ? NOTHING_TOLD : await this.#tell(sides, accept, signal);
     const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);
     const hasClashes = read !== undefined && told.clashes.length > 0;
     const conflictFile = hasClashes ? await this.#file.saveConflict(read.bytes, read.mode) : undefined;
     this.#step('what clashes is saved');
-    const columns = [...after.columns, ...this.#unfilled(mine, after, last?.base)];
+    const had = read === undefined ? [] : (mine?.columns ?? last?.base.shown ?? []);
+    const columns = [...after.columns, ...this.#unfilled(had, after, last?.base)];
     const written = await this.#write(read, { columns, grid: after.grid }, last?.base, signal);
     return {
       kind: 'settled',
@@ -156,11 +160,12 @@ export class EditableTable implements TwoWayTable {
   async #tell(sides: Sides, accept: boolean, signal: AbortSignal | undefined): Promise<Told> {
     const { deletes, maxDeletes } = this.#parts.settings;
     const { last } = sides;
-    const mine = withKeys(sides.mine.rows, sides.mine.columns, last?.base.grid, last?.base.salt ?? '');
-    const absorbed = last && absorb(last.base.grid, last.intents, sides.peer.grid);
+    const base = await last?.base.grid();
+    const mine = withKeys(sides.mine.rows, sides.mine.columns, base, last?.base.salt ?? '');
+    const absorbed = base && last && absorb(base, last.intents, sides.peer.grid);
     // A file that is as it was written is its own base.
     const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
-    const plan = merge(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes });
+    const plan = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
     if (plan.deletes.length > maxDeletes) {
       const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
       const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
@@ -203,8 +208,9 @@ export class EditableTable implements TwoWayTable {
     signal: AbortSignal | undefined,
   ): Promise<WholeFile> {
     const file = await this.#hashOf(columns, grid);
-    const isKnown = base !== undefined && base.file === file && sameGrid(base.grid, grid);
-    if (!isKnown) await this.#bases.prepare({ file, shown: columns, grid }, base?.salt);
+    const digest = await digestOf(grid);
+    const isKnown = base !== undefined && base.file === file && base.digest === digest;
+    if (!isKnown) await this.#bases.prepare({ file, shown: columns, digest, grid }, base?.salt);
     this.#step('the new base is prepared');
     const { versions } = this.#parts.settings;
     const written = await this.#file.replace(read, this.#text(columns, grid), { versions, signal });
@@ -216,10 +222,10 @@ export class EditableTable implements TwoWayTable {
   }
 
   /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
-  #unfilled(mine: TableText | undefined, after: PeerTable, base: Base | undefined): readonly string[] {
+  #unfilled(had: readonly string[], after: PeerTable, base: Base | undefined): readonly string[] {
     if (base === undefined || this.#parts.settings.columns !== undefined) return [];
-    const others = new Set([...after.columns, ...base.grid.columns]);
-    return (mine?.columns ?? []).filter((column) => !others.has(column));
+    const others = new Set([...after.columns, ...base.columns]);
+    return had.filter((column) => !others.has(column));
   }
 
   #text(columns: readonly string[], grid: Grid): AsyncIterable<string> {
@@ -283,6 +289,20 @@ export class EditableTable implements TwoWayTable {
 }
 
 const NOTHING_TOLD: Told = { set: 0, deleted: 0, clashes: [], notes: [] };
+
+/** Nobody edited the file, and no run was cut short: there is nothing to tell. */
+function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
+  if (last === undefined || last.base.file !== read.sha256) return false;
+  return last.intents.set.length === 0 && last.intents.deletes.length === 0;
+}
+
+async function inTurns<T>(work: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+    await nextTurn();
+  }
+}
 
 function notesOf({ returned }: Merge): readonly string[] {
   if (returned.length === 0) return [];

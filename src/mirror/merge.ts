@@ -8,6 +8,9 @@ export interface Grid {
   readonly rows: ReadonlyMap<string, Cells>;
 }
 
+/** Rows that are merged without giving way to other work. */
+const ROWS_A_TURN = 1_000;
+
 /** What was changed on both sides: the peer's stays. Without a column: one side changed the row, the other removed it. */
 export interface Clash {
   readonly pk: string;
@@ -46,19 +49,36 @@ interface Sides {
  * Only the columns of `mine` are compared: of the others the file says nothing.
  */
 export function merge(base: Grid | undefined, peer: Grid, mine: Grid, rules: MergeRules): Merge {
+  const merging = mergeInTurns(base, peer, mine, rules);
+  for (;;) {
+    const { done, value } = merging.next();
+    if (done) return value;
+  }
+}
+
+/** As `merge`; yields now and then, so that other work can go on. */
+export function* mergeInTurns(
+  base: Grid | undefined,
+  peer: Grid,
+  mine: Grid,
+  rules: MergeRules,
+): Generator<void, Merge> {
   const plan: Plan = { set: [], deletes: [], clashes: [], returned: [] };
-  const keys = new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]);
-  for (const pk of keys) {
-    const sides = {
-      pk,
-      base: base?.rows.get(pk),
-      peer: peer.rows.get(pk),
-      mine: mine.rows.get(pk),
-    };
+  let rows = 0;
+  for (const pk of keysOf(mine, base)) {
+    const sides = { pk, base: base?.rows.get(pk), peer: peer.rows.get(pk), mine: mine.rows.get(pk) };
     if (base === undefined) compareRow(sides, mine.columns, plan);
     else mergeRow(sides, mine.columns, rules, plan);
+    rows += 1;
+    if (rows % ROWS_A_TURN === 0) yield;
   }
   return plan;
+}
+
+/** The keys of the file, and then those that it does not have any more. */
+function* keysOf(mine: Grid, base: Grid | undefined): Generator<string, void> {
+  yield* mine.rows.keys();
+  for (const pk of base?.rows.keys() ?? []) if (!mine.rows.has(pk)) yield pk;
 }
 
 interface Plan {
@@ -128,18 +148,8 @@ function differing(a: Cells, b: Cells, columns: readonly string[]): readonly str
 }
 
 /** Whether two rows have the same cells, in all columns that either has. */
-export function sameCells(a: Cells, b: Cells): boolean {
+function sameCells(a: Cells, b: Cells): boolean {
   const differs = ([column, value]: readonly [string, string], other: Cells) =>
     value !== (other.get(column) ?? '');
   return ![...a].some((cell) => differs(cell, b)) && ![...b].some((cell) => differs(cell, a));
-}
-
-/** Whether two tables have the same rows, in whatever order. */
-export function sameGrid(a: Grid, b: Grid): boolean {
-  if (a.rows.size !== b.rows.size) return false;
-  for (const [pk, cells] of a.rows) {
-    const others = b.rows.get(pk);
-    if (others === undefined || !sameCells(cells, others)) return false;
-  }
-  return true;
 }
