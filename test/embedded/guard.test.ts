@@ -91,6 +91,20 @@ describe('a request', () => {
     }
   });
 
+  it('to an endpoint is answered in JSON where that is preferred, whatever the end of its address says', async () => {
+    const peer = await openPeer();
+    const headers = { authorization: basic(peer), accept: 'application/json' };
+    for (const path of ['push_p', 'peerdoc', 'citation', 'share', 'table_p'].map(
+      (name) => `/api/${name}.html`,
+    )) {
+      const preferred = await send(peer, path, { headers });
+      expect([path, preferred.headers['content-type']]).toEqual([path, 'application/json; charset=utf-8']);
+      JSON.parse(preferred.body);
+      const any = await send(peer, path, { headers: { ...headers, accept: '*/*' } });
+      expect([path, any.headers['content-type']]).toEqual([path, 'text/html; charset=utf-8']);
+    }
+  });
+
   it('for nothing there is, or by a wrong method, is told so in the form asked for', async () => {
     const peer = await openPeer();
     for (const path of [
