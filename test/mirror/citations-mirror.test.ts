@@ -147,6 +147,19 @@ describe('mirrored citations', () => {
     expect(report.failure).toBeUndefined();
   });
 
+  it('go on where items fail here and there', async () => {
+    const folder = new Folder();
+    const paths = Array.from({ length: 14 }, (_, i) => `${String(i).padStart(2, '0')}.txt`);
+    const engine = await folder.open(paths);
+    folder.peer.onAsk = (what) => {
+      if (/[02468]\.txt/.test(what)) throw peerError('PEER_ANSWER');
+    };
+    const report = await engine.once('citations/inbox');
+    expect(report.failure).toBeUndefined();
+    expect(report).toMatchObject({ rows: 7 });
+    expect(report.notes?.[0]).toContain('7 documents');
+  });
+
   it('wait where item after item fails, and then go on with the first of them', async () => {
     const folder = new Folder();
     const paths = Array.from({ length: 12 }, (_, i) => `${String(i).padStart(2, '0')}.txt`);

@@ -77,6 +77,7 @@ describe('an edited table', () => {
     const report = await engine.once('fruit');
     expect(report.conflicts).toMatchObject([{ pk: 'k1', column: 'name' }]);
     expect(engine.read(FILE)).toContain('Banana');
+    expect(engine.said.join()).not.toContain('put back');
     expect(engine.read(report.conflicts?.[0]?.file ?? '')).toContain('Quince');
   });
 

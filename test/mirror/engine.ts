@@ -197,6 +197,10 @@ export class Engine {
     if (this.failure !== undefined) throw this.failure;
   }
 
+  get circuit(): string | undefined {
+    return this.#door?.status().circuit.state;
+  }
+
   async run(...names: string[]): Promise<MirrorReport[]> {
     const reports: MirrorReport[] = [];
     for await (const report of this.mirrors.run(names.length > 0 ? names : undefined)) reports.push(report);

@@ -1,6 +1,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { State } from '../../src/state/state.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { Engine, FakePeer, peerError, type Shared } from './engine.js';
 
 const LIST: Shared = { type: 'text/plain', content: 'one\n' };
@@ -90,6 +92,55 @@ describe('a mirrored share', () => {
     expect(engine.mtime('shares/list.txt')).toBe(before);
   });
 
+  it('says when it was tried, when it was known to be right, and when it changed', async () => {
+    const clock = new FakeClock();
+    const peer = new FakePeer();
+    const engine = new Engine(peer, clock);
+    peer.shares.set('list.txt', LIST);
+    await engine.open({ shares: [{ data: 'list.txt' }] });
+    const first = clock.now();
+    await engine.once('list.txt');
+    await clock.advance(1_000);
+    expect(await engine.once('list.txt')).toMatchObject({ succeededAt: first + 1_000, changedAt: first });
+    peer.shares.delete('list.txt');
+    await clock.advance(1_000);
+    expect(await engine.once('list.txt')).toMatchObject({
+      triedAt: first + 2_000,
+      succeededAt: first + 1_000,
+    });
+  });
+
+  it('has its record on disk when a run is over', async () => {
+    const { engine } = await mirrored();
+    expect(engine.state.figures().unsaved).toBe(0);
+    expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
+  });
+
+  it('that cannot be read holds up no other', async () => {
+    const { peer, engine } = await mirrored();
+    peer.onAsk = () => {
+      throw peerError('PEER_ANSWER');
+    };
+    for (let i = 0; i < 6; i += 1) await engine.once('list.txt');
+    expect(engine.circuit).toBe('closed');
+  });
+
+  it('has a failure or an alarm, as the last run was', async () => {
+    const { peer, engine } = await mirrored();
+    peer.onAsk = () => {
+      throw peerError('PEER_ANSWER');
+    };
+    await engine.once('list.txt');
+    peer.onAsk = () => {};
+    peer.shares.delete('list.txt');
+    const report = await engine.once('list.txt');
+    expect([report.alarm?.code, report.failure, report.failures]).toEqual([
+      'SHARE_GONE',
+      undefined,
+      undefined,
+    ]);
+  });
+
   it('is written by one run at a time, however many are asked for', async () => {
     const { peer, engine } = await mirrored();
     let now = 0;
@@ -116,7 +167,12 @@ interface AlarmCase {
 const ALARMS: readonly AlarmCase[] = [
   { code: 'SHARE_GONE', data: 'list.txt', first: LIST, bad: undefined },
   { code: 'SHARE_EMPTY', data: 'list.txt', first: LIST, bad: { type: 'text/plain', content: '' } },
-  { code: 'SHARE_HTML', data: 'list.txt', first: LIST, bad: { type: 'text/html', content: 'Oh no' } },
+  {
+    code: 'SHARE_HTML',
+    data: 'list.txt',
+    first: LIST,
+    bad: { type: 'text/html', content: '<div>Oh no</div>' },
+  },
   { code: 'SHARE_HTML', data: 'list.txt', first: LIST, bad: { type: 'text/plain', content: LOGIN } },
   {
     code: 'SHARE_HTML',
@@ -196,7 +252,9 @@ describe('accepting', () => {
     await engine.once('list.txt');
     await engine.mirrors.accept('list.txt');
     expect(engine.files()).toEqual(['shares/list.txt.1']);
-    expect(await engine.once('list.txt')).toMatchObject({ changed: false, absentSince: expect.any(Number) });
+    const waits = await engine.once('list.txt');
+    expect(waits).toMatchObject({ changed: false, absentSince: expect.any(Number) });
+    expect([waits.alarm, waits.failure]).toEqual([undefined, undefined]);
     peer.shares.set('list.txt', LIST);
     const back = await engine.once('list.txt');
     expect(back).toMatchObject({ changed: true, bytes: 4 });

@@ -48,6 +48,15 @@ describe('a mirrored table', () => {
     expect(await engine.once('fruit')).toMatchObject({ changed: false });
   });
 
+  it('has the columns that the peer names, also where no cell stands in them', async () => {
+    const { peer, engine } = await mirrored();
+    peer.columns = ['empty', 'name', 'price'];
+    await engine.once('fruit');
+    expect(engine.read(FILE)).toMatch(/^pk,name,price,empty\r\nk1,Apple,3,\r\n/);
+    peer.columns = ['name', 'price'];
+    expect((await engine.once('fruit')).alarm?.code).toBe('COLUMNS_LOST');
+  });
+
   it('has the configured columns in that order, also one that the peer does not show, which is noted', async () => {
     const { engine, first } = await mirrored({ columns: ['price', 'weight'] });
     expect(engine.read(FILE)).toBe('pk,price,weight\r\nk1,3,\r\nk2,4,\r\n');
@@ -237,6 +246,34 @@ describe('a pattern', () => {
     await engine.open({ tables: [{ table: 'price-*' }, { table: 'price-a', path: 'own.csv' }] });
     await engine.run();
     expect(engine.files()).toEqual(['own.csv']);
+  });
+
+  it('makes no second mirror of a table that is only configured under another name', async () => {
+    const peer = new FakePeer();
+    const engine = new Engine(peer);
+    peer.table('price-a', { k: { a: '1' } });
+    peer.tables.list = async () => [];
+    const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
+    await engine.open({ tables });
+    await engine.run();
+    await engine.open({ tables });
+    expect(names(engine)).toEqual(['price-*', 'own']);
+  });
+
+  it('leaves a file where it is, whatever table comes later', async () => {
+    const { peer, engine } = await patterned();
+    peer.table('Price-a', { k: { a: '2' } });
+    peer.table('price-A', { k: { a: '3' } });
+    const open = () => engine.open({ tables: [{ table: '?rice-*' }] });
+    await open();
+    await engine.run();
+    expect(engine.read('tables/price-a.csv')).toContain('k,1');
+    const files = engine.files();
+    expect(files).toHaveLength(4);
+    await open();
+    await engine.run();
+    expect(engine.files()).toEqual(files);
+    expect(engine.read('tables/price-a.csv')).toContain('k,1');
   });
 
   it.each(['unknown to the peer', 'without rows'])(
