@@ -80,6 +80,9 @@ describe('places', () => {
     places.release('b');
     expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
     expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
+    places.claimAll([claim('d', 'z.1')]);
+    places.release('d');
+    expect(places.claimAll([claim('e', 'z', { neighbours: true })])[0]?.path).toBe('z');
   });
 
   it('say what was changed', () => {

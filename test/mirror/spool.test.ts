@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -81,12 +81,14 @@ describe('rows that wait on disk', () => {
 
   it('can be read again, and both at once', async () => {
     const rows = ['b', 'c', 'a'].map((pk) => row(pk));
-    const spool = await RowSpool.fill(groups(rows), { directory: temporaryDirectory(), name: 'T' });
+    const directory = temporaryDirectory();
+    const spool = await RowSpool.fill(groups(rows), { directory, name: 'T' });
     const [one, other] = await Promise.all([allRows(spool.read()), allRows(spool.read())]);
     expect(one).toEqual(other);
     expect(await allRows(spool.read())).toEqual(one);
     await spool.close();
     await spool.close();
+    expect(openBelow(directory)).toEqual([]);
   });
 
   it('are sorted the same when they do not fit in memory, in one merge or several', async () => {
@@ -159,3 +161,16 @@ describe('rows that cannot wait', () => {
     await spool.close();
   });
 });
+
+/** Files below a directory that this process has open, also those without a name; none where the system does not tell. */
+function openBelow(directory: string): string[] {
+  const descriptors = '/proc/self/fd';
+  if (!existsSync(descriptors)) return [];
+  return readdirSync(descriptors).flatMap((name) => {
+    try {
+      return [readlinkSync(join(descriptors, name))].filter((path) => path.startsWith(directory));
+    } catch {
+      return [];
+    }
+  });
+}

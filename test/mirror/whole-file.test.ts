@@ -227,13 +227,14 @@ describe('a link within the mirror root', () => {
   });
 
   it('that stands where the file should be is replaced itself', async () => {
-    const { spot, file } = setting();
+    const { spot, file, names } = setting();
     const mine = join(temporaryDirectory(), 'mine');
     writeFileSync(mine, 'x');
     mkdirSync(dirname(file), { recursive: true });
     symlinkSync(mine, file);
     expect(await replaceWhole(spot, pieces('y'), { versions: 1 })).toMatchObject({ changed: true });
     expect(lstatSync(file).isFile()).toBe(true);
+    expect(names()).toEqual(['b.csv']);
     expect(readFileSync(mine, 'utf8')).toBe('x');
   });
 
