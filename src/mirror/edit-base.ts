@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { type Intents, readIntents, storeIntents } from './edit-intents.js';
+import { writeError } from './errors.js';
 import type { Grid } from './merge.js';
 
 /** The last state that the file and the peer had in common. */
@@ -92,13 +93,17 @@ export class BaseStore {
     return { base, intents: readIntents(text?.toString('utf8') ?? '', base.id) };
   }
 
-  async intend(intents: Intents, base: Base): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    await writeFileAtomic(`${this.#path}.intents`, storeIntents(intents, base.id));
+  /** @throws MirrorError */
+  intend(intents: Intents, base: Base): Promise<void> {
+    return this.#onDisk(() => writeFileAtomic(`${this.#path}.intents`, storeIntents(intents, base.id)));
   }
 
-  async prepare(base: BaseContent, salt: string | undefined): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+  /** @throws MirrorError */
+  prepare(base: BaseContent, salt: string | undefined): Promise<void> {
+    return this.#onDisk(() => this.#writeNext(base, salt));
+  }
+
+  async #writeNext(base: BaseContent, salt: string | undefined): Promise<void> {
     const head: Head = {
       version: 1,
       table: this.#table,
@@ -142,6 +147,15 @@ export class BaseStore {
 
   async forget(): Promise<void> {
     for (const end of ['.next', '.intents', '']) await rm(this.#path + end, { force: true });
+  }
+
+  async #onDisk(write: () => Promise<void>): Promise<void> {
+    try {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      await write();
+    } catch (error) {
+      throw systemCode(error) === undefined ? error : writeError(error, this.#path);
+    }
   }
 
   /** What a killed process left unfinished. */
@@ -212,7 +226,7 @@ async function contentOf(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path);
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
+    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
     throw error;
   }
 }

@@ -4,7 +4,7 @@ import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/p
 import { basename, dirname, join, posix } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
-import { systemCode } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import { writeError } from './errors.js';
 import { reach, type Spot } from './root.js';
 import { temporaryName } from './temporary.js';
@@ -188,8 +188,12 @@ export class EditFile {
         what: `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`,
       };
     }
-    const handle = await openExisting(path);
+    const handle = await openExisting(path).catch((error: unknown) => {
+      if (systemCode(error) === undefined) throw error;
+      return messageOf(error);
+    });
     if (handle === undefined) return { kind: 'moving' };
+    if (typeof handle === 'string') return { kind: 'unfit', code: 'EDIT_UNREADABLE', what: handle };
     let isKept = false;
     try {
       const bytes = await contentOf(handle);

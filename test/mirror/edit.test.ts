@@ -609,6 +609,16 @@ describe('without a base', () => {
     expect(desk.conflictFiles()).toEqual([]);
   });
 
+  test('that cannot be written nothing else is either', async () => {
+    const { peer, desk } = await deskWith(two);
+    rmSync(bases(desk), { recursive: true });
+    writeFileSync(bases(desk), 'in the way');
+    const before = desk.text();
+    peer.rows.set('k1', { a: 'theirs', b: '2' });
+    await expect(desk.run()).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    expect(desk.text()).toBe(before);
+  });
+
   test('what a killed process left of one is removed', async () => {
     const { desk } = await deskWith(two);
     const [base = ''] = readdirSync(bases(desk));
