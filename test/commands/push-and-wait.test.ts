@@ -114,7 +114,7 @@ describe('a document that was pushed by hand', () => {
     const right = doc({ digest: sent.digest });
     const peer = showing(right, undefined, right);
     let outcome: unknown;
-    void untilShown(peer, sent, { ...patience, hold: 3_000 }, { clock, signal }).then((seen) => {
+    void untilShown(peer, sent, { ...patience, hold: 2_600 }, { clock, signal }).then((seen) => {
       outcome = seen;
     });
     await clock.advance(3_400);
@@ -129,7 +129,8 @@ describe('a document that was pushed by hand', () => {
     const told = expect(away).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
     await clock.advance(60_000);
     await told;
-    const denied = untilShown(showing(failing('PEER_AUTH')), sent, patience, { clock, signal });
+    const start = { clock: new FakeClock(), signal };
+    const denied = untilShown(showing(failing('PEER_AUTH')), sent, patience, start);
     await expect(denied).rejects.toMatchObject({ code: 'PEER_AUTH' });
   });
 });
