@@ -5,6 +5,7 @@ import { formatBytes } from '../config/units.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
 import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { nameMaxSize } from './max-size.js';
 import { size } from './option-values.js';
 import { writeAll } from './output.js';
 import { withPeer } from './peer-access.js';
@@ -101,7 +102,7 @@ function shareGetCommand(): Command<ShareGetOptions> {
           },
           { maxBytes, signal },
         ),
-      );
+      ).catch(nameMaxSize);
       if (written === undefined) throw noShare(query);
       if (written.to === 'stdout') return EXIT.done;
       const { bytes, sha256 } = written;

@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
+import { nameMaxSize } from './max-size.js';
 import { name, size, wholeNumber } from './option-values.js';
 import { writeAll } from './output.js';
 import { withPeer } from './peer-access.js';
@@ -73,7 +74,7 @@ export const tableGetCommand: Command<TableGetOptions> = {
         { maxBytes, signal },
       );
       if (done === undefined) throw await noTable(client, query.table, signal);
-    });
+    }).catch(nameMaxSize);
     return EXIT.done;
   },
 };

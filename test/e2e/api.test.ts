@@ -149,7 +149,7 @@ describe('share get', () => {
     };
     expect((await get()).code).not.toBe(0);
     behave = (_, response) => void response.end(content);
-    expect((await get('--max-size', '10 KiB')).stderr).toMatch(/^peersync: http/);
+    expect((await get('--max-size', '10 KiB')).stderr).toMatch(/^peersync: http.*\n.*larger --max-size/);
     behave = (_, response) => void response.writeHead(404).end();
     expect(await get()).toMatchObject({ code: 1, stderr: expect.stringContaining('no shared object "x"') });
     expect(readFileSync(join(cwd, 'object'), 'utf8')).toBe('before');
