@@ -104,15 +104,22 @@ async function rowsOf(
     ...(count === undefined ? {} : { count }),
   };
   const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
-  return throughDoor(door, signal, (signal) =>
-    peer.tables.stream(
-      query,
-      async ({ rows, columns = [] }): Promise<Came> => {
-        const directory = join(stateDir, 'mirrors');
-        const spool = await RowSpool.fill(rows, { directory, name: table, sortBy, signal });
-        return { spool, columns: [...new Set([...columns, ...spool.columns])] };
-      },
-      { maxBytes, signal },
-    ),
-  );
+  let spool: RowSpool | undefined;
+  try {
+    return await throughDoor(door, signal, (signal) =>
+      peer.tables.stream(
+        query,
+        async ({ rows, columns = [] }): Promise<Came> => {
+          const directory = join(stateDir, 'mirrors');
+          spool = await RowSpool.fill(rows, { directory, name: table, sortBy, signal });
+          return { spool, columns: [...new Set([...columns, ...spool.columns])] };
+        },
+        { maxBytes, signal },
+      ),
+    );
+  } catch (error) {
+    // The rows were complete, and the answer was not.
+    await spool?.close();
+    throw error;
+  }
 }

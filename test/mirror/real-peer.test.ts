@@ -83,6 +83,7 @@ it('citations follow the embedded peer', async () => {
     await engine.once('citations/inbox');
     return engine.files().length === 2;
   }, 'both documents are known');
+  await engine.once('citations/inbox');
   const known = JSON.parse(engine.read('citations/inbox/a.txt.json'));
   expect(known).toMatchObject({ url: pendingRecord('a.txt').url });
   expect(JSON.stringify(known.sentences)).toContain(pendingRecord('b.txt').url);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
 import { Engine, FakePeer, peerError, type Shared } from './engine.js';
 
 const LIST: Shared = { type: 'text/plain', content: 'one\n' };
@@ -321,4 +322,31 @@ it('an answer that breaks in the middle leaves the old file, and nothing beside 
   expect(await engine.once('list.txt')).toMatchObject({ failure: { code: 'PEER_ANSWER' } });
   expect(engine.files()).toEqual(['shares/list.txt']);
   expect(engine.read('shares/list.txt')).toBe('one\n');
+});
+
+it('stopping ends an endless answer at once, and leaves the old file and nothing beside it', async () => {
+  const { peer, engine } = await mirrored();
+  let sent = 0;
+  peer.share = async (_query, use, { signal } = {}) =>
+    use({
+      type: 'text/plain',
+      size: undefined,
+      lastModified: undefined,
+      chunks: (async function* () {
+        for (;;) {
+          signal?.throwIfAborted();
+          await new Promise((resolve) => setImmediate(resolve));
+          sent += 1;
+          yield Buffer.alloc(1_000, 'x');
+        }
+      })(),
+    });
+  engine.start();
+  await until(() => sent > 100, 'the answer is under way');
+  expect(engine.mirrors.status()).toMatchObject([{ running: true }]);
+  const before = engine.state.meta('mirror/list.txt');
+  await engine.stop();
+  expect(engine.files()).toEqual(['shares/list.txt']);
+  expect(engine.read('shares/list.txt')).toBe('one\n');
+  expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toEqual(before);
 });
