@@ -7,7 +7,7 @@ import { readTable, type TableText } from './formats/read.js';
 import type { Cells, Grid } from './merge.js';
 
 /** Rows: a larger table is not taken for one that a person edits. */
-const MOST_ROWS = 200_000;
+const MOST_ROWS = 100_000;
 /** Characters: longer keys and names of columns are none. */
 const LONGEST_NAME = 500;
 /** Keys or columns that a sentence names. */

@@ -32,6 +32,16 @@ export function visible(element: Element): string {
   return textOf(element).replace(/\s+/g, ' ').trim();
 }
 
+/**
+ * Entities that an answer declares for itself are not expanded, so what it says cannot be known.
+ *
+ * @throws Unreadable where a declaration holds one
+ */
+export function refuseEntities(declaration: string): void {
+  if (/!ENTITY\b/i.test(declaration))
+    throw new Unreadable('gave an answer that declares entities of its own');
+}
+
 /** The tree, and the names of the elements that were still open at the end of the text. */
 export function parseMarkup(
   text: string,
@@ -52,6 +62,7 @@ export function parseMarkup(
       ontext(data) {
         open.at(-1)?.children.push(data);
       },
+      onprocessinginstruction: (_, data) => refuseEntities(data),
       onclosetag(name) {
         open.pop();
         if (ending) unclosed.add(name);

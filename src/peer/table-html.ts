@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2';
+import { refuseEntities } from './markup-tree.js';
 import { Unreadable } from './record.js';
 import type { TableRow } from './table.js';
 import {
@@ -59,6 +60,7 @@ export class HtmlTable implements TableParser {
   constructor() {
     this.#parser = new Parser(
       {
+        onprocessinginstruction: (_, data) => refuseEntities(data),
         onopentagname: () => {
           this.#attributes = 0;
         },

@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2';
+import { refuseEntities } from './markup-tree.js';
 import { Unreadable } from './record.js';
 import type { TableRow } from './table.js';
 import {
@@ -39,6 +40,7 @@ export class XmlTable implements TableParser {
     this.#asked = asked;
     this.#parser = new Parser(
       {
+        onprocessinginstruction: (_, data) => refuseEntities(data),
         onopentagname: (name) => this.#enter(name),
         onattribute: () => this.#countAttribute(),
         onopentag: (name, attributes) => this.#open(name, attributes),

@@ -346,10 +346,10 @@ describe('a file that cannot be taken as it is', () => {
     expect(await desk.alarm()).toMatchObject({ code: 'EDIT_TOO_LARGE' });
   });
 
-  test('is none that a table of more than 200,000 rows would be written to', async () => {
+  test('is none that a table of more than 100,000 rows would be written to', async () => {
     const { peer, desk } = await deskWith(two);
     const before = desk.text();
-    for (let i = 0; i < 200_000; i += 1) peer.rows.set(`n${i}`, {});
+    for (let i = 0; i < 100_000; i += 1) peer.rows.set(`n${i}`, {});
     expect(await desk.alarm()).toMatchObject({ code: 'EDIT_TOO_LARGE' });
     expect(desk.text()).toBe(before);
   });

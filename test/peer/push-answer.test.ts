@@ -230,9 +230,9 @@ describe('no answer', () => {
     expect(refusalOf('<div>'.repeat(100_000))).toMatch(/nested too deeply/);
   });
 
-  it('is what expands without end: entities of its own stay as they are', () => {
+  it('is what declares entities of its own, which may expand without end', () => {
     const bomb = `<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;">]><push><message>&c;</message></push>`;
-    expect(refusalOf(bomb)).toMatch(/^PEER_ANSWER .*does not say/);
+    expect(refusalOf(bomb)).toMatch(/^PEER_ANSWER .*declares entities/);
   });
 
   it('is told of at once, however long and odd it is', () => {
