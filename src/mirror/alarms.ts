@@ -28,6 +28,11 @@ const TABLE = {
       `The peer answers for ${what} with an HTML page, which it was not before; the file stays as it was.`,
     accepting: 'takes the page',
   },
+  SHARE_TYPE: {
+    message: ({ what, detail }) =>
+      `The peer answers for ${what} with something of another kind (${detail}); the file stays as it was.`,
+    accepting: 'takes it as it is',
+  },
   SHARE_ERROR_PAGE: {
     message: ({ what, detail }) =>
       `The peer answers for ${what} with what looks like an error (${detail}); the file stays as it was.`,

@@ -16,8 +16,8 @@ import { removeWhole, replaceWhole } from './whole-file.js';
 /**
  * A shared object of the peer as a file.
  *
- * The answer is looked at before it is written: nothing at all, a page of HTML where there was none, a short text about an
- * error, or more than `maxSize` is an alarm, and so is an object that the peer has no more. Accepting the latter removes
+ * The answer is looked at before it is written: nothing at all, a page of HTML where there was none, XML or JSON where there was
+ * something else, a short text about an error, or more than `maxSize` is an alarm, and so is an object that the peer has no more. Accepting the latter removes
  * the file, and the mirror waits for the object to come back.
  */
 export class ShareMirror implements Mirror {
@@ -101,8 +101,16 @@ export class ShareMirror implements Mirror {
       const words = errorWords(head);
       if (words !== undefined) throw this.#alarm('SHARE_ERROR_PAGE', words);
     }
+    const type = typeFor(likeness, said);
+    const isOther =
+      before?.type !== undefined &&
+      before.bytes !== 0 &&
+      likeness !== was &&
+      (likeness === 'xml' || likeness === 'json');
+    const isTaken = accepted.includes('SHARE_TYPE') || accepted.includes('SHARE_ERROR_PAGE');
+    if (isOther && !isTaken) throw this.#alarm('SHARE_TYPE', `${before.type} before, ${type} now`);
     // An empty answer tells nothing of what the object is.
-    return head.length === 0 && before?.type !== undefined ? before.type : typeFor(likeness, said);
+    return head.length === 0 && before?.type !== undefined ? before.type : type;
   }
 
   async #gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {

@@ -200,6 +200,12 @@ const ALARMS: readonly AlarmCase[] = [
     bad: { type: 'application/octet-stream', content: '<?xml version="1.0"?><Error>AccessDenied</Error>' },
   },
   {
+    code: 'SHARE_TYPE',
+    data: 'picture.png',
+    first: { type: 'image/png', content: '\x89PNG' },
+    bad: { type: 'image/png', content: '{"table":"prices","rows":[' },
+  },
+  {
     code: 'MIRROR_TOO_LARGE',
     data: 'list.txt',
     first: LIST,
