@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bytes } from '../../src/config/units.js';
+import type { MirrorReport } from '../../src/mirror/record.js';
 import { peersync } from '../support/cli.js';
+import { openMirrors } from '../support/mirrors.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 interface Asked {
@@ -209,20 +212,26 @@ const HOSTILE: readonly (readonly [string, Reply])[] = [
 ];
 
 describe('a mirror of a hostile peer', () => {
-  it.each(HOSTILE)(
-    'keeps what it had when it gets %s',
-    async (_, hostile) => {
-      configure({
-        tables: [{ table: 'prices', maxSize: '2 MiB' }],
-        shares: [{ data: 'report.pdf', maxSize: '2 MiB' }],
-      });
-      expect(await mirror()).toMatchObject({ code: 0 });
+  it.each(HOSTILE)('keeps what it had when it gets %s', async (_, hostile) => {
+    const { mirrors, root, close } = await openMirrors({
+      baseUrl: url,
+      directory: temporaryDirectory(),
+      tables: [{ table: 'prices', maxSize: bytes(2 * 1024 * 1024) }],
+      shares: [{ data: 'report.pdf', maxSize: bytes(2 * 1024 * 1024) }],
+      timeouts: { body: 2_000, total: 5_000, headers: 2_000 },
+    });
+    const run = async () => {
+      const reports: MirrorReport[] = [];
+      for await (const report of mirrors.run(undefined)) reports.push(report);
+      return reports;
+    };
+    try {
+      for (const { alarm, failure } of await run()) expect(alarm ?? failure).toBeUndefined();
       const before = contents(root);
       expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
       reply = hostile;
-      const { code, reports } = await mirror();
+      const reports = await run();
       expect(contents(root)).toEqual(before);
-      expect(code).not.toBe(0);
       expect(reports).toHaveLength(2);
       for (const { alarm, failure } of reports) {
         const { message, hint } = alarm ?? failure ?? {};
@@ -231,9 +240,19 @@ describe('a mirror of a hostile peer', () => {
         expect(`${message}${hint}`).not.toMatch(/\n\s+at /);
       }
       reply = sound;
-      await mirror();
+      for (const { alarm, failure } of await run()) expect(alarm ?? failure).toBeUndefined();
       expect(contents(root)).toEqual(before);
-    },
-    60_000,
-  );
+    } finally {
+      await close();
+    }
+  });
+
+  it('is told by its exit code', async () => {
+    configure({ tables: [{ table: 'prices' }] });
+    expect(await mirror()).toMatchObject({ code: 0 });
+    reply = page('<html><title>Error</title><body>Internal error</body></html>');
+    expect(await mirror()).toMatchObject({ code: 1, reports: [{ failure: { code: 'PEER_ANSWER' } }] });
+    reply = json({ table: 'prices', columns: ['a'], rows: [] });
+    expect(await mirror()).toMatchObject({ code: 3, reports: [{ alarm: { code: 'TABLE_EMPTY' } }] });
+  }, 60_000);
 });
