@@ -75,7 +75,7 @@ export const pushCommand: Command<PushOptions> = {
     await withPeer(loaded.config, log, async (client: PeerClient, signal) => {
       for (const batch of batchesOf(files, push)) {
         const deadline = systemClock.monotonic() + timeoutMs;
-        const patience = { deadline, maxInterval: confirm.maxInterval, hold: confirm.hold };
+        const patience = { deadline, maxInterval: confirm.maxInterval, hold: confirm.hold ?? 0 };
         const how = { collection, synchronous: push.synchronous, commit: push.commit };
         const pushed = await pushBatch(client, batch, how, { clock: systemClock, deadline, signal });
         // One after the other: when the first is shown, the others mostly are.

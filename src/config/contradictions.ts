@@ -109,8 +109,16 @@ function isDefault({ url, path }: { readonly url: string; readonly path: string 
   return url === fileBase(path);
 }
 
-function limits({ push, confirm }: Config): Problem[] {
+function limits({ peer, push, confirm }: Config): Problem[] {
   const problems: Problem[] = [];
+  if (peer.url === 'embedded' && peer.dialect === 'yacy') {
+    problems.push({
+      path: 'peer.dialect',
+      received: '"yacy"',
+      expected:
+        '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
+    });
+  }
   if (push.backoff.min > push.backoff.max) {
     problems.push({
       path: 'push.backoff.min',
@@ -118,7 +126,7 @@ function limits({ push, confirm }: Config): Problem[] {
       expected: `at most push.backoff.max, "${formatDuration(push.backoff.max)}"`,
     });
   }
-  if (confirm.hold >= confirm.timeout) {
+  if (confirm.hold !== undefined && confirm.hold >= confirm.timeout) {
     problems.push({
       path: 'confirm.hold',
       received: `"${formatDuration(confirm.hold)}"`,

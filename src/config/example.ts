@@ -4,7 +4,7 @@ export function exampleConfig(): string {
 }
 
 const EXAMPLE = {
-  peer: { url: 'embedded', dialect: 'standard' },
+  peer: { url: 'embedded', dialect: 'auto' },
   folders: [
     { name: 'inbox', path: './data/inbox', collection: 'inbox', url: 'https://files.example.org/inbox/' },
   ],

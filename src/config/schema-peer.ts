@@ -9,10 +9,14 @@ export const peerSchema = z
       description: 'The peer: `"embedded"`, or the base URL of a search service.',
       change: 'Give a base URL when you have a peer of your own; the embedded one needs nothing else.',
     }),
-    dialect: oneOf(['standard']).default('standard').meta({
-      description: 'How this kind of peer speaks the API.',
-      change: 'Leave it; `standard` is the specification.',
-    }),
+    dialect: oneOf(['auto', 'standard', 'yacy'])
+      .default('auto')
+      .meta({
+        description:
+          'How this kind of peer speaks the API: `standard` is the specification, `yacy` a YaCy peer, `auto` what the peer ' +
+          'turns out to be.',
+        change: 'Leave it, unless something between here and the peer makes it look like another kind.',
+      }),
     auth: z
       .strictObject({
         username: text('a user name without a colon', /^[^:\p{Cc}]+$/u).meta({

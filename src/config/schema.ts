@@ -108,13 +108,26 @@ const confirm = z
       description: 'Longest pause between two look-ups of one item.',
       change: 'Raise it with `timeout`.',
     }),
-    hold: duration('0s', '1d').prefault('0s').meta({
-      description: 'How long an item must be seen before it counts as confirmed.',
-      change: 'Raise it for a peer that shows documents and takes them back.',
+    hold: duration('0s', '1d').optional().meta({
+      description:
+        'How long after its push an item must be seen to count as confirmed; a later first sight must hold as long.',
+      change: 'Raise it for a peer that shows documents and takes them back later than that.',
+      otherwise: '`"0s"`; `"20s"` for a YaCy peer',
     }),
   })
   .prefault({})
   .meta({ description: 'How it is made sure that documents are searchable.' });
+
+const audit = z
+  .strictObject({
+    every: duration('0s', '3650d').prefault('7d').meta({
+      description:
+        'In what time every confirmed item is looked up once more; what vanished from the peer is pushed again. `0s`: never.',
+      change: 'Shorten it for a peer that crashes or is cleaned up often; `peersync verify` looks at once.',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'How it is noticed that the peer lost what it had.' });
 
 const log = z
   .strictObject({
@@ -142,5 +155,6 @@ export const configSchema = z.strictObject({
   mirror: mirrorSchema,
   push,
   confirm,
+  audit,
   log,
 });

@@ -47,6 +47,8 @@ export interface Sent {
   readonly at: number;
   /** When the push began, by the peer's clock (whole seconds), where its answers carry a date. */
   readonly peerAt?: number;
+  /** The file's last modification as it was told to the peer, in whole seconds (as ms since the epoch); only where the peer keeps it. */
+  readonly lastModified?: number;
 }
 
 /** What showed that the peer has this version, strongest first. */

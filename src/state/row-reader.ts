@@ -100,8 +100,11 @@ export class RowReader {
     const collection = row[4] === NONE ? (entry.collection ?? '') : this.#one(row[4]);
     const size = row[1];
     const at = entry.since + row[5];
-    if (row[6] === undefined) return { sha256, size, digest, url, collection, at };
-    return { sha256, size, digest, url, collection, at, peerAt: entry.since + row[6] };
+    const peerAt = row[6] ?? undefined;
+    const sent: { -readonly [K in keyof Sent]: Sent[K] } = { sha256, size, digest, url, collection, at };
+    if (peerAt !== undefined) sent.peerAt = entry.since + peerAt;
+    if (row[7] !== undefined) sent.lastModified = row[7];
+    return sent;
   }
 
   #one(text: string): string {

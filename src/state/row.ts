@@ -55,7 +55,9 @@ export type SentRow = readonly [
   url: string | 0,
   collection: string | 0,
   at: number,
-  peerAt?: number,
+  /** Null where there is none, and something follows. */
+  peerAt?: number | null,
+  lastModified?: number,
 ];
 export type TroubleRow = readonly [code: string, message: string, hint: string];
 /** Three elements for each change of status: its code, when, and the note or NONE. */
@@ -118,14 +120,16 @@ function versionRow(version: Version | FileStat): VersionRow {
 function sentRow(sent: Sent, entry: Entry): SentRow {
   const item = isItem(entry) ? entry : undefined;
   const sha256 = item !== undefined && hasContent(item.version) ? item.version.sha256 : undefined;
-  const { size, peerAt } = sent;
+  const { size, peerAt, lastModified } = sent;
   const at = sent.at - entry.since;
   const hash = sent.sha256 === sha256 ? NONE : sent.sha256;
   const digest = sent.digest === sent.sha256 ? NONE : sent.digest;
   const url = sent.url === item?.url ? NONE : sent.url;
   const collection = sent.collection === item?.collection ? NONE : sent.collection;
-  if (peerAt === undefined) return [hash, size, digest, url, collection, at];
-  return [hash, size, digest, url, collection, at, peerAt - entry.since];
+  const row = [hash, size, digest, url, collection, at] as const;
+  const byPeer = peerAt === undefined ? undefined : peerAt - entry.since;
+  if (lastModified !== undefined) return [...row, byPeer ?? null, lastModified];
+  return byPeer === undefined ? row : [...row, byPeer];
 }
 
 function troubleRow(trouble: Trouble): TroubleRow {

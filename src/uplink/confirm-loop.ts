@@ -213,7 +213,7 @@ export class ConfirmLoop {
     if (shown.shown) {
       const now = clock.now();
       look.firstShown ??= { at: now, due: look.due };
-      const holdsUntil = look.firstShown.at + this.#parts.settings.confirm.hold;
+      const holdsUntil = look.firstShown.at + (this.#parts.settings.confirm.hold ?? 0);
       if (now < holdsUntil) this.#plan(look, holdsUntil);
       else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
       return;

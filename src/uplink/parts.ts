@@ -44,8 +44,8 @@ export interface UplinkSettings {
     readonly timeout: number;
     /** Longest wait between two look-ups of one item, in ms. */
     readonly maxInterval: number;
-    /** How long a positive has to hold before it counts, in ms. */
-    readonly hold: number;
+    /** How long a positive has to hold before it counts, in ms; the dialect's where it is not given. */
+    readonly hold?: number | undefined;
   };
 }
 

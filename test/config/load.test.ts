@@ -59,7 +59,7 @@ describe('a configuration', () => {
     expect(config.folders[0]?.ignore).toEqual(expect.arrayContaining(['.git', '*~', '*.part', '\\#*#']));
     expect(config.peer).toEqual({
       url: 'embedded',
-      dialect: 'standard',
+      dialect: 'auto',
       tls: {},
       timeouts: { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 },
       maxAnswer: 16 * 2 ** 20,
@@ -76,7 +76,9 @@ describe('a configuration', () => {
     });
     expect(config.push).toMatchObject({ maxItems: 50, maxBytes: 8 * 2 ** 20, linger: 250, attempts: 5 });
     expect(config.push.backoff).toEqual({ min: 1000, max: 300_000 });
-    expect(config.confirm).toMatchObject({ timeout: 600_000, maxInterval: 60_000, hold: 0 });
+    expect(config.confirm).toMatchObject({ timeout: 600_000, maxInterval: 60_000 });
+    expect(config.confirm.hold).toBeUndefined();
+    expect(config.audit).toEqual({ every: 7 * 86_400_000 });
     expect(config.log).toEqual({ level: 'info' });
   });
 
@@ -232,7 +234,7 @@ describe('a value that is wrong', () => {
       log: { level: 'loud' },
     };
     expect(await problems(config)).toEqual([
-      'peer.dialect: received "klingon"; expected "standard"',
+      'peer.dialect: received "klingon"; expected "auto" or "standard" or "yacy"',
       'peer.timeouts.connect: received 5; expected a duration such as "2s" or "15m", from 100ms to 10m',
       'peer.embedded.port: received 70000; expected a whole number from 0 to 65535',
       'folders[0].settle: received "2 parsecs"; expected a duration such as "2s" or "15m", from 0s to 1d',
@@ -502,6 +504,12 @@ describe('what contradicts itself', () => {
     expect(await problems(config)).toEqual([
       'push.backoff.min: received "1h"; expected at most push.backoff.max, "1m"',
       'confirm.hold: received "10m"; expected less than confirm.timeout, "10m": nothing could be confirmed',
+    ]);
+  });
+
+  it('the embedded peer in another dialect than its own', async () => {
+    expect(await problems({ peer: { dialect: 'yacy' }, folders: [inbox] })).toEqual([
+      'peer.dialect: received "yacy"; expected "auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
     ]);
   });
 

@@ -55,8 +55,8 @@ const version: Arbitrary<Version> = any<Version>({
   encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'),
 });
 const sent: Arbitrary<Sent> = any<Sent>(
-  { sha256: hash, size: bytes, digest: hash, url: text, collection: text, at, peerAt: at },
-  ['peerAt'],
+  { sha256: hash, size: bytes, digest: hash, url: text, collection: text, at, peerAt: at, lastModified: at },
+  ['peerAt', 'lastModified'],
 );
 const evidence = any<Evidence>({
   kind: fc.constantFrom('digest', 'lastModified', 'loadDate', 'size', 'present'),
