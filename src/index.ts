@@ -10,6 +10,7 @@ export type {
   CitingDocument,
 } from './peer/citation.js';
 export { PeerClient, type PeerClientOptions } from './peer/client.js';
+export type { DialectName } from './peer/dialect.js';
 export type { Credentials } from './peer/digest.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
 export type { Timeouts } from './peer/http.js';
@@ -18,4 +19,4 @@ export type { PushAnswer, PushItem, PushOptions, PushResult } from './peer/push.
 export type { ShareOptions, ShareQuery, ShareStream } from './peer/share.js';
 export type { Table, TableQuery, TableRow, TableStream } from './peer/table.js';
 export type { PeerTables, TableOptions, TableReadOptions } from './peer/tables.js';
-export type { EncodedText, Text, TextSource } from './peer/text.js';
+export type { EncodedText, Text, TextEncoding, TextSource } from './peer/text.js';

@@ -138,11 +138,12 @@ export class Access implements Asking {
   }
 }
 
-async function unlessAborted(
-  work: Promise<void>,
+/** Waits for work that others wait for too; the signal ends only the waiting. */
+export async function unlessAborted<T>(
+  work: Promise<T>,
   signal: AbortSignal | undefined,
   url: string,
-): Promise<void> {
+): Promise<T> {
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
     stop = () =>
@@ -158,7 +159,7 @@ async function unlessAborted(
   if (signal?.aborted) stop();
   signal?.addEventListener('abort', stop, { once: true });
   try {
-    await Promise.race([work, aborted]);
+    return await Promise.race([work, aborted]);
   } finally {
     signal?.removeEventListener('abort', stop);
   }

@@ -1,10 +1,12 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import { Access } from './access.js';
+import { Access, unlessAborted } from './access.js';
 import type { RequestCounts } from './asking.js';
 import { Auth } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
-import type { Dialect } from './dialect.js';
+import { detectDialect } from './detect.js';
+import type { Dialect, DialectName } from './dialect.js';
+import { DIALECTS } from './dialects.js';
 import type { Credentials } from './digest.js';
 import { Http, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
@@ -28,8 +30,8 @@ export interface PeerClientOptions {
   readonly clock?: Clock;
   /** @default silentLogger */
   readonly log?: Logger;
-  /** @default 'standard' */
-  readonly dialect?: 'standard';
+  /** How the peer speaks the API: one that is known already, or `auto` to find out. @default 'auto' */
+  readonly dialect?: DialectName | 'auto';
 }
 
 /** Any form can be read; JSON carries every text as it is. */
@@ -38,8 +40,6 @@ const ACCEPT_RECORDS = 'application/json, application/xml;q=0.9, text/xml;q=0.9,
 /** Those of the daemon's configuration. */
 const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 };
 const MAX_ANSWER = 16 * 1024 * 1024;
-
-const DIALECTS: Readonly<Record<'standard', Dialect>> = { standard };
 
 /**
  * A client for the API of one peer.
@@ -78,7 +78,8 @@ export class PeerClient {
   readonly tables: PeerTables;
   readonly #http: Http;
   readonly #access: Access;
-  readonly #dialect: Dialect;
+  #dialect: Dialect | undefined;
+  #detection: Promise<DialectName> | undefined;
 
   constructor(options: PeerClientOptions) {
     const { baseUrl, credentials, tls, maxAnswer = MAX_ANSWER } = options;
@@ -87,15 +88,37 @@ export class PeerClient {
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     const clock = options.clock ?? systemClock;
     const log = options.log ?? silentLogger;
-    this.#dialect = DIALECTS[options.dialect ?? 'standard'];
+    const { dialect = 'auto' } = options;
+    if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
     const auth = credentials && new Auth({ credentials, origin: base, log });
     this.#access = new Access({ base, http: this.#http, auth, maxAnswer });
-    this.tables = new PeerTables(this.#access, this.#dialect.tables, clock);
+    const tablesOf = async (signal: AbortSignal | undefined) => (await this.#spoken(signal)).tables;
+    this.tables = new PeerTables(this.#access, tablesOf, clock);
   }
 
   get requests(): RequestCounts {
     return this.#access.requests;
+  }
+
+  /** How the peer speaks the API; undefined as long as that is not known. */
+  get dialect(): DialectName | undefined {
+    return this.#dialect?.name;
+  }
+
+  /**
+   * Finds out how the peer speaks the API, also where that seemed known, and speaks so from then on. Changes nothing in
+   * the peer. The other methods do it by themselves where it is not known.
+   *
+   * @throws PeerError PEER_ANSWER when the peer looks like none of the dialects, or like several
+   */
+  async detect({ signal }: { readonly signal?: AbortSignal } = {}): Promise<DialectName> {
+    this.#detection ??= detectDialect(this.#access).finally(() => {
+      this.#detection = undefined;
+    });
+    const name = await unlessAborted(this.#detection, signal, this.#access.url('/'));
+    this.#dialect = DIALECTS[name];
+    return name;
   }
 
   /**
@@ -107,8 +130,9 @@ export class PeerClient {
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
-    const path = this.#dialect.pushPath;
-    const body = await this.#dialect.pushBody(items, options, this.#access.url(path));
+    const dialect = await this.#spoken(signal);
+    const path = dialect.pushPath;
+    const body = await dialect.pushBody(items, options, this.#access.url(path));
     const answer = await this.#access.ask({
       counted: 'push',
       method: 'POST',
@@ -119,7 +143,7 @@ export class PeerClient {
     });
     const error = statusError(answer);
     if (error !== undefined) throw error;
-    const results = this.#dialect.pushResults(answer, items);
+    const results = dialect.pushResults(answer, items);
     return answer.peerAt === undefined
       ? { results }
       : { results, peerTime: beganAt(answer.peerAt, answer.tookMs) };
@@ -128,8 +152,9 @@ export class PeerClient {
   /** What the peer shows of a document; undefined when it has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
     const { signal } = options;
-    const path = this.#dialect.peerdocPath;
-    const body = await this.#dialect.peerdocBody(query, options, this.#access.url(path));
+    const dialect = await this.#spoken(signal);
+    const path = dialect.peerdocPath;
+    const body = await dialect.peerdocBody(query, options, this.#access.url(path));
     const answer = await this.#access.ask({
       counted: 'peerdoc',
       method: 'POST',
@@ -140,7 +165,7 @@ export class PeerClient {
     });
     const error = answer.status === 404 ? undefined : statusError(answer);
     if (error !== undefined) throw error;
-    return this.#dialect.peerdocOf(answer, query);
+    return dialect.peerdocOf(answer, query);
   }
 
   /**
@@ -149,8 +174,9 @@ export class PeerClient {
    */
   async citation(query: CitationQuery, options: CitationOptions = {}): Promise<Citation | undefined> {
     const { signal } = options;
-    const path = this.#dialect.citationPath;
-    const body = await this.#dialect.citationBody(query, options, this.#access.url(path));
+    const dialect = await this.#spoken(signal);
+    const path = dialect.citationPath;
+    const body = await dialect.citationBody(query, options, this.#access.url(path));
     const answer = await this.#access.ask({
       counted: 'other',
       method: 'POST',
@@ -162,7 +188,7 @@ export class PeerClient {
     });
     const error = answer.status === 404 ? undefined : statusError(answer);
     if (error !== undefined) throw error;
-    return this.#dialect.citationOf(answer, query);
+    return dialect.citationOf(answer, query);
   }
 
   /**
@@ -176,8 +202,9 @@ export class PeerClient {
     use: (share: ShareStream) => Promise<T>,
     { maxBytes, signal }: ShareOptions = {},
   ): Promise<T | undefined> {
-    const path = this.#dialect.sharePath;
-    const body = await this.#dialect.shareBody(query, this.#access.url(path));
+    const dialect = await this.#spoken(signal);
+    const path = dialect.sharePath;
+    const body = await dialect.shareBody(query, this.#access.url(path));
     return await this.#access.stream(
       { counted: 'other', method: 'POST', path, isProtected: false, body, maxBytes, signal },
       (answer) => use(shareOf(answer)),
@@ -192,7 +219,7 @@ export class PeerClient {
     const request = {
       counted: 'other',
       method: 'GET',
-      path: this.#dialect.peerdocPath,
+      path: (this.#dialect ?? standard).peerdocPath,
       isProtected: false,
       signal,
     } as const;
@@ -210,7 +237,7 @@ export class PeerClient {
    * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
    */
   async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const path = this.#dialect.pushPath;
+    const path = (await this.#spoken(signal)).pushPath;
     const answer = await this.#access.ask({
       counted: 'other',
       method: 'GET',
@@ -226,6 +253,10 @@ export class PeerClient {
   /** Ends all connections; requests under way, and any made later, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();
+  }
+
+  async #spoken(signal: AbortSignal | undefined): Promise<Dialect> {
+    return this.#dialect ?? DIALECTS[await this.detect(signal === undefined ? {} : { signal })];
   }
 }
 

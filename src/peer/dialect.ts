@@ -5,9 +5,26 @@ import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
 import type { ShareQuery } from './share.js';
 import type { TableDialect } from './table-requests.js';
+import type { TextEncoding } from './text.js';
+
+export type DialectName = 'standard' | 'yacy';
+
+/** What may travel as the content of a document, and how. */
+export interface ContentRules {
+  /** How content that another thread prepares is to be encoded. */
+  readonly encoding: TextEncoding;
+  /** Whether files travel as they are, those that are no text included; otherwise as text in UTF-8. */
+  readonly takesBinary: boolean;
+  /** Bytes of one document; more does the peer harm. @default no limit */
+  readonly maxBytes?: number;
+}
 
 /** How one kind of peer speaks the API. Everything in which two kinds differ is here. */
 export interface Dialect {
+  readonly name: DialectName;
+  readonly content: ContentRules;
+  /** So long after a push the peer may take back what it shows of it, in ms. */
+  readonly holdMs: number;
   /** Below the base URL. */
   readonly pushPath: string;
   /** Below the base URL. */

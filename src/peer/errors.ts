@@ -42,6 +42,10 @@ const TABLE = {
     hint: 'The peer took the request without an error but does not show its effect; look at its own log, then ask again.',
     exitCode: EXIT.failure,
   },
+  PEER_KEY: {
+    hint: 'Choose a shorter key: letters outside ASCII take two bytes or more.',
+    exitCode: EXIT.usage,
+  },
   PEER_SOURCE: {
     hint: 'The text could not be read, or changed while it was sent; it can be sent again once it is at rest.',
     exitCode: EXIT.failure,

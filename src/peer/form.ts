@@ -1,7 +1,8 @@
 import { messageOf } from '../lib/errors.js';
+import { base64Into, base64Length } from './base64.js';
 import type { Body } from './body.js';
 import { PeerError } from './errors.js';
-import type { Text, TextSource } from './text.js';
+import type { Text, TextEncoding, TextSource } from './text.js';
 
 /** One parameter of a form, in the order in which it is to be sent. */
 export interface FormField {
@@ -59,6 +60,7 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
     held.raw('=');
     const text = typeof value === 'string' ? Buffer.from(value) : value;
     if ('encoded' in text) {
+      if (text.encoding !== 'form') throw new TypeError(`a form carries no text in ${text.encoding}`);
       held.ready(text.encoded);
       continue;
     }
@@ -150,10 +152,24 @@ class Encoder {
   }
 }
 
-/** Encodes texts one after the other into memory of its own, which can be handed to another thread. */
+/** How long a text becomes at most, and how it is encoded. */
+const WAYS = {
+  form: { room: (bytes: number) => bytes * GROWTH, into: encodeInto },
+  base64: { room: base64Length, into: base64Into },
+} as const;
+
+/**
+ * Encodes texts one after the other into memory of its own, which can be handed to another thread. In base64 each has
+ * its own padding.
+ */
 export class EncodingBuffer {
+  readonly #way: (typeof WAYS)[TextEncoding];
   #bytes = new Uint8Array(PIECE_BYTES);
   #length = 0;
+
+  constructor(encoding: TextEncoding = 'form') {
+    this.#way = WAYS[encoding];
+  }
 
   /** Bytes so far, encoded. */
   get length(): number {
@@ -161,13 +177,13 @@ export class EncodingBuffer {
   }
 
   add(text: Uint8Array): void {
-    const needed = this.#length + text.length * GROWTH;
+    const needed = this.#length + this.#way.room(text.length);
     if (needed > this.#bytes.length) {
       const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
       larger.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = larger;
     }
-    this.#length = encodeInto(text, this.#bytes, this.#length);
+    this.#length = this.#way.into(text, this.#bytes, this.#length);
   }
 
   /** A copy of everything so far, of just its size; then it begins anew, in the same memory. */

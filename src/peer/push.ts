@@ -16,6 +16,10 @@ export interface PushItem {
   readonly url: string;
   readonly collection: string;
   readonly data: Text;
+  /** Media type, where the dialect sends one. @default text/plain; charset=UTF-8 */
+  readonly contentType?: string | undefined;
+  /** When the content was changed last, in ms since the epoch; sent in whole seconds where the dialect sends it. */
+  readonly lastModified?: number | undefined;
 }
 
 export interface PushOptions {

@@ -7,6 +7,9 @@ import { standardTables } from './table-requests.js';
 
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
+  name: 'standard',
+  content: { encoding: 'form', takesBinary: false },
+  holdMs: 0,
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',

@@ -1,3 +1,5 @@
+import type { Body } from './body.js';
+import { formBody } from './form.js';
 import type { TableQuery, TableRow } from './table.js';
 
 /** One parameter of a request about tables. */
@@ -10,15 +12,24 @@ export interface TableField {
 export interface TableDialect {
   /** Where rows are read; below the base URL. */
   readonly readPath: string;
-  /** Where tables are listed and changed; below the base URL. */
-  readonly editPath: string;
+  /** Where tables are listed, and what their editor asks for; below the base URL. */
+  readonly pagePath: string;
+  /** Where tables are changed; below the base URL. */
+  readonly changePath: string;
+  /** Bytes of a key in UTF-8, beyond which the peer would cut it. @default no limit */
+  readonly maxKeyBytes?: number;
+  /** Whether a single row can be asked for; otherwise all are read to see one. */
+  readonly readsOneRow: boolean;
   /** @param pk only the row with this key; a peer may give others too */
   readFields(query: TableQuery, pk: string | undefined): readonly TableField[];
   listFields(): readonly TableField[];
-  formFields(table: string): readonly TableField[];
+  /** Undefined where asking for the editor would change the table: then a row shows which columns there are. */
+  formFields(table: string): readonly TableField[] | undefined;
   commitFields(table: string, row: TableRow): readonly TableField[];
   deleteRowsFields(table: string, keys: readonly string[]): readonly TableField[];
   dropFields(table: string): readonly TableField[];
+  /** How a change travels. */
+  changeBody(fields: readonly TableField[], url: string): Promise<Body>;
 }
 
 /**
@@ -27,7 +38,9 @@ export interface TableDialect {
  */
 export const standardTables: TableDialect = {
   readPath: '/api/table_p.html',
-  editPath: '/Tables_p.html',
+  pagePath: '/Tables_p.html',
+  changePath: '/Tables_p.html',
+  readsOneRow: true,
 
   readFields({ table, count, search }, pk) {
     const fields: TableField[] = [{ name: 'table', value: table }];
@@ -65,4 +78,6 @@ export const standardTables: TableDialect = {
     { name: 'table', value: table },
     { name: 'deletetable', value: 'Delete Table' },
   ],
+
+  changeBody: formBody,
 };

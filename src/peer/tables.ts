@@ -45,19 +45,23 @@ const KEY_TRIES = 3;
  */
 export class PeerTables {
   readonly #asking: Asking;
-  readonly #dialect: TableDialect;
+  readonly #dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>;
   readonly #clock: Clock;
 
-  constructor(asking: Asking, dialect: TableDialect, clock: Clock) {
+  constructor(
+    asking: Asking,
+    dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>,
+    clock: Clock,
+  ) {
     this.#asking = asking;
-    this.#dialect = dialect;
+    this.#dialectOf = dialectOf;
     this.#clock = clock;
   }
 
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
-    const request = await this.#edit(this.#dialect.listFields(), signal);
-    const answer = await this.#asking.ask(request);
+    const dialect = await this.#dialectOf(signal);
+    const answer = await this.#asking.ask(await this.#page(dialect, dialect.listFields(), signal));
     const error = statusError(answer);
     if (error !== undefined) throw error;
     return readTableList(answer);
@@ -67,12 +71,13 @@ export class PeerTables {
    * Hands a table to `use` while it comes in; undefined where there is none of this name. An answer that is cut short
    * or cannot be read throws PEER_ANSWER, also in the middle.
    */
-  stream<T>(
+  async stream<T>(
     query: TableQuery,
     use: (table: TableStream) => Promise<T>,
     options: TableReadOptions = {},
   ): Promise<T | undefined> {
-    return this.#read(query, undefined, use, options);
+    checkName('table', query.table);
+    return await this.#read(await this.#dialectOf(options.signal), query, undefined, use, options);
   }
 
   /** A whole table, held in memory; undefined where there is none of this name. */
@@ -86,7 +91,13 @@ export class PeerTables {
     { signal }: TableOptions = {},
   ): Promise<{ readonly columns: readonly string[] } | undefined> {
     checkName('table', table);
-    const answer = await this.#asking.ask(await this.#edit(this.#dialect.formFields(table), signal));
+    const dialect = await this.#dialectOf(signal);
+    const fields = dialect.formFields(table);
+    if (fields === undefined) {
+      const shown = await this.read({ table, count: 1 }, signal === undefined ? {} : { signal });
+      return shown && { columns: shown.columns };
+    }
+    const answer = await this.#asking.ask(await this.#page(dialect, fields, signal));
     if (answer.status === 404) return undefined;
     const error = statusError(answer);
     if (error !== undefined) throw error;
@@ -106,10 +117,12 @@ export class PeerTables {
   ): Promise<readonly TableRow[]> {
     checkName('table', table);
     const asked = rows.map(checkedRow);
-    for (const row of asked) await this.#change(this.#dialect.commitFields(table, row), signal);
+    const dialect = await this.#dialectOf(signal);
+    for (const { pk } of asked) this.#refuseLongKey(dialect, pk);
+    for (const row of asked) await this.#change(dialect, dialect.commitFields(table, row), signal);
     const merged = mergedByKey(asked);
-    const seen = await this.#lookUp(table, [...merged.keys()], signal);
-    return [...merged].map(([pk, cells]) => this.#checkSeen(table, pk, cells, seen?.get(pk)));
+    const seen = await this.#lookUp(dialect, table, [...merged.keys()], signal);
+    return [...merged].map(([pk, cells]) => this.#checkSeen(dialect, table, pk, cells, seen?.get(pk)));
   }
 
   /**
@@ -123,7 +136,7 @@ export class PeerTables {
     options: TableOptions = {},
   ): Promise<TableRow> {
     checkName('table', table);
-    const pk = await this.#newKey(table, options.signal);
+    const pk = await this.#newKey(await this.#dialectOf(options.signal), table, options.signal);
     const [row] = await this.set(table, [{ pk, cells }], options);
     return row ?? { pk, cells: new Map() };
   }
@@ -143,17 +156,22 @@ export class PeerTables {
     checkName('table', table);
     if (keys.length === 0) throw new TypeError('deleteRows needs the keys of the rows');
     for (const pk of keys) checkName('key', pk);
+    const dialect = await this.#dialectOf(signal);
+    for (const pk of keys) this.#refuseLongKey(dialect, pk);
     const gone = [...new Set(keys)];
     for (let at = 0; at < gone.length; at += DELETED_AT_ONCE) {
       const some = gone.slice(at, at + DELETED_AT_ONCE);
-      await this.#change(this.#dialect.deleteRowsFields(table, some), signal);
+      await this.#change(dialect, dialect.deleteRowsFields(table, some), signal);
     }
-    const seen = await this.#lookUp(table, gone, signal);
-    if (seen === undefined) await this.#checkDropped(table, signal);
+    const seen = await this.#lookUp(dialect, table, gone, signal);
+    if (seen === undefined) await this.#checkDropped(dialect, table, signal);
     const left = gone.filter((pk) => seen?.has(pk));
     if (left.length > 0) {
       const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
-      throw this.#notDone(`was told to delete ${rowOf(table, left[0] ?? '')}${more}, and still shows it`);
+      throw this.#notDone(
+        dialect,
+        `was told to delete ${rowOf(table, left[0] ?? '')}${more}, and still shows it`,
+      );
     }
     return gone;
   }
@@ -166,25 +184,30 @@ export class PeerTables {
    */
   async drop(table: string, { signal }: TableOptions = {}): Promise<readonly string[]> {
     checkName('table', table);
-    await this.#change(this.#dialect.dropFields(table), signal);
-    return this.#checkDropped(table, signal);
+    const dialect = await this.#dialectOf(signal);
+    await this.#change(dialect, dialect.dropFields(table), signal);
+    return this.#checkDropped(dialect, table, signal);
   }
 
-  async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
+  async #checkDropped(
+    dialect: TableDialect,
+    table: string,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly string[]> {
     const left = await this.list(signal === undefined ? {} : { signal });
-    if (left.includes(table)) throw this.#notDone(`still lists the table ${quoted(table)}`);
+    if (left.includes(table)) throw this.#notDone(dialect, `still lists the table ${quoted(table)}`);
     return left;
   }
 
   async #read<T>(
+    dialect: TableDialect,
     query: TableQuery,
     pk: string | undefined,
     use: (table: TableStream) => Promise<T>,
     { method = 'POST', maxBytes, signal }: TableReadOptions,
   ): Promise<T | undefined> {
-    checkName('table', query.table);
-    const fields = this.#dialect.readFields(query, pk);
-    const path = this.#dialect.readPath;
+    const fields = dialect.readFields(query, pk);
+    const path = dialect.readPath;
     const sent =
       method === 'GET'
         ? {
@@ -200,17 +223,25 @@ export class PeerTables {
     );
   }
 
-  async #edit(fields: readonly TableField[], signal: AbortSignal | undefined): Promise<PeerRequest> {
-    const path = this.#dialect.editPath;
+  async #page(
+    { pagePath: path }: TableDialect,
+    fields: readonly TableField[],
+    signal: AbortSignal | undefined,
+  ): Promise<PeerRequest> {
     const body = await formBody(fields, this.#asking.url(path));
     return { counted: 'other', method: 'POST', path, isProtected: true, accept: ACCEPT, body, signal };
   }
 
   /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
-  async #change(fields: readonly TableField[], signal: AbortSignal | undefined): Promise<void> {
-    const request = await this.#edit(fields, signal);
+  async #change(
+    { changePath: path, changeBody }: TableDialect,
+    fields: readonly TableField[],
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const body = await changeBody(fields, this.#asking.url(path));
+    const maxBytes = Number.MAX_SAFE_INTEGER;
     const isTaken = await this.#asking.stream(
-      { ...request, maxBytes: Number.MAX_SAFE_INTEGER },
+      { counted: 'other', method: 'POST', path, isProtected: true, accept: ACCEPT, body, maxBytes, signal },
       async ({ chunks }) => {
         let bytes = 0;
         for await (const chunk of chunks) {
@@ -222,7 +253,7 @@ export class PeerTables {
     );
     if (isTaken) return;
     throw new PeerError('PEER_REFUSED', {
-      url: this.#asking.url(request.path),
+      url: this.#asking.url(path),
       what: 'has no such table or no such page (404)',
       status: 404,
       delivered: 'yes',
@@ -231,6 +262,7 @@ export class PeerTables {
 
   /** The rows of these keys, as far as they are there; undefined where the table is not. */
   async #lookUp(
+    dialect: TableDialect,
     table: string,
     keys: readonly string[],
     signal: AbortSignal | undefined,
@@ -238,44 +270,57 @@ export class PeerTables {
     const wanted = new Set(keys);
     const seen = new Map<string, TableRow>();
     const options = { maxBytes: Number.MAX_SAFE_INTEGER, ...(signal === undefined ? {} : { signal }) };
-    const asked = keys.length > FEW_ROWS ? [undefined] : keys;
+    const asked = dialect.readsOneRow && keys.length <= FEW_ROWS ? keys : [undefined];
     for (const pk of asked) {
       // A peer that gives all rows whichever is asked for has shown it already.
       if (pk !== undefined && seen.has(pk)) continue;
-      const isThere = await this.#read({ table }, pk, ({ rows }) => collect(rows, wanted, seen), options);
+      const collected = ({ rows }: TableStream) => collect(rows, wanted, seen);
+      const isThere = await this.#read(dialect, { table }, pk, collected, options);
       if (!isThere) return undefined;
     }
     return seen;
   }
 
-  async #newKey(table: string, signal: AbortSignal | undefined): Promise<string> {
+  async #newKey(dialect: TableDialect, table: string, signal: AbortSignal | undefined): Promise<string> {
     for (let tries = 0; tries < KEY_TRIES; tries += 1) {
       const pk = newKey(this.#clock.now());
-      const seen = await this.#lookUp(table, [pk], signal);
+      const seen = await this.#lookUp(dialect, table, [pk], signal);
       if (!seen?.has(pk)) return pk;
     }
-    throw this.#notDone(`shows a row under every new key of the table ${quoted(table)}`);
+    throw this.#notDone(dialect, `shows a row under every new key of the table ${quoted(table)}`);
   }
 
   #checkSeen(
+    dialect: TableDialect,
     table: string,
     pk: string,
     cells: ReadonlyMap<string, string>,
     seen: TableRow | undefined,
   ): TableRow {
     if (seen === undefined)
-      throw this.#notDone(`was told to set ${rowOf(table, pk)}, and does not show that row`);
+      throw this.#notDone(dialect, `was told to set ${rowOf(table, pk)}, and does not show that row`);
     for (const [column, value] of cells) {
       const shown = seen.cells.get(column) ?? '';
       if (shown === value) continue;
       const where = `column ${quoted(column)} of ${rowOf(table, pk)}`;
-      throw this.#notDone(`was told to set ${where} to ${difference(value, shown)}`);
+      throw this.#notDone(dialect, `was told to set ${where} to ${difference(value, shown)}`);
     }
     return seen;
   }
 
-  #notDone(what: string): PeerError {
-    const url = this.#asking.url(this.#dialect.editPath);
+  /** Cut by the peer, it would be another row. */
+  #refuseLongKey({ maxKeyBytes = Number.POSITIVE_INFINITY, changePath }: TableDialect, pk: string): void {
+    const bytes = Buffer.byteLength(pk);
+    if (bytes <= maxKeyBytes) return;
+    throw new PeerError('PEER_KEY', {
+      url: this.#asking.url(changePath),
+      what: `was not asked: the key ${quoted(pk)} has ${bytes} bytes, and keys of this peer have at most ${maxKeyBytes}`,
+      delivered: 'no',
+    });
+  }
+
+  #notDone({ changePath }: TableDialect, what: string): PeerError {
+    const url = this.#asking.url(changePath);
     return new PeerError('PEER_NOT_DONE', { url, what, delivered: 'yes' });
   }
 }

@@ -13,6 +13,8 @@ export interface SentVersion {
   readonly at: number;
   /** When the push began, by the peer's clock (whole seconds, as ms). */
   readonly peerAt?: number;
+  /** Its last modification as it was told to the peer, in ms since the epoch; only where the peer keeps it as it is. */
+  readonly lastModified?: number;
 }
 
 /** What can show that a document is the version that was pushed, strongest first. */
@@ -31,7 +33,7 @@ const SLACK_MS = 2_000;
  *
  * The document must be the one that was sent and stand in its collection. Then a digest decides alone. Without one,
  * anything that contradicts is enough to say no: another size, no words, a load date before the push; and what agrees is
- * evidence, the strongest first. `lastModified` is no evidence here: the standard dialect does not push one.
+ * evidence, the strongest first. A last modification counts where one was pushed: in whole seconds, as peers keep it.
  */
 export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
   const misplaced = misplacedBecause(doc, sent);
@@ -43,6 +45,8 @@ export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
   }
   const contradiction = contradictionIn(doc, sent);
   if (contradiction !== undefined) return { shown: false, why: contradiction };
+  if (sent.lastModified !== undefined && doc.lastModified !== undefined)
+    return { shown: true, kind: 'lastModified', text: moment(doc.lastModified) };
   if (doc.loadDate !== undefined) return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
   if (doc.size !== undefined) return { shown: true, kind: 'size', text: `${doc.size} bytes` };
   return { shown: true, kind: 'present', text: doc.url ?? doc.urlhash ?? 'the document' };
@@ -62,11 +66,15 @@ function misplacedBecause(doc: Peerdoc, sent: SentVersion): string | undefined {
 }
 
 function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
-  const { size, words, loadDate } = doc;
+  const { size, words, loadDate, lastModified } = doc;
   if (sent.size > 0 && size === 0) return 'the peer has an empty document';
   if (sent.size > 0 && words === 0) return 'the peer has a document without words';
   if (size !== undefined && size !== sent.size) {
     return `the peer shows a version of ${size} bytes, and ${sent.size} were pushed`;
+  }
+  if (sent.lastModified !== undefined && lastModified !== undefined) {
+    if (wholeSeconds(lastModified) !== wholeSeconds(sent.lastModified))
+      return `the peer shows another version, last modified ${moment(lastModified)}`;
   }
   if (loadDate !== undefined && isBefore(loadDate, doc, sent)) {
     return `the peer shows an older version, loaded ${moment(loadDate)}`;

@@ -13,7 +13,7 @@ import { PeerClient } from '../peer/client.js';
  * @throws PeersyncError when the password or the CA file cannot be read
  */
 export async function configuredPeer(
-  { url, auth, tls, timeouts, maxAnswer }: Config['peer'],
+  { url, dialect, auth, tls, timeouts, maxAnswer }: Config['peer'],
   parts: { readonly clock: Clock; readonly log: Logger },
   embedded?: {
     readonly url: string;
@@ -22,9 +22,15 @@ export async function configuredPeer(
 ): Promise<PeerClient> {
   const common = { ...parts, timeouts, maxAnswer };
   if (embedded !== undefined)
-    return new PeerClient({ ...common, baseUrl: embedded.url, credentials: embedded.credentials });
+    return new PeerClient({
+      ...common,
+      dialect: 'standard',
+      baseUrl: embedded.url,
+      credentials: embedded.credentials,
+    });
   return new PeerClient({
     ...common,
+    dialect,
     baseUrl: url,
     ...(auth === undefined
       ? {}

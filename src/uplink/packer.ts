@@ -105,7 +105,7 @@ function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] 
     if (size < 0) return { kind: 'stale' };
     return {
       kind: 'content',
-      text: { encoded: bytes, size },
+      text: { encoding: 'form', encoded: bytes, size },
       size,
       digest: delivery.digests.get(i) ?? version.sha256,
     };

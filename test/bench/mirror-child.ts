@@ -51,7 +51,14 @@ async function mirror(): Promise<void> {
   );
   const state = await State.open(config.state.dir, { clock, log });
   const { timeouts, maxAnswer } = config.peer;
-  const peer = new PeerClient({ timeouts, maxAnswer, baseUrl: `http://127.0.0.1:${port}`, clock, log });
+  const peer = new PeerClient({
+    dialect: 'standard',
+    timeouts,
+    maxAnswer,
+    baseUrl: `http://127.0.0.1:${port}`,
+    clock,
+    log,
+  });
   const lane = { requestsPerSecond: 20, concurrency: 2 };
   const door = new Door({
     lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },

@@ -35,7 +35,14 @@ const config = await checkConfig(
 );
 const state = await State.open(stateDir, { clock, log });
 const { timeouts, maxAnswer } = config.peer;
-const client = new PeerClient({ timeouts, maxAnswer, baseUrl: `http://127.0.0.1:${port}`, clock, log });
+const client = new PeerClient({
+  dialect: 'standard',
+  timeouts,
+  maxAnswer,
+  baseUrl: `http://127.0.0.1:${port}`,
+  clock,
+  log,
+});
 const lane = { requestsPerSecond: 1, concurrency: 1 };
 const door = new Door({
   lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },

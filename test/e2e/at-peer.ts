@@ -27,7 +27,13 @@ export async function fill(
   const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
   const timeouts = { connect: 5_000, headers: 20_000, body: 20_000, total: 30_000 };
   const credentials = { username: 'admin', password };
-  const client = new PeerClient({ baseUrl: url, credentials, timeouts, maxAnswer: 2 ** 20 });
+  const client = new PeerClient({
+    dialect: 'standard',
+    baseUrl: url,
+    credentials,
+    timeouts,
+    maxAnswer: 2 ** 20,
+  });
   const all = Object.entries(rows).map(([pk, cells]) => ({ pk, cells: new Map(Object.entries(cells)) }));
   await client.tables.set(table, all).finally(() => client.close());
 }

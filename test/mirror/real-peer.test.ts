@@ -13,7 +13,7 @@ import { Engine } from './engine.js';
 async function atRealPeer() {
   const dir = temporaryDirectory();
   const box = await openPeer({ dir });
-  const client = new PeerClient({ baseUrl: box.url, credentials: box.credentials });
+  const client = new PeerClient({ dialect: 'standard', baseUrl: box.url, credentials: box.credentials });
   afterwards('test', () => client.close());
   const put = (name: string, content: string) => {
     mkdirSync(dirname(join(dir, 'shares', name)), { recursive: true });

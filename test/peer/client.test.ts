@@ -121,7 +121,12 @@ describe('a client', () => {
   it('takes single limits, and leaves the others as they are', async () => {
     const clock = new FakeClock();
     const server = await RawServer.start(() => {});
-    const client = new PeerClient({ baseUrl: server.url, clock, timeouts: { headers: 1_000 } });
+    const client = new PeerClient({
+      dialect: 'standard',
+      baseUrl: server.url,
+      clock,
+      timeouts: { headers: 1_000 },
+    });
     const slow = expect(client.ping()).rejects.toMatchObject({ code: 'PEER_TIMEOUT' });
     await until(() => server.connections === 1, 'asked');
     await clock.advance(1_000);

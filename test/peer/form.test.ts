@@ -138,6 +138,7 @@ describe('a form', () => {
     const fieldsOf = (values: readonly Text[]) => values.map((value, n) => ({ name: `data-${n}`, value }));
     const encoded = texts.map(({ length }, n) => ({
       size: length,
+      encoding: 'form' as const,
       encoded: all.subarray(ends[n - 1] ?? 0, ends[n]),
     }));
     const here = await formBody(fieldsOf(texts), URL_SHOWN);

@@ -13,7 +13,13 @@ export const LIMITS = { connect: 20_000, headers: 20_000, body: 20_000, total: 6
 
 /** A client that is closed after the test. */
 export function clientOf(baseUrl: string, options: Partial<PeerClientOptions> = {}): PeerClient {
-  const client = new PeerClient({ baseUrl, timeouts: LIMITS, maxAnswer: 1024 * 1024, ...options });
+  const client = new PeerClient({
+    dialect: 'standard',
+    baseUrl,
+    timeouts: LIMITS,
+    maxAnswer: 1024 * 1024,
+    ...options,
+  });
   closing.push(() => client.close());
   return client;
 }

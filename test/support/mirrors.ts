@@ -54,7 +54,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
     log,
     peerName: 'the peer',
   });
-  const peer = new PeerClient({ timeouts, baseUrl, clock, log });
+  const peer = new PeerClient({ dialect: 'standard', timeouts, baseUrl, clock, log });
   const mirrors = new Mirrors({ settings, stateDir, state, door, peer, clock, log });
   const close = async (): Promise<void> => {
     await mirrors.stop();

@@ -50,6 +50,7 @@ async function recording(
   };
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   client = new PeerClient({
+    dialect: 'standard',
     baseUrl: `http://${host}/`,
     timeouts: { connect: 10_000, headers: 10_000, body: 10_000, total: 20_000 },
     maxAnswer: 100_000,
