@@ -1,0 +1,426 @@
+import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { lenientBase64 } from './yacy/base64.js';
+import { exchange, parseResponse, type Response, recorded } from './yacy/exchange.js';
+import { parse } from './yacy/parser.js';
+import { RECORDED, timing } from './yacy/timing.js';
+import { hashOf, normalUrl, takes } from './yacy/urls.js';
+import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
+
+/**
+ * The model that scenarios run against is worth what it has in common with a real peer: what was recorded of one is asked
+ * of the model again.
+ */
+
+/** A model whose time stands still until the test moves it. */
+class Peer {
+  time = 0;
+  private constructor(public model: YacyModel) {}
+
+  static async start(options: YacyOptions = {}): Promise<Peer> {
+    let peer: Peer | undefined;
+    const now = () => peer?.time ?? 0;
+    peer = new Peer(await YacyModel.start({ address: '192.0.2.2:8090', now, ...options }));
+    return peer;
+  }
+
+  /** Asks what was asked when the exchange was recorded. */
+  replay(name: string): Promise<Response> {
+    return exchange(this.model.url, recorded(name).request);
+  }
+
+  get(target: string, headers = ''): Promise<Response> {
+    return exchange(this.model.url, Buffer.from(`GET ${target} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`));
+  }
+
+  push(parameters: Readonly<Record<string, string>>): Promise<Response> {
+    const body = new URLSearchParams({ count: '1', 'responseHeader-0': '', ...parameters }).toString();
+    const head = `POST /api/push_p.json HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
+    const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
+    return exchange(this.model.url, Buffer.from(head + type + body));
+  }
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+/** What is the same in every answer to the same question. */
+function comparable({ status, headers, body }: Response) {
+  const { date, expires, 'last-modified': modified, ...rest } = headers;
+  const challenge = rest['www-authenticate']?.replace(/nonce="[^"]{32}"/, 'nonce');
+  return {
+    status,
+    headers: { ...rest, ...(challenge === undefined ? {} : { 'www-authenticate': challenge }) },
+    body: body.toString(),
+    dated: [date, expires, modified].map((value) => value !== undefined),
+  };
+}
+
+const SAME_TO_THE_BYTE = [
+  'push_a_urlenc_with_rh',
+  'push_b_mp_onefile_ascii',
+  'push_b_mp_twofiles',
+  'push_ok_multipart_base64_field',
+  'push_c_count_bigger_than_items_rh',
+  'push_c_nocount',
+  'push_d_bad_empty',
+  'push_d_bad_html',
+  'push_d_bad_proto',
+  'push_d_bad_quote',
+  'push_e_sync',
+  'push_f_commit',
+  'push_g_ct_lm_rfc1123',
+  'err_mp_truncated',
+  'err_404',
+  'yacydoc_xml_unknown_url',
+  'yacydoc_json_known_url',
+  'share_data_foo',
+  'share_fields_b64payload',
+  'share_mp_yacy_dump_m1_tc_xml_gz',
+  'share_dl__share_dump_nope_xml_gz',
+  'Tables_p_list_xml',
+  'Tables_p_unknown',
+  'table_commitrow_xml',
+  'auth_8090_referer_foreign',
+];
+
+describe('the model answers as the peer did', () => {
+  it.each(SAME_TO_THE_BYTE)('%s', async (name) => {
+    const peer = await Peer.start();
+    const answer = await peer.replay(name);
+    expect(comparable(answer)).toEqual(comparable(parseResponse(recorded(name).response)));
+  });
+
+  it.each(['auth_no_auth', 'auth_basic_ok', 'auth_digest_nc1024'])('%s, with a password', async (name) => {
+    const peer = await Peer.start({ password: 'secret' });
+    const answer = await peer.replay(name);
+    expect(comparable(answer)).toEqual(comparable(parseResponse(recorded(name).response)));
+  });
+
+  it.each([
+    'push_urlenc_json',
+    'push_batch_async_missing_rh_mid',
+    'push_batch_sync_rejected_mid',
+    'citation_unknown_url',
+    'Tables_p_unknown_commit',
+  ])('%s, but for the lower end of the stack', async (name) => {
+    const peer = await Peer.start();
+    const upper = ({ status, headers, body }: Response) => ({
+      status,
+      type: headers['content-type'],
+      connection: headers.connection,
+      body: body.toString().split('(YaCyDefaultServlet.java:314)')[0],
+    });
+    const answer = await peer.replay(name);
+    expect(upper(answer)).toEqual(upper(parseResponse(recorded(name).response)));
+  });
+
+  it('shows a document in the form in which the peer showed it', async () => {
+    const peer = await Peer.start();
+    await peer.push({
+      'url-0': 'http://push3.example.org/g6.html',
+      'collection-0': 'c3',
+      'contentType-0': 'text/html',
+      'data-0$file': base64('<title>My Title g6</title>Some words.'),
+    });
+    peer.time = 60;
+    const masked = (response: Response) =>
+      response.body
+        .toString()
+        .replace(/(<(dc:date|yacy:\w+|dc:format.extent)>)[^<]*/g, '$1')
+        .replace(/(yacy:urlhash:)[\w-]{12}/g, '$1');
+    for (const name of ['yacydoc_xml_known_url', 'yacydoc_xml_post']) {
+      const answer = await peer.replay(name);
+      expect(masked(answer)).toBe(masked(parseResponse(recorded(name).response)));
+      expect(answer.body.toString()).toMatch(/<dc:date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ</);
+      expect(answer.body.toString()).toMatch(/<yacy:loaddate>\w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4}</);
+      expect(answer.body.toString()).toMatch(/urlhash:[\w-]{12}</);
+    }
+  });
+
+  it('writes tables, and reads them, as the peer did', async () => {
+    const peer = await Peer.start();
+    const set = (row: string) => peer.get(`/api/table_p.html?table=wiretest&commitrow=1&${row}`);
+    await set('pk=row1&col_note=hello&col_name=first');
+    await peer.replay('table_commitrow_post');
+    await set('pk=row2&col_note=updated+only+note');
+    await set('col_name=nopk&col_other=x');
+    await peer.replay('table_commitrow_xml');
+    await set('pk=row5&col_name=multipart&col_note=mp+%C3%A9%E6%97%A5%E6%9C%AC');
+    await peer.replay('table_commitrow_special');
+    const rows = (response: Response) =>
+      response.body
+        .toString()
+        .split('</row>')
+        .map((row) =>
+          row
+            .split(/(?=<cell )/)
+            .map((cell) => cell.trim())
+            .sort(),
+        );
+    const answer = await peer.replay('Tables_p_xml_special');
+    expect(rows(answer)).toEqual(rows(parseResponse(recorded('Tables_p_xml_special').response)));
+  });
+
+  it('lists its tables among the options of a page', async () => {
+    const peer = await Peer.start();
+    for (const name of ['../../x', 'UPPER', 'a b', 'with/slash', 'é']) {
+      await peer.get(`/api/table_p.html?table=${encodeURIComponent(name)}&commitrow=1&pk=a&col_a=b`);
+    }
+    const options = (response: Response) =>
+      [...response.body.toString().matchAll(/<option value="(.*?)".*?<\/option>/g)].map(([, name]) => name);
+    const answer = await peer.replay('Tables_p_list_html');
+    const asked = options(parseResponse(recorded('Tables_p_list_html').response));
+    expect(options(answer).toSorted()).toEqual(asked.toSorted());
+  });
+
+  it('lists and hands out what it shares as the peer did', async () => {
+    const peer = await Peer.start();
+    const modified = Date.parse('2026-11-21T03:37:40.700Z');
+    peer.model.share.put('dump/yacy_dump_r1_ts.xml.gz', 'raw text payload', modified);
+    peer.model.share.put('dump/yacy_dump_u1_ts.xml.gz', '0123456789', modified);
+    peer.model.share.put('dump/yacy_dump_x_ts.xml.gz', 'abc', modified);
+    for (const name of [
+      'share_dl__share_dump_',
+      'share_dl__share_dump_yacy_dump_r1_ts_xml_gz',
+      'share_dl_range',
+    ]) {
+      const answer = await peer.replay(name);
+      expect(comparable(answer)).toEqual(comparable(parseResponse(recorded(name).response)));
+    }
+    const since = (at: string) =>
+      peer.get('/share/dump/yacy_dump_r1_ts.xml.gz', `If-Modified-Since: Sat, 21 Nov 2026 ${at} GMT\r\n`);
+    expect((await since('03:37:40')).status).toBe(304);
+    expect((await since('03:37:39')).status).toBe(200);
+  });
+
+  it('shows citations in the form in which the peer showed them', async () => {
+    const peer = await Peer.start();
+    const bird = 'This is a long enough sentence about the habits of northern sea birds in winter.';
+    const other = 'Another quite long sentence that appears in both of the documents for citation tests.';
+    const documents = {
+      'cite.example.org/one.txt': `${bird} ${other} Short.`,
+      'cite2.example.net/two.txt': `${bird} And more. ${other}`,
+      'cite3.example.com/three.txt': other,
+    };
+    for (const [url, text] of Object.entries(documents)) {
+      await peer.push({ 'url-0': `http://${url}`, 'data-0$file': base64(text), commit: 'true' });
+      peer.time += RECORDED.commitPause;
+    }
+    const listed = (response: Response) =>
+      response.body.toString().match(/<dt>.*?<\/dt><dd>.*?(citations: of \S*?<|<\/dd>)/g);
+    const answer = await peer.replay('citation_filter_true');
+    expect(listed(answer)).toEqual(listed(parseResponse(recorded('citation_filter_true').response)));
+    expect(listed(await peer.replay('citation_unknown_hash'))).toBeNull();
+  });
+});
+
+describe('the model does what the peer did', () => {
+  it.each([
+    ['push_a_urlenc_with_rh', 'a2', { size: 0, words: 0, text: '' }],
+    ['push_b_mp_onefile_ascii', 'b2', { size: 101, text: 'http push example org b2 txt' }],
+    ['push_b_mp_twofiles', 'b5', { size: 135, text: expect.stringContaining('uniquewordb5') }],
+    ['push_ok_multipart_base64_field', 'b6', { size: 135, text: expect.stringContaining('uniquewordb6') }],
+  ])('%s: what is indexed', async (name, document, expected) => {
+    const peer = await Peer.start();
+    await peer.replay(name);
+    expect(peer.model.kept(`http://push.example.org/${document}.txt`)).toMatchObject(expected);
+  });
+
+  it.each(['push_batch_async_missing_rh_mid', 'push_batch_sync_rejected_mid'])(
+    '%s: what came before the failure stays',
+    async (name) => {
+      const peer = await Peer.start();
+      await peer.replay(name);
+      const urls = peer.model.served[0]?.urls ?? [];
+      expect(urls.map((url) => peer.model.kept(url) !== undefined)).toEqual([true, false, false]);
+    },
+  );
+
+  it('keeps the last-modified of a push, to the second', async () => {
+    const peer = await Peer.start();
+    await peer.replay('push_g_ct_lm_rfc1123');
+    expect(peer.model.kept('http://push3.example.org/g1.txt')?.lastModified).toBe(
+      Date.parse('1994-11-15T12:45:26Z'),
+    );
+  });
+
+  it('shows a document, takes it back, and shows it again', async () => {
+    const peer = await Peer.start();
+    const shown = (at: number) => {
+      peer.time = at;
+      return peer.model.shown('http://x.example/a.txt')?.text;
+    };
+    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('old') });
+    expect([0, 50, 1_280, 1_300, 16_280, 16_300].map(shown)).toEqual([
+      undefined,
+      'old',
+      'old',
+      undefined,
+      undefined,
+      'old',
+    ]);
+    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('new') });
+    expect([16_400, 18_000, 33_000].map(shown)).toEqual(['new', 'old', 'new']);
+  });
+
+  it('shows everything when the citations of an unknown hash are asked for', async () => {
+    const peer = await Peer.start();
+    await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a') });
+    peer.time = 2_000;
+    expect((await peer.get('/api/citation.html?url=http://x.example/a.txt')).status).toBe(500);
+    await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
+    expect(peer.model.shown('http://x.example/a.txt')).toBeDefined();
+  });
+
+  it('loses in a crash what it had not handed to the index, and nothing in an orderly stop', async () => {
+    const peer = await Peer.start({ timing: timing(1, { start: 5 }) });
+    const push = (name: string) =>
+      peer.push({
+        'url-0': `http://x.example/${name}`,
+        'data-0$file': base64('a'),
+        'contentType-0': 'text/plain',
+      });
+    await push('before');
+    peer.time = 5_000;
+    await push('just before');
+    await peer.model.crash();
+    const kept = () =>
+      ['before', 'just before', 'stop'].map((name) => peer.model.shown(`http://x.example/${name}`));
+    expect(kept()).toEqual([expect.anything(), undefined, undefined]);
+    await peer.model.restart();
+    await push('stop');
+    await peer.model.stop();
+    expect(kept()).toEqual([expect.anything(), undefined, expect.anything()]);
+  });
+
+  it('refuses connections while it starts, and is then where it was', async () => {
+    const peer = await Peer.start({ timing: timing(1, { start: 100 }) });
+    await peer.model.crash();
+    const started = peer.model.restart();
+    await expect(peer.get('/')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await started;
+    expect((await peer.get('/api/yacydoc.xml')).status).toBe(200);
+  });
+
+  it('closes a connection that was silent for too long, and answers half a request then', async () => {
+    const peer = await Peer.start({ timing: timing(1, { idle: 100 }) });
+    const { hostname, port } = new URL(peer.model.url);
+    const talk = async (text: string) => {
+      const socket = connect(Number(port), hostname);
+      let received = '';
+      let closed = false;
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      socket.on('close', () => {
+        closed = true;
+      });
+      socket.write(text);
+      await until(() => closed || received !== '', 'the peer says something');
+      socket.destroy();
+      return received;
+    };
+    expect(await talk('')).toBe('');
+    expect(await talk('POST /api/push_p.json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nc')).toMatch(
+      /^HTTP\/1.1 200 OK.*\r\n\r\n\{\}\n$/s,
+    );
+  });
+
+  it('lets a nonce in for 60 s, each count once', async () => {
+    const peer = await Peer.start({ password: 'yacypw' });
+    const md5 = (text: string) => createHash('md5').update(text).digest('hex');
+    const challengeOf = (response: Response) => response.headers['www-authenticate'] ?? '';
+    const challenge = challengeOf(await peer.get('/api/push_p.json'));
+    const [, realm = ''] = /realm="([^"]*)"/.exec(challenge) ?? [];
+    const [, nonce = ''] = /nonce="([^"]*)"/.exec(challenge) ?? [];
+    const ask = async (count: number, password = 'yacypw') => {
+      const nc = count.toString(16).padStart(8, '0');
+      const uri = '/api/push_p.json';
+      const secret = md5(`admin:${realm}:${password}`);
+      const response = md5(`${secret}:${nonce}:${nc}:c:auth:${md5(`GET:${uri}`)}`);
+      const header = `Digest username="admin", realm="${realm}", nonce="${nonce}", uri="${uri}", algorithm=MD5, response="${response}", qop=auth, nc=${nc}, cnonce="c"`;
+      const answer = await peer.get(uri, `Authorization: ${header}\r\n`);
+      return `${answer.status}${/stale=\w+/.exec(challengeOf(answer)) ?? ''}`;
+    };
+    expect(await ask(1)).toBe('200');
+    expect(await ask(1)).toBe('401stale=false');
+    expect(await ask(7)).toBe('200');
+    expect(await ask(3)).toBe('200');
+    expect(await ask(8, 'wrong')).toBe('401stale=false');
+    expect(await ask(1_024)).toBe('401stale=true');
+    peer.time = 59_000;
+    expect(await ask(9)).toBe('200');
+    peer.time = 62_000;
+    expect(await ask(10)).toBe('401stale=true');
+  });
+});
+
+describe('the model reads', () => {
+  it.each([
+    ['a < b and c > d', 'a d'],
+    ['one <b>two</b> <!-- x --> three', 'one two three'],
+    ['1 &lt; 2 is lost', '1'],
+    ['# Title\n\n*marks* stay', '# Title *marks* stay'],
+    ['kept <script>not</script>', 'kept'],
+  ])('plain text as if it were HTML: %j', (text, expected) => {
+    expect(parse('http://x.example/a', 'text/plain', Buffer.from(text))?.text).toBe(expected);
+  });
+
+  it('charsets, PDF, and nothing of Markdown, JSON and unknown types', () => {
+    const latin = parse(
+      'http://x.example/a',
+      'text/plain; charset=ISO-8859-1',
+      Buffer.from('\u00e9t\u00e9', 'latin1'),
+    );
+    expect(latin?.text).toBe('\u00e9t\u00e9');
+    const pdf =
+      '%PDF-1.4\n1 0 obj\n<< /Length 9 >>\nstream\nBT (Hello \\(you\\)) Tj ET\nendstream\nendobj\n%%EOF\n';
+    expect(parse('http://x.example/a.pdf', undefined, Buffer.from(pdf))?.text).toBe('Hello (you)');
+    expect(parse('http://x.example/a.pdf', undefined, Buffer.from(pdf.slice(0, 40)))).toBeUndefined();
+    for (const type of ['text/markdown', 'application/json', 'application/octet-stream', '']) {
+      expect(parse('http://x.example/a', type, Buffer.from('words'))).toBeUndefined();
+    }
+  });
+
+  it('text that is not base64 as garbage, but text that is not ASCII as it is', () => {
+    expect(lenientBase64('Hello, this is text.')).toHaveLength(15);
+    expect(lenientBase64('Hällo')).toEqual(Buffer.from('Hällo'));
+    expect(lenientBase64('SGVsbG8=').toString()).toBe('Hello');
+  });
+
+  it.each([
+    ['http://x.example/a b', 'http://x.example/a%20b', true],
+    ['http://x.example:80/a#f', 'http://x.example/a', true],
+    ['http://x.example/b/../a//c', 'http://x.example/a/c', true],
+    ['http://x.example/ü', 'http://x.example/%C3%BC', true],
+    ['http://bücher.example/', 'http://xn--bcher-kva.example', true],
+    ['HTTP://x.example', 'x.example', true],
+    ['file:///srv/a b.txt', 'file://localhost/srv/a%20b.txt', true],
+    ['http://X.example/', 'http://x.example/', false],
+    ['http://x.example/%c3%bc', 'http://x.example/%C3%BC', false],
+    ['http://x.example/a+b', 'http://x.example/a%20b', false],
+    ['http://x.example/a/', 'http://x.example/a', false],
+    ['http://x.example/%7Ea', 'http://x.example/~a', false],
+  ])('%s and %s: the same is %s', (one, other, same) => {
+    expect(hashOf(normalUrl(one)) === hashOf(normalUrl(other))).toBe(same);
+  });
+
+  it('which documents its network takes', () => {
+    const local = [
+      'file:///srv/a',
+      'http://localhost/',
+      'http://127.0.0.1/',
+      'http://192.168.1.4/',
+      'http://vault.local/',
+    ];
+    const global = ['http://example.org/', 'https://nowhere.cc/', 'http://home.arpa/', 'ftp://example.org/'];
+    for (const url of local.map(normalUrl))
+      expect([takes('global', url), takes('local', url)]).toEqual([false, true]);
+    for (const url of global.map(normalUrl))
+      expect([takes('global', url), takes('local', url)]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,144 @@
+import type { Timing } from './timing.js';
+
+/** A document as the peer keeps it. */
+export interface Document {
+  readonly url: string;
+  readonly hash: string;
+  readonly title: string;
+  readonly text: string;
+  readonly words: number;
+  /** Bytes of the decoded data. */
+  readonly size: number;
+  readonly collections: readonly string[];
+  readonly contentType: string;
+  readonly doctype: string;
+  /** Whole seconds, in ms since the epoch. */
+  readonly lastModified: number;
+  readonly loadDate: number;
+}
+
+/**
+ * Where documents go, and why they flicker.
+ *
+ * A document waits in the queue for a moment, then stands in the buffer and is readable; soon the buffer is handed to
+ * the index, where nobody can read it (an older version of it can still be read) until the next commit shows it, for good.
+ * What was handed over survives a crash, what was not is lost. Everything that is due is done when somebody asks.
+ */
+export class DocumentIndex {
+  #queue: { readonly at: number; readonly document: Document }[] = [];
+  #buffer = new Map<string, Document>();
+  #bufferedSince = Number.POSITIVE_INFINITY;
+  #handedOver = new Map<string, Document>();
+  #handedOverSince = Number.POSITIVE_INFINITY;
+  readonly #shown = new Map<string, Document>();
+  #lastCommit = Number.NEGATIVE_INFINITY;
+  readonly #timing: Timing;
+  readonly #now: () => number;
+
+  constructor(timing: Timing, now: () => number) {
+    this.#timing = timing;
+    this.#now = now;
+  }
+
+  /** Takes a document as an asynchronous push does. */
+  enqueue(document: Document): void {
+    this.#settle();
+    this.#queue.push({ at: this.#now() + this.#timing.indexed, document });
+  }
+
+  /** Takes a document as a synchronous push does. */
+  put(document: Document): void {
+    this.#settle();
+    this.#take(document, this.#now());
+  }
+
+  /** What a look-up by hash finds now. */
+  find(hash: string): Document | undefined {
+    this.#settle();
+    return this.#buffer.get(hash) ?? this.#shown.get(hash);
+  }
+
+  /** What will be found in the end. */
+  finally(hash: string): Document | undefined {
+    this.#settle();
+    const queued = this.#queue.findLast(({ document }) => document.hash === hash)?.document;
+    return queued ?? this.#buffer.get(hash) ?? this.#handedOver.get(hash) ?? this.#shown.get(hash);
+  }
+
+  /** All documents that searches go through. */
+  searched(): readonly Document[] {
+    this.#settle();
+    this.#handOver(this.#now());
+    return [...this.#shown.values()];
+  }
+
+  /** A commit that a push asks for. */
+  commit(): void {
+    this.#settle();
+    this.#handOver(this.#now());
+    if (this.#now() - this.#lastCommit >= this.#timing.commitPause) this.#show(this.#now());
+  }
+
+  /** The commit that every look-up of citations of an unknown hash causes. */
+  commitAtOnce(): void {
+    this.#settle();
+    this.#handOver(this.#now());
+    this.#show(this.#now());
+  }
+
+  remove(hash: string): void {
+    this.#settle();
+    this.#queue = this.#queue.filter(({ document }) => document.hash !== hash);
+    for (const stage of [this.#buffer, this.#handedOver, this.#shown]) stage.delete(hash);
+  }
+
+  /** The end of the process without a word: what was not handed over is gone, the rest is shown after the start. */
+  crash(): void {
+    this.#settle();
+    this.#queue = [];
+    this.#buffer.clear();
+    this.#bufferedSince = Number.POSITIVE_INFINITY;
+    this.#show(this.#now());
+  }
+
+  /** The end of the process in order. */
+  close(): void {
+    for (const { document } of this.#queue.splice(0)) this.#take(document, this.#now());
+    this.commitAtOnce();
+  }
+
+  #settle(): void {
+    const now = this.#now();
+    for (;;) {
+      const indexedAt = this.#queue[0]?.at ?? Number.POSITIVE_INFINITY;
+      const handedOverAt = this.#bufferedSince + this.#timing.buffered;
+      const shownAt = this.#handedOverSince + this.#timing.commit;
+      const next = Math.min(indexedAt, handedOverAt, shownAt);
+      if (next > now) return;
+      if (next === indexedAt) {
+        const queued = this.#queue.shift();
+        if (queued !== undefined) this.#take(queued.document, next);
+      } else if (next === handedOverAt) this.#handOver(next);
+      else this.#show(next);
+    }
+  }
+
+  #take(document: Document, at: number): void {
+    if (this.#buffer.size === 0) this.#bufferedSince = at;
+    this.#buffer.set(document.hash, document);
+  }
+
+  #handOver(at: number): void {
+    if (this.#buffer.size > 0 && this.#handedOver.size === 0) this.#handedOverSince = at;
+    for (const [hash, document] of this.#buffer) this.#handedOver.set(hash, document);
+    this.#buffer.clear();
+    this.#bufferedSince = Number.POSITIVE_INFINITY;
+  }
+
+  #show(at: number): void {
+    for (const [hash, document] of this.#handedOver) this.#shown.set(hash, document);
+    this.#handedOver.clear();
+    this.#handedOverSince = Number.POSITIVE_INFINITY;
+    this.#lastCommit = at;
+  }
+}

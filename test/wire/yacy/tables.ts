@@ -1,0 +1,202 @@
+import { type Answer, emptyPage, escapedXml, failed, page } from './answer.js';
+import { type Form, first, type ReadForm } from './form.js';
+
+const KEY_BYTES = 12;
+/** Tables that every peer has. */
+const OWN = ['pkcounter', 'stats', 'robots', 'api'];
+
+type Row = Map<string, string>;
+
+/** The tables of a peer: keys have 12 bytes, longer ones are cut and shorter ones filled with NUL. */
+export class Tables {
+  /** By name; rows by the 12 bytes of their key, each byte a character. */
+  readonly #tables = new Map<string, Map<string, Row>>(OWN.map((name) => [name, new Map()]));
+  #counter = 0;
+
+  /** The cells of a row, for tests. */
+  row(table: string, key: string): Readonly<Record<string, string>> | undefined {
+    const row = this.#tables.get(table)?.get(keyOf(key));
+    return row === undefined ? undefined : Object.fromEntries(row);
+  }
+
+  names(): string[] {
+    return [...this.#tables.keys()];
+  }
+
+  /** `table_p`, which makes tables when they are absent. */
+  tableP(path: string, form: ReadForm): Answer {
+    const asked: Form = typeof form === 'string' ? new Map() : form;
+    const name = first(asked, 'table');
+    if (name !== undefined) this.#change(name, asked);
+    if (asked.has('selectKey') && !asked.has('selectValue')) return failed(path);
+    if (!path.endsWith('.html')) return emptyPage();
+    return page('text/html', tableHtml(name, this.#rows(name, asked), asked.has('pk')));
+  }
+
+  /** `Tables_p`, which fails when a table is to be changed that it does not know. */
+  tablesP(path: string, form: ReadForm): Answer {
+    const asked: Form = typeof form === 'string' ? new Map() : form;
+    const name = first(asked, 'table');
+    if (name !== undefined) {
+      const changes = ['commitrow', 'deleterows', 'deletetable'].some((verb) => asked.has(verb));
+      if (changes && !this.#tables.has(name)) return failed(path);
+      this.#change(name, asked);
+    }
+    if (path.endsWith('.html')) return page('text/html', listHtml(this.names()));
+    if (!path.endsWith('.xml')) return emptyPage();
+    try {
+      return page('text/xml', tableXml(name, this.#rows(name, asked)));
+    } catch (error) {
+      if (error instanceof SyntaxError) return failed(path, 'java.util.regex.PatternSyntaxException');
+      throw error;
+    }
+  }
+
+  #change(name: string, form: Form): void {
+    if (form.has('deletetable')) this.#tables.delete(name);
+    if (form.has('deleterows')) {
+      for (const value of [...form.values()].flat().filter((each) => each.startsWith('pk_'))) {
+        this.#tables.get(name)?.delete(keyOf(value.slice('pk_'.length)));
+      }
+    }
+    if (form.has('commitrow')) this.#set(name, form);
+  }
+
+  #set(name: string, form: Form): void {
+    let table = this.#tables.get(name);
+    if (table === undefined) {
+      table = new Map();
+      this.#tables.set(name, table);
+    }
+    let key = first(form, 'pk');
+    if (key === undefined) {
+      this.#counter += 1;
+      key = String(this.#counter).padStart(KEY_BYTES, '0');
+    }
+    const row = table.get(keyOf(key)) ?? new Map<string, string>();
+    table.set(keyOf(key), row);
+    for (const [parameter, [value = '']] of form) {
+      if (parameter.startsWith('col_')) row.set(parameter.slice('col_'.length), value);
+    }
+  }
+
+  #rows(name: string | undefined, form: Form): [string, Row][] | undefined {
+    const table = name === undefined ? undefined : this.#tables.get(name);
+    if (table === undefined) return undefined;
+    const sorted = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
+    if (first(form, 'reverse') === 'true') sorted.reverse();
+    const search = first(form, 'search') ?? '';
+    const pattern = new RegExp(search, 's');
+    const found =
+      search === '' ? sorted : sorted.filter(([, row]) => [...row.values()].some((v) => pattern.test(v)));
+    return found.slice(0, limitOf(first(form, 'count')));
+  }
+}
+
+function keyOf(key: string): string {
+  const bytes = Buffer.alloc(KEY_BYTES);
+  Buffer.from(key).copy(bytes);
+  return bytes.toString('latin1');
+}
+
+function shownKey(key: string): string {
+  return Buffer.from(key, 'latin1').toString('utf8');
+}
+
+function limitOf(count: string | undefined): number {
+  if (count === undefined || count === 'all') return Number.POSITIVE_INFINITY;
+  if (!/^-?\d+$/.test(count)) return 10;
+  return Math.max(0, Number(count));
+}
+
+function columnsOf(rows: readonly (readonly [string, Row])[]): string[] {
+  return [...new Set(rows.flatMap(([, row]) => [...row.keys()]))];
+}
+
+/** Only cells and columns are escaped; a key with its NULs is written as it is, which is no XML. */
+function tableXml(name: string | undefined, rows: readonly [string, Row][] | undefined): string {
+  if (name === undefined || rows === undefined) return '<tables>\n\n</tables>\n';
+  const columns = columnsOf(rows);
+  const shown = rows.map(([key, row], n) => {
+    const cells = columns.map((column) => {
+      return `<cell col="${escapedXml(column)}">${escapedXml(row.get(column) ?? '')}</cell>\n`;
+    });
+    return `<row count="${n}" pk="${shownKey(key)}">\n${cells.join('')}</row>\n`;
+  });
+  return `<tables>\n\n<table name="${escapedXml(name)}">\n${shown.join('')}</table>\n\n</tables>\n`;
+}
+
+function tableHtml(
+  name: string | undefined,
+  rows: readonly [string, Row][] | undefined,
+  keys: boolean,
+): string {
+  const head =
+    '<!DOCTYPE html>\r\n<html>\r\n  <head>\r\n    <title>YaCy: Table Viewer</title>\r\n  </head>\r\n';
+  const lines: string[] = ['  <body id="Table">', '    '];
+  if (name !== undefined && rows !== undefined) {
+    const columns = columnsOf(rows);
+    lines.push(
+      '    <form action="../Tables_p.html" method="post" target="_parent" enctype="multipart/form-data" accept-charset="UTF-8" name="tablelisting">',
+      '      <fieldset>',
+      `      <legend><label for="table">Table: '${escapedXml(name)}'</label></legend>`,
+      '      <table class="sortable" border="0">',
+      '        <tr class="TableHeader" valign="bottom">',
+      keys ? '          <td>PK</td>' : '          ',
+      '          ',
+      ...columns.flatMap((column) => [`          <td>${escapedXml(column)}</td>`, '          ']),
+      '        </tr>',
+      '        ',
+    );
+    rows.forEach(([key, row], n) => {
+      lines.push(
+        `        <tr class="TableCell${n % 2 === 0 ? 'Dark' : 'Light'}">`,
+        keys ? `          <td>${escapedXml(shownKey(key))}</td>` : '          ',
+        '          ',
+        ...columns.flatMap((column) => [
+          `          <td align="left">${escapedXml(row.get(column) ?? '')}</td>`,
+          '          ',
+        ]),
+        '        </tr>',
+        '        ',
+      );
+    });
+    lines.push('      </table>', '      </fieldset>', '    </form>', '    ');
+  }
+  return `${head}${lines.join('\r\n')}\r\n  </body>\r\n</html>\r\n`;
+}
+
+function listHtml(names: readonly string[]): string {
+  const options = ['', ...names].map((name) => {
+    const escaped = escapedXml(name);
+    return `            \n            <option value="${escaped}" >${escaped}</option>\n`;
+  });
+  return `<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">
+<html xmlns="http://www.w3.org/1999/xhtml">
+  <head>
+    <title>YaCy 'model': Table Viewer</title>
+  </head>
+  <body id="Tables">
+    <h2>Table Administration</h2>
+    <form action="Tables_p.html" method="get" accept-charset="UTF-8">
+      <fieldset><legend>Table Selection</legend>
+      <dl>
+        <dt class="TableCellDark">Select Table:</dt>
+        <dd><select name="table" onchange='this.form.submit()'>
+${options.join('')}            
+          </select>
+        </dd>
+        <dt>show max. </dt>
+        <dd><select name="count" onchange='this.form.submit()'>
+            <option value="10">10</option>
+            <option value="100" selected="selected">100</option>
+            <option value="1000">1000</option>
+            <option value="all">all</option>
+          </select>entries,</dd>
+      </dl>
+    </fieldset>
+    </form>
+  </body>
+</html>
+`;
+}

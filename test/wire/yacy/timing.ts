@@ -1,0 +1,33 @@
+/** What a YaCy peer takes its time for, in ms; the values are those that were recorded. */
+export interface Timing {
+  /** From an asynchronous push to the document in the buffer. */
+  readonly indexed: number;
+  /** How long a document is readable in the buffer, before it is handed to the index. */
+  readonly buffered: number;
+  /** From the first document handed over to the commit that shows it. */
+  readonly commit: number;
+  /** A commit that is asked for sooner after the last one is passed over. */
+  readonly commitPause: number;
+  /** A connection that is silent for so long is closed. */
+  readonly idle: number;
+  /** How long a starting peer refuses connections. */
+  readonly start: number;
+  /** How long a nonce is good from its issue. */
+  readonly nonce: number;
+}
+
+export const RECORDED: Timing = {
+  indexed: 50,
+  buffered: 1_240,
+  commit: 15_000,
+  commitPause: 10_000,
+  idle: 9_000,
+  start: 8_000,
+  nonce: 60_000,
+};
+
+/** The recorded times, `speed` times as fast, but for those that a test needs otherwise. */
+export function timing(speed: number, others: Partial<Timing> = {}): Timing {
+  const scaled = Object.entries(RECORDED).map(([name, ms]) => [name, ms / speed]);
+  return { ...(Object.fromEntries(scaled) as unknown as Timing), ...others };
+}

@@ -1,0 +1,235 @@
+import { randomInt } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterwards, type Life } from '../../support/afterwards.js';
+import { type Answer, type Asked, notFound, page, unauthorized } from './answer.js';
+import { citation } from './citation.js';
+import { type Document, DocumentIndex } from './document-index.js';
+import { first, readForm } from './form.js';
+import { Gatekeeper } from './gatekeeper.js';
+import { push, wordsOf } from './push.js';
+import { Share } from './share.js';
+import { Tables } from './tables.js';
+import { RECORDED, type Timing } from './timing.js';
+import { hashOf, type Network, normalUrl } from './urls.js';
+import { yacydoc } from './yacydoc.js';
+
+export interface YacyOptions {
+  /** Which documents the peer takes. Default `global`, as in the network of all peers. */
+  readonly network?: Network;
+  /** Of `admin`. Default none: whoever comes from this machine is the administrator. */
+  readonly password?: string;
+  /** Default as recorded. */
+  readonly timing?: Timing;
+  /** Milliseconds since some start, by which documents become visible and nonces grow old; default the system's. */
+  readonly now?: () => number;
+  /** `host:port`, as the peer believes to be reached. Default where it listens. */
+  readonly address?: string;
+  /** Default the end of the test. */
+  readonly life?: Life;
+}
+
+/** A request that came, and how it was answered. */
+export interface Served {
+  readonly method: string;
+  /** With its query. */
+  readonly target: string;
+  readonly headers: IncomingMessage['headers'];
+  /** Bytes of the body. */
+  readonly size: number;
+  /** The URLs of the documents that it pushes or asks for. */
+  readonly urls: readonly string[];
+  /** 0 while there was no answer, and for ever if the connection broke. */
+  status: number;
+}
+
+const MAX_TARGET = 8_000;
+
+/**
+ * A small model of a YaCy 1.92, written from the record of a running one, without a line of the product: what it answers,
+ * what it then really does, and when that can be seen.
+ *
+ * It listens from `start` to `stop` or `crash`; `restart` has it refuse connections for a while and listen again, at the
+ * same address. What a crash loses is lost; an orderly stop loses nothing.
+ */
+export class YacyModel {
+  /** All requests, in the order in which they came. */
+  readonly served: Served[] = [];
+  readonly tables = new Tables();
+  readonly share = new Share();
+  readonly #index: DocumentIndex;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #timing: Timing;
+  readonly #options: YacyOptions;
+  /** One of its own, so that nobody else listens there while this does not. */
+  readonly #host = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
+  readonly #receiving = new Map<Socket, ServerResponse>();
+  readonly #server = createServer((request, response) => {
+    this.#serve(request, response).catch(() => response.destroy());
+  });
+  #port = 0;
+
+  private constructor(options: YacyOptions) {
+    this.#options = options;
+    this.#timing = options.timing ?? RECORDED;
+    const now = options.now ?? (() => performance.now());
+    this.#index = new DocumentIndex(this.#timing, now);
+    this.#gatekeeper = new Gatekeeper(options.password, this.#timing.nonce, now);
+    this.#server.keepAliveTimeout = 0;
+    this.#server.timeout = this.#timing.idle;
+    this.#server.on('timeout', (socket: Socket) => {
+      const response = this.#receiving.get(socket);
+      if (response === undefined) socket.destroy();
+      else send(response, page('application/json', '{}\n'));
+    });
+  }
+
+  static async start(options: YacyOptions = {}): Promise<YacyModel> {
+    const model = new YacyModel(options);
+    await model.#listen();
+    afterwards(options.life ?? 'test', () => model.#unlisten());
+    return model;
+  }
+
+  get url(): string {
+    return `http://${this.#host}:${this.#port}`;
+  }
+
+  /** The document that a look-up shows now. */
+  shown(url: string): Document | undefined {
+    return this.#index.find(hashOf(normalUrl(url)));
+  }
+
+  /** The document that a look-up shows in the end. */
+  kept(url: string): Document | undefined {
+    return this.#index.finally(hashOf(normalUrl(url)));
+  }
+
+  /** The URLs of the documents in which a search finds the word. */
+  search(word: string): string[] {
+    const isIn = ({ text, title }: Document) => wordsOf(`${title} ${text}`).includes(word);
+    return this.#index
+      .searched()
+      .filter(isIn)
+      .map(({ url }) => url);
+  }
+
+  /** An administrator deletes a document. */
+  remove(url: string): void {
+    this.#index.remove(hashOf(normalUrl(url)));
+  }
+
+  /** Ends as by `kill -9`. */
+  async crash(): Promise<void> {
+    await this.#unlisten();
+    this.#index.crash();
+  }
+
+  /** Ends in order. */
+  async stop(): Promise<void> {
+    await this.#unlisten();
+    this.#index.close();
+  }
+
+  /** Starts after an end; resolves when it takes connections. */
+  async restart(): Promise<void> {
+    await sleep(this.#timing.start);
+    await this.#listen();
+  }
+
+  async #listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject).listen(this.#port, this.#host, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  async #unlisten(): Promise<void> {
+    if (!this.#server.listening) return;
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url: target = '', headers, socket } = request;
+    this.#receiving.set(socket, response);
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of request) chunks.push(chunk);
+    } finally {
+      this.#receiving.delete(socket);
+    }
+    const body = Buffer.concat(chunks);
+    const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(target) ?? [];
+    const asked = { method, path, query, headers, body };
+    const served = { method, target, headers, size: body.length, urls: urlsOf(asked), status: 0 };
+    this.served.push(served);
+    const answer = this.#answer(asked);
+    served.status = answer.status;
+    send(response, answer);
+  }
+
+  #answer(asked: Asked): Answer {
+    const { method, path, headers } = asked;
+    if (path.length + asked.query.length > MAX_TARGET) {
+      return { status: 414, headers: { Connection: 'close' }, body: '' };
+    }
+    if (method === 'PUT' || method === 'DELETE') return { status: 405, headers: {}, body: '' };
+    if (path.includes('_p.')) {
+      const verdict = this.#gatekeeper.judge(method, one(headers.authorization), one(headers.referer));
+      if (verdict !== 'in') return unauthorized(path, this.#gatekeeper.challenge(verdict));
+    }
+    if (path.startsWith('/share')) return this.share.get(asked);
+    const form = formOf(asked);
+    switch (path.replace(/\.\w+$/, '')) {
+      case '/api/push_p': {
+        const { network = 'global', address = this.url.slice('http://'.length) } = this.#options;
+        return push({ index: this.#index, network, address }, path, form);
+      }
+      case '/api/yacydoc':
+        return yacydoc(this.#index, path, form);
+      case '/api/citation':
+        return citation(this.#index, path, form);
+      case '/api/share':
+        return this.share.upload(path, form);
+      case '/api/table_p':
+        return this.tables.tableP(path, form);
+      case '/Tables_p':
+        return this.tables.tablesP(path, form);
+      default:
+        return notFound(path);
+    }
+  }
+}
+
+function formOf({ query, headers, body }: Asked) {
+  return readForm(query, one(headers['content-type']) ?? '', body);
+}
+
+function urlsOf(asked: Asked): string[] {
+  const form = formOf(asked);
+  if (typeof form === 'string') return [];
+  const names = [...form.keys()].filter((name) => /^url(-\d+)?$/.test(name));
+  return names.map((name) => first(form, name) ?? '');
+}
+
+function one(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'object' ? value[0] : value;
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  if (response.writableEnded) return;
+  response.removeHeader('connection');
+  response.writeHead(status, {
+    ...headers,
+    ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body) }),
+    Server: 'Jetty(9.2.21.v20170120)',
+  });
+  response.end(body);
+}
