@@ -6,7 +6,7 @@ import { afterwards, type Life } from '../../support/afterwards.js';
 import { type Answer, type Asked, notFound, page, unauthorized } from './answer.js';
 import { citation } from './citation.js';
 import { type Document, DocumentIndex } from './document-index.js';
-import { first, readForm } from './form.js';
+import { type Form, first, type ReadForm, readForm } from './form.js';
 import { Gatekeeper } from './gatekeeper.js';
 import { push, wordsOf } from './push.js';
 import { Share } from './share.js';
@@ -38,6 +38,8 @@ export interface Served {
   readonly headers: IncomingMessage['headers'];
   /** Bytes of the body. */
   readonly size: number;
+  /** Undefined where it had none that could be read. */
+  readonly parameters: Form | undefined;
   /** The URLs of the documents that it pushes or asks for. */
   readonly urls: readonly string[];
   /** 0 while there was no answer, and for ever if the connection broke. */
@@ -168,14 +170,17 @@ export class YacyModel {
     const body = Buffer.concat(chunks);
     const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(target) ?? [];
     const asked = { method, path, query, headers, body };
-    const served = { method, target, headers, size: body.length, urls: urlsOf(asked), status: 0 };
+    const form = formOf(asked);
+    const parameters = typeof form === 'string' ? undefined : form;
+    const urls = urlsOf(parameters);
+    const served = { method, target, headers, size: body.length, parameters, urls, status: 0 };
     this.served.push(served);
-    const answer = this.#answer(asked);
+    const answer = this.#answer(asked, form);
     served.status = answer.status;
     send(response, answer);
   }
 
-  #answer(asked: Asked): Answer {
+  #answer(asked: Asked, form: ReadForm): Answer {
     const { method, path, headers } = asked;
     if (path.length + asked.query.length > MAX_TARGET) {
       return { status: 414, headers: { Connection: 'close' }, body: '' };
@@ -186,7 +191,6 @@ export class YacyModel {
       if (verdict !== 'in') return unauthorized(path, this.#gatekeeper.challenge(verdict));
     }
     if (path.startsWith('/share')) return this.share.get(asked);
-    const form = formOf(asked);
     switch (path.replace(/\.\w+$/, '')) {
       case '/api/push_p': {
         const { network = 'global', address = this.url.slice('http://'.length) } = this.#options;
@@ -208,13 +212,12 @@ export class YacyModel {
   }
 }
 
-function formOf({ query, headers, body }: Asked) {
+function formOf({ query, headers, body }: Asked): ReadForm {
   return readForm(query, one(headers['content-type']) ?? '', body);
 }
 
-function urlsOf(asked: Asked): string[] {
-  const form = formOf(asked);
-  if (typeof form === 'string') return [];
+function urlsOf(form: Form | undefined): string[] {
+  if (form === undefined) return [];
   const names = [...form.keys()].filter((name) => /^url(-\d+)?$/.test(name));
   return names.map((name) => first(form, name) ?? '');
 }

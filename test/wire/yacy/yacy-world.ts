@@ -1,0 +1,159 @@
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { askDaemon } from '../../../src/service/control.js';
+import { type Ended, peersync, Running } from '../../support/cli.js';
+import { temporaryDirectory } from '../../support/temp.js';
+import { until } from '../../support/wait.js';
+import { timing } from './timing.js';
+import { type Served, YacyModel, type YacyOptions } from './yacy-model.js';
+
+/** So many times as fast as a real peer everything goes here. */
+export const SPEED = 20;
+
+/** One line of `list --json`. */
+export interface Listed {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: string;
+  readonly url: string;
+  readonly sha256?: string;
+}
+
+type Section = Readonly<Record<string, unknown>>;
+
+export interface WorldOptions {
+  readonly peer?: YacyOptions;
+  /** By name; their URLs. Default one, `notes`, of a public host. */
+  readonly folders?: Readonly<Record<string, string>>;
+  readonly push?: Section;
+  readonly confirm?: Section;
+  /** Sections of the configuration besides the usual ones. */
+  readonly more?: Section;
+}
+
+const PUBLIC = { notes: 'http://notes.example.org/n/' };
+
+/**
+ * Folders, a model of a YaCy peer that goes 20 times as fast, and a peersync that is configured for it as a user would,
+ * but for the hold, which is as much shorter as the peer is faster.
+ */
+export class YacyWorld {
+  readonly directory = temporaryDirectory();
+  readonly config = join(this.directory, 'config.json');
+
+  private constructor(
+    readonly peer: YacyModel,
+    readonly folders: Readonly<Record<string, string>>,
+  ) {}
+
+  static async start({ folders = PUBLIC, ...options }: WorldOptions = {}): Promise<YacyWorld> {
+    const peer = await YacyModel.start({ timing: timing(SPEED), ...options.peer });
+    const world = new YacyWorld(peer, folders);
+    const { password } = options.peer ?? {};
+    const auth =
+      password === undefined ? {} : { auth: { username: 'admin', password: { env: 'YACY_PASSWORD' } } };
+    for (const name of Object.keys(folders)) mkdirSync(join(world.directory, name));
+    const config = {
+      peer: { url: peer.url, ...auth },
+      folders: Object.entries(folders).map(([name, url]) => ({
+        name,
+        path: join(world.directory, name),
+        collection: name,
+        url,
+        settle: '100ms',
+      })),
+      state: { dir: join(world.directory, 'state') },
+      push: {
+        linger: '20ms',
+        requestsPerSecond: 500,
+        backoff: { min: '20ms', max: '200ms' },
+        ...options.push,
+      },
+      confirm: {
+        requestsPerSecond: 2_000,
+        concurrency: 16,
+        hold: `${20_000 / SPEED}ms`,
+        timeout: '20s',
+        maxInterval: '1s',
+        ...options.confirm,
+      },
+      ...options.more,
+    };
+    writeFileSync(world.config, JSON.stringify(config, undefined, 2));
+    return world;
+  }
+
+  /** Writes a file; it was last changed at a whole second, some time ago, unless given. */
+  write(path: string, content: string | Uint8Array, modified = Date.UTC(2024, 1, 29, 12)): void {
+    const file = join(this.directory, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    utimesSync(file, modified / 1_000, modified / 1_000);
+  }
+
+  /** The URL of the document of `folder/path`. */
+  url(path: string): string {
+    const [folder = '', ...rest] = path.split('/');
+    return `${this.folders[folder]}${rest.map(encodeURIComponent).join('/')}`;
+  }
+
+  run(...args: string[]): Promise<Ended> {
+    return peersync([...args, '--config', this.config], { env: ENVIRONMENT });
+  }
+
+  start(): Running {
+    return new Running(['run', '--config', this.config], { env: ENVIRONMENT });
+  }
+
+  /** What the running daemon knows. */
+  async ask(): Promise<Listed[]> {
+    const answer = await askDaemon(join(this.directory, 'state'), { ask: 'list', parameters: {} });
+    const listed: Listed[] = [];
+    for await (const line of answer ?? []) listed.push(line as Listed);
+    return listed;
+  }
+
+  /** Waits until the running daemon has so many items of a status. */
+  async reached(status: string, count: number, limitMs = 20_000): Promise<void> {
+    let last: Listed[] = [];
+    const isReached = async () => {
+      last = await this.ask();
+      return last.filter((item) => item.status === status).length >= count;
+    };
+    await until(isReached, `${count} items are ${status}`, limitMs).catch((error: unknown) => {
+      throw new Error(JSON.stringify(last, undefined, 1), { cause: error });
+    });
+  }
+
+  /** What is known while no daemon runs: statuses by `folder/path`. */
+  async statuses(): Promise<Record<string, string>> {
+    const { stdout } = await this.run('list', '--json');
+    const listed = stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Listed);
+    return Object.fromEntries(listed.map(({ folder, path, status }) => [`${folder}/${path}`, status]));
+  }
+
+  /** The requests to a page of the peer. */
+  asked(page: string): Served[] {
+    return this.peer.served.filter(({ target }) => target.startsWith(page));
+  }
+}
+
+const ENVIRONMENT = { YACY_PASSWORD: 'sécret:"x"' };
+export const PASSWORD = ENVIRONMENT.YACY_PASSWORD;
+
+/** A PDF that shows one line. */
+export function pdfOf(line: string): string {
+  const stream = `BT /F1 12 Tf 72 720 Td (${line}) Tj ET`;
+  return [
+    '%PDF-1.4',
+    '1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj',
+    '2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj',
+    '3 0 obj << /Type /Page /Parent 2 0 R /Contents 4 0 R >> endobj',
+    `4 0 obj\n<< /Length ${stream.length} >>\nstream\n${stream}\nendstream\nendobj`,
+    'trailer << /Root 1 0 R >>',
+    '%%EOF\n',
+  ].join('\n');
+}
