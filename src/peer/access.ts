@@ -120,6 +120,7 @@ export class Access implements Asking {
   /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
   async #introduce({ path, signal }: PeerRequest): Promise<void> {
     if (this.#auth === undefined || this.#auth.settled) return;
+    if (this.#introduction === undefined) this.#auth.renew();
     this.#introduction ??= this.ask({
       counted: 'other',
       method: 'GET',

@@ -21,6 +21,8 @@ export interface PeerRequest {
   /** Which forms of answer we like best. @default anything */
   readonly accept?: string;
   readonly body?: Body;
+  /** Besides those of every request; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -33,7 +35,7 @@ export interface StreamRequest extends PeerRequest {
 export interface StreamedAnswer {
   /** Of the request. */
   readonly url: string;
-  /** 200 to 299. */
+  /** 200 to 299, or 304 where a condition was sent. */
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /** When the head came, by our clock, in ms since the epoch. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { type Challenge, parseChallenges } from './challenge.js';
 import { type Credentials, type DigestChallenge, digestAuthorization, digestChallenge } from './digest.js';
@@ -6,7 +7,13 @@ import { type Credentials, type DigestChallenge, digestAuthorization, digestChal
 /** How the server wants to be convinced, and how often we did it that way. */
 type Scheme =
   | { readonly kind: 'basic' }
-  | { readonly kind: 'digest'; readonly challenge: DigestChallenge; count: number };
+  | {
+      readonly kind: 'digest';
+      readonly challenge: DigestChallenge;
+      /** When it came, for durations. */
+      readonly since: number;
+      count: number;
+    };
 
 /** What one request carried. */
 export interface Authorization {
@@ -18,7 +25,12 @@ export interface AuthOptions {
   readonly credentials: Credentials;
   readonly origin: URL;
   readonly log: Logger;
+  readonly clock: Clock;
 }
+
+/** Jetty takes a nonce for 60 s and in 1,023 requests, and says so only to one that comes too late. */
+const NONCE_MS = 50_000;
+const NONCE_USES = 1_000;
 
 /**
  * Our way in: Basic or Digest, as the server's challenge says.
@@ -29,19 +41,25 @@ export interface AuthOptions {
  * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that had worked: its new
  *   challenge is answered. Otherwise the credentials are wrong.
  *
+ * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is asked for.
+ *
  * The caller limits how often one request is sent.
  */
 export class Auth {
   readonly #credentials: Credentials;
   readonly #origin: URL;
   readonly #log: Logger;
+  readonly #clock: Clock;
   #scheme: Scheme | undefined;
   /** The scheme that last convinced the server. */
   #proven: Scheme | undefined;
+  /** The scheme that was given up, until the server asks for credentials again. */
+  #givenUp: Scheme | undefined;
   #settled = false;
   #warned = false;
 
-  constructor({ credentials, origin, log }: AuthOptions) {
+  constructor({ credentials, origin, log, clock }: AuthOptions) {
+    this.#clock = clock;
     this.#credentials = credentials;
     this.#origin = origin;
     this.#log = log;
@@ -60,30 +78,56 @@ export class Auth {
     return { header: digestAuthorization(scheme.challenge, this.#credentials, request), scheme };
   }
 
-  /** Whether the server let a protected request in since it last turned one away. */
+  /** Whether the server let a protected request in since it last turned one away, and will let the next one in. */
   get settled(): boolean {
-    return this.#settled;
+    return this.#settled && !this.#isWorn();
+  }
+
+  /** Gives up a nonce that will not last, so that the next request asks for a new one. */
+  renew(): void {
+    if (!this.#isWorn()) return;
+    this.#givenUp = this.#scheme;
+    this.#scheme = undefined;
+    this.#settled = false;
   }
 
   /** The server let a protected request in, or one that carried `used`. */
   admitted(used: Authorization | undefined): void {
-    this.#settled = true;
+    if (used === undefined || used.scheme === this.#scheme) this.#settled = true;
     if (used !== undefined) this.#proven = used.scheme;
   }
 
   /** The server answered 401 to a request that carried `used`: whether sending it again can help. */
   refused(header: string | readonly string[] | undefined, used: Authorization | undefined): boolean {
-    const again = this.#learn(strongest(parseChallenges(header)), used);
+    const again = this.#learn(this.#strongest(parseChallenges(header)), used);
     if (!again) this.#settled = false;
     return again;
   }
 
   #learn(offered: Scheme | undefined, used: Authorization | undefined): boolean {
     if (offered === undefined) return false;
-    if (this.#scheme === undefined || isOther(offered, this.#scheme)) this.#scheme = offered;
+    if (this.#scheme === undefined || isOther(offered, this.#scheme)) this.#scheme = this.#continued(offered);
     if (used === undefined) return true;
     const stale = offered.kind === 'digest' && offered.challenge.stale;
     return isOther(offered, used.scheme) && (stale || this.#proven === used.scheme);
+  }
+
+  /** A server that gives the same nonce again counts on. */
+  #continued(offered: Scheme): Scheme {
+    const before = this.#givenUp;
+    this.#givenUp = undefined;
+    if (offered.kind !== 'digest' || before?.kind !== 'digest' || isOther(offered, before)) return offered;
+    return { ...offered, count: before.count };
+  }
+
+  #isWorn(): boolean {
+    const scheme = this.#scheme;
+    if (scheme?.kind !== 'digest') return false;
+    return this.#clock.monotonic() - scheme.since > NONCE_MS || scheme.count >= NONCE_USES;
+  }
+
+  #strongest(challenges: readonly Challenge[]): Scheme | undefined {
+    return strongest(challenges, this.#clock.monotonic());
   }
 
   #warnOfPlainText(): void {
@@ -98,17 +142,17 @@ export class Auth {
 
 const STRENGTH = ['digest sha256', 'digest md5', 'basic'];
 
-function strongest(challenges: readonly Challenge[]): Scheme | undefined {
+function strongest(challenges: readonly Challenge[], since: number): Scheme | undefined {
   return challenges
-    .map(schemeOf)
+    .map((challenge) => schemeOf(challenge, since))
     .filter((scheme) => scheme !== undefined)
     .sort((a, b) => STRENGTH.indexOf(nameOf(a)) - STRENGTH.indexOf(nameOf(b)))[0];
 }
 
-function schemeOf(challenge: Challenge): Scheme | undefined {
+function schemeOf(challenge: Challenge, since: number): Scheme | undefined {
   if (challenge.scheme === 'basic') return { kind: 'basic' };
   const digest = digestChallenge(challenge);
-  return digest === undefined ? undefined : { kind: 'digest', challenge: digest, count: 0 };
+  return digest === undefined ? undefined : { kind: 'digest', challenge: digest, since, count: 0 };
 }
 
 function nameOf(scheme: Scheme): string {

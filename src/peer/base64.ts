@@ -20,3 +20,26 @@ export function base64Into(bytes: Uint8Array, target: Uint8Array, start: number)
   }
   return at;
 }
+
+/** Bytes in base64. */
+export function ofBytes(bytes: Uint8Array): Buffer {
+  const target = Buffer.allocUnsafe(base64Length(bytes.length));
+  return target.subarray(0, base64Into(bytes, target, 0));
+}
+
+/** One text that comes in pieces cut anywhere: up to two bytes wait for the next. */
+export class Base64Pieces {
+  #waiting: Uint8Array = Buffer.alloc(0);
+
+  take(piece: Uint8Array): Buffer {
+    const bytes = this.#waiting.length === 0 ? piece : Buffer.concat([this.#waiting, piece]);
+    const whole = bytes.length - (bytes.length % 3);
+    // A copy: whoever gave the piece may use its memory again.
+    this.#waiting = Buffer.from(bytes.subarray(whole));
+    return ofBytes(bytes.subarray(0, whole));
+  }
+
+  end(): Buffer {
+    return ofBytes(this.#waiting);
+  }
+}

@@ -11,7 +11,15 @@ import type { Credentials } from './digest.js';
 import { Http, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
-import { type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
+import {
+  conditionsOf,
+  isChanged,
+  type ShareOptions,
+  type ShareQuery,
+  type ShareStream,
+  shareOf,
+} from './share.js';
+import { listShares } from './share-list.js';
 import { standard } from './standard.js';
 import { statusError } from './status.js';
 import { PeerTables } from './tables.js';
@@ -91,7 +99,7 @@ export class PeerClient {
     const { dialect = 'auto' } = options;
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
-    const auth = credentials && new Auth({ credentials, origin: base, log });
+    const auth = credentials && new Auth({ credentials, origin: base, log, clock });
     this.#access = new Access({ base, http: this.#http, auth, maxAnswer });
     const tablesOf = async (signal: AbortSignal | undefined) => (await this.#spoken(signal)).tables;
     this.tables = new PeerTables(this.#access, tablesOf, clock);
@@ -186,7 +194,8 @@ export class PeerClient {
       body,
       signal,
     });
-    const error = answer.status === 404 ? undefined : statusError(answer);
+    if (dialect.hasNoCitation(answer)) return undefined;
+    const error = statusError(answer);
     if (error !== undefined) throw error;
     return dialect.citationOf(answer, query);
   }
@@ -195,20 +204,38 @@ export class PeerClient {
    * Hands a shared object to `use` as it comes in, in bounded memory, and gives what `use` gives; undefined when the peer
    * has no such object. When `use` ends before the object does, the rest is not asked for.
    *
+   * Asked for what is missing, it comes whole again where it changed meanwhile: `from` says where it begins.
+   *
    * @throws PeerError PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the middle of `use`
    */
   async share<T>(
     query: ShareQuery,
     use: (share: ShareStream) => Promise<T>,
-    { maxBytes, signal }: ShareOptions = {},
+    options: ShareOptions = {},
   ): Promise<T | undefined> {
+    const { maxBytes, signal, resume } = options;
     const dialect = await this.#spoken(signal);
-    const path = dialect.sharePath;
-    const body = await dialect.shareBody(query, this.#access.url(path));
-    return await this.#access.stream(
-      { counted: 'other', method: 'POST', path, isProtected: false, body, maxBytes, signal },
-      (answer) => use(shareOf(answer)),
-    );
+    const request = await dialect.shareRequest(query, (path) => this.#access.url(path));
+    const headers = conditionsOf(options);
+    try {
+      return await this.#access.stream(
+        { counted: 'other', isProtected: false, ...request, headers, maxBytes, signal },
+        (answer) => use(shareOf(answer, options)),
+      );
+    } catch (error) {
+      if (resume === undefined || !isChanged(error)) throw error;
+      const { resume: _, ...whole } = options;
+      return await this.share(query, use, whole);
+    }
+  }
+
+  /**
+   * The names of all shared objects, as `share` takes them, in the peer's order; undefined where this kind of peer does
+   * not tell them.
+   */
+  async shares({ signal }: { readonly signal?: AbortSignal } = {}): Promise<readonly string[] | undefined> {
+    const { sharesPath } = await this.#spoken(signal);
+    return sharesPath === undefined ? undefined : await listShares(this.#access, sharesPath, signal);
   }
 
   /**

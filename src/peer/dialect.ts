@@ -19,6 +19,11 @@ export interface ContentRules {
   readonly maxBytes?: number;
 }
 
+/** How a shared object is asked for; the path is below the base URL. */
+export type ShareRequest =
+  | { readonly method: 'GET'; readonly path: string }
+  | { readonly method: 'POST'; readonly path: string; readonly body: Body };
+
 /** How one kind of peer speaks the API. Everything in which two kinds differ is here. */
 export interface Dialect {
   readonly name: DialectName;
@@ -31,8 +36,8 @@ export interface Dialect {
   readonly peerdocPath: string;
   /** Below the base URL. */
   readonly citationPath: string;
-  /** Below the base URL. */
-  readonly sharePath: string;
+  /** The directory page of everything that is shared, below the base URL; undefined where there is none. */
+  readonly sharesPath?: string;
   readonly tables: TableDialect;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
@@ -41,7 +46,10 @@ export interface Dialect {
   /** @throws PeerError PEER_ANSWER when the answer says neither what the document is nor that there is none */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
   citationBody(query: CitationQuery, options: CitationOptions, url: string): Promise<Body>;
+  /** Whether the status of an answer says that there is no such document. */
+  hasNoCitation(answer: HttpAnswer): boolean;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
-  shareBody(query: ShareQuery, url: string): Promise<Body>;
+  /** @throws TypeError for a name that no shared object can have */
+  shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;
 }

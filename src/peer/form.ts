@@ -1,7 +1,14 @@
-import { messageOf } from '../lib/errors.js';
 import { base64Into, base64Length } from './base64.js';
 import type { Body } from './body.js';
-import { PeerError } from './errors.js';
+import {
+  HELD_BYTES,
+  inPieces,
+  otherSize,
+  type PieceEncoder,
+  StreamedBody,
+  type StreamedText,
+  unreadable,
+} from './streamed-body.js';
 import type { Text, TextEncoding, TextSource } from './text.js';
 
 /** One parameter of a form, in the order in which it is to be sent. */
@@ -13,8 +20,6 @@ export interface FormField {
 }
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
-/** Longer texts in memory are encoded piece by piece while they are sent, as those of a source are. */
-const HELD_BYTES = 1024 * 1024;
 const PIECE_BYTES = 64 * 1024;
 /** An encoded byte takes at most `%XX`. */
 const GROWTH = 3;
@@ -31,14 +36,6 @@ for (let byte = 0; byte < 256; byte += 1) {
   LOW[byte] = hex.charCodeAt(1);
 }
 SINGLE[0x20] = 0x2b;
-
-/** A piece of the body that is encoded while it is sent. */
-interface StreamedText {
-  readonly source: TextSource;
-  /** Bytes once encoded. */
-  readonly length: number;
-  readonly item: number | undefined;
-}
 
 /**
  * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams decodes).
@@ -69,36 +66,16 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
       continue;
     }
     const source = text instanceof Uint8Array ? inPieces(text) : text;
-    parts.push(held.take(), { source, length: await measure(source, item, url), item });
+    parts.push(held.take(), {
+      source,
+      length: await measure(source, item, url),
+      item,
+      encoder: pieceEncoder,
+    });
     held = new Encoder();
   }
   parts.push(held.take());
-  return new FormBody(parts, url);
-}
-
-class FormBody implements Body {
-  readonly type = FORM_TYPE;
-  readonly length: number;
-  readonly bytes?: Buffer;
-  readonly #parts: readonly (Buffer | StreamedText)[];
-  readonly #url: string;
-
-  constructor(parts: readonly (Buffer | StreamedText)[], url: string) {
-    this.#parts = parts;
-    this.#url = url;
-    this.length = parts.reduce((sum, part) => sum + part.length, 0);
-    const [only] = parts;
-    if (parts.length === 1 && only !== undefined && !('source' in only) && only.length <= HELD_BYTES) {
-      this.bytes = only;
-    }
-  }
-
-  async *chunks(): AsyncGenerator<Uint8Array> {
-    for (const part of this.#parts) {
-      if ('source' in part) yield* encodedChunks(part, this.#url);
-      else yield* slices(part);
-    }
-  }
+  return new StreamedBody(FORM_TYPE, parts, url);
 }
 
 /** About as many bytes as the fields in memory will take, so that the buffer need not grow. */
@@ -218,6 +195,19 @@ function encodedLength(bytes: Uint8Array): number {
   return length;
 }
 
+const NOTHING = Buffer.alloc(0);
+
+/** Each byte is encoded by itself. */
+function pieceEncoder(): PieceEncoder {
+  return {
+    take(piece) {
+      const target = Buffer.allocUnsafe(piece.length * GROWTH);
+      return target.subarray(0, encodeInto(piece, target, 0));
+    },
+    end: () => NOTHING,
+  };
+}
+
 async function measure(source: TextSource, item: number | undefined, url: string): Promise<number> {
   let size = 0;
   let length = 0;
@@ -229,63 +219,6 @@ async function measure(source: TextSource, item: number | undefined, url: string
   } catch (cause) {
     throw unreadable(cause, item, url);
   }
-  if (size !== source.size) throw changed(`${size} bytes came instead of ${source.size}`, item, url);
+  if (size !== source.size) throw otherSize(size, { source, item }, url);
   return length;
-}
-
-/** The last chunk is held back until the source has ended, so that one that grew never completes a request. */
-async function* encodedChunks({ source, length, item }: StreamedText, url: string): AsyncGenerator<Buffer> {
-  let given = 0;
-  let last: Buffer | undefined;
-  const chunks = source.chunks()[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await chunks.next().catch((cause: unknown) => {
-        throw unreadable(cause, item, url);
-      });
-      if (next.done) break;
-      const target = Buffer.allocUnsafe(next.value.length * GROWTH);
-      const encoded = target.subarray(0, encodeInto(next.value, target, 0));
-      given += encoded.length;
-      if (given > length) throw changed('it is longer than when it was measured', item, url);
-      if (last !== undefined) yield last;
-      last = encoded;
-    }
-    if (given < length) throw changed('it is shorter than when it was measured', item, url);
-  } finally {
-    await chunks.return?.();
-  }
-  if (last !== undefined) yield last;
-}
-
-function unreadable(cause: unknown, item: number | undefined, url: string): PeerError {
-  return sourceError(`could not be read: ${messageOf(cause)}`, item, url, cause);
-}
-
-function changed(how: string, item: number | undefined, url: string): PeerError {
-  return sourceError(`changed while it was sent: ${how}`, item, url);
-}
-
-function sourceError(what: string, item: number | undefined, url: string, cause?: unknown): PeerError {
-  const which = item === undefined ? 'a text of the request' : `the text of item ${item}`;
-  return new PeerError('PEER_SOURCE', {
-    url,
-    what: `was not sent: ${which} ${what}`,
-    delivered: 'no',
-    item,
-    cause,
-  });
-}
-
-function inPieces(bytes: Uint8Array): TextSource {
-  return {
-    size: bytes.length,
-    async *chunks() {
-      yield* slices(bytes);
-    },
-  };
-}
-
-function* slices(bytes: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }

@@ -41,6 +41,8 @@ export interface HttpRequest {
   /** @default anything */
   readonly accept?: string | undefined;
   readonly body?: Body | undefined;
+  /** Besides those of every request; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
   /** Called whenever the request is put on the wire. */
   readonly onSend?: () => void;
@@ -138,7 +140,8 @@ export class Http {
     const totalMs = this.#limits.totalMs * STREAM_TOTAL_FACTOR;
     const under = await this.#begin(request, { ...this.#limits, totalMs, maxBytes });
     try {
-      if (!isSuccess(under.answered.status))
+      const isUnchanged = under.answered.status === 304 && request.headers !== undefined;
+      if (!isSuccess(under.answered.status) && !isUnchanged)
         return { kind: 'answered', answer: await this.#collected(under) };
       this.#refuseEncoding(under);
       const { status, headers, at } = under.answered;
@@ -181,6 +184,7 @@ export class Http {
       method,
       path,
       headers: {
+        ...request.headers,
         accept: accept ?? '*/*',
         'user-agent': `peersync/${VERSION}`,
         ...(authorization === undefined ? {} : { authorization }),

@@ -45,19 +45,24 @@ const HASH_NAMES = ['urlhash', 'hash', 'identifier', 'yacyidentifier'];
  * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it, 404,
  * or words to that effect.
  *
+ * @param isSame whether the URL shown is the one asked for
  * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
  */
-export function readPeerdoc(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined {
+export function readPeerdoc(
+  answer: HttpAnswer,
+  query: PeerdocQuery,
+  isSame: (shown: string, asked: string) => boolean = isSameUrl,
+): Peerdoc | undefined {
   if (answer.status === 404) return undefined;
   const read = readAnswer(answer);
   const candidates = candidatesOf(read.record);
   const identified = candidates.filter(
     (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
   );
-  const record = identified.find((r) => isAsked(r, query)) ?? identified[0];
+  const record = identified.find((r) => isAsked(r, query, isSame)) ?? identified[0];
   if (record !== undefined) {
     if (deniesIt(record)) return undefined;
-    if (!isAsked(record, query))
+    if (!isAsked(record, query, isSame))
       throw unusable(answer, 'answered about another document than the one asked for');
     return peerdocOf(record, answer);
   }
@@ -88,10 +93,14 @@ function withoutPrefix(hash: string): string {
   return hash.startsWith(HASH_PREFIX) ? hash.slice(HASH_PREFIX.length) : hash;
 }
 
-function isAsked(record: AnswerRecord, query: PeerdocQuery): boolean {
+function isAsked(
+  record: AnswerRecord,
+  query: PeerdocQuery,
+  isSame: (shown: string, asked: string) => boolean,
+): boolean {
   if ('url' in query) {
     const url = urlOf(record);
-    return url === undefined || isSameUrl(url, query.url);
+    return url === undefined || isSame(url, query.url);
   }
   const hash = hashOf(record);
   return hash === undefined || hash === withoutPrefix(query.urlhash);

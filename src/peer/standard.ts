@@ -5,6 +5,8 @@ import { readPushResults } from './push.js';
 import { readCitation } from './read-citation.js';
 import { standardTables } from './table-requests.js';
 
+const SHARE_PATH = '/api/share.html';
+
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
   name: 'standard',
@@ -13,7 +15,6 @@ export const standard: Dialect = {
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',
-  sharePath: '/api/share.html',
   tables: standardTables,
 
   pushBody(items, { synchronous, commit }, url) {
@@ -53,11 +54,13 @@ export const standard: Dialect = {
     return formBody(fields, url);
   },
 
+  hasNoCitation: ({ status }) => status === 404,
+
   citationOf: readCitation,
 
-  shareBody({ data, c }, url) {
+  async shareRequest({ data, c }, urlOf) {
     const fields: FormField[] = [{ name: 'data', value: data }];
     if (c !== undefined) fields.push({ name: 'c', value: c });
-    return formBody(fields, url);
+    return { method: 'POST', path: SHARE_PATH, body: await formBody(fields, urlOf(SHARE_PATH)) };
   },
 };
