@@ -12,6 +12,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
+  /** After so many bytes of the body the connection breaks. */
+  readonly breaksAfter?: number;
 }
 
 const JETTY = {

@@ -9,11 +9,17 @@ interface SharedFile {
 
 /** The files under `/share/`, open to everybody, and the form that puts text there. */
 export class Share {
+  readonly #breaking = new Map<string, number>();
   readonly #files = new Map<string, SharedFile>([['dump/', { bytes: Buffer.alloc(0), modified: 0 }]]);
 
   /** Puts a file there, as the administrator does; `path` is relative to `/share/`. */
   put(path: string, content: string | Uint8Array, modified = Date.now()): void {
     this.#files.set(path, { bytes: Buffer.from(content), modified: Math.floor(modified / 1_000) * 1_000 });
+  }
+
+  /** Has the next answer with a file break off after so many bytes. */
+  breakOff(path: string, bytes: number): void {
+    this.#breaking.set(path, bytes);
   }
 
   remove(path: string): void {
@@ -40,7 +46,11 @@ export class Share {
   get({ path, headers }: Asked): Answer {
     const name = decodeURIComponent(path.slice('/share/'.length));
     const file = this.#files.get(name);
-    if (file !== undefined && !name.endsWith('/')) return fileAnswer(file, headers);
+    if (file !== undefined && !name.endsWith('/')) {
+      const breaksAfter = this.#breaking.get(name);
+      this.#breaking.delete(name);
+      return { ...fileAnswer(file, headers), ...(breaksAfter === undefined ? {} : { breaksAfter }) };
+    }
     const inside = [...this.#files.keys()].filter((each) => each.startsWith(name.replace(/\/*$/, '/')));
     if (name !== '' && inside.length === 0) return notFound(path);
     if (!path.endsWith('/')) return { status: 302, headers: { Location: `${path}/` }, body: '' };
@@ -79,6 +89,7 @@ ${parent}${rows.join('')}</TABLE>
   }
 }
 
+/** Conditions are those of Jetty, which compares whole seconds. */
 function fileAnswer({ bytes, modified }: SharedFile, asked: Asked['headers']): Answer {
   const since = Date.parse(String(asked['if-modified-since'] ?? ''));
   const headers = {
@@ -86,6 +97,8 @@ function fileAnswer({ bytes, modified }: SharedFile, asked: Asked['headers']): A
     'Content-Type': 'application/gzip',
     'Accept-Ranges': 'bytes',
   };
+  const unless = Date.parse(String(asked['if-unmodified-since'] ?? ''));
+  if (modified > unless) return { status: 412, headers: {}, body: '' };
   if (modified <= since) return { status: 304, headers: {}, body: '' };
   const range = /^bytes=(\d*)-(\d*)$/.exec(String(asked.range ?? ''));
   if (range === null) return { status: 200, headers, body: bytes };

@@ -226,7 +226,7 @@ function one(value: string | readonly string[] | undefined): string | undefined 
   return typeof value === 'object' ? value[0] : value;
 }
 
-function send(response: ServerResponse, { status, headers, body }: Answer): void {
+function send(response: ServerResponse, { status, headers, body, breaksAfter }: Answer): void {
   if (response.writableEnded) return;
   response.removeHeader('connection');
   response.writeHead(status, {
@@ -234,5 +234,6 @@ function send(response: ServerResponse, { status, headers, body }: Answer): void
     ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body) }),
     Server: 'Jetty(9.2.21.v20170120)',
   });
-  response.end(body);
+  if (breaksAfter === undefined) response.end(body);
+  else response.write(body.slice(0, breaksAfter), () => response.socket?.destroy());
 }
