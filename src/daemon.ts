@@ -18,6 +18,7 @@ import { cannotTravel } from './uplink/can-travel.js';
 import { configuredPeer } from './uplink/configured-peer.js';
 import { ThreadPacker } from './uplink/packer.js';
 import { patientCommit } from './uplink/patience.js';
+import { PeerDialect, rememberedDialect } from './uplink/peer-dialect.js';
 import { classify } from './uplink/trouble.js';
 import { Uplink } from './uplink/uplink.js';
 import { Watcher } from './watch/watcher.js';
@@ -97,7 +98,7 @@ export class Daemon {
     });
     this.#undo.push(['housekeeping', () => housekeeping.stop()]);
     await housekeeping.start();
-    const client = await this.#openPeer();
+    const client = await this.#openPeer(state);
     this.#undo.push(['peer', () => client.close()]);
     const door = new Door({
       lanes: {
@@ -114,22 +115,34 @@ export class Daemon {
       peerName: 'The peer',
     });
     this.#undo.push(['door', () => door.stop(STOP_GRACE_MS)]);
+    const commit = this.#options.patient
+      ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
+      : () => state.commit();
+    const dialect = new PeerDialect({
+      configured: config.peer.dialect,
+      url: this.#peerUrl,
+      client,
+      door,
+      state,
+      commit,
+      clock,
+      log,
+      onChange: () => void watcher.rescan(undefined).catch(this.#options.onFailure),
+    });
     const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
     const watcher: Watcher = new Watcher({
       folders: config.folders,
       state,
       clock,
       log,
-      accepts: cannotTravel,
+      accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
       hints: this.#options.follow && config.watch.hints,
       rescanMs: config.watch.rescan,
     });
     const packer = new ThreadPacker();
     this.#undo.push(['packer', () => packer.close()]);
-    const commit = this.#options.patient
-      ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
-      : () => state.commit();
     const uplink = new Uplink({
+      dialect,
       packer,
       commit,
       state,
@@ -159,11 +172,13 @@ export class Daemon {
     this.#parts = { client, door, uplink, watcher, mirrors };
   }
 
-  async #openPeer(): Promise<PeerClient> {
+  async #openPeer(state: State): Promise<PeerClient> {
     const { config, clock, log } = this.#options;
     if (config.peer.url !== 'embedded') {
       this.#peerUrl = config.peer.url;
-      return configuredPeer(config.peer, { clock, log });
+      const { url, dialect } = config.peer;
+      const known = dialect === 'auto' ? rememberedDialect(state, url) : dialect;
+      return configuredPeer({ ...config.peer, dialect: known ?? 'auto' }, { clock, log });
     }
     const { dir, port, requireAuth } = config.peer.embedded;
     const peer: EmbeddedPeer = await startEmbeddedPeer({
@@ -255,11 +270,12 @@ export class Daemon {
   }
 
   live(): Live {
-    const { door, uplink, watcher, mirrors } = this.#opened();
+    const { client, door, uplink, watcher, mirrors } = this.#opened();
     return {
       pid: process.pid,
       startedAt: this.startedAt,
       peerUrl: this.#peerUrl,
+      dialect: () => client.dialect,
       door: () => door.status(),
       uplink: () => uplink.status(),
       folders: () => watcher.status(),

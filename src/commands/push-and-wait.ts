@@ -21,7 +21,7 @@ export interface PushPatience {
   readonly deadline: number;
   /** Longest pause between two look-ups of one document, in ms. */
   readonly maxInterval: number;
-  /** How long a document must be seen before it counts, in ms. */
+  /** So long after a push the peer may take back what it shows, in ms. A later first sight must hold as long. */
   readonly hold: number;
 }
 
@@ -71,7 +71,10 @@ export async function pushBatch(
   parts: { readonly clock: Clock; readonly deadline: number; readonly signal: AbortSignal },
 ): Promise<readonly { readonly file: ReadyFile; readonly result: PushResult; readonly sent: SentVersion }[]> {
   const { clock, deadline, signal } = parts;
-  const items = files.map(({ url, text }) => ({ url, collection, data: text }));
+  const items = files.map(({ url, text, type, mtimeMs }) => ({
+    ...{ url, collection, data: text },
+    ...(type === '' ? {} : { contentType: type, lastModified: mtimeMs }),
+  }));
   for (;;) {
     const at = clock.now();
     try {
@@ -90,6 +93,7 @@ export async function pushBatch(
           collection,
           at,
           ...(peerTime === undefined ? {} : { peerAt: peerTime }),
+          ...dated(file, peerTime),
         },
       }));
     } catch (error) {
@@ -99,6 +103,14 @@ export async function pushBatch(
       await clock.sleep(waitMs, signal);
     }
   }
+}
+
+/** The last modification, where it was told to the peer and will be kept: a time that is still to come is not. */
+function dated({ type, mtimeMs }: ReadyFile, peerTime: number | undefined): { lastModified?: number } {
+  const seconds = Math.floor(mtimeMs / 1000) * 1000;
+  return type !== '' && peerTime !== undefined && seconds > 0 && seconds <= peerTime
+    ? { lastModified: seconds }
+    : {};
 }
 
 /**
@@ -113,6 +125,9 @@ export async function untilShown(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Outcome> {
   let firstShown: number | undefined;
+  let wasMissed = false;
+  const wait = Math.min(sent.at + hold - clock.now(), deadline - clock.monotonic());
+  if (hold > 0 && wait > 0) await clock.sleep(wait, signal);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, maxInterval)) {
     let trouble: PeerError | undefined;
     let message = 'the peer does not know the document';
@@ -121,11 +136,12 @@ export async function untilShown(
       const seen = doc === undefined ? undefined : evidenceOf(doc, sent);
       if (seen?.shown) {
         firstShown ??= clock.monotonic();
-        if (clock.monotonic() - firstShown >= hold)
+        if ((!wasMissed && clock.now() >= sent.at + hold) || clock.monotonic() - firstShown >= hold)
           return { status: 'confirmed', evidence: { kind: seen.kind, shown: seen.text } };
         message = 'the peer shows the document, but not yet for long enough (confirm.hold)';
       } else {
         firstShown = undefined;
+        wasMissed = true;
         message = seen?.why ?? message;
       }
     } catch (error) {

@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { PeersyncError, systemCode } from '../lib/errors.js';
+import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/text.js';
 import { comparableUrl } from '../peer/url.js';
 import type { Trouble } from '../state/entry.js';
@@ -22,10 +23,14 @@ export interface Target {
 /** A file that can go to the peer. */
 export interface ReadyFile extends Target {
   readonly text: Text;
-  /** Bytes of its text in UTF-8. */
+  /** Bytes of what travels. */
   readonly size: number;
-  /** sha256 of its text in UTF-8. */
+  /** sha256 of what travels. */
   readonly digest: string;
+  /** Media type, where files travel with one; '' otherwise. */
+  readonly type: string;
+  /** ms since the epoch. */
+  readonly mtimeMs: number;
 }
 
 /**
@@ -87,12 +92,15 @@ function urlOf(file: string, url: string | undefined, count: number): string {
  * @throws PeersyncError for a file that cannot, with the words that are used for files of folders; an AggregateError for
  *   several
  */
-export async function readyFiles(targets: readonly Target[]): Promise<readonly ReadyFile[]> {
+export async function readyFiles(
+  targets: readonly Target[],
+  rules: ContentRules,
+): Promise<readonly ReadyFile[]> {
   const reader = new FingerprintReader();
   const ready: ReadyFile[] = [];
   const failures: PeersyncError[] = [];
   for (const target of targets) {
-    const found = await readyFile(target, reader);
+    const found = await readyFile(target, reader, rules);
     if ('code' in found) failures.push(fileError(target.file, found));
     else ready.push(found);
   }
@@ -101,7 +109,11 @@ export async function readyFiles(targets: readonly Target[]): Promise<readonly R
   return ready;
 }
 
-async function readyFile(target: Target, reader: FingerprintReader): Promise<ReadyFile | Trouble> {
+async function readyFile(
+  target: Target,
+  reader: FingerprintReader,
+  rules: ContentRules,
+): Promise<ReadyFile | Trouble> {
   try {
     const path = await realpath(target.file);
     const stats = await stat(path);
@@ -111,12 +123,13 @@ async function readyFile(target: Target, reader: FingerprintReader): Promise<Rea
     if (found.kind === 'vanished') return NO_SUCH_FILE;
     if (found.kind === 'notRegular') return NOT_A_FILE;
     if (found.kind !== 'version') return CHANGING;
-    const refused = cannotTravel(found.version.encoding);
+    const refused = cannotTravel(found.version.encoding, rules);
     if (refused !== undefined) return refused;
-    const packed = await streamed(path, found.version);
+    const packed = await streamed(path, found.version, rules);
     if (packed.kind === 'unreadable') return trouble.unreadable(packed.code);
     if (packed.kind === 'stale') return CHANGING;
-    return { ...target, text: packed.text, size: packed.size, digest: packed.digest };
+    const { text, size, digest, type } = packed;
+    return { ...target, text, size, digest, type, mtimeMs: found.version.mtimeMs };
   } catch (error) {
     const code = systemCode(error);
     if (code === undefined) throw error;

@@ -3,6 +3,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import type { PeerClient } from '../peer/client.js';
+import { DIALECTS } from '../peer/dialects.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { duration } from './option-values.js';
 import { withPeer } from './peer-access.js';
@@ -25,7 +26,12 @@ export const pushCommand: Command<PushOptions> = {
   describe: 'Push single files, outside of all folders, and wait until the peer shows them',
   builder: (yargs) =>
     yargs
-      .positional('file', { type: 'string', array: true, default: [], describe: 'Text files' })
+      .positional('file', {
+        type: 'string',
+        array: true,
+        default: [],
+        describe: 'Files; text, unless the peer takes others',
+      })
       .option('collection', {
         type: 'string',
         demandOption: true,
@@ -65,7 +71,7 @@ export const pushCommand: Command<PushOptions> = {
     const timeoutMs = duration('--timeout', options.timeout);
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const { folders, push, confirm } = loaded.config;
-    const files = await readyFiles(targetsOf(options.file, options.url, folders));
+    const targets = targetsOf(options.file, options.url, folders);
     const outcomes: Outcome[] = [];
     const tell = (file: ReadyFile, outcome: Outcome) => {
       outcomes.push(outcome);
@@ -73,9 +79,12 @@ export const pushCommand: Command<PushOptions> = {
       else print(`${outcome.status.padEnd(9)}  ${safe(file.file)}  ${safe(file.url)}${reasonOf(outcome)}`);
     };
     await withPeer(loaded.config, log, async (client: PeerClient, signal) => {
+      const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+      const files = await readyFiles(targets, dialect.content);
+      const hold = confirm.hold ?? dialect.holdMs;
       for (const batch of batchesOf(files, push)) {
         const deadline = systemClock.monotonic() + timeoutMs;
-        const patience = { deadline, maxInterval: confirm.maxInterval, hold: confirm.hold ?? 0 };
+        const patience = { deadline, maxInterval: confirm.maxInterval, hold };
         const how = { collection, synchronous: push.synchronous, commit: push.commit };
         const pushed = await pushBatch(client, batch, how, { clock: systemClock, deadline, signal });
         // One after the other: when the first is shown, the others mostly are.

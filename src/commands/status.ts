@@ -37,7 +37,7 @@ export function statusText(report: StatusReport, now: number): string[] {
     report.running && report.startedAt !== undefined
       ? `peersync runs (pid ${report.pid}, for ${durationText(now - report.startedAt)})`
       : 'peersync does not run; this is what the state says',
-    `peer     ${report.peer.url}${peerText(report, now)}`,
+    `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
   ];
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
@@ -119,6 +119,10 @@ function troubleLines(mirror: MirrorReport, now: number): string[] {
   }
   lines.push(...notes.map(safe));
   return lines.map((line) => `  ${line}`);
+}
+
+function dialectText({ peer }: StatusReport): string {
+  return peer.dialect === undefined ? ' (its dialect is not known yet)' : ` (speaks ${peer.dialect})`;
 }
 
 function peerText(report: StatusReport, now: number): string {

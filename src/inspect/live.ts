@@ -1,4 +1,5 @@
 import type { MirrorReport } from '../mirror/record.js';
+import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
 import type { NextLook } from '../uplink/confirm-loop.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
@@ -11,6 +12,8 @@ export interface Live {
   readonly startedAt: number;
   /** The peer's address, which the embedded peer only has while it runs. */
   readonly peerUrl: string;
+  /** Undefined as long as it is not known. */
+  dialect(): DialectName | undefined;
   door(): DoorStatus;
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];

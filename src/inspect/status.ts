@@ -1,9 +1,11 @@
 import type { Config } from '../config/config.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
+import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
 import type { Status } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
+import { rememberedDialect } from '../uplink/peer-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import type { Live } from './live.js';
@@ -28,7 +30,7 @@ export interface StatusReport {
   readonly running: boolean;
   readonly pid?: number;
   readonly startedAt?: number;
-  readonly peer: { readonly url: string; readonly door?: DoorStatus };
+  readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly door?: DoorStatus };
   readonly items: ItemCounts;
   readonly passedOver: number;
   readonly folders: readonly FolderReport[];
@@ -52,10 +54,15 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
       if (quarantined.length === NAMED) break;
     }
   }
+  const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
   return {
     running: live !== undefined,
     ...(live ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink() } : {}),
-    peer: live ? { url: live.peerUrl, door: live.door() } : { url: config.peer.url },
+    peer: {
+      url: live?.peerUrl ?? config.peer.url,
+      ...(dialect === undefined ? {} : { dialect }),
+      ...(live ? { door: live.door() } : {}),
+    },
     items: itemCounts(total),
     passedOver: total.passed,
     folders: config.folders.map((folder) => {
@@ -75,6 +82,12 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
     problems: live?.problems() ?? [],
     repairs: state.repairs,
   };
+}
+
+/** What the peer speaks, as far as is known without asking it. */
+function dialectOf({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
+  if (url === 'embedded') return 'standard';
+  return dialect === 'auto' ? rememberedDialect(state, url) : dialect;
 }
 
 export function itemCounts(counts: ItemCounts): ItemCounts {

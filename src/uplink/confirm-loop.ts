@@ -5,6 +5,7 @@ import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
+import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
 import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
@@ -15,6 +16,10 @@ import { Wake } from './wake.js';
 /** A wait in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
 const SHORTEST_INTERVAL_MS = 200;
+
+/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
+const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
+const LONGEST_INDEXING_MS = 60_000;
 
 /** One item that is being looked up. */
 interface Look {
@@ -27,7 +32,9 @@ interface Look {
   readonly group: Look[] | undefined;
   due: number;
   interval: number;
-  /** Its first showing: when that was, and when it was due. It counts once it has held for `confirm.hold`. */
+  /** From then on a first showing counts at once, in ms since the epoch. */
+  sureFrom: number;
+  /** Its first showing: when that was, and when it was due. One that does not count at once has to hold. */
   firstShown: { readonly at: number; readonly due: number } | undefined;
   why: string | undefined;
   /** How many look-ups had been answered when one of this ended without an answer. */
@@ -49,10 +56,16 @@ export interface NextLook {
  * the learned time-to-visible and then again at short intervals, and once it is shown the others are due at once;
  * whatever becomes of the scout, they are due at twice that time. So one look-up an item is the rule. Looked up while due, an item is
  *
- * - shown in this version: confirmed with the evidence, where `confirm.hold` is set after it held that long;
+ * - shown in this version: confirmed with the evidence;
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
  * - not shown by `confirm.timeout`, the peer answering all the while: pending again, one attempt spent, and after
  *   `push.attempts` of those quarantined.
+ *
+ * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed something). Within the time to
+ * *hold* after a push (of the dialect, or `confirm.hold`) nothing it says proves anything, and nothing is looked up. A
+ * first look-up after that counts; once it was negative, a positive counts only when it is still there after the same time.
+ *
+ * An item whose address the peer seems to drop (see DomainGate) is given up after a few attempts that are short.
  *
  * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
@@ -63,6 +76,7 @@ export class ConfirmLoop {
   readonly #schedule = new Schedule<{ readonly look: Look; readonly due: number }>();
   readonly #wake: Wake;
   readonly #visibility: Visibility;
+  readonly #gate = new DomainGate();
   readonly #underWay = new Set<Promise<void>>();
   /** How many look-ups the peer answered. */
   #answers = 0;
@@ -96,11 +110,14 @@ export class ConfirmLoop {
   watch(items: readonly AcceptedItem[]): void {
     const now = this.#parts.clock.now();
     const typical = this.#visibility.typicalMs;
+    const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
+    const sureFrom = this.#sureFrom(now, bytes);
     const group: Look[] = [];
     items.forEach((item, i) => {
       // A little early for the scout, or a peer that became faster would never be found out.
       const wait = i === 0 ? typical * 0.75 : typical * 2;
-      group.push(this.#add(placeOf(item), item.sent, false, item.sent.at + wait, now, group));
+      const due = Math.max(item.sent.at + wait, sureFrom);
+      group.push(this.#add(placeOf(item), item.sent, false, due, sureFrom, now, group));
     });
   }
 
@@ -109,7 +126,13 @@ export class ConfirmLoop {
     const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
-    this.#add(placeOf(item), item.sent, false, now, now, undefined);
+    const sureFrom = this.#sureFrom(item.since, item.sent.size);
+    this.#add(placeOf(item), item.sent, false, Math.max(now, sureFrom), sureFrom, now, undefined);
+  }
+
+  /** An item that was confirmed before: one more address that the peer takes. */
+  known(url: string, sent: Sent): void {
+    if (this.#hasGate) this.#gate.saw(url, sent.at);
   }
 
   /**
@@ -121,7 +144,8 @@ export class ConfirmLoop {
     const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look?.doubt && look.sent.at === sent.at) return;
-    this.#add(placeOf(item), sent, true, now, now, undefined, onOver);
+    const sureFrom = this.#sureFrom(sent.at, sent.size);
+    this.#add(placeOf(item), sent, true, Math.max(now, sureFrom), sureFrom, now, undefined, onOver);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -153,13 +177,14 @@ export class ConfirmLoop {
     sent: Sent,
     doubt: boolean,
     due: number,
+    sureFrom: number,
     since: number,
     group: Look[] | undefined,
     onDoubtOver?: DoubtOver,
   ): Look {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
     const look: Look = {
-      ...{ place, sent, doubt, onDoubtOver, since, group, due, interval },
+      ...{ place, sent, doubt, onDoubtOver, since, group, due, sureFrom, interval },
       ...{ firstShown: undefined, why: undefined, unanswered: undefined },
     };
     this.#looks.set(place, look);
@@ -213,12 +238,13 @@ export class ConfirmLoop {
     if (shown.shown) {
       const now = clock.now();
       look.firstShown ??= { at: now, due: look.due };
-      const holdsUntil = look.firstShown.at + (this.#parts.settings.confirm.hold ?? 0);
-      if (now < holdsUntil) this.#plan(look, holdsUntil);
+      const countsFrom = Math.min(look.sureFrom, look.firstShown.at + this.#holdMs);
+      if (now < countsFrom) this.#plan(look, countsFrom);
       else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
       return;
     }
     look.firstShown = undefined;
+    look.sureFrom = Number.POSITIVE_INFINITY;
     look.why = shown.why;
     await this.#notShown(look, item, shown.why, answered);
   }
@@ -242,6 +268,7 @@ export class ConfirmLoop {
         ? item
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
+    this.known(look.sent.url, look.sent);
     await this.#parts.commit();
     log.info(
       {
@@ -265,9 +292,8 @@ export class ConfirmLoop {
     const { clock, settings, state, log } = this.#parts;
     const now = clock.now();
     const waited = now - Math.max(look.since, look.sent.at, this.#startedAt, this.#answeringSince());
-    const patience = look.doubt
-      ? Math.max(SHORTEST_DOUBT_MS, 3 * this.#visibility.typicalMs)
-      : settings.confirm.timeout;
+    const isGated = !look.doubt && this.#hasGate && this.#gate.explains(look.sent.url, look.sent.at);
+    const patience = this.#patience(look, isGated);
     if (!answered || waited < patience) {
       const last = look.doubt ? Math.max(now + SHORTEST_INTERVAL_MS, now + patience - waited) : Infinity;
       this.#plan(look, Math.min(now + look.interval, last));
@@ -285,13 +311,9 @@ export class ConfirmLoop {
       );
       return;
     }
-    const trouble: Trouble = {
-      code: 'NOT_SHOWN',
-      message: `The peer accepted it but did not show it within ${durationText(settings.confirm.timeout)}: ${sentence(why)}`,
-      hint: 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.',
-    };
+    const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShownTrouble(item.url, patience, why);
     const again = failed(item, trouble, now, now);
-    const isGivenUp = again.attempts >= settings.push.attempts;
+    const isGivenUp = again.attempts >= Math.min(settings.push.attempts, isGated ? GATE_ATTEMPTS : Infinity);
     state.put(isGivenUp ? quarantined(again, item, item.version, trouble, now) : again);
     await this.#parts.commit();
     if (isGivenUp) sayQuarantined(log, item, trouble);
@@ -300,6 +322,40 @@ export class ConfirmLoop {
         { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
         `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
       );
+  }
+
+  #notShownTrouble(url: string, waited: number, why: string): Trouble {
+    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
+    return {
+      code: 'NOT_SHOWN',
+      message: `The peer accepted it but did not show it within ${durationText(waited)}: ${sentence(why)}`,
+      hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
+    };
+  }
+
+  /** How long the peer may take until it shows an item, in ms. */
+  #patience({ doubt }: Look, isGated: boolean): number {
+    const { timeout } = this.#parts.settings.confirm;
+    const [holdMs, typicalMs] = [this.#holdMs, this.#visibility.typicalMs];
+    if (doubt) return Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, 2 * holdMs);
+    return isGated ? Math.min(timeout, 3 * Math.max(holdMs, typicalMs)) : Math.max(timeout, 2 * holdMs);
+  }
+
+  /** So long after a push the peer may take back what it shows, in ms. */
+  get #holdMs(): number {
+    return this.#parts.settings.confirm.hold ?? this.#parts.dialect.current?.holdMs ?? 0;
+  }
+
+  /** Whether documents are dropped without a word because of their addresses. */
+  get #hasGate(): boolean {
+    return this.#parts.dialect.current?.name === 'yacy';
+  }
+
+  /** From when on what was taken `at` is shown for good, if it is shown: it has to be indexed before. */
+  #sureFrom(at: number, bytes: number): number {
+    const holdMs = this.#holdMs;
+    if (holdMs === 0) return at;
+    return at + holdMs + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
   }
 
   /** The item that a look is about, or undefined when it has become another one meanwhile. */

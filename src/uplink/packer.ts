@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/text.js';
 import type { Version } from '../state/entry.js';
 import { type Delivery, ENCODINGS, type Order, pack } from './packing.js';
@@ -14,10 +15,12 @@ export type Packed =
   | {
       readonly kind: 'content';
       readonly text: Text;
-      /** Bytes of the text in UTF-8. */
+      /** Bytes of what travels, before it is encoded. */
       readonly size: number;
-      /** sha256 of the text in UTF-8. */
+      /** sha256 of what travels, before it is encoded. */
       readonly digest: string;
+      /** Media type, where files travel with one; '' otherwise. */
+      readonly type: string;
     }
   /** The file is not the version it was: somebody should look at it again. */
   | { readonly kind: 'stale' }
@@ -25,13 +28,13 @@ export type Packed =
 
 /** Reads small files and makes them ready for their way, many at once. */
 export interface Packer {
-  pack(requests: readonly PackRequest[]): Promise<readonly Packed[]>;
+  pack(requests: readonly PackRequest[], rules: ContentRules): Promise<readonly Packed[]>;
   close(): Promise<void>;
 }
 
 /** Packs where it is called: it blocks while it reads. For tests, and for little work. */
 export const inlinePacker: Packer = {
-  pack: async (requests) => opened(requests, pack(orderOf(requests))),
+  pack: async (requests, rules) => opened(requests, rules, pack(orderOf(requests, rules))),
   close: async () => {},
 };
 
@@ -43,14 +46,14 @@ export class ThreadPacker implements Packer {
   #worker: Worker | undefined;
   readonly #waiting: { resolve: (delivery: Delivery) => void; reject: (error: unknown) => void }[] = [];
 
-  async pack(requests: readonly PackRequest[]): Promise<readonly Packed[]> {
-    const order = orderOf(requests);
+  async pack(requests: readonly PackRequest[], rules: ContentRules): Promise<readonly Packed[]> {
+    const order = orderOf(requests, rules);
     const worker = this.#start();
     const delivery = await new Promise<Delivery>((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
       worker.postMessage(order, [order.figures.buffer]);
     });
-    return opened(requests, delivery);
+    return opened(requests, rules, delivery);
   }
 
   async close(): Promise<void> {
@@ -76,7 +79,7 @@ export class ThreadPacker implements Packer {
   }
 }
 
-function orderOf(requests: readonly PackRequest[]): Order {
+function orderOf(requests: readonly PackRequest[], rules: ContentRules): Order {
   const figures = new Float64Array(requests.length * 5);
   const paths: string[] = [];
   let sha256 = '';
@@ -89,10 +92,12 @@ function orderOf(requests: readonly PackRequest[]): Order {
     figures[5 * i + 3] = version.ino;
     figures[5 * i + 4] = ENCODINGS.indexOf(version.encoding);
   });
-  return { paths: paths.join('\0'), sha256, figures };
+  const { encoding, takesBinary } = rules;
+  return { encoding, asFiles: takesBinary, paths: paths.join('\0'), sha256, figures };
 }
 
-function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] {
+function opened(requests: readonly PackRequest[], { encoding }: ContentRules, delivery: Delivery): Packed[] {
+  const types = delivery.types.split('\0');
   let start = 0;
   return requests.map(({ version }, i) => {
     const size = delivery.figures[2 * i] ?? -1;
@@ -105,9 +110,10 @@ function opened(requests: readonly PackRequest[], delivery: Delivery): Packed[] 
     if (size < 0) return { kind: 'stale' };
     return {
       kind: 'content',
-      text: { encoding: 'form', encoded: bytes, size },
+      text: { encoding, encoded: bytes, size },
       size,
       digest: delivery.digests.get(i) ?? version.sha256,
+      type: types[i] ?? '',
     };
   });
 }

@@ -2,11 +2,16 @@ import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { systemCode } from '../lib/errors.js';
 import { EncodingBuffer } from '../peer/form.js';
+import type { TextEncoding } from '../peer/text.js';
 import { sameStat, type Version } from '../state/entry.js';
-import { decoderOf } from './decoding.js';
+import { fileContent, HEAD_BYTES, textContent, treated } from './content.js';
 
 /** Files to be read whole, in few large values, which cross to another thread at little cost. */
 export interface Order {
+  /** How they are encoded for their way. */
+  readonly encoding: TextEncoding;
+  /** Whether they travel as files with a type, or as text. */
+  readonly asFiles: boolean;
   /** Absolute, with a NUL between two. */
   readonly paths: string;
   /** 64 hex digits each, one after the other. */
@@ -17,12 +22,14 @@ export interface Order {
 
 /** What came of an order. */
 export interface Delivery {
-  /** The encoded texts, one after the other. */
+  /** The encoded contents, one after the other. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Two for each file: bytes of its text, and where its encoded text ends. Size -1 stands for a file that is not that version. */
+  /** Two for each file: bytes of its content, and where that ends when it is encoded. Size -1 stands for a file that is not that version. */
   readonly figures: Float64Array<ArrayBuffer>;
-  /** sha256 of each text that was converted, by the file's position. */
+  /** sha256 of each content that is not the file's bytes, by the file's position. */
   readonly digests: ReadonlyMap<number, string>;
+  /** The type of each file that travels as one, with a NUL between two. */
+  readonly types: string;
   /** The system's code for each file that could not be read, by the file's position. */
   readonly errors: ReadonlyMap<number, string>;
 }
@@ -38,39 +45,49 @@ export const ENCODINGS: readonly Version['encoding'][] = [
 const FIGURES = 5;
 const SHA256_DIGITS = 64;
 
-/** Memory for one file, and for the encoded texts of one order; used again for the next, for orders are packed in turn. */
+/** Memory for one file, and for the encoded contents of one order; used again for the next, for orders are packed in turn. */
 let scratch = Buffer.allocUnsafe(64 * 1024);
-const encoded = new EncodingBuffer();
+let encoded: { readonly encoding: TextEncoding; readonly buffer: EncodingBuffer } | undefined;
 
 /**
  * Reads files, each of which proves to be the version it should be (its times, size and inode after the read, and its
- * sha256), converts them to UTF-8 and encodes them for their way. Blocks while it reads: meant for a thread of its own.
+ * sha256), treats them as their way asks for (see content.ts) and encodes them. Blocks while it reads: meant for a thread
+ * of its own.
  */
 export function pack(order: Order): Delivery {
   const count = order.figures.length / FIGURES;
   const figures = new Float64Array(count * 2);
   const digests = new Map<number, string>();
   const errors = new Map<number, string>();
+  const types: string[] = [];
   const paths = order.paths.split('\0');
+  if (encoded?.encoding !== order.encoding)
+    encoded = { encoding: order.encoding, buffer: new EncodingBuffer(order.encoding) };
+  const { buffer } = encoded;
   for (let i = 0; i < count; i += 1) {
     figures[2 * i] = -1;
+    const path = paths[i] ?? '';
     try {
-      const bytes = readVersion(paths[i] ?? '', order, i);
+      const bytes = readVersion(path, order, i);
       if (bytes !== undefined) {
         const encoding = ENCODINGS[order.figures[FIGURES * i + 4] ?? 0] ?? 'utf-8';
-        const text = encoding === 'utf-8' ? bytes : Buffer.from(decoderOf(encoding).decode(bytes));
-        if (encoding !== 'utf-8') digests.set(i, hash('sha256', text, 'hex'));
-        encoded.add(text);
-        figures[2 * i] = text.length;
+        const { treatment, type } = order.asFiles
+          ? fileContent(path, encoding, bytes.subarray(0, HEAD_BYTES))
+          : textContent(encoding);
+        const content = treated(bytes, treatment, encoding);
+        if (content !== bytes) digests.set(i, hash('sha256', content, 'hex'));
+        buffer.add(content);
+        figures[2 * i] = content.length;
+        types[i] = type;
       }
     } catch (error) {
       const code = systemCode(error);
       if (code === undefined) throw error;
       errors.set(i, code);
     }
-    figures[2 * i + 1] = encoded.length;
+    figures[2 * i + 1] = buffer.length;
   }
-  return { bytes: encoded.take(), figures, digests, errors };
+  return { bytes: buffer.take(), figures, digests, errors, types: order.asFiles ? types.join('\0') : '' };
 }
 
 /** The file's bytes, good until the next call; undefined when it is not that version any more. */

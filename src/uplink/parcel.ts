@@ -1,5 +1,7 @@
+import type { ContentRules } from '../peer/dialect.js';
 import type { PendingItem, Sent, Trouble, Version } from '../state/entry.js';
 import { leaving, quarantined, returned } from '../state/transitions.js';
+import { cannotTravel } from './can-travel.js';
 import type { Packed } from './packer.js';
 import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
 import { streamed } from './streaming.js';
@@ -21,9 +23,13 @@ export interface Parcel {
  * Reads what is to travel and marks it as leaving, in memory: to be committed before it does. What is not the expected
  * version any more, or cannot be read, is settled here.
  */
-export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): Promise<Parcel[]> {
+export async function pack(
+  parts: UplinkParts,
+  batch: readonly PendingItem[],
+  rules: ContentRules,
+): Promise<Parcel[]> {
   const { clock, log, look, state } = parts;
-  const results = await readAll(parts, batch);
+  const results = await readAll(parts, batch, rules);
   const now = clock.now();
   const parcels: Parcel[] = [];
   batch.forEach((taken, i) => {
@@ -42,7 +48,11 @@ export async function pack(parts: UplinkParts, batch: readonly PendingItem[]): P
     } else {
       const { url, collection, version } = item;
       const { size, digest } = result;
-      const sent = { sha256: version.sha256, size, digest, url, collection, at: now };
+      const lastModified = rules.takesBinary ? lastModifiedOf(version, now - CLOCKS_APART_MS) : undefined;
+      const sent = {
+        ...{ sha256: version.sha256, size, digest, url, collection, at: now },
+        ...(lastModified === undefined ? {} : { lastModified }),
+      };
       state.put(leaving(item, sent));
       parcels.push({ item, content: result, sent });
     }
@@ -62,17 +72,22 @@ export function currentOf(state: Pick<UplinkState, 'get'>, item: PendingItem): P
 }
 
 /** The texts of a batch: small files all at once in the packer, large ones each by itself. */
-async function readAll(parts: UplinkParts, batch: readonly PendingItem[]): Promise<Packed[]> {
+async function readAll(
+  parts: UplinkParts,
+  batch: readonly PendingItem[],
+  rules: ContentRules,
+): Promise<Packed[]> {
   const { packer, pathOf } = parts;
   const results: Packed[] = batch.map(() => ({ kind: 'stale' }));
   const small: { readonly path: string; readonly version: Version; readonly position: number }[] = [];
   for (const [position, item] of batch.entries()) {
     const path = pathOf(item);
-    if (path === undefined) continue;
-    if (item.version.size > WHOLE_BYTES) results[position] = await streamed(path, item.version);
+    // What the dialect does not take was read before it was known: the look that follows passes it over.
+    if (path === undefined || cannotTravel(item.version.encoding, rules) !== undefined) continue;
+    if (item.version.size > WHOLE_BYTES) results[position] = await streamed(path, item.version, rules);
     else small.push({ path, version: item.version, position });
   }
-  const packed = await packer.pack(small);
+  const packed = await packer.pack(small, rules);
   small.forEach(({ position }, i) => {
     results[position] = packed[i] ?? { kind: 'stale' };
   });
@@ -84,5 +99,32 @@ function unreadable(code: string): Trouble {
     code: 'UNREADABLE',
     message: `The file could not be read: ${code}.`,
     hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry`.',
+  };
+}
+
+/** Two clocks are hardly ever further apart, in ms. */
+const CLOCKS_APART_MS = 60_000;
+
+/**
+ * The last modification of a file in whole seconds (as ms since the epoch), where the peer will keep it: YaCy puts its
+ * own clock's time in the place of one that is later, and 1970 in the place of an earlier one.
+ *
+ * @param now when it is pushed, by the peer's clock
+ */
+function lastModifiedOf({ mtimeMs }: Version, now: number): number | undefined {
+  const seconds = Math.floor(mtimeMs / 1000) * 1000;
+  return seconds > 0 && seconds <= now ? seconds : undefined;
+}
+
+/** What was sent, with what the peer's answer tells: when that was, by both clocks. */
+export function sentAt({ item, content, sent }: Parcel, at: number, peerAt: number | undefined): Sent {
+  const { lastModified: _, ...rest } = sent;
+  const lastModified =
+    content.type === '' ? undefined : lastModifiedOf(item.version, peerAt ?? at - CLOCKS_APART_MS);
+  return {
+    ...rest,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(lastModified === undefined ? {} : { lastModified }),
   };
 }

@@ -8,6 +8,7 @@ import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Packer } from './packer.js';
+import type { DialectSource } from './peer-dialect.js';
 
 /** What the uplink asks of a peer; `PeerClient` is one. */
 export interface UplinkPeer {
@@ -55,6 +56,7 @@ export interface UplinkParts {
   readonly commit: () => Promise<void>;
   readonly door: Pick<Door, 'run' | 'ready' | 'status'>;
   readonly peer: UplinkPeer;
+  readonly dialect: DialectSource;
   readonly packer: Packer;
   readonly clock: Clock;
   readonly log: Logger;

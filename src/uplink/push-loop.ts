@@ -1,3 +1,4 @@
+import type { PeersyncError } from '../lib/errors.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
@@ -5,8 +6,9 @@ import { accepted, overtaken, returned } from '../state/transitions.js';
 import { Backlog } from './backlog.js';
 import { Blame } from './blame.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { currentOf, type Parcel, pack, STALE_PAUSE_MS } from './parcel.js';
+import { currentOf, type Parcel, pack, STALE_PAUSE_MS, sentAt } from './parcel.js';
 import { placeOf, roomFor, type UplinkParts } from './parts.js';
+import type { Spoken } from './peer-dialect.js';
 import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 import { Wake } from './wake.js';
 
@@ -117,10 +119,12 @@ export class PushLoop {
   }
 
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
-    const parcels = await pack(this.#parts, batch);
+    const spoken = this.#parts.dialect.current;
+    if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
+    const parcels = await pack(this.#parts, batch, spoken.content);
     await this.#parts.commit();
     const before = this.#blame.successes;
-    await this.#send(parcels, before);
+    await this.#send(parcels, spoken, before);
     await this.#parts.commit();
     for (const item of batch) this.#release(placeOf(item), before);
   }
@@ -129,38 +133,43 @@ export class PushLoop {
    * Sends a batch; where that fails as a whole in smaller ones, down to single items. All of a size go before any is
    * split further, so that a peer that takes the good ones is heard to, and one bad item is no trouble of the peer.
    *
+   * @param spoken the dialect that it was made ready for
    * @param before how many pushes had gone through when it began
    */
-  async #send(parcels: readonly Parcel[], before: number): Promise<void> {
+  async #send(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<void> {
     let batches = parcels.length === 0 ? [] : [parcels];
     while (batches.length > 0) {
       const smaller: (readonly Parcel[])[] = [];
-      for (const batch of batches) smaller.push(...(await this.#sendOne(batch, before)));
+      for (const batch of batches) smaller.push(...(await this.#sendOne(batch, spoken, before)));
       batches = smaller;
     }
   }
 
   /** Sends one request. @returns what is to be sent instead, where it failed as a whole */
-  async #sendOne(parcels: readonly Parcel[], before: number): Promise<(readonly Parcel[])[]> {
-    const { clock, door, peer } = this.#parts;
+  async #sendOne(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<(readonly Parcel[])[]> {
+    const { clock, dialect, door, peer } = this.#parts;
     const { synchronous, commit } = this.#parts.settings.push;
     const items = parcels.map(({ item, content }) => ({
       url: item.url,
       collection: item.collection,
       data: content.text,
+      ...(content.type === '' ? {} : { contentType: content.type, lastModified: item.version.mtimeMs }),
     }));
     const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
     let began: number | undefined;
-    let answer: PushAnswer;
+    let answer: PushAnswer | undefined;
     try {
       answer = await door.run('push', (signal) => {
         began = clock.now();
+        // It may have waited while the dialect was found out to be another.
+        if (dialect.current !== spoken) return Promise.resolve(undefined);
         return peer.push(items, { ...options, signal });
       });
     } catch (error) {
       return this.#notTaken(parcels, pushFailure(error, began !== undefined), before);
     }
-    await this.#answered(parcels, answer, began ?? clock.now());
+    if (answer === undefined) this.#returnAll(parcels);
+    else await this.#answered(parcels, answer, began ?? clock.now());
     return [];
   }
 
@@ -168,13 +177,10 @@ export class PushLoop {
     const { clock, log, state } = this.#parts;
     const now = clock.now();
     const taken: AcceptedItem[] = [];
-    parcels.forEach(({ item, sent: before }, i) => {
+    parcels.forEach((parcel, i) => {
+      const { item } = parcel;
       const result = answer.results[i];
-      const sent = {
-        ...before,
-        at: began,
-        ...(answer.peerTime === undefined ? {} : { peerAt: answer.peerTime }),
-      };
+      const sent = sentAt(parcel, began, answer.peerTime);
       const current = currentOf(this.#parts.state, item);
       if (current === undefined) {
         this.#overtakenBy(item, result?.ok === true ? sent : undefined);
@@ -201,7 +207,7 @@ export class PushLoop {
     failure: PushFailure,
     before: number,
   ): Promise<(readonly Parcel[])[]> {
-    const { clock, log, look } = this.#parts;
+    const { clock, dialect, log, look } = this.#parts;
     if (failure.kind === 'stale') {
       parcels.forEach(({ item }, i) => {
         const stale = i === failure.item;
@@ -211,6 +217,10 @@ export class PushLoop {
       return [];
     }
     if (failure.kind === 'doubt') return [];
+    if (mayMisfit(failure.error) && (await dialect.misfits())) {
+      this.#returnAll(parcels);
+      return [];
+    }
     if (failure.kind === 'untaken') {
       for (const { item } of parcels) this.#return(item, clock.now(), troubleOf(failure.error));
       return [];
@@ -226,6 +236,11 @@ export class PushLoop {
     }
     await this.#blame.answeredBadly(only.item, failure.error, before);
     return [];
+  }
+
+  /** As they were: they are made ready anew. */
+  #returnAll(parcels: readonly Parcel[]): void {
+    for (const { item } of parcels) this.#return(item, this.#parts.clock.now());
   }
 
   #return(item: PendingItem, notBefore: number, trouble?: Trouble): void {
@@ -251,4 +266,9 @@ export class PushLoop {
     else if (entry.doubt === undefined) this.#backlog.add(entry);
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
+}
+
+/** Whether another kind of peer could have answered so. */
+function mayMisfit({ code }: PeersyncError): boolean {
+  return code === 'PEER_ANSWER' || code === 'PEER_REFUSED' || code === 'PEER_FAILED';
 }

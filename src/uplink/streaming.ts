@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { systemCode } from '../lib/errors.js';
+import type { ContentRules } from '../peer/dialect.js';
 import { type Encoding, type FileStat, sameStat, type Version } from '../state/entry.js';
-import { decoderOf } from './decoding.js';
+import { fileContent, HEAD_BYTES, type Treatment, textContent, treating } from './content.js';
 import type { Packed } from './packer.js';
 
 const CHUNK = 256 * 1024;
@@ -18,12 +19,12 @@ class StaleContent extends Error {
 
 /**
  * Reads a version that is too large to be held: twice, once to prove that it is that version (its stat before and after the
- * read, and its sha256) and to measure it, and once whenever it is sent. Text that is not UTF-8 is converted. Constant
- * memory whatever the size.
+ * read, and its sha256) and to measure it, and once whenever it is sent, treated as its way asks for (see content.ts).
+ * Constant memory whatever the size.
  */
-export async function streamed(path: string, version: Version): Promise<Packed> {
+export async function streamed(path: string, version: Version, rules: ContentRules): Promise<Packed> {
   try {
-    return await measure(path, version);
+    return await measure(path, version, rules);
   } catch (error) {
     if (error instanceof StaleContent) return { kind: 'stale' };
     const code = systemCode(error);
@@ -34,21 +35,38 @@ export async function streamed(path: string, version: Version): Promise<Packed> 
   }
 }
 
-async function measure(path: string, version: Version): Promise<Packed> {
+async function measure(path: string, version: Version, { takesBinary }: ContentRules): Promise<Packed> {
+  const { encoding } = version;
+  const { treatment, type } = takesBinary
+    ? fileContent(path, encoding, await headOf(path))
+    : textContent(encoding);
   const raw = createHash('sha256');
-  const converted = createHash('sha256');
+  const travelling = createHash('sha256');
   let size = 0;
-  for await (const chunk of converting(readChunks(path, version, raw), version.encoding)) {
+  for await (const chunk of treatedChunks(readChunks(path, version, raw), treatment, encoding)) {
     size += chunk.length;
-    converted.update(chunk);
+    travelling.update(chunk);
   }
   if (raw.digest('hex') !== version.sha256) return { kind: 'stale' };
   return {
     kind: 'content',
-    text: { size, chunks: () => converting(readChunks(path, version), version.encoding) },
+    text: { size, chunks: () => treatedChunks(readChunks(path, version), treatment, encoding) },
     size,
-    digest: converted.digest('hex'),
+    digest: travelling.digest('hex'),
+    type,
   };
+}
+
+/** The beginning of a file. That it belongs to the right version is found out by reading all of it. */
+async function headOf(path: string): Promise<Uint8Array> {
+  const handle = await openFile(path);
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    const { bytesRead } = await handle.read(head, 0, HEAD_BYTES, 0);
+    return head.subarray(0, bytesRead);
+  } finally {
+    await handle.close();
+  }
 }
 
 /** The file's bytes; the last chunk is held back until the file has proved to be unchanged. */
@@ -78,18 +96,22 @@ async function* readChunks(
   }
 }
 
-async function* converting(
+async function* treatedChunks(
   chunks: AsyncIterable<Uint8Array>,
+  treatment: Treatment,
   encoding: Encoding,
 ): AsyncGenerator<Uint8Array> {
-  if (encoding === 'utf-8') {
+  const way = treating(treatment, encoding);
+  if (way === undefined) {
     yield* chunks;
     return;
   }
-  const decoder = decoderOf(encoding);
-  for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }));
-  const rest = decoder.decode();
-  if (rest.length > 0) yield Buffer.from(rest);
+  for await (const chunk of chunks) {
+    const piece = way.piece(chunk);
+    if (piece.length > 0) yield piece;
+  }
+  const rest = way.end();
+  if (rest.length > 0) yield rest;
 }
 
 function openFile(path: string): Promise<FileHandle> {

@@ -16,7 +16,7 @@ export interface UplinkStatus {
 /**
  * What goes to the peer: pushes what the state says is pending, confirms what it says is accepted.
  *
- * Life: made from its parts; `start` takes up what an earlier run left (accepted items are looked up, items in doubt are looked
+ * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items are looked up, items in doubt are looked
  * up before they are pushed again) and follows every change of the state from then on; `stop` ends both loops once what is
  * under way has settled, which stopping the door brings about.
  */
@@ -36,23 +36,28 @@ export class Uplink {
 
   /** Starts both loops. `onFailure` hears of an error that ended one of them, which is a bug or a disk that fails. */
   start(onFailure: (error: unknown) => void): void {
-    const { state } = this.#parts;
-    for (const entry of state.entries.all()) this.#takeUp(entry);
+    this.#loops = this.#run(this.#stopping.signal, onFailure).catch(onFailure);
+  }
+
+  async #run(signal: AbortSignal, onFailure: (error: unknown) => void): Promise<void> {
+    const { dialect, state } = this.#parts;
+    // What is to travel, and when it is looked up, depends on it.
+    if (!(await dialect.known(signal))) return;
+    for (const entry of state.entries.all()) {
+      this.#takeUp(entry);
+      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent);
+    }
     this.#unsubscribe = state.onChange((after, _before, place) => {
       if (after === undefined) this.#push.forget(place);
       else this.#takeUp(after);
     });
-    const { signal } = this.#stopping;
-    this.#loops = Promise.all([
-      this.#push.run(signal).catch(onFailure),
-      this.#confirm.run(signal).catch(onFailure),
-    ]);
+    await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
   }
 
   async stop(): Promise<void> {
-    this.#unsubscribe();
     this.#stopping.abort();
     await this.#loops;
+    this.#unsubscribe();
   }
 
   status(): UplinkStatus {

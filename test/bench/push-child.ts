@@ -9,6 +9,7 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
 import { PeerClient } from '../../src/peer/client.js';
+import { standard } from '../../src/peer/standard.js';
 import { Door } from '../../src/queue/door.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
@@ -57,6 +58,7 @@ const uplink = new Uplink({
   commit: () => state.commit(),
   door,
   peer: client,
+  dialect: { current: standard, known: async () => true, misfits: async () => false },
   packer: new ThreadPacker(),
   clock,
   log,

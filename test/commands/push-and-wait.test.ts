@@ -10,7 +10,7 @@ const URL_ = 'https://x.org/a';
 const signal = new AbortController().signal;
 
 function file(size: number, url = URL_): ReadyFile {
-  return { file: 'a', url, text: new Uint8Array(size), size, digest: 'd'.repeat(64) };
+  return { file: 'a', url, text: new Uint8Array(size), size, digest: 'd'.repeat(64), type: '', mtimeMs: 0 };
 }
 
 function failing(code: PeerErrorCode, retryAfterMs?: number): PeerError {
@@ -109,15 +109,28 @@ describe('a document that was pushed by hand', () => {
     expect(clock.monotonic()).toBe(60_000);
   });
 
-  it('must be seen for as long as confirm.hold says', async () => {
+  it('that the peer may take back is looked up once, when that time is over', async () => {
+    const clock = new FakeClock();
+    const peer = showing(doc({ digest: sent.digest }));
+    const at = clock.now();
+    const outcome = untilShown(peer, { ...sent, at }, { ...patience, hold: 2_600 }, { clock, signal });
+    await clock.advance(2_500);
+    expect(peer.asked).toBe(0);
+    await clock.advance(200);
+    expect(await outcome).toMatchObject({ status: 'confirmed' });
+    expect(peer.asked).toBe(1);
+  });
+
+  it('that was missing then must be seen for as long as confirm.hold says', async () => {
     const clock = new FakeClock();
     const right = doc({ digest: sent.digest });
-    const peer = showing(right, undefined, right);
+    const peer = showing(undefined, right, undefined, right);
     let outcome: unknown;
-    void untilShown(peer, sent, { ...patience, hold: 2_600 }, { clock, signal }).then((seen) => {
+    const late = { ...patience, hold: 2_600 };
+    void untilShown(peer, { ...sent, at: clock.now() }, late, { clock, signal }).then((seen) => {
       outcome = seen;
     });
-    await clock.advance(3_400);
+    await clock.advance(5_500);
     expect(outcome).toBeUndefined();
     await clock.advance(5_000);
     expect(outcome).toMatchObject({ status: 'confirmed' });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readyFiles, targetsOf } from '../../src/commands/push-files.js';
 import type { FolderConfig } from '../../src/config/config.js';
+import { standard } from '../../src/peer/standard.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const NO_FOLDERS: readonly FolderConfig[] = [];
@@ -58,7 +59,7 @@ describe('a file that is pushed by hand', () => {
       undefined,
       NO_FOLDERS,
     );
-    const files = await readyFiles(targets);
+    const files = await readyFiles(targets, standard.content);
     expect(files.map(({ size }) => size)).toEqual([7, 7]);
     expect(await textOf(files[1]?.text)).toBe('Grüße');
   });
@@ -70,7 +71,9 @@ describe('a file that is pushed by hand', () => {
     writeFileSync(join(directory, 'good'), 'good');
     mkdirSync(join(directory, 'directory'));
     const files = ['binary', 'empty', 'good', 'directory', 'missing'].map((name) => join(directory, name));
-    const error: unknown = await readyFiles(targetsOf(files, undefined, NO_FOLDERS)).catch((e: unknown) => e);
+    const error: unknown = await readyFiles(targetsOf(files, undefined, NO_FOLDERS), standard.content).catch(
+      (e: unknown) => e,
+    );
     expect(error).toBeInstanceOf(AggregateError);
     expect((error as AggregateError).errors).toMatchObject([
       { code: 'NOT_TEXT', message: `${files[0]}: The file is not text, and this peer takes only text.` },
@@ -83,7 +86,7 @@ describe('a file that is pushed by hand', () => {
   it('that changes while it is sent is not sent', async () => {
     const file = join(temporaryDirectory(), 'a.txt');
     writeFileSync(file, 'before');
-    const [ready] = await readyFiles(targetsOf([file], undefined, NO_FOLDERS));
+    const [ready] = await readyFiles(targetsOf([file], undefined, NO_FOLDERS), standard.content);
     writeFileSync(file, 'after it');
     await expect(textOf(ready?.text)).rejects.toThrow(/changed/);
   });

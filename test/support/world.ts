@@ -3,6 +3,7 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
@@ -12,6 +13,7 @@ import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { inlinePacker } from '../../src/uplink/packer.js';
 import type { UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
+import type { DialectSource, Spoken } from '../../src/uplink/peer-dialect.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { temporaryDirectory } from './temp.js';
@@ -125,6 +127,12 @@ export class World {
   uplink!: Uplink;
   #door!: Door;
   failure: unknown;
+  /** What the peer speaks; a test may put another dialect here before the start. */
+  dialect: DialectSource & { current: Spoken | undefined } = {
+    current: DIALECTS.standard,
+    known: async () => true,
+    misfits: async () => false,
+  };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
     const clock = systemClock;
@@ -145,6 +153,7 @@ export class World {
       commit: () => this.state.commit(),
       door: this.#door,
       peer: this.peer,
+      dialect: this.dialect,
       packer: inlinePacker,
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },

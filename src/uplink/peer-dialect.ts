@@ -1,0 +1,135 @@
+import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { PeerClient } from '../peer/client.js';
+import type { Dialect, DialectName } from '../peer/dialect.js';
+import { DIALECTS } from '../peer/dialects.js';
+import type { Door } from '../queue/door.js';
+import type { State, StateView } from '../state/state.js';
+
+/** What of a dialect matters to pushing and confirming. */
+export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs'>;
+
+/** What pushing and confirming ask about the peer's dialect; `PeerDialect` answers. */
+export interface DialectSource {
+  readonly current: Spoken | undefined;
+  /** Resolves when the dialect is known: true; or when it is time to stop: false. */
+  known(signal: AbortSignal): Promise<boolean>;
+  /** The peer's answer did not fit the dialect. @returns whether it speaks another one, which is spoken from now on */
+  misfits(): Promise<boolean>;
+}
+
+export interface PeerDialectParts {
+  readonly configured: DialectName | 'auto';
+  /** The peer's address, to which the memory belongs. */
+  readonly url: string;
+  readonly client: Pick<PeerClient, 'dialect' | 'detect'>;
+  readonly door: Pick<Door, 'run'>;
+  readonly state: Pick<State, 'meta' | 'setMeta'>;
+  readonly commit: () => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The peer speaks another dialect than before: what was passed over may travel now. */
+  readonly onChange: () => void;
+}
+
+const META = 'dialect';
+/** Between two questions because of answers that do not fit, in ms. */
+const ASK_AGAIN_MS = 60_000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** What an earlier run found out about the peer at this address. */
+export function rememberedDialect(state: Pick<StateView, 'meta'>, url: string): DialectName | undefined {
+  const kept = state.meta(META);
+  if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url) return undefined;
+  return Object.values(DIALECTS).find(({ name }) => name === kept.dialect)?.name;
+}
+
+/**
+ * Which dialect the peer speaks: the configured one, or what it turned out to be.
+ *
+ * Not configured, it is *unknown* until the peer was asked (through the door, so that a peer that is away is waited for),
+ * then *known* and remembered with the peer's address; a later run begins with it. Answers that do not fit make it ask
+ * again, at most once a minute: another peer may stand at that address by now.
+ */
+export class PeerDialect implements DialectSource {
+  readonly #parts: PeerDialectParts;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<boolean> | undefined;
+
+  constructor(parts: PeerDialectParts) {
+    this.#parts = parts;
+  }
+
+  get current(): Spoken | undefined {
+    const { dialect } = this.#parts.client;
+    return dialect === undefined ? undefined : DIALECTS[dialect];
+  }
+
+  async known(signal: AbortSignal): Promise<boolean> {
+    const { client, clock } = this.#parts;
+    for (
+      let pause = FIRST_PAUSE_MS;
+      client.dialect === undefined;
+      pause = Math.min(2 * pause, LONGEST_PAUSE_MS)
+    ) {
+      if (signal.aborted) return false;
+      try {
+        await this.#ask(signal);
+      } catch (error) {
+        if (signal.aborted) return false;
+        if (!(error instanceof PeersyncError)) throw error;
+        if (error.code === 'QUEUE_STOPPED') return false;
+        // The door says what is wrong with the peer, and waits for one that is away.
+        await clock.sleep(pause, signal);
+      }
+    }
+    await this.#remember();
+    return !signal.aborted;
+  }
+
+  misfits(): Promise<boolean> {
+    const { configured, clock } = this.#parts;
+    if (configured !== 'auto' || clock.now() - this.#askedAt < ASK_AGAIN_MS)
+      return this.#asking ?? Promise.resolve(false);
+    this.#askedAt = clock.now();
+    this.#asking = this.#askAnew().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #askAnew(): Promise<boolean> {
+    const { client, log, onChange } = this.#parts;
+    const before = client.dialect;
+    try {
+      await this.#ask(undefined);
+    } catch (error) {
+      if (error instanceof PeersyncError) return false;
+      throw error;
+    }
+    if (before === undefined || client.dialect === before) return false;
+    log.warn(
+      { event: 'dialect', before, dialect: client.dialect },
+      `the peer speaks ${client.dialect} now, no longer ${before}: another one must stand at its address`,
+    );
+    await this.#remember();
+    onChange();
+    return true;
+  }
+
+  async #ask(signal: AbortSignal | undefined): Promise<void> {
+    const { client, door } = this.#parts;
+    await door.run('confirm', (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
+  }
+
+  async #remember(): Promise<void> {
+    const { client, configured, url, state, commit, log } = this.#parts;
+    const { dialect } = client;
+    if (configured !== 'auto' || dialect === undefined || rememberedDialect(state, url) === dialect) return;
+    state.setMeta(META, { url, dialect });
+    await commit();
+    log.info({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
+  }
+}
