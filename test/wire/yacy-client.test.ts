@@ -121,6 +121,13 @@ describe('a push', () => {
     expect(results).toEqual([{ ok: true }, { ok: true }, { ok: true }]);
   });
 
+  it('that the peer could not read is no success, though it answers 200', async () => {
+    const { client, peer } = await Setting.start();
+    peer.loseNext('/api/push_p.json');
+    expect((await errorOf(client.push([item('a', 'a')]))).code).toBe('PEER_ANSWER');
+    expect(peer.kept('http://notes.example.org/a')).toBeUndefined();
+  });
+
   it('that fails says so, and does not say what became of the items', async () => {
     const { client } = await Setting.start();
     const items = [item('a', 'a'), { ...item('b', 'b'), url: 'http://vault.local/b' }];

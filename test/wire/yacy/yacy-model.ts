@@ -71,6 +71,7 @@ export class YacyModel {
     this.#serve(request, response).catch(() => response.destroy());
   });
   #port = 0;
+  #losing: string | undefined;
 
   private constructor(options: YacyOptions) {
     this.#options = options;
@@ -115,6 +116,11 @@ export class YacyModel {
       .searched()
       .filter(isIn)
       .map(({ url }) => url);
+  }
+
+  /** The next request to a page does nothing, and is answered as one whose body came mutilated: `{}`, with success. */
+  loseNext(page: string): void {
+    this.#losing = page;
   }
 
   /** An administrator deletes a document. */
@@ -189,6 +195,10 @@ export class YacyModel {
     if (path.includes('_p.')) {
       const verdict = this.#gatekeeper.judge(method, one(headers.authorization), one(headers.referer));
       if (verdict !== 'in') return unauthorized(path, this.#gatekeeper.challenge(verdict));
+    }
+    if (path === this.#losing) {
+      this.#losing = undefined;
+      return page('application/json', '{}\n');
     }
     if (path.startsWith('/share')) return this.share.get(asked);
     switch (path.replace(/\.\w+$/, '')) {
