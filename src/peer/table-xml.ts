@@ -12,6 +12,7 @@ import {
   textAttribute,
   unpadded,
 } from './table-parser.js';
+import { KeyEscaper } from './table-xml-keys.js';
 
 const NAME = /^[\p{L}_:][\p{L}\p{N}_:.-]*$/u;
 
@@ -25,6 +26,7 @@ export class XmlTable implements TableParser {
   head: TableHead | undefined;
   readonly #asked: string;
   readonly #decoder = new TextDecoder();
+  readonly #keys = new KeyEscaper();
   readonly #parser: Parser;
   /** The elements that are open. */
   readonly #path: string[] = [];
@@ -52,11 +54,12 @@ export class XmlTable implements TableParser {
   }
 
   write(bytes: Buffer): void {
-    this.#parser.write(this.#decoder.decode(bytes, { stream: true }));
+    this.#parser.write(this.#keys.take(this.#decoder.decode(bytes, { stream: true })));
   }
 
   end(): void {
-    this.#parser.write(this.#decoder.decode());
+    this.#parser.write(this.#keys.take(this.#decoder.decode()));
+    this.#parser.write(this.#keys.end());
     this.#isEnding = true;
     this.#parser.end();
     if (!this.#rootIsClosed) throw new Unreadable('gave an answer in XML that breaks off');

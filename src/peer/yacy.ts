@@ -3,6 +3,7 @@ import type { Dialect } from './dialect.js';
 import type { HttpAnswer } from './http.js';
 import { readPeerdoc } from './peerdoc.js';
 import { standard } from './standard.js';
+import { statusError } from './status.js';
 import { pushBody, pushResults } from './yacy-push.js';
 import { yacyTables } from './yacy-tables.js';
 import { isNormalisedFrom, sentUrl } from './yacy-url.js';
@@ -37,8 +38,10 @@ export const yacy: Dialect = {
     return standard.peerdocBody(sent, options, url);
   },
 
-  /** Never 404: a document that is not there is a record of empty fields. */
+  /** A document that is not there is a record of empty fields. A 404 says that this is not a YaCy. */
   peerdocOf(answer, query) {
+    const error = statusError(answer);
+    if (error !== undefined) throw error;
     const doc = readPeerdoc(answer, query, isNormalisedFrom);
     if (doc?.urlhash === undefined) return undefined;
     return 'url' in query ? { ...doc, url: query.url } : doc;
@@ -49,7 +52,7 @@ export const yacy: Dialect = {
     return standard.citationBody(sent, options, url);
   },
 
-  hasNoCitation: (answer) => answer.status === 404 || isCitationFailure(answer),
+  hasNoCitation: isCitationFailure,
 
   citationOf: (answer, query) =>
     standard.citationOf(answer, 'url' in query ? { url: sentUrl(query.url) } : query),
