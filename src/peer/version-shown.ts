@@ -45,7 +45,7 @@ export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
   }
   const contradiction = contradictionIn(doc, sent);
   if (contradiction !== undefined) return { shown: false, why: contradiction };
-  if (sent.lastModified !== undefined && doc.lastModified !== undefined)
+  if (doc.lastModified !== undefined && isSameSecond(doc.lastModified, sent.lastModified))
     return { shown: true, kind: 'lastModified', text: moment(doc.lastModified) };
   if (doc.loadDate !== undefined) return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
   if (doc.size !== undefined) return { shown: true, kind: 'size', text: `${doc.size} bytes` };
@@ -72,14 +72,26 @@ function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
   if (size !== undefined && size !== sent.size) {
     return `the peer shows a version of ${size} bytes, and ${sent.size} were pushed`;
   }
-  if (sent.lastModified !== undefined && lastModified !== undefined) {
-    if (wholeSeconds(lastModified) !== wholeSeconds(sent.lastModified))
-      return `the peer shows another version, last modified ${moment(lastModified)}`;
-  }
+  if (isOtherDate(doc, sent))
+    return `the peer shows another version, last modified ${moment(lastModified ?? 0)}`;
   if (loadDate !== undefined && isBefore(loadDate, doc, sent)) {
     return `the peer shows an older version, loaded ${moment(loadDate)}`;
   }
   return undefined;
+}
+
+/**
+ * A document that tells an earlier date of its own (a PDF, a page with a date in its head) keeps that in YaCy
+ * (Segment.storeDocument of its source); then the load date has to tell the versions apart.
+ */
+function isOtherDate({ lastModified, loadDate }: Peerdoc, sent: SentVersion): boolean {
+  if (sent.lastModified === undefined || lastModified === undefined) return false;
+  if (isSameSecond(lastModified, sent.lastModified)) return false;
+  return lastModified > sent.lastModified || loadDate === undefined;
+}
+
+function isSameSecond(a: number, b: number | undefined): boolean {
+  return b !== undefined && wholeSeconds(a) === wholeSeconds(b);
 }
 
 /**

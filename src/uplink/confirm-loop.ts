@@ -1,6 +1,7 @@
 import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
@@ -19,6 +20,8 @@ const SHORTEST_INTERVAL_MS = 200;
 
 /** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
 const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
+/** How much two moments in whole seconds may be further apart than they look, in ms. */
+const WHOLE_SECONDS_MS = 2_000;
 const LONGEST_INDEXING_MS = 60_000;
 
 /** One item that is being looked up. */
@@ -215,9 +218,11 @@ export class ConfirmLoop {
     }
     let shown: ReturnType<typeof evidenceOf>;
     let answered = true;
+    let fresh = 0;
     try {
       const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
       this.#answers += 1;
+      fresh = doc === undefined ? 0 : this.#freshMs(doc);
       shown =
         doc === undefined
           ? { shown: false, why: 'the peer does not know the document' }
@@ -238,7 +243,7 @@ export class ConfirmLoop {
     if (shown.shown) {
       const now = clock.now();
       look.firstShown ??= { at: now, due: look.due };
-      const countsFrom = Math.min(look.sureFrom, look.firstShown.at + this.#holdMs);
+      const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#holdMs), now + fresh);
       if (now < countsFrom) this.#plan(look, countsFrom);
       else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
       return;
@@ -344,6 +349,14 @@ export class ConfirmLoop {
   /** So long after a push the peer may take back what it shows, in ms. */
   get #holdMs(): number {
     return this.#parts.settings.confirm.hold ?? this.#parts.dialect.current?.holdMs ?? 0;
+  }
+
+  /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
+  #freshMs({ loadDate, peerAt }: Peerdoc): number {
+    if (loadDate === undefined || peerAt === undefined) return 0;
+    const age = peerAt - loadDate;
+    // One from the future is of another time zone than it seems.
+    return age < -WHOLE_SECONDS_MS ? 0 : Math.max(0, this.#holdMs - WHOLE_SECONDS_MS - age);
   }
 
   /** Whether documents are dropped without a word because of their addresses. */

@@ -146,6 +146,29 @@ describe('a load date, where the push was not answered', () => {
   });
 });
 
+describe('a last modification that was pushed', () => {
+  const lastModified = AT - 86_400_000;
+  const dated = { ...SENT, lastModified };
+
+  it('is the evidence when the peer shows it, in whole seconds', () => {
+    const shown = Math.floor(lastModified / 1000) * 1000;
+    expect(judge({ lastModified: shown, loadDate: PEER_AT }, dated)).toMatchObject({ kind: 'lastModified' });
+    expect(judge({ lastModified: shown, loadDate: PEER_AT - 5_000 }, dated)).toMatchObject({ shown: false });
+  });
+
+  it('is another version’s when the peer shows a later one, or an earlier one and nothing else', () => {
+    const [later, earlier] = [lastModified + 1_000, lastModified - 1_000];
+    expect(judge({ lastModified: later, loadDate: PEER_AT }, dated)).toMatchObject({ shown: false });
+    expect(judge({ lastModified: earlier, size: 260 }, dated)).toMatchObject({ shown: false });
+  });
+
+  it('may be earlier than pushed: a date in the document itself; then the load date tells', () => {
+    const own = { lastModified: lastModified - 86_400_000 };
+    expect(judge({ ...own, loadDate: PEER_AT }, dated)).toMatchObject({ kind: 'loadDate' });
+    expect(judge({ ...own, loadDate: PEER_AT - 5_000 }, dated)).toMatchObject({ shown: false });
+  });
+});
+
 describe('a document that says nothing of its version', () => {
   it('is present, which is the weakest evidence', () => {
     expect(judge({ title: 'A', lastModified: 5 })).toEqual({ shown: true, kind: 'present', text: URL });
