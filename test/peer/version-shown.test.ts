@@ -196,3 +196,48 @@ it('never shows a version against a digest, a size or a load date that contradic
     }),
   );
 });
+
+describe('a last modification', () => {
+  const MODIFIED = Date.UTC(2023, 10, 14, 22, 13, 20);
+  const pushed: SentVersion = { ...SENT, lastModified: MODIFIED };
+  const shown = { size: 260, words: 26, collections: ['inbox'], loadDate: PEER_AT, lastModified: MODIFIED };
+
+  it('that was pushed shows the version, in whole seconds', () => {
+    expect(judge(shown, pushed)).toEqual({
+      shown: true,
+      kind: 'lastModified',
+      text: '2023-11-14T22:13:20.000Z',
+    });
+    expect(judge(shown, { ...pushed, lastModified: MODIFIED + 999 })).toMatchObject({ kind: 'lastModified' });
+  });
+
+  it('that is later, or earlier without a load date, is another version', () => {
+    expect(judge({ ...shown, lastModified: MODIFIED + 1_000 }, pushed)).toEqual({
+      shown: false,
+      why: 'the peer shows another version, last modified 2023-11-14T22:13:21.000Z',
+    });
+    const earlier = { ...shown, lastModified: MODIFIED - 1_000 };
+    expect(judge({ ...earlier, loadDate: undefined }, pushed)).toMatchObject({ shown: false });
+  });
+
+  it('that is earlier may be a date in the document itself: then the load date decides', () => {
+    const earlier = { ...shown, lastModified: MODIFIED - 1_000 };
+    expect(judge(earlier, pushed)).toMatchObject({ shown: true, kind: 'loadDate' });
+    expect(judge({ ...earlier, loadDate: PEER_AT - 1_000 }, pushed)).toMatchObject({ shown: false });
+  });
+
+  it.each<[string, Partial<Peerdoc>]>([
+    ['another size', { size: 259 }],
+    ['no content', { size: 0 }],
+    ['no words', { words: 0 }],
+    ['another collection', { collections: ['outbox'] }],
+    ['a load date before the push', { loadDate: PEER_AT - 1_000 }],
+  ])('does not outweigh %s', (_, contradiction) => {
+    expect(judge({ ...shown, ...contradiction }, pushed)).toMatchObject({ shown: false });
+  });
+
+  it('is no evidence where none was pushed, or none is shown', () => {
+    expect(judge({ ...shown, lastModified: 0 })).toMatchObject({ shown: true, kind: 'loadDate' });
+    expect(judge({ ...shown, lastModified: undefined }, pushed)).toMatchObject({ kind: 'loadDate' });
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../support/fake-clock.js';
+import { CREDENTIALS, DigestServer } from './auth-server.js';
+import { clientOf, ITEM } from './servers.js';
+
+async function peer() {
+  const server = await DigestServer.start();
+  const clock = new FakeClock();
+  const client = clientOf(server.url, { credentials: CREDENTIALS, clock });
+  return { server, clock, client };
+}
+
+describe('a nonce', () => {
+  it('is used again and again while it is fresh', async () => {
+    const { server, clock, client } = await peer();
+    await client.push([ITEM]);
+    await clock.advance(49_000);
+    await client.push([ITEM]);
+    expect(server.log).toEqual(['GET -', 'GET 1', 'POST 2', 'POST 3']);
+  });
+
+  it('of 60 s is renewed in time: a document does not travel with one that is refused', async () => {
+    const { server, clock, client } = await peer();
+    await client.push([ITEM]);
+    await clock.advance(51_000);
+    server.restart();
+    await Promise.all([client.push([ITEM]), client.push([ITEM]), client.push([ITEM])]);
+    expect(server.log.slice(0, 5)).toEqual(['GET -', 'GET 1', 'POST 2', 'GET -', 'GET 1']);
+    expect(server.log.slice(5).sort()).toEqual(['POST 2', 'POST 3', 'POST 4']);
+  });
+
+  it('is renewed before it was used 1,024 times', async () => {
+    const { server, client } = await peer();
+    await client.push([ITEM]);
+    for (let n = 0; n < 1_020; n += 1) await client.checkAdmin();
+    await client.push([ITEM]);
+    expect(server.log.slice(-3)).toEqual(['GET -', 'GET 1', 'POST 2']);
+  });
+});
