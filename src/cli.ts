@@ -18,6 +18,7 @@ import { schemaCommand } from './commands/schema.js';
 import { shareCommand, withoutShortGroup } from './commands/share.js';
 import { statusCommand } from './commands/status.js';
 import { tableCommand } from './commands/table.js';
+import { verifyCommand } from './commands/verify.js';
 import { whyCommand } from './commands/why.js';
 import { EXIT } from './lib/errors.js';
 import { VERSION } from './lib/version.js';
@@ -37,6 +38,7 @@ const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
   .command(moduleOf(listCommand))
   .command(moduleOf(whyCommand))
   .command(moduleOf(retryCommand))
+  .command(moduleOf(verifyCommand))
   .command(moduleOf(rescanCommand))
   .command(moduleOf(mirrorCommand))
   .command(moduleOf(checkCommand))
@@ -53,7 +55,7 @@ const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
   .example('$0 run -c config.json', 'Watch, push and confirm until stopped')
   .example('$0 why ~/notes/plan.md', 'Tell everything about one file')
   .epilogue(
-    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined or a mirror raised an alarm, 4 peer unreachable.',
+    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined or missing in the peer, or a mirror raised an alarm, 4 peer unreachable.',
   )
   .demandCommand(1, 'Name a command.')
   .recommendCommands()

@@ -14,6 +14,7 @@ import { Housekeeping } from './service/housekeeping.js';
 import { acquireLock } from './service/lock.js';
 import type { Place } from './state/entries.js';
 import { State } from './state/state.js';
+import { Audit } from './uplink/audit.js';
 import { cannotTravel } from './uplink/can-travel.js';
 import { configuredPeer } from './uplink/configured-peer.js';
 import { ThreadPacker } from './uplink/packer.js';
@@ -27,6 +28,8 @@ import { Watcher } from './watch/watcher.js';
 const STOP_GRACE_MS = 8_000;
 /** How many requests may be under way beside pushes and look-ups. */
 const SPARE_CONCURRENCY = 2;
+/** So many items a second are looked up once more at most. */
+const AUDIT_REQUESTS_PER_SECOND = 10;
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -60,7 +63,9 @@ export class Daemon {
     | {
         readonly client: PeerClient;
         readonly door: Door;
+        readonly dialect: PeerDialect;
         readonly uplink: Uplink;
+        readonly audit: Audit;
         readonly watcher: Watcher;
         readonly mirrors: Mirrors;
       }
@@ -106,7 +111,10 @@ export class Daemon {
         confirm: config.confirm,
         push: config.push,
         mirror: { requestsPerSecond: config.mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
-        audit: { requestsPerSecond: config.push.requestsPerSecond, concurrency: 1 },
+        audit: {
+          requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, config.confirm.requestsPerSecond),
+          concurrency: 1,
+        },
       },
       maxConcurrency: config.push.concurrency + config.confirm.concurrency + SPARE_CONCURRENCY,
       classify,
@@ -167,9 +175,13 @@ export class Daemon {
       clock,
       log,
     });
+    const audit = new Audit({
+      ...{ state, commit, door, peer: client, dialect, clock, log },
+      everyMs: config.audit.every,
+    });
     this.#undo.push(['mirrors', () => mirrors.stop()]);
     this.#state = state;
-    this.#parts = { client, door, uplink, watcher, mirrors };
+    this.#parts = { client, dialect, door, uplink, audit, watcher, mirrors };
   }
 
   async #openPeer(state: State): Promise<PeerClient> {
@@ -198,7 +210,7 @@ export class Daemon {
   /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
     const { config, clock, log, onFailure, follow } = this.#options;
-    const { state, watcher, uplink, door, mirrors } = this.#opened();
+    const { state, client, dialect, watcher, uplink, audit, door, mirrors } = this.#opened();
     const control = await ControlServer.open(
       config.state.dir,
       answers({
@@ -208,6 +220,9 @@ export class Daemon {
         live: this.live(),
         look: (place) => watcher.lookSoon(place),
         tryPeer: () => door.tryNow(),
+        lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+        holdMs: () => dialect.current?.holdMs,
+        log,
         rescan: (folder) => watcher.rescan(folder),
         mirrors,
       }),
@@ -226,6 +241,10 @@ export class Daemon {
     this.#undo.push(['watcher', () => watcher.stop()]);
     watcher.start();
     if (follow) mirrors.start(onFailure);
+    if (follow && config.audit.every > 0) {
+      audit.start(onFailure);
+      this.#undo.push(['audit', () => audit.stop()]);
+    }
   }
 
   /** @throws what went wrong on the way, an AggregateError when that was more than one thing */

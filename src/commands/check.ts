@@ -130,12 +130,34 @@ export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Fi
       ok: true,
       message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
     };
+    yield await checkDialect(client);
     yield await checkPush(client);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
     yield troubleOf('peer', error);
   } finally {
     await client?.close();
+  }
+}
+
+/** Whether a dialect that is configured is the peer's; where none is, which that is. */
+async function checkDialect(client: PeerClient): Promise<Finding> {
+  const check = 'dialect';
+  const configured = client.dialect;
+  try {
+    const dialect = await client.detect();
+    if (configured === undefined || configured === dialect)
+      return { check, ok: true, message: `the peer speaks ${dialect}` };
+    return {
+      check,
+      ok: false,
+      message: `the peer speaks ${dialect}, and is configured as ${configured}`,
+      hint: 'Leave `peer.dialect` out: it is found out.',
+    };
+  } catch (error) {
+    if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER' || configured === undefined)
+      throw error;
+    return { check, ok: true, message: `${configured}, as configured; what the peer answers does not tell` };
   }
 }
 

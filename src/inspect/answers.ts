@@ -2,14 +2,19 @@ import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Answerer, Question } from '../service/control.js';
 import type { Place } from '../state/entries.js';
 import type { State } from '../state/state.js';
+import { patienceOf } from '../uplink/audit.js';
 import { retryItems, type Scope } from '../uplink/retry.js';
+import { type VerifyParts, verify } from '../uplink/verify.js';
 import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
 import type { Live } from './live.js';
 import { locate } from './locate.js';
+import { chosen } from './sample.js';
 import { statusReport } from './status.js';
 import { explain } from './why.js';
 
@@ -21,6 +26,11 @@ export interface AnswerParts {
   look(place: Place): void;
   /** Asks a peer that was in trouble again, at once. */
   tryPeer(): void;
+  /** What the peer shows of a document. */
+  lookUp(url: string): Promise<Peerdoc | undefined>;
+  /** So long after a push the peer may take back what it shows, in ms. */
+  holdMs(): number | undefined;
+  readonly log: Logger;
   /** Scans again; resolves when it is done. */
   rescan(folder: string | undefined): Promise<Iterable<unknown>>;
   readonly mirrors: Pick<Mirrors, 'run' | 'accept'>;
@@ -57,6 +67,12 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       yield* await parts.rescan(folder);
       return;
     }
+    case 'verify': {
+      const { sample, repair } = parameters;
+      const items = chosen(state, typeof sample === 'number' ? sample : undefined);
+      yield* verify(items, verifyParts(parts), { repair: repair === true });
+      return;
+    }
     case 'mirror':
       yield* parts.mirrors.run(parameters.names === undefined ? undefined : texts(parameters.names));
       return;
@@ -70,6 +86,15 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
         hint: 'Use the command of the same version as the daemon.',
       });
   }
+}
+
+function verifyParts({ state, lookUp, holdMs, clock, log }: AnswerParts): VerifyParts {
+  return {
+    ...{ state, clock, log, lookUp },
+    commit: () => state.commit(),
+    concurrency: 2,
+    patienceMs: patienceOf(holdMs()),
+  };
 }
 
 export function listFilter(config: Config, parameters: Readonly<Record<string, unknown>>): ListFilter {

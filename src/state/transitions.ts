@@ -113,6 +113,19 @@ export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): 
   return { folder, path, url, collection, version, attempts: 0, status, sent, evidence, since: now, history };
 }
 
+/** The peer does not show any more what it had shown: to be pushed again. */
+export function missed(item: ConfirmedItem, why: string, now: number): PendingItem {
+  return {
+    ...destinationOf(item),
+    version: item.version,
+    status: 'pending',
+    attempts: 0,
+    notBefore: now,
+    since: now,
+    history: next(item, 'pending', now, `confirmed before and missed now: ${why}`),
+  };
+}
+
 /** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
 export function failed(
   item: PendingItem | AcceptedItem,

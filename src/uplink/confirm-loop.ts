@@ -297,7 +297,8 @@ export class ConfirmLoop {
     const { clock, settings, state, log } = this.#parts;
     const now = clock.now();
     const waited = now - Math.max(look.since, look.sent.at, this.#startedAt, this.#answeringSince());
-    const isGated = !look.doubt && this.#hasGate && this.#gate.explains(look.sent.url, look.sent.at);
+    const isGated =
+      item.status === 'accepted' && this.#hasGate && this.#gate.explains(item.url, firstAcceptedAt(item));
     const patience = this.#patience(look, isGated);
     if (!answered || waited < patience) {
       const last = look.doubt ? Math.max(now + SHORTEST_INTERVAL_MS, now + patience - waited) : Infinity;
@@ -404,4 +405,10 @@ export class ConfirmLoop {
     const { circuit } = this.#parts.door.status();
     return circuit.state === 'closed' ? circuit.since : this.#parts.clock.now();
   }
+}
+
+/** When the peer took this version for the first time, in ms since the epoch. */
+function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
+  const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
+  return times.at(-1 - attempts) ?? times[0] ?? since;
 }

@@ -10,6 +10,8 @@ const LOCAL_SCHEME = /^(file|smb):/i;
 const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
 const LOCAL_IP =
   /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
+/** What is pushed within this time is pushed at the same time, in ms. */
+const SAME_TIME_MS = 60_000;
 /** Endings of names that no public server knows. */
 const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
 
@@ -27,7 +29,7 @@ export function reachOf(url: string): Reach {
  *
  * YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet).
  * It accepts documents of the other reach as well, and drops them without a word. What can be seen of that: documents of
- * one reach are shown, and none of the other, though they were pushed no later.
+ * one reach are shown, and none of the other, though they were pushed no later (a minute more or less).
  */
 export class DomainGate {
   /** When the latest document that was shown was pushed, by its reach, in ms since the epoch. */
@@ -39,11 +41,15 @@ export class DomainGate {
     this.#shown.set(reach, Math.max(pushedAt, this.#shown.get(reach) ?? 0));
   }
 
-  /** Whether that explains why this document is not shown. */
+  /**
+   * Whether that explains why this document is not shown.
+   *
+   * @param pushedAt when it was pushed first, in ms since the epoch
+   */
   explains(url: string, pushedAt: number): boolean {
     const reach = reachOf(url);
     const others = this.#shown.get(reach === 'local' ? 'global' : 'local');
-    return !this.#shown.has(reach) && others !== undefined && others >= pushedAt;
+    return !this.#shown.has(reach) && others !== undefined && others >= pushedAt - SAME_TIME_MS;
   }
 
   trouble(url: string): Trouble {

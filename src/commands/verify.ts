@@ -1,0 +1,108 @@
+import type { Config } from '../config/config.js';
+import { chosen } from '../inspect/sample.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { DIALECTS } from '../peer/dialects.js';
+import { askDaemon } from '../service/control.js';
+import { acquireLock } from '../service/lock.js';
+import { State } from '../state/state.js';
+import { patienceOf } from '../uplink/audit.js';
+import { type Missed, type Verified, verify } from '../uplink/verify.js';
+import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { wholeNumber } from './option-values.js';
+import { withPeer } from './peer-access.js';
+import { counted, safe } from './text.js';
+
+/** So many items are looked up when nothing else is asked for. */
+const SAMPLE = 100;
+const CONCURRENCY = 4;
+
+interface VerifyOptions {
+  readonly sample: string | undefined;
+  readonly all: boolean;
+  readonly repair: boolean;
+}
+
+type Line = Missed | Verified;
+
+/** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
+export const verifyCommand: Command<VerifyOptions> = {
+  command: ['verify'],
+  describe: 'Look up in the peer once more what is confirmed, and tell what is missing',
+  builder: (yargs) =>
+    yargs
+      .option('sample', {
+        type: 'string',
+        describe: `How many confirmed items, by chance (${SAMPLE} unless given)`,
+        requiresArg: true,
+      })
+      .option('all', { type: 'boolean', default: false, describe: 'All of them' })
+      .option('repair', { type: 'boolean', default: false, describe: 'Push again what is missing' })
+      .example('$0 verify', 'A sample')
+      .example('$0 verify --all --repair', 'After a crash of the peer'),
+  run: async (options) => {
+    if (options.all && options.sample !== undefined)
+      throw new UsageError('Both --sample and --all were given.', 'Give one of them.');
+    const count = options.sample === undefined ? SAMPLE : wholeNumber('--sample', options.sample);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { repair } = options;
+    const how = { repair, ...(options.all ? {} : { sample: count }) };
+    let lost = 0;
+    const tell = (line: Line) => {
+      if (options.json) printJson(line);
+      else print(textOf(line, repair));
+      if (line.kind === 'missed') lost += 1;
+    };
+    const question = { ask: 'verify', parameters: how };
+    const answer = await askDaemon(loaded.config.state.dir, question, { patienceMs: 0 });
+    if (answer === undefined) await verifyAlone(loaded.config, how, log, tell);
+    else for await (const line of answer) tell(line as Line);
+    return lost > 0 && !repair ? EXIT.quarantined : EXIT.done;
+  },
+};
+
+function textOf(line: Line, repair: boolean): string {
+  if (line.kind === 'missed') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
+  const { checked, missed } = line;
+  if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
+  const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
+  return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}`;
+}
+
+/** Without a daemon. What is to be pushed again is, by the next run. */
+async function verifyAlone(
+  config: Config,
+  { repair, sample }: { readonly repair: boolean; readonly sample?: number },
+  log: Logger,
+  tell: (line: Line) => void,
+): Promise<void> {
+  const clock = systemClock;
+  await withPeer(config, log, async (client, signal) => {
+    const holdMs =
+      config.confirm.hold ?? DIALECTS[client.dialect ?? (await client.detect({ signal }))].holdMs;
+    const parts = {
+      ...{ clock, log, concurrency: CONCURRENCY, patienceMs: patienceOf(holdMs) },
+      lookUp: (url: string) => client.peerdoc({ url }, { signal }),
+    };
+    if (!repair) {
+      const state = await State.read(config.state.dir);
+      const unchanged = { get: state.get, put: () => {} };
+      const reading = { ...parts, state: unchanged, commit: async () => {} };
+      for await (const line of verify(chosen(state, sample), reading, { repair, signal })) tell(line);
+      return;
+    }
+    const lock = await acquireLock(config.state.dir, { clock });
+    try {
+      const state = await State.open(config.state.dir, { clock, log });
+      try {
+        const writing = { ...parts, state, commit: () => state.commit() };
+        for await (const line of verify(chosen(state, sample), writing, { repair, signal })) tell(line);
+      } finally {
+        await state.close();
+      }
+    } finally {
+      await lock.release();
+    }
+  });
+}

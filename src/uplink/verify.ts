@@ -1,0 +1,127 @@
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
+import { evidenceOf } from '../peer/version-shown.js';
+import type { ConfirmedItem } from '../state/entry.js';
+import type { State } from '../state/state.js';
+import { missed } from '../state/transitions.js';
+import { placeName } from './parts.js';
+
+/** A confirmed item that the peer does not show any more as it was. */
+export interface Missed {
+  readonly kind: 'missed';
+  readonly file: string;
+  readonly url: string;
+  readonly why: string;
+  /** Whether it is pushed again. */
+  readonly repaired: boolean;
+}
+
+export interface Verified {
+  readonly kind: 'verified';
+  readonly checked: number;
+  readonly missed: number;
+}
+
+export interface VerifyParts {
+  readonly state: Pick<State, 'get' | 'put'>;
+  readonly commit: () => Promise<void>;
+  /** What the peer shows of a document. */
+  readonly lookUp: (url: string) => Promise<Peerdoc | undefined>;
+  /** Look-ups under way at a time. */
+  readonly concurrency: number;
+  /** So long a document must stay missing until that is believed, in ms. */
+  readonly patienceMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** So many are looked up until those that were missing are looked up again. */
+const ROUND = 5_000;
+
+interface Miss {
+  readonly item: ConfirmedItem;
+  readonly why: string;
+}
+
+/**
+ * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
+ * told, and pushed again where that is asked for. The last line sums it up.
+ *
+ * @throws PeerError what a look-up threw
+ */
+export async function* verify(
+  items: Iterable<ConfirmedItem>,
+  parts: VerifyParts,
+  options: { readonly repair: boolean; readonly signal?: AbortSignal },
+): AsyncGenerator<Missed | Verified> {
+  const { clock, commit, log, patienceMs, state } = parts;
+  const { repair, signal } = options;
+  let checked = 0;
+  let count = 0;
+  for (const round of inRounds(items)) {
+    let misses = await missesOf(round, parts, signal);
+    checked += round.length;
+    if (misses.length > 0) {
+      await clock.sleep(patienceMs, signal);
+      misses = await missesOf(
+        misses.map(({ item }) => item),
+        parts,
+        signal,
+      );
+    }
+    for (const { item, why } of misses) {
+      if (!isCurrent(state, item)) continue;
+      count += 1;
+      if (repair) state.put(missed(item, why, clock.now()));
+      const { folder, path, url } = item;
+      log.warn(
+        { event: 'missed', folder, path, url },
+        `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
+      );
+      yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
+    }
+    if (repair && misses.length > 0) await commit();
+    if (signal?.aborted) return;
+  }
+  yield { kind: 'verified', checked, missed: count };
+}
+
+function* inRounds(items: Iterable<ConfirmedItem>): Generator<readonly ConfirmedItem[]> {
+  let round: ConfirmedItem[] = [];
+  for (const item of items) {
+    round.push(item);
+    if (round.length < ROUND) continue;
+    yield round;
+    round = [];
+  }
+  if (round.length > 0) yield round;
+}
+
+async function missesOf(
+  items: readonly ConfirmedItem[],
+  { concurrency, lookUp, state }: VerifyParts,
+  signal: AbortSignal | undefined,
+): Promise<Miss[]> {
+  const misses: Miss[] = [];
+  const rest = items.values();
+  const work = async () => {
+    for (const item of rest) {
+      if (signal?.aborted) return;
+      if (!isCurrent(state, item)) continue;
+      const doc = await lookUp(item.sent.url);
+      const shown =
+        doc === undefined
+          ? { shown: false as const, why: 'the peer does not know the document' }
+          : evidenceOf(doc, item.sent);
+      if (!shown.shown) misses.push({ item, why: shown.why });
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return misses;
+}
+
+function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {
+  const now = state.get(item.folder, item.path);
+  return now?.status === 'confirmed' && now.sent.at === item.sent.at && now.sent.sha256 === item.sent.sha256;
+}
