@@ -7,6 +7,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
+import type { EncodedText } from '../../src/peer/text.js';
 import { Door } from '../../src/queue/door.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
@@ -35,6 +36,10 @@ export const QUICK: UplinkSettings = {
 /** A peer in memory, with every behaviour open to a test. */
 export class FakePeer implements UplinkPeer {
   readonly documents = new Map<string, { text: string; collection: string; loadDate: number }>();
+  /** What came last, by URL. */
+  readonly items = new Map<string, PushItem & { readonly bytes: Buffer }>();
+  /** False for a peer that shows no digest, but the last modification it was told. */
+  showsDigest = true;
   /** The URLs of each push that came, in order. */
   readonly pushes: string[][] = [];
   lookups = 0;
@@ -53,9 +58,11 @@ export class FakePeer implements UplinkPeer {
     for (const item of items) {
       const chunks: Uint8Array[] = [];
       if (item.data instanceof Uint8Array) chunks.push(item.data);
-      else if ('encoded' in item.data) chunks.push(decodeForm(item.data.encoded));
+      else if ('encoded' in item.data) chunks.push(decoded(item.data));
       else for await (const chunk of item.data.chunks()) chunks.push(chunk);
-      const text = Buffer.concat(chunks).toString();
+      const bytes = Buffer.concat(chunks);
+      const text = bytes.toString();
+      this.items.set(item.url, { ...item, bytes });
       this.documents.set(item.url, { text, collection: item.collection, loadDate: Date.now() });
     }
     return { peerTime, results: items.map(() => ({ ok: true })) };
@@ -66,10 +73,14 @@ export class FakePeer implements UplinkPeer {
     this.onLookup(url);
     const doc = this.documents.get(url);
     if (doc === undefined || Date.now() - doc.loadDate < this.visibleAfter) return undefined;
+    const { bytes, lastModified } = this.items.get(url) ?? {};
+    const content = bytes?.toString() === doc.text ? bytes : doc.text;
     return {
       url,
-      size: Buffer.byteLength(doc.text),
-      digest: createHash('sha256').update(doc.text).digest('hex'),
+      size: Buffer.byteLength(content),
+      ...(this.showsDigest
+        ? { digest: createHash('sha256').update(content).digest('hex') }
+        : { lastModified: Math.floor((lastModified ?? 0) / 1000) * 1000 }),
       loadDate: doc.loadDate,
       at: Date.now(),
       collections: [doc.collection],
@@ -78,7 +89,8 @@ export class FakePeer implements UplinkPeer {
   }
 }
 
-function decodeForm(encoded: Uint8Array): Uint8Array {
+function decoded({ encoded, encoding }: EncodedText): Uint8Array {
+  if (encoding === 'base64') return Buffer.from(Buffer.from(encoded).toString('latin1'), 'base64');
   return Buffer.from(new URLSearchParams(`x=${Buffer.from(encoded).toString('latin1')}`).get('x') ?? '');
 }
 
@@ -175,15 +187,31 @@ export class World {
   }
 
   /** Writes a file and tells the state of it, as the watcher would. */
-  write(path: string, content: string | Uint8Array, encoding: Version['encoding'] = 'utf-8'): Item {
+  write(
+    path: string,
+    content: string | Uint8Array,
+    encoding: Version['encoding'] = 'utf-8',
+    url = this.url(path),
+  ): Item {
     const file = join(this.root, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, content);
+    return this.known(path, content, encoding, url);
+  }
+
+  /** Tells the state of a file that is there. */
+  known(
+    path: string,
+    content: string | Uint8Array,
+    encoding: Version['encoding'] = 'utf-8',
+    url = this.url(path),
+  ): Item {
+    const file = join(this.root, path);
     const { size, mtimeMs, ctimeMs, ino } = statSync(file);
     const sha256 = createHash('sha256').update(content).digest('hex');
     const item = read(
       this.state.get('inbox', path),
-      this.destination(path),
+      { ...this.destination(path), url },
       { size, mtimeMs, ctimeMs, ino, sha256, encoding },
       Date.now(),
     );

@@ -1,6 +1,7 @@
-import { mkdirSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { gone, leaving } from '../../src/state/transitions.js';
 import { until } from '../support/wait.js';
 import { failing, QUICK, unreachable, World } from '../support/world.js';
@@ -504,4 +505,96 @@ describe('after a restart', () => {
       'pushed and confirmed',
     );
   }, 20_000);
+});
+
+describe('a peer that takes files', () => {
+  const quick = { ...DIALECTS.yacy, holdMs: 50 };
+
+  async function taking(): Promise<World> {
+    const w = new World();
+    worlds.push(w);
+    w.dialect.current = quick;
+    w.peer.showsDigest = false;
+    await w.start();
+    return w;
+  }
+
+  it('gets them byte for byte with their types, small ones and large ones', async () => {
+    const w = await taking();
+    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 167 + (i >> 8)) % 256));
+    const small = Buffer.concat([Buffer.from('%PDF-1.4\n'), bytes]);
+    const large = Buffer.concat([Buffer.from('PK\x03\x04'), bytes, bytes, bytes]);
+    w.write('small', small, 'binary');
+    w.write('large.docx', large, 'binary');
+    w.write('note.md', `# a < b\n${'long '.repeat(100_000)}`);
+    await until(() => w.state.counts().confirmed === 3, 'all confirmed');
+    const [pdf, docx, note] = ['small', 'large.docx', 'note.md'].map((name) => w.peer.items.get(w.url(name)));
+    expect(pdf?.bytes.equals(small)).toBe(true);
+    expect(pdf?.contentType).toBe('application/pdf');
+    expect(docx?.bytes.equals(large)).toBe(true);
+    expect(docx?.contentType).toContain('wordprocessingml');
+    expect(note?.bytes.toString().startsWith('# a ‹ b\n')).toBe(true);
+    expect(note?.contentType).toBe('text/plain; charset=UTF-8');
+  });
+
+  it('shows their last modification, which is the evidence; one that it will not keep is none', async () => {
+    const w = await taking();
+    const write = (name: string, modified: Date) => {
+      const file = join(w.root, name);
+      writeFileSync(file, name);
+      utimesSync(file, modified, modified);
+      return w.known(name, name);
+    };
+    write('old', new Date('2024-02-29T12:00:00.7Z'));
+    write('of the future', new Date(Date.now() + 86_400_000));
+    write('ancient', new Date('1960-01-01T00:00:00Z'));
+    await until(() => w.state.counts().confirmed === 3, 'all confirmed');
+    const evidence = (name: string) => {
+      const item = w.state.get('inbox', name);
+      return item?.status === 'confirmed' && item.evidence.kind;
+    };
+    expect(['old', 'of the future', 'ancient'].map(evidence)).toEqual([
+      'lastModified',
+      'loadDate',
+      'loadDate',
+    ]);
+    expect(w.state.get('inbox', 'old')?.sent?.lastModified).toBe(Date.UTC(2024, 1, 29, 12));
+  });
+
+  it('that turns out to take only text is not sent what was read as a file: it is looked at again', async () => {
+    const w = await taking();
+    w.dialect.misfits = async () => {
+      if (w.dialect.current === DIALECTS.standard) return false;
+      w.dialect.current = DIALECTS.standard;
+      return true;
+    };
+    w.peer.onPush = () => {
+      if (w.dialect.current !== DIALECTS.standard) throw failing('PEER_REFUSED', 404);
+      return undefined;
+    };
+    w.write('text', 'text < more');
+    w.write('picture', Buffer.from([0, 1, 2]), 'binary');
+    await until(() => w.statusOf('text') === 'confirmed', 'confirmed');
+    expect(w.peer.items.get(w.url('text'))?.bytes.toString()).toBe('text < more');
+    await until(() => w.looked.includes('picture'), 'looked at again');
+    expect(w.peer.items.has(w.url('picture'))).toBe(false);
+  });
+
+  it('and never shows local addresses: they are quarantined after two pushes, with words that name the setting', async () => {
+    const w = await taking();
+    const local = 'http://vault.local/a';
+    w.peer.onLookup = (url) => {
+      if (url === local) w.peer.documents.delete(url);
+    };
+    w.write('a.txt', 'a');
+    w.write('b.txt', 'b', 'utf-8', local);
+    await until(() => w.statusOf('b.txt') === 'quarantined', 'quarantined', 10_000);
+    const item = w.state.get('inbox', 'b.txt');
+    expect(item?.status === 'quarantined' && item.trouble).toMatchObject({
+      code: 'DOMAIN_GATE',
+      hint: expect.stringContaining('network.unit.domain'),
+    });
+    expect(w.statusOf('a.txt')).toBe('confirmed');
+    expect(w.peer.pushes.flat().filter((url) => url === local)).toHaveLength(2);
+  });
 });
