@@ -48,6 +48,8 @@ describe('the dialect is found out', () => {
     ['fails', [500, 'oops'], [500, 'oops'], 'PEER_FAILED'],
     ['has no time now', [503, ''], [503, ''], 'PEER_BUSY'],
     ['has no time after the first question', NOT_THERE, [503, ''], 'PEER_BUSY'],
+    ['has no time for the first question', [503, ''], PORTAL, 'PEER_BUSY'],
+    ['is away behind a gateway for one question', [504, ''], [200, DOCUMENT], 'PEER_TIMEOUT'],
     ['is a gateway to a peer that is away', [502, ''], [502, ''], 'PEER_UNREACHABLE'],
   ])('not where the peer %s: nothing is remembered', async (_, ofYacy, ofStandard, code) => {
     const { client } = await peerWith(ofYacy, ofStandard);

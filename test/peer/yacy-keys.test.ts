@@ -52,5 +52,7 @@ describe('a table whose keys are written as they are', () => {
   it('is read as well where keys are escaped', async () => {
     const answer = tableWith(['k']).replace('pk="k', 'pk="a&quot;&lt;');
     expect((await read(answer))?.rows.map(({ pk }) => pk)).toEqual(['a"<']);
+    const unpadded = tableWith(['k']).replace(/pk="[^"]*"/, 'pk="a&amp;b"');
+    expect((await read(unpadded))?.rows.map(({ pk }) => pk)).toEqual(['a&b']);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.js';
-import { CREDENTIALS, DigestServer } from './auth-server.js';
-import { clientOf, ITEM } from './servers.js';
+import { CREDENTIALS, DigestServer, parameters } from './auth-server.js';
+import { ACCEPTED, clientOf, HttpServer, ITEM } from './servers.js';
 
 async function peer() {
   const server = await DigestServer.start();
@@ -36,4 +36,23 @@ describe('a nonce', () => {
     await client.push([ITEM]);
     expect(server.log.slice(-3)).toEqual(['GET -', 'GET 1', 'POST 2']);
   });
+});
+
+it('a nonce that a server gives out again after it was renewed is counted on', async () => {
+  const seen: string[] = [];
+  const server = await HttpServer.start(({ headers }, response) => {
+    const { nc } = parameters(headers.authorization ?? '');
+    if (nc !== undefined && !seen.includes(nc)) {
+      seen.push(nc);
+      response.end(ACCEPTED);
+    } else
+      response.writeHead(401, { 'www-authenticate': 'Digest realm="r", nonce="same", qop="auth"' }).end();
+  });
+  const clock = new FakeClock();
+  const client = clientOf(server.url, { credentials: CREDENTIALS, clock });
+  await client.push([ITEM]);
+  await clock.advance(51_000);
+  await client.push([ITEM]);
+  expect(seen.map((nc) => Number.parseInt(nc, 16))).toEqual([1, 2, 3, 4]);
+  expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
 });
