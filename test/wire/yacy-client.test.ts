@@ -195,17 +195,17 @@ describe('tables', () => {
     expect(await client.tables.drop('woods')).not.toContain('woods');
   });
 
-  it('are read though keys end in NUL and cells hold control characters', async () => {
+  it('are read though keys end in NUL or hold quotes, and cells hold control characters', async () => {
     const { client } = await Setting.start();
     await client.tables.set('odd', [
-      row('bells', { bell: 'x\u0007y', end: 'z' }),
+      row('a"b<c>&', { bell: 'x\u0007y', end: 'z' }),
       row('plain', { end: 'w' }),
     ]);
     const table = await client.tables.read({ table: 'odd' });
     expect(
       table?.rows.map(({ pk, cells }) => [pk, cells.get('bell')?.replace(/\W/, ''), cells.get('end')]),
     ).toEqual([
-      ['bells', 'xy', 'z'],
+      ['a"b<c>&', 'xy', 'z'],
       ['plain', '', 'w'],
     ]);
   });

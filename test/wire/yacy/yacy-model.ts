@@ -36,6 +36,8 @@ export interface Served {
   /** With its query. */
   readonly target: string;
   readonly headers: IncomingMessage['headers'];
+  /** In ms since the epoch. */
+  readonly at: number;
   /** Bytes of the body. */
   readonly size: number;
   /** Undefined where it had none that could be read. */
@@ -179,7 +181,16 @@ export class YacyModel {
     const form = formOf(asked);
     const parameters = typeof form === 'string' ? undefined : form;
     const urls = urlsOf(parameters);
-    const served = { method, target, headers, size: body.length, parameters, urls, status: 0 };
+    const served = {
+      method,
+      target,
+      headers,
+      at: Date.now(),
+      size: body.length,
+      parameters,
+      urls,
+      status: 0,
+    };
     this.served.push(served);
     const answer = this.#answer(asked, form);
     served.status = answer.status;

@@ -157,3 +157,9 @@ export function pdfOf(line: string): string {
     '%%EOF\n',
   ].join('\n');
 }
+
+/** As a picture begins, and then all bytes. */
+export const PNG = Buffer.concat([
+  Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+  Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 167 + (i >> 8)) % 256)),
+]);
