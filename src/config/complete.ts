@@ -2,6 +2,7 @@ import { basename, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { Config, FolderConfig, MirrorConfig } from './config.js';
 import type { configSchema } from './schema.js';
+import { isTablePattern } from './table-pattern.js';
 import { fileBase } from './url.js';
 
 type Parsed = z.output<typeof configSchema>;
@@ -37,7 +38,10 @@ function completeMirror(mirror: Parsed['mirror'], at: At): MirrorConfig {
     root: at(mirror.root),
     shares: mirror.shares.map((share) => {
       const whole = share.c === undefined ? share.data : `${share.c}/${share.data}`;
-      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${whole}` };
+      const target = isTablePattern(share.data)
+        ? `${share.c === undefined ? '' : `${share.c}/`}{data}`
+        : whole;
+      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${target}` };
     }),
     tables: mirror.tables.map((table) => ({
       ...table,

@@ -1,4 +1,4 @@
-import type { CitationsMirrorConfig, Config, TableMirrorConfig } from './config.js';
+import type { CitationsMirrorConfig, Config, ShareMirrorConfig, TableMirrorConfig } from './config.js';
 import { nearest } from './nearest.js';
 import type { Problem } from './problems.js';
 import { isTablePattern, tablePattern } from './table-pattern.js';
@@ -18,10 +18,11 @@ interface Mirror {
  * that leave out what tells their files apart, folders that are not watched, and options that exclude each other.
  */
 export function mirrorContradictions(config: Config): Problem[] {
-  const { tables, citations } = config.mirror;
+  const { shares, tables, citations } = config.mirror;
   const mirrors = mirrorsOf(config);
   return [
     ...names(mirrors),
+    ...shares.flatMap((share, i) => shareProblems(share, `mirror.shares[${i}]`)),
     ...tables.flatMap((table, i) => tableProblems(table, `mirror.tables[${i}]`)),
     ...citations.flatMap((each, i) => citationsProblems(each, `mirror.citations[${i}]`, config)),
     ...sharedFiles(mirrors),
@@ -30,12 +31,12 @@ export function mirrorContradictions(config: Config): Problem[] {
 
 function mirrorsOf({ mirror }: Config): Mirror[] {
   return [
-    ...mirror.shares.map(({ name, path }, i) => ({
+    ...mirror.shares.map(({ name, path, data }, i) => ({
       key: `mirror.shares[${i}]`,
       name,
       path,
-      target: comparable(path),
-      isOneFile: true,
+      target: comparable(isTablePattern(data) ? path.replaceAll('{data}', () => data) : path),
+      isOneFile: !isTablePattern(data),
     })),
     ...mirror.tables.map(({ name, path, table }, i) => ({
       key: `mirror.tables[${i}]`,
@@ -65,6 +66,12 @@ function names(mirrors: readonly Mirror[]): Problem[] {
     const expected = `a name that ${other.key} does not have: give one of the two a "name"`;
     return [{ path: `${mirror.key}.name`, received: JSON.stringify(mirror.name), expected }];
   });
+}
+
+function shareProblems({ data, path }: ShareMirrorConfig, key: string): Problem[] {
+  if (!isTablePattern(data) || path.includes('{data}')) return [];
+  const expected = 'a path with "{data}" in it: each object that the pattern matches needs a file of its own';
+  return [{ path: `${key}.path`, received: JSON.stringify(path), expected }];
 }
 
 function tableProblems(table: TableMirrorConfig, key: string): Problem[] {

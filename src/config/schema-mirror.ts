@@ -35,15 +35,19 @@ const versions = wholeNumber(0, 1000).default(0).meta({
 
 const share = z.strictObject({
   name: name('`c`/`data`'),
-  data: text('the name of a shared object', /^[^\p{Cc}]{1,500}$/u).meta({
-    description: 'The name of the shared object.',
+  data: text('the name of a shared object, or a pattern such as "dump/*"', /^[^\p{Cc}]{1,500}$/u).meta({
+    description:
+      'The name of the shared object (of a YaCy, the path of a file below `/share/`), or a pattern with `*` and `?` over all that the peer lists; each that matches is a mirror.',
   }),
   c: text('the group of a shared object', /^[^\p{Cc}]{1,500}$/u)
     .optional()
     .meta({
       description: 'The group that it stands in, where the peer has groups.',
     }),
-  path: target('`shares/`, `c` and `data`'),
+  path: target('`shares/`, `c` and `data`').meta({
+    description:
+      'Where the file stands below `mirror.root`; of a pattern, `{data}` is the name that it matches, made safe. `shares/`, `c` and `data` unless given.',
+  }),
   every: every('15m'),
   maxSize,
   versions,

@@ -1,4 +1,4 @@
-/** Whether the `table` of a mirror stands for every table that it matches: it holds `*` or `?`. */
+/** Whether the `table`, or the `data`, of a mirror stands for every name that it matches: it holds `*` or `?`. */
 export function isTablePattern(text: string): boolean {
   return /[*?]/.test(text);
 }

@@ -82,6 +82,24 @@ export async function readEditedTable(
   return table;
 }
 
+/**
+ * Refuses new rows whose keys the peer would cut.
+ *
+ * @param most bytes of a key; undefined for no limit
+ * @throws EditAlarm EDIT_UNREADABLE
+ */
+export function checkNewKeys(
+  { rows }: TableText,
+  there: Grid['rows'],
+  most: number | undefined,
+  alarm: Alarm,
+): void {
+  const long = rows.find(({ pk }) => most !== undefined && Buffer.byteLength(pk) > most && !there.has(pk));
+  if (long === undefined) return;
+  const what = `the key ${JSON.stringify(long.pk)} has ${Buffer.byteLength(long.pk)} bytes`;
+  throw alarm('EDIT_UNREADABLE', `line ${long.line}: ${what}, and keys of this peer have at most ${most}`);
+}
+
 function isBlank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
 }

@@ -15,6 +15,8 @@ export interface EditSource {
 
 /** What a two-way table asks of the peer, through the door. Whatever these throw ends the run, and the file stays. */
 export interface EditPeer {
+  /** Bytes of the longest key that a row can have in the peer; undefined where it has no limit. */
+  maxKeyBytes(signal: AbortSignal | undefined): Promise<number | undefined>;
   /** The whole table, checked as that of any mirror (vanished, emptied, columns lost: throws). `rows` is read once. */
   read(signal: AbortSignal | undefined): Promise<EditSource>;
   /** As the client's: each row committed, only the given cells, and read back. */

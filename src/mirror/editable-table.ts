@@ -7,7 +7,7 @@ import { type Base, BaseStore, digestOf, type Last } from './edit-base.js';
 import { EditFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edit-file.js';
 import { absorb, together } from './edit-intents.js';
 import { withKeys } from './edit-key.js';
-import { named, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
+import { checkNewKeys, named, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
 import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './edit-table.js';
 import { MirrorError } from './errors.js';
 import type { TableText } from './formats/read.js';
@@ -131,6 +131,8 @@ export class EditableTable implements TwoWayTable {
       ? await readEditedTable(read, last?.base, this.#parts.settings, this.#alarm)
       : undefined;
     const peer = await this.#readPeer(signal);
+    if (mine !== undefined)
+      checkNewKeys(mine, peer.grid.rows, await this.#parts.peer.maxKeyBytes(signal), this.#alarm);
     const sides = isTouched && mine ? { read, mine, peer, last, known } : undefined;
     const told = sides === undefined ? NOTHING_TOLD : await this.#tell(sides, accept, signal);
     const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);

@@ -47,8 +47,13 @@ const TABLE = {
     hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
   },
   MIRROR_TOO_MANY: {
-    message: ({ what, detail }) => `The pattern ${what} matches more than ${detail} tables of the peer.`,
-    hint: 'Narrow the pattern; the tables that it found before go on.',
+    message: ({ what, detail }) => `The pattern ${what} matches more than ${detail} of the peer.`,
+    hint: 'Narrow the pattern; what it found before goes on.',
+  },
+  MIRROR_NO_LIST: {
+    message: ({ what, detail }) =>
+      `The peer does not tell which ${detail} it has, so that the pattern ${what} finds nothing.`,
+    hint: 'Give each of them an entry of its own in the configuration.',
   },
   MIRROR_UNKNOWN: {
     message: ({ what, detail }) => sentence(`There is no mirror called ${what}${detail}`),

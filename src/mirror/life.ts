@@ -4,11 +4,20 @@ import type { Conflict, MirrorRecord, MirrorTrouble } from './record.js';
 /** What a run that went well found out. */
 export type Facts = Pick<
   MirrorRecord,
-  'rows' | 'bytes' | 'sha256' | 'columns' | 'type' | 'file' | 'absentSince' | 'conflicts' | 'notes'
+  | 'rows'
+  | 'bytes'
+  | 'sha256'
+  | 'columns'
+  | 'type'
+  | 'version'
+  | 'file'
+  | 'absentSince'
+  | 'conflicts'
+  | 'notes'
 >;
 
 /** What a mirror is called wherever its record is kept. */
-export type Identity = Pick<MirrorRecord, 'kind' | 'path' | 'table'>;
+export type Identity = Pick<MirrorRecord, 'kind' | 'path' | 'table' | 'share'>;
 
 /** The file is what the peer has: troubles are over. */
 export function followed(

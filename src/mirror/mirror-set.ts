@@ -1,34 +1,36 @@
 import type { MirrorConfig } from '../config/config.js';
+import { tablePattern } from '../config/table-pattern.js';
 import type { StateView } from '../state/state.js';
 import { CitationsMirror } from './citations-mirror.js';
 import { EditableTable } from './editable-table.js';
 import type { Mirror, MirrorTools } from './parts.js';
+import { PatternMirror } from './pattern-mirror.js';
 import { type Place, placeOf } from './place.js';
 import { Places } from './places.js';
-import { type Plan, planOf } from './plan.js';
+import { isShareOf, type Listed, type Plan, planOf, wholeName } from './plan.js';
 import { recordOf } from './records.js';
 import { ShareMirror } from './share-mirror.js';
 import { EditedTableMirror, TableMirror } from './table-mirror.js';
-import { TablePatternMirror } from './table-pattern.js';
 
 export interface MirrorSetParts {
   readonly settings: MirrorConfig;
   readonly state: Pick<StateView, 'meta' | 'metaNames'>;
   readonly tools: MirrorTools;
-  /** Hears of mirrors that a list of tables brought. */
+  /** Hears of mirrors that a list brought. */
   readonly onNew: (mirrors: readonly Mirror[]) => void;
 }
 
 /**
- * All mirrors there are: those of the configuration, and one for each table that a pattern matches, from the moment it was first
- * listed. A table that is on no list any more keeps its mirror. No two write the same file.
+ * All mirrors there are: those of the configuration, and one for each table and each shared object that a pattern matches, from
+ * the moment it was first listed. What is on no list any more keeps its mirror. No two write the same file.
  */
 export class MirrorSet {
   readonly #parts: MirrorSetParts;
   readonly #mirrors = new Map<string, Mirror>();
   readonly #places = new Places();
   /** What the peer said last; undefined before it was asked. */
-  #listed: ReadonlySet<string> | undefined;
+  #tables: ReadonlySet<string> | undefined;
+  #shares: readonly string[] = [];
 
   constructor(parts: MirrorSetParts) {
     this.#parts = parts;
@@ -42,7 +44,8 @@ export class MirrorSet {
   /** In the order of the configuration. */
   get plans(): readonly Plan[] {
     const { settings, state } = this.#parts;
-    return planOf(settings, state, [...(this.#listed ?? [])]);
+    const listed: Listed = { shares: this.#shares, tables: [...(this.#tables ?? [])] };
+    return planOf(settings, state, listed);
   }
 
   get all(): readonly Mirror[] {
@@ -55,7 +58,7 @@ export class MirrorSet {
     if (plan === undefined) return [];
     const names = [
       name,
-      ...(plan.kind === 'pattern'
+      ...(plan.kind === 'table-pattern' || plan.kind === 'share-pattern'
         ? this.plans
             .filter((each) => each.settings === plan.settings && each !== plan)
             .map((each) => each.name)
@@ -64,7 +67,7 @@ export class MirrorSet {
     return names.flatMap((each) => this.#mirrors.get(each) ?? []);
   }
 
-  /** It is over, until a list of tables brings it again. */
+  /** It is over, until a list brings it again. */
   remove(name: string): void {
     this.#mirrors.delete(name);
     this.#places.release(name);
@@ -77,7 +80,7 @@ export class MirrorSet {
     const places = this.#places.claimAll(
       filed.map((plan) => ({
         owner: plan.name,
-        place: placeOf(plan.settings.path, plan.kind === 'table' ? { table: plan.table } : {}),
+        place: placeOf(plan.settings.path, variablesOf(plan)),
         held: recordOf(state, plan.name)?.path,
         neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
       })),
@@ -90,17 +93,13 @@ export class MirrorSet {
 
   #make(plan: Plan, place: Place | undefined, tools: MirrorTools): Mirror {
     const { name } = plan;
-    switch (plan.kind) {
-      case 'citations':
-        return new CitationsMirror(plan.settings, tools);
-      case 'pattern':
-        return new TablePatternMirror(plan.settings, tools, (tables) => this.#learn(tables));
-      default:
-    }
+    if (plan.kind === 'citations') return new CitationsMirror(plan.settings, tools);
+    if (plan.kind === 'table-pattern' || plan.kind === 'share-pattern') return this.#makePattern(plan, tools);
     if (place === undefined) throw new Error(`no place was claimed for the mirror ${name}`);
-    if (plan.kind === 'share') return new ShareMirror(plan.settings, place, tools);
+    if (plan.kind === 'share')
+      return new ShareMirror({ name, settings: plan.settings, matched: plan.matched, place, tools });
     const { table, settings, matched } = plan;
-    const isListed = (): boolean => this.#listed?.has(table) ?? true;
+    const isListed = (): boolean => this.#tables?.has(table) ?? true;
     const parts = { name, table, settings, place, matched, isListed, tools };
     if (!settings.edit) return new TableMirror(parts);
     const { root, stateDir, clock, log } = tools;
@@ -111,8 +110,45 @@ export class MirrorSet {
     );
   }
 
-  #learn(tables: readonly string[]): void {
-    this.#listed = new Set(tables);
-    this.#parts.onNew(this.#add());
+  #makePattern(plan: PatternPlan, { peer, door }: MirrorTools): PatternMirror {
+    const { name, settings } = plan;
+    const { path, every } = settings;
+    const common = { name, every, door };
+    if (plan.kind === 'table-pattern') {
+      const pattern = plan.settings.table;
+      const regExp = tablePattern(pattern);
+      return new PatternMirror({
+        ...common,
+        identity: { kind: 'table', path },
+        pattern,
+        words: ['table', 'tables'],
+        matches: (table) => regExp.test(table),
+        list: (signal) => peer.tables.list({ signal }),
+        onList: (tables) => {
+          this.#tables = new Set(tables);
+          this.#parts.onNew(this.#add());
+        },
+      });
+    }
+    return new PatternMirror({
+      ...common,
+      identity: { kind: 'share', path },
+      pattern: wholeName(plan.settings),
+      words: ['shared object', 'shared objects'],
+      matches: (share) => isShareOf(plan.settings, share),
+      list: (signal) => peer.shares({ signal }),
+      onList: (shares) => {
+        this.#shares = shares;
+        this.#parts.onNew(this.#add());
+      },
+    });
   }
+}
+
+type PatternPlan = Extract<Plan, { kind: 'table-pattern' | 'share-pattern' }>;
+
+/** What the template of a path may name. */
+function variablesOf(plan: Extract<Plan, { kind: 'table' | 'share' }>): Parameters<typeof placeOf>[1] {
+  if (plan.kind === 'table') return { table: plan.table };
+  return plan.matched === undefined ? {} : { data: plan.settings.data.split('/') };
 }

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
@@ -6,15 +6,16 @@ import type { Logger } from '../lib/logger.js';
 import type { Door } from '../queue/door.js';
 import type { State } from '../state/state.js';
 import { keepPass, passNames } from './citations-pass.js';
+import { downloadNames, downloadOf, isStale, keepDownload } from './download.js';
 import { MirrorError } from './errors.js';
 import { MirrorSet } from './mirror-set.js';
 import type { Mirror, MirrorPeer, MirrorTools } from './parts.js';
+import { PatternMirror } from './pattern-mirror.js';
 import type { MirrorReport } from './record.js';
 import { keepRecord, recordedNames, recordOf } from './records.js';
 import { reportOf } from './report.js';
 import { Rounds } from './rounds.js';
 import { Runner } from './runner.js';
-import { TablePatternMirror } from './table-pattern.js';
 import { sweep } from './temporary.js';
 
 /** How many runs that a person asked for are under way at a time. */
@@ -91,8 +92,8 @@ export class Mirrors {
   }
 
   /**
-   * Runs mirrors now, each once, and tells of each as it ends; a pattern first asks for the list of tables, then all that it
-   * brought run.
+   * Runs mirrors now, each once, and tells of each as it ends; a pattern first asks for the list, then all that it brought
+   * run.
    *
    * @param names all unless given
    * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as `Runner.run`
@@ -108,7 +109,7 @@ export class Mirrors {
     const wanted = (): readonly Mirror[] =>
       names === undefined ? this.#set.all : [...new Set(names.flatMap((name) => this.#called(name)))];
     try {
-      const patterns = wanted().filter((mirror): boolean => mirror instanceof TablePatternMirror);
+      const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
       yield* this.#runEach(patterns, signals);
       yield* this.#runEach(
         wanted().filter((mirror) => !patterns.includes(mirror)),
@@ -197,8 +198,14 @@ export class Mirrors {
   }
 
   async #tidy(): Promise<void> {
-    const { settings, state, stateDir, log } = this.#parts;
-    const swept = (await sweep(settings.root)) + (await sweep(join(stateDir, 'mirrors')));
+    const { settings, state, stateDir, clock, log } = this.#parts;
+    const spared = new Set<string>();
+    for (const name of downloadNames(state)) {
+      const download = this.#set.get(name) && downloadOf(state, name);
+      if (download === undefined || isStale(download, clock.now())) keepDownload(state, name, undefined);
+      else spared.add(posix.basename(download.file));
+    }
+    const swept = (await sweep(settings.root, spared)) + (await sweep(join(stateDir, 'mirrors')));
     if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
     for (const name of recordedNames(state)) {
       if (this.#set.get(name) !== undefined) continue;

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import type { Citation, CitationOptions, CitationQuery } from '../peer/citation.js';
-import type { ShareQuery, ShareStream } from '../peer/share.js';
+import type { ShareOptions, ShareQuery, ShareStream } from '../peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import type { Door } from '../queue/door.js';
 import type { State } from '../state/state.js';
@@ -15,13 +15,16 @@ interface Asked {
 
 /** What mirrors ask of the peer client. */
 export interface MirrorPeer {
+  readonly baseUrl: string;
   citation(query: CitationQuery, options?: CitationOptions): Promise<Citation | undefined>;
   share<T>(
     query: ShareQuery,
     use: (share: ShareStream) => Promise<T>,
-    options?: Asked & { readonly maxBytes?: number },
+    options?: ShareOptions,
   ): Promise<T | undefined>;
+  shares(options?: Asked): Promise<readonly string[] | undefined>;
   readonly tables: {
+    maxKeyBytes(options?: Asked): Promise<number | undefined>;
     list(options?: Asked): Promise<readonly string[]>;
     stream<T>(
       query: TableQuery,

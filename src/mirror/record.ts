@@ -19,6 +19,19 @@ export interface Conflict {
   readonly at: number;
 }
 
+/** Which version of a shared object a file is, in the words of the peer. Times are ms since the epoch. */
+export interface ShareVersion {
+  /** Of which object of which peer: of another it says nothing. */
+  readonly of: string;
+  readonly etag?: string;
+  /** By the peer. */
+  readonly lastModified?: number;
+  /** By the peer's clock: what changed after this is another version. */
+  readonly asOf?: number;
+  /** When it came, by our clock. */
+  readonly at: number;
+}
+
 /** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
 export interface MirrorRecord {
   readonly kind: 'share' | 'table' | 'citations';
@@ -26,6 +39,8 @@ export interface MirrorRecord {
   readonly path: string;
   /** Of a table, its name in the peer. */
   readonly table?: string;
+  /** Of a share that a pattern found, its name in the peer. */
+  readonly share?: string;
   readonly triedAt?: number;
   /** When the file was last known to be what the peer has. */
   readonly succeededAt?: number;
@@ -39,6 +54,8 @@ export interface MirrorRecord {
   readonly columns?: readonly string[];
   /** Of a share, as the peer said. */
   readonly type?: string;
+  /** Of a share, where the peer tells versions apart. */
+  readonly version?: ShareVersion;
   /** As it was written, so that a change by others is noticed. */
   readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number };
   /** The last try failed, and the next may succeed by itself. */

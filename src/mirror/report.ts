@@ -16,6 +16,20 @@ export function mirrorReports(
 export function reportOf(plan: Plan, record: MirrorRecord | undefined): MirrorReport {
   const { name, settings } = plan;
   if (record !== undefined) return { name, ...record };
-  const kind = plan.kind === 'pattern' ? 'table' : plan.kind;
-  return { name, kind, path: settings.path, ...(plan.kind === 'table' ? { table: plan.table } : {}) };
+  return { name, path: settings.path, ...followedBy(plan) };
+}
+
+function followedBy(plan: Plan): Pick<MirrorRecord, 'kind' | 'table' | 'share'> {
+  switch (plan.kind) {
+    case 'table':
+      return { kind: 'table', table: plan.table };
+    case 'table-pattern':
+      return { kind: 'table' };
+    case 'share-pattern':
+      return { kind: 'share' };
+    case 'share':
+      return { kind: 'share', ...(plan.matched === undefined ? {} : { share: plan.matched }) };
+    default:
+      return { kind: 'citations' };
+  }
 }

@@ -138,6 +138,7 @@ export class EditedTableMirror implements Mirror {
     const { table, tools } = this.#parts;
     const { door, peer } = tools;
     return {
+      maxKeyBytes: (signal) => throughDoor(door, signal, (signal) => peer.tables.maxKeyBytes({ signal })),
       read: async () => {
         if (this.#run === undefined) throw new Error('a table is read while no run is under way');
         await this.#close();

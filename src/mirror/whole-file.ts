@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { constants, renameSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -28,6 +28,16 @@ export interface WholeFile {
   readonly file: FileStamp;
 }
 
+/** Content that may break off, and go on later where it did. */
+export interface Begun {
+  /** Of the temporary file beside the target; from `temporaryName`. */
+  readonly name: string;
+  /** So many bytes of it hold, from an earlier call; 0 for a new one. */
+  readonly bytes: number;
+  /** Called when so many bytes are safe on disk: now and then, and at last when the content breaks off. */
+  readonly safe: (bytes: number) => Promise<void>;
+}
+
 export interface ReplaceOptions {
   /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
   readonly before?: { readonly sha256: string; readonly file: FileStamp } | undefined;
@@ -41,11 +51,17 @@ export interface ReplaceOptions {
    * throws leaves the old file as it is.
    */
   readonly lastLook?: (() => void) | undefined;
+  /** Where the content goes on from an earlier call, or may go on in a later one; the hash is over all of it. */
+  readonly begun?: Begun | undefined;
 }
+
+/** Bytes that may have to be asked for again after a crash. */
+const UNSAFE_BYTES = 4 * 2 ** 20;
 
 /**
  * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing, also when the process is
- * killed or the power goes. The content is streamed to a temporary file beside it, which never stays. Content that is what
+ * killed or the power goes. The content is streamed to a temporary file beside it, which stays only where `begun` asks for that
+ * and the content breaks off. Content that is what
  * stands there changes nothing, so that mtime tells when it changed. A new file is 0644 less the umask, an existing one
  * keeps its mode and, where that is allowed, its owner.
  *
@@ -59,11 +75,16 @@ export async function replaceWhole(
 ): Promise<WholeFile> {
   const path = await reach(spot);
   const shown = join(spot.root, spot.path);
-  const temporary = join(dirname(path), temporaryName());
-  const handle = await onDisk(shown, () => open(temporary, 'wx', 0o644));
-  let renamed = false;
+  const { begun } = options;
+  const temporary = join(dirname(path), begun?.name ?? temporaryName());
+  const flags = begun !== undefined && begun.bytes > 0 ? constants.O_RDWR | constants.O_NOFOLLOW : 'wx';
+  const handle = await onDisk(shown, () => open(temporary, flags, 0o644));
+  let stays = false;
   try {
-    const written = await writeAll(handle, content, shown, options);
+    const written = await writeAll(handle, content, shown, options).catch((error: unknown) => {
+      stays = begun !== undefined && !(error instanceof MirrorError);
+      throw error;
+    });
     const old = await onDisk(shown, () => regularFile(path));
     if (old !== undefined && (await onDisk(shown, () => isSame(path, old, written, options.before)))) {
       return { changed: false, path, ...written, file: stampOf(old) };
@@ -74,12 +95,12 @@ export async function replaceWhole(
     options.signal?.throwIfAborted();
     options.lastLook?.();
     await onDisk(shown, async () => renameSync(temporary, path));
-    renamed = true;
+    stays = true;
     await onDisk(shown, () => syncDirectory(dirname(path)));
     return { changed: true, path, ...written, file };
   } finally {
     await handle.close();
-    if (!renamed) await unlink(temporary).catch(() => undefined);
+    if (!stays) await unlink(temporary).catch(() => undefined);
   }
 }
 
@@ -131,21 +152,47 @@ async function writeAll(
   handle: FileHandle,
   content: AsyncIterable<string | Uint8Array>,
   shown: string,
-  { maxBytes = Number.POSITIVE_INFINITY, signal }: ReplaceOptions,
+  { maxBytes = Number.POSITIVE_INFINITY, signal, begun }: ReplaceOptions,
 ): Promise<{ readonly sha256: string; readonly bytes: number }> {
   const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const piece of content) {
-    signal?.throwIfAborted();
-    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
-      throw new MirrorError('MIRROR_TOO_LARGE', { what: shown, detail: `${maxBytes} bytes` });
+  let bytes = begun?.bytes ?? 0;
+  if (bytes > 0) await onDisk(shown, () => takeUp(handle, bytes, hash));
+  let safe = bytes;
+  const keep = async (): Promise<void> => {
+    if (begun === undefined || safe === bytes) return;
+    await onDisk(shown, () => handle.datasync());
+    await begun.safe(bytes);
+    safe = bytes;
+  };
+  try {
+    for await (const piece of content) {
+      signal?.throwIfAborted();
+      const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
+      if (bytes + chunk.length > maxBytes) {
+        throw new MirrorError('MIRROR_TOO_LARGE', { what: shown, detail: `${maxBytes} bytes` });
+      }
+      hash.update(chunk);
+      await onDisk(shown, () => handle.writeFile(chunk));
+      bytes += chunk.length;
+      if (bytes - safe >= UNSAFE_BYTES) await keep();
     }
-    hash.update(chunk);
-    await onDisk(shown, () => handle.writeFile(chunk));
+  } catch (error) {
+    if (!(error instanceof MirrorError)) await keep();
+    throw error;
   }
   return { sha256: hash.digest('hex'), bytes };
+}
+
+/** Reads what holds of a file that goes on, and cuts off the rest. */
+async function takeUp(handle: FileHandle, bytes: number, hash: Hash): Promise<void> {
+  const buffer = Buffer.allocUnsafe(2 ** 18);
+  for (let left = bytes; left > 0; ) {
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(left, buffer.length));
+    if (bytesRead === 0) throw new Error('it became shorter');
+    hash.update(buffer.subarray(0, bytesRead));
+    left -= bytesRead;
+  }
+  await handle.truncate(bytes);
 }
 
 async function isSame(

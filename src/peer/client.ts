@@ -84,6 +84,8 @@ const MAX_ANSWER = 16 * 1024 * 1024;
 export class PeerClient {
   /** The tables of the peer; all of it needs the administrator's access. */
   readonly tables: PeerTables;
+  /** Of the API; holds no credentials. */
+  readonly baseUrl: string;
   readonly #http: Http;
   readonly #access: Access;
   #dialect: Dialect | undefined;
@@ -92,6 +94,7 @@ export class PeerClient {
   constructor(options: PeerClientOptions) {
     const { baseUrl, credentials, tls, maxAnswer = MAX_ANSWER } = options;
     const base = new URL(baseUrl);
+    this.baseUrl = base.origin + base.pathname;
     const { origin } = base;
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     const clock = options.clock ?? systemClock;

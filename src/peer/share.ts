@@ -13,6 +13,8 @@ export interface ShareOptions {
   readonly maxBytes?: number;
   /** Only an object that changed after this moment of the peer's clock, in ms since the epoch; peers may ignore it. */
   readonly ifModifiedSince?: number;
+  /** Only an object that has another tag than this, as the peer wrote it; goes before `ifModifiedSince`. */
+  readonly ifNoneMatch?: string;
   /** Only what is missing of an object that broke off; peers may ignore it, and do where it changed. */
   readonly resume?: ShareRemainder;
   readonly signal?: AbortSignal;
@@ -26,6 +28,9 @@ export interface ShareRemainder {
   readonly size: number;
   /** When that was, by the peer's clock, in ms since the epoch. */
   readonly asOf?: number | undefined;
+  /** Its tag and its last modification then, where the peer gave them: a part of an object with others is refused. */
+  readonly etag?: string | undefined;
+  readonly lastModified?: number | undefined;
 }
 
 /** A shared object as it comes in. */
@@ -36,9 +41,11 @@ export interface ShareStream {
   readonly size: number | undefined;
   /** By the peer, in ms since the epoch. */
   readonly lastModified: number | undefined;
+  /** The tag of this version, as the peer wrote it. */
+  readonly etag?: string | undefined;
   /** When the answer came, by the peer's clock (whole seconds, as ms), where it carries a date. */
   readonly peerAt?: number | undefined;
-  /** Whether the object did not change after `ifModifiedSince`: then nothing of it comes. */
+  /** Whether the object is still the one that is known, by the conditions: then nothing of it comes. */
   readonly isUnchanged?: boolean;
   /** The byte with which `chunks` begins. @default 0 */
   readonly from?: number;
@@ -47,13 +54,21 @@ export interface ShareStream {
 }
 
 /** The headers that ask for less than the whole object. */
-export function conditionsOf({ ifModifiedSince, resume }: ShareOptions): Record<string, string> {
+export function conditionsOf({ ifModifiedSince, ifNoneMatch, resume }: ShareOptions): Record<string, string> {
   const date = (ms: number) => new Date(ms).toUTCString();
   return {
     ...(ifModifiedSince === undefined ? {} : { 'if-modified-since': date(ifModifiedSince) }),
-    ...(resume === undefined ? {} : { range: `bytes=${resume.from}-` }),
-    ...(resume?.asOf === undefined ? {} : { 'if-unmodified-since': date(resume.asOf) }),
+    ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
+    ...(resume === undefined ? {} : { range: `bytes=${resume.from}-`, ...ifSame(resume) }),
   };
+}
+
+/** A weak tag names no bytes. Peers without tags may know If-Unmodified-Since alone, and answer 412. */
+function ifSame({ etag, lastModified, asOf }: ShareRemainder): Record<string, string> {
+  if (etag?.startsWith('"')) return { 'if-range': etag };
+  if (lastModified !== undefined && (asOf === undefined || lastModified <= asOf))
+    return { 'if-range': new Date(lastModified).toUTCString() };
+  return asOf === undefined ? {} : { 'if-unmodified-since': new Date(asOf).toUTCString() };
 }
 
 /** Another part came than the missing one. */
@@ -70,23 +85,26 @@ export function isChanged(error: unknown): boolean {
  * @throws OtherPart where another part came than the missing one
  * @throws PeerError PEER_ANSWER for a part, or for no object, where that was not asked for
  */
-export function shareOf(answer: StreamedAnswer, { ifModifiedSince, resume }: ShareOptions): ShareStream {
+export function shareOf(answer: StreamedAnswer, options: ShareOptions): ShareStream {
   const { status, headers, chunks } = answer;
+  const { ifModifiedSince, ifNoneMatch, resume } = options;
   const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
-  const lastModified = momentIn(headers['last-modified']);
+  const { etag } = headers;
   const common = {
     type: type === '' ? undefined : type,
-    lastModified,
+    lastModified: momentIn(headers['last-modified']),
+    ...(etag === undefined ? {} : { etag }),
     peerAt: momentIn(headers.date),
     chunks,
   };
-  if (status === 304 && ifModifiedSince !== undefined)
+  if (status === 304 && (ifModifiedSince !== undefined || ifNoneMatch !== undefined))
     return { ...common, size: undefined, isUnchanged: true };
   if (status === 206 && resume !== undefined) {
-    const [, from, size] =
-      /^bytes (\d{1,15})-\d{1,15}\/(\d{1,15})$/.exec(headers['content-range'] ?? '') ?? [];
-    if (Number(from) !== resume.from || Number(size) !== resume.size) throw new OtherPart();
-    return { ...common, size: resume.size, from: resume.from };
+    const { from, size } = resume;
+    if (headers['content-range']?.trim() !== `bytes ${from}-${size - 1}/${size}`) throw new OtherPart();
+    if (isOther(resume.etag, etag) || isOther(resume.lastModified, common.lastModified))
+      throw new OtherPart();
+    return { ...common, size, from, chunks: exactly(size - from, answer) };
   }
   if (status === 304 || status === 206) {
     const what = `answered with ${status} to a question for the whole object`;
@@ -94,6 +112,23 @@ export function shareOf(answer: StreamedAnswer, { ifModifiedSince, resume }: Sha
   }
   const size = headers['content-length'];
   return { ...common, size: size !== undefined && /^\d{1,15}$/.test(size) ? Number(size) : undefined };
+}
+
+function isOther<T>(before: T | undefined, now: T | undefined): boolean {
+  return before !== undefined && now !== undefined && before !== now;
+}
+
+/** A part that is not as long as it said is none. */
+async function* exactly(bytes: number, { url, status, chunks }: StreamedAnswer): AsyncGenerator<Buffer> {
+  let came = 0;
+  for await (const chunk of chunks) {
+    came += chunk.length;
+    if (came > bytes) break;
+    yield chunk;
+  }
+  if (came === bytes) return;
+  const what = `gave another number of bytes than the ${bytes} that were missing`;
+  throw new PeerError('PEER_ANSWER', { url, status, what, delivered: 'yes' });
 }
 
 function momentIn(header: string | undefined): number | undefined {

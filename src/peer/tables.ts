@@ -58,6 +58,11 @@ export class PeerTables {
     this.#clock = clock;
   }
 
+  /** Bytes of the longest key that rows of this peer can have; undefined where it has no limit that is known. */
+  async maxKeyBytes({ signal }: TableOptions = {}): Promise<number | undefined> {
+    return (await this.#dialectOf(signal)).maxKeyBytes;
+  }
+
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
     const dialect = await this.#dialectOf(signal);

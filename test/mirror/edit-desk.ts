@@ -28,6 +28,8 @@ export class TableInMemory implements EditPeer {
     for (const [pk, cells] of Object.entries(rows)) this.rows.set(pk, { ...cells });
   }
 
+  maxKeyBytes: () => Promise<number | undefined> = async () => undefined;
+
   async read() {
     this.#call('read');
     const keys = [...this.rows.keys()].sort();

@@ -23,7 +23,8 @@ export type Cells = Readonly<Record<string, string>>;
 
 /** A peer in memory, with every behaviour open to a test. */
 export class FakePeer implements MirrorPeer {
-  readonly shares = new Map<string, Shared | (() => Shared)>();
+  readonly baseUrl = 'http://127.0.0.1:1';
+  readonly objects = new Map<string, Shared | (() => Shared)>();
   readonly tableRows = new Map<string, Map<string, Cells>>();
   readonly citations = new Map<string, Citation>();
   /** What was asked for, in order: `share x`, `table t`, `list`, `citation url`. */
@@ -46,7 +47,7 @@ export class FakePeer implements MirrorPeer {
   ): Promise<T | undefined> {
     const name = c === undefined ? data : `${c}/${data}`;
     await this.#ask(`share ${name}`);
-    const shared = this.shares.get(name);
+    const shared = this.objects.get(name);
     if (shared === undefined) return undefined;
     const { type, content } = typeof shared === 'function' ? shared() : shared;
     async function* chunks(): AsyncGenerator<Uint8Array> {
@@ -63,7 +64,17 @@ export class FakePeer implements MirrorPeer {
     return use({ type, size: undefined, lastModified: undefined, chunks: chunks() });
   }
 
+  /** Undefined for a peer that does not tell. */
+  listed: readonly string[] | undefined;
+  maxKeyBytes: number | undefined;
+
+  async shares(): Promise<readonly string[] | undefined> {
+    await this.#ask('shares');
+    return this.listed;
+  }
+
   readonly tables = {
+    maxKeyBytes: async () => this.maxKeyBytes,
     list: async (): Promise<readonly string[]> => {
       await this.#ask('list');
       return [...this.tableRows.keys()];
@@ -253,7 +264,8 @@ function completed(settings: object, root: string): MirrorConfig {
     root,
     shares: shares.map((share) => {
       const whole = share.c === undefined ? share.data : `${share.c}/${share.data}`;
-      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${whole}` };
+      const target = /[*?]/.test(share.data) ? whole.replace(share.data, '{data}') : whole;
+      return { ...share, name: share.name ?? whole, path: share.path ?? `shares/${target}` };
     }),
     tables: tables.map((table) => ({
       ...table,

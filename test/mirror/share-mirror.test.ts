@@ -13,7 +13,7 @@ const LOGIN = '<!DOCTYPE html>\n<html><body>Please log in</body></html>';
 async function mirrored(data = 'list.txt', first: Shared = LIST, more: object = {}) {
   const peer = new FakePeer();
   const engine = new Engine(peer);
-  peer.shares.set(data, first);
+  peer.objects.set(data, first);
   await engine.open({ shares: [{ data, ...more }] });
   await engine.once(data);
   return { peer, engine };
@@ -26,7 +26,7 @@ describe('a mirrored share', () => {
     const before = engine.mtime('shares/list.txt');
     expect(await engine.once('list.txt')).toMatchObject({ changed: false, bytes: 4, type: 'text/plain' });
     expect(engine.mtime('shares/list.txt')).toBe(before);
-    peer.shares.set('list.txt', { ...LIST, content: 'two\n' });
+    peer.objects.set('list.txt', { ...LIST, content: 'two\n' });
     expect(await engine.once('list.txt')).toMatchObject({ changed: true });
     expect(engine.read('shares/list.txt')).toBe('two\n');
   });
@@ -34,7 +34,7 @@ describe('a mirrored share', () => {
   it('has its earlier versions beside it where they are asked for', async () => {
     const { peer, engine } = await mirrored('list.txt', LIST, { versions: 2 });
     for (const content of ['two\n', 'three\n', 'four\n']) {
-      peer.shares.set('list.txt', { ...LIST, content });
+      peer.objects.set('list.txt', { ...LIST, content });
       await engine.once('list.txt');
     }
     expect(engine.files()).toEqual(['shares/list.txt', 'shares/list.txt.1', 'shares/list.txt.2']);
@@ -43,7 +43,7 @@ describe('a mirrored share', () => {
 
   it('remembers after a restart what it had', async () => {
     const { peer, engine } = await mirrored();
-    peer.shares.delete('list.txt');
+    peer.objects.delete('list.txt');
     await engine.open({ shares: [{ data: 'list.txt' }] });
     expect(await engine.once('list.txt')).toMatchObject({ alarm: { code: 'SHARE_GONE' }, bytes: 4 });
     expect(engine.mirrors.status()).toMatchObject([{ name: 'list.txt', alarm: { code: 'SHARE_GONE' } }]);
@@ -97,13 +97,13 @@ describe('a mirrored share', () => {
     const clock = new FakeClock();
     const peer = new FakePeer();
     const engine = new Engine(peer, clock);
-    peer.shares.set('list.txt', LIST);
+    peer.objects.set('list.txt', LIST);
     await engine.open({ shares: [{ data: 'list.txt' }] });
     const first = clock.now();
     await engine.once('list.txt');
     await clock.advance(1_000);
     expect(await engine.once('list.txt')).toMatchObject({ succeededAt: first + 1_000, changedAt: first });
-    peer.shares.delete('list.txt');
+    peer.objects.delete('list.txt');
     await clock.advance(1_000);
     expect(await engine.once('list.txt')).toMatchObject({
       triedAt: first + 2_000,
@@ -133,7 +133,7 @@ describe('a mirrored share', () => {
     };
     await engine.once('list.txt');
     peer.onAsk = () => {};
-    peer.shares.delete('list.txt');
+    peer.objects.delete('list.txt');
     const report = await engine.once('list.txt');
     expect([report.alarm?.code, report.failure, report.failures]).toEqual([
       'SHARE_GONE',
@@ -217,7 +217,7 @@ const ALARMS: readonly AlarmCase[] = [
 describe.each(ALARMS)('$code of $data', ({ code, data, first, bad, more }) => {
   const path = `shares/${data}`;
   const put = (peer: FakePeer, shared: Shared | undefined) =>
-    shared === undefined ? peer.shares.delete(data) : peer.shares.set(data, shared);
+    shared === undefined ? peer.objects.delete(data) : peer.objects.set(data, shared);
 
   it('leaves the old file, is told once, and is over when the peer has good data again', async () => {
     const { peer, engine } = await mirrored(data, first, more);
@@ -255,14 +255,14 @@ describe.each(ALARMS)('$code of $data', ({ code, data, first, bad, more }) => {
 describe('accepting', () => {
   it('that an object is gone keeps a version, and waits for the object to come back', async () => {
     const { peer, engine } = await mirrored('list.txt', LIST, { versions: 1 });
-    peer.shares.delete('list.txt');
+    peer.objects.delete('list.txt');
     await engine.once('list.txt');
     await engine.mirrors.accept('list.txt');
     expect(engine.files()).toEqual(['shares/list.txt.1']);
     const waits = await engine.once('list.txt');
     expect(waits).toMatchObject({ changed: false, absentSince: expect.any(Number) });
     expect([waits.alarm, waits.failure]).toEqual([undefined, undefined]);
-    peer.shares.set('list.txt', LIST);
+    peer.objects.set('list.txt', LIST);
     const back = await engine.once('list.txt');
     expect(back).toMatchObject({ changed: true, bytes: 4 });
     expect(back.absentSince).toBeUndefined();
@@ -270,9 +270,9 @@ describe('accepting', () => {
 
   it('one thing does not accept another', async () => {
     const { peer, engine } = await mirrored();
-    peer.shares.set('list.txt', { type: 'text/plain', content: '' });
+    peer.objects.set('list.txt', { type: 'text/plain', content: '' });
     await engine.once('list.txt');
-    peer.shares.set('list.txt', { type: 'text/html', content: LOGIN });
+    peer.objects.set('list.txt', { type: 'text/html', content: LOGIN });
     expect(await engine.mirrors.accept('list.txt')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
     expect(engine.read('shares/list.txt')).toBe('one\n');
   });
@@ -293,7 +293,7 @@ describe('at the first time', () => {
     const peer = new FakePeer();
     const engine = new Engine(peer);
     for (const data of ['data.csv', 'page.html'])
-      peer.shares.set(data, { type: 'text/html', content: LOGIN });
+      peer.objects.set(data, { type: 'text/html', content: LOGIN });
     await engine.open({ shares: [{ data: 'data.csv' }, { data: 'page.html' }] });
     expect(await engine.once('data.csv')).toMatchObject({ alarm: { code: 'SHARE_HTML' } });
     expect(await engine.once('page.html')).toMatchObject({ changed: true });
@@ -303,7 +303,7 @@ describe('at the first time', () => {
   it('a text that speaks of errors is fine where a text is expected', async () => {
     const peer = new FakePeer();
     const engine = new Engine(peer);
-    peer.shares.set('errors.log', { type: 'text/plain', content: 'Error 1\nError 2\n' });
+    peer.objects.set('errors.log', { type: 'text/plain', content: 'Error 1\nError 2\n' });
     await engine.open({ shares: [{ data: 'errors.log' }] });
     expect(await engine.once('errors.log')).toMatchObject({ changed: true });
   });
