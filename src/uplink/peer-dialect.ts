@@ -36,7 +36,7 @@ export interface PeerDialectParts {
 const META = 'dialect';
 /** Between two questions because of answers that do not fit, in ms. */
 const ASK_AGAIN_MS = 60_000;
-const FIRST_PAUSE_MS = 1_000;
+const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 60_000;
 
 /** What an earlier run found out about the peer at this address. */

@@ -63,7 +63,7 @@ export async function atServer(
   });
   const cwd = temporaryDirectory();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = writeConfig(cwd, { peer: { url } });
+  const config = writeConfig(cwd, { peer: { url, dialect: 'standard' } });
   return { cwd, run: (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } }) };
 }
 

@@ -73,7 +73,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     writeTree(inbox, files);
     peer = await PeerProcess.start(join(world, 'peer'), { life: 'file' });
     proxy = await RecordingProxy.start(peer.url, 'file');
-    config = writeConfig(world, { peer: peer.section(proxy.url) });
+    config = writeConfig(world, { peer: { ...peer.section(proxy.url), dialect: 'standard' } });
     first = await once();
   }, 120_000);
 
@@ -182,7 +182,7 @@ describe('once ends with', () => {
     const peer = await PeerProcess.start(join(world, 'peer'));
     const proxy = await RecordingProxy.start(peer.url);
     const config = writeConfig(world, {
-      peer: peer.section(proxy.url),
+      peer: { ...peer.section(proxy.url), dialect: 'standard' },
       push: { attempts: 2 },
     });
     const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
