@@ -86,8 +86,11 @@ describe('a push that the peer could not read', () => {
     world.peer.loseNext('/api/push_p.json');
     for (let n = 0; n < 3; n += 1) world.write(`notes/${n}.txt`, `note ${n}`);
     expect(await world.run('once')).toMatchObject({ code: 0 });
-    for (let n = 0; n < 3; n += 1)
+    for (let n = 0; n < 3; n += 1) {
       expect(world.peer.kept(world.url(`notes/${n}.txt`))?.text).toBe(`note ${n}`);
+      const { stdout } = await world.run('why', join(world.directory, `notes/${n}.txt`));
+      expect(stdout.match(/\) accepted$/gm)).toHaveLength(1);
+    }
   });
 });
 
