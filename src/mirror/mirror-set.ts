@@ -7,7 +7,7 @@ import type { Mirror, MirrorTools } from './parts.js';
 import { PatternMirror } from './pattern-mirror.js';
 import { type Place, placeOf } from './place.js';
 import { Places } from './places.js';
-import { isShareOf, type Listed, type Plan, planOf, wholeName } from './plan.js';
+import { dataOf, isShareOf, type Listed, type Plan, planOf, wholeName } from './plan.js';
 import { recordOf } from './records.js';
 import { ShareMirror } from './share-mirror.js';
 import { EditedTableMirror, TableMirror } from './table-mirror.js';
@@ -96,8 +96,10 @@ export class MirrorSet {
     if (plan.kind === 'citations') return new CitationsMirror(plan.settings, tools);
     if (plan.kind === 'table-pattern' || plan.kind === 'share-pattern') return this.#makePattern(plan, tools);
     if (place === undefined) throw new Error(`no place was claimed for the mirror ${name}`);
-    if (plan.kind === 'share')
-      return new ShareMirror({ name, settings: plan.settings, matched: plan.matched, place, tools });
+    if (plan.kind === 'share') {
+      const settings = { ...plan.settings, data: dataOf(plan) };
+      return new ShareMirror({ name, settings, matched: plan.matched, place, tools });
+    }
     const { table, settings, matched } = plan;
     const isListed = (): boolean => this.#tables?.has(table) ?? true;
     const parts = { name, table, settings, place, matched, isListed, tools };
@@ -150,5 +152,5 @@ type PatternPlan = Extract<Plan, { kind: 'table-pattern' | 'share-pattern' }>;
 /** What the template of a path may name. */
 function variablesOf(plan: Extract<Plan, { kind: 'table' | 'share' }>): Parameters<typeof placeOf>[1] {
   if (plan.kind === 'table') return { table: plan.table };
-  return plan.matched === undefined ? {} : { data: plan.settings.data.split('/') };
+  return plan.matched === undefined ? {} : { data: dataOf(plan).split('/') };
 }

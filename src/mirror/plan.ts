@@ -70,10 +70,8 @@ export function planOf(
     if (!isPattern(many.data)) continue;
     const nameOf = memberName(many.name, wholeName(many));
     const known = recorded.flatMap(({ name, share = '' }) => (name === nameOf(share) ? share : []));
-    for (const share of membersOf([...known, ...listed.shares], (each) => isShareOf(many, each))) {
-      const data = many.c === undefined ? share : share.slice(many.c.length + 1);
-      add({ kind: 'share', name: nameOf(share), settings: { ...many, data }, matched: share });
-    }
+    for (const share of membersOf([...known, ...listed.shares], (each) => isShareOf(many, each)))
+      add({ kind: 'share', name: nameOf(share), settings: many, matched: share });
   }
   return [...plans.values()];
 }
@@ -85,6 +83,12 @@ function membersOf(names: readonly string[], matches: (name: string) => boolean)
 /** A pattern that was given a name of its own gives it to each of its members. */
 function memberName(name: string, pattern: string): (member: string) => string {
   return (member) => (name === pattern ? printable(member) : `${name}/${printable(member)}`);
+}
+
+/** The name of a shared object within its group. */
+export function dataOf({ settings: { c, data }, matched }: Extract<Plan, { kind: 'share' }>): string {
+  if (matched === undefined) return data;
+  return c === undefined ? matched : matched.slice(c.length + 1);
 }
 
 /** Whether a pattern, over what stands in its group if it has one, matches the name of a shared object. */
