@@ -17,7 +17,7 @@ export class KeyEscaper {
     const all = this.#held + text;
     const end = Math.max(0, all.length - LONGEST_BEGIN);
     const begin = all.slice(end).search(/<row |<r?o?w?$/);
-    const sure = begin === -1 ? all.length : end + begin;
+    const sure = begin === -1 ? all.length : outermost(all, end + begin);
     this.#held = all.slice(sure);
     return escaped(all.slice(0, sure));
   }
@@ -26,6 +26,12 @@ export class KeyEscaper {
   end(): string {
     return escaped(this.#held);
   }
+}
+
+/** A key may look like the begin of a row itself. */
+function outermost(text: string, row: number): number {
+  const before = row === 0 ? -1 : text.lastIndexOf('<row ', row - 1);
+  return before !== -1 && row - before < LONGEST_BEGIN ? before : row;
 }
 
 function escaped(text: string): string {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer, parameters } from './auth-server.js';
 import { ACCEPTED, clientOf, HttpServer, ITEM } from './servers.js';
 
@@ -55,4 +56,43 @@ it('a nonce that a server gives out again after it was renewed is counted on', a
   await client.push([ITEM]);
   expect(seen.map((nc) => Number.parseInt(nc, 16))).toEqual([1, 2, 3, 4]);
   expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
+});
+
+it('a push that ends while the nonce is renewed does not let the next one go without', async () => {
+  const asked: { readonly line: string; readonly answer: () => void }[] = [];
+  const server = await HttpServer.start(({ method, headers }, response) => {
+    const isIn = headers.authorization !== undefined;
+    const answer = () => {
+      if (isIn) response.end(ACCEPTED);
+      else
+        response.writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="n${asked.length}"` }).end();
+    };
+    asked.push({ line: `${method}${isIn ? '' : ' -'}`, answer });
+  });
+  const clock = new FakeClock();
+  const timeouts = { connect: 200_000, headers: 200_000, body: 200_000, total: 200_000 };
+  const client = clientOf(server.url, { credentials: CREDENTIALS, clock, timeouts });
+  const answered = async (...numbers: readonly number[]) => {
+    for (const n of numbers) {
+      await until(() => asked.length > n, 'the next request');
+      asked[n]?.answer();
+    }
+  };
+  const first = client.push([ITEM]);
+  await answered(0, 1, 2);
+  await first;
+  const slow = client.push([ITEM]);
+  await until(() => asked.length === 4, 'a slow push');
+  await clock.advance(51_000);
+  const renewing = client.push([ITEM]);
+  await until(() => asked.length === 5, 'a question for a new nonce');
+  await answered(3);
+  await slow;
+  const next = client.push([ITEM]);
+  await answered(4, 5, 6, 7);
+  await Promise.all([renewing, next]);
+  expect(asked.map(({ line }) => line)).toEqual([
+    ...['GET -', 'GET', 'POST', 'POST'],
+    ...['GET -', 'GET', 'POST', 'POST'],
+  ]);
 });

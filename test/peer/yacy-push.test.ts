@@ -152,15 +152,16 @@ describe('a push to YaCy', () => {
   });
 
   it.each([
-    ['shorter by a byte', 'Gulls sleep on one le'],
-    ['longer by a byte', 'Gulls sleep on one leg.'],
-    ['much longer', 'Gulls sleep on one leg.'.repeat(9)],
-    ['empty', ''],
+    ['shorter by a byte', ['Gulls sleep on one l']],
+    ['longer by a byte', ['Gulls sleep on one leg']],
+    ['longer by a byte that comes late', ['Gulls sleep on one le', 'g']],
+    ['much longer', ['Gulls sleep on one leg.'.repeat(9)]],
+    ['empty', []],
   ])('never becomes whole where a content is %s than it was', async (_, now) => {
     const changed: TextSource = {
-      size: 'Gulls sleep on one leg'.length,
+      size: 'Gulls sleep on one le'.length,
       async *chunks() {
-        yield Buffer.from(now);
+        for (const piece of now) yield Buffer.from(piece);
       },
     };
     const body = await pushBody([item(Buffer.from('first')), item(changed)]);
