@@ -6,7 +6,10 @@ import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../li
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { canaryText, checkCanary } from './check-canary.js';
+import { onThisTerminal } from './consent.js';
+import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { duration } from './option-values.js';
 import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
 
@@ -20,19 +23,53 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
-/** Looks at everything that has to be right before the daemon can do its work; changes nothing. */
-export const checkCommand: Command<object> = {
+interface CheckOptions {
+  readonly canary: boolean;
+  readonly url: string | undefined;
+  readonly yes: boolean;
+  readonly timeout: string | undefined;
+}
+
+const CANARY_TIMEOUT = '2m';
+
+/** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
+export const checkCommand: Command<CheckOptions> = {
   command: ['check'],
   describe: 'Check the configuration, the folders, the watch limit, the peer and the access to it',
-  builder: (yargs) => yargs.example('$0 check', 'Before the first run, or when something is odd'),
+  builder: (yargs) =>
+    yargs
+      .option('canary', {
+        type: 'boolean',
+        default: false,
+        describe: 'Push tiny documents, and tell what works on this peer',
+      })
+      .option('url', {
+        type: 'string',
+        describe:
+          "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
+        requiresArg: true,
+      })
+      .option('yes', { type: 'boolean', default: false, describe: 'With --canary: push without asking' })
+      .option('timeout', {
+        type: 'string',
+        describe: `With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`,
+        requiresArg: true,
+      })
+      .example('$0 check', 'Before the first run, or when something is odd')
+      .example('$0 check --canary', 'Before the first run with a peer of your own'),
   run: async (options) => {
+    const { url, yes } = options;
+    if (!options.canary && (url !== undefined || yes || options.timeout !== undefined))
+      throw new UsageError('--url, --yes and --timeout are for --canary.');
+    const timeoutMs = duration('--timeout', options.timeout ?? CANARY_TIMEOUT);
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const { config } = loaded;
     const findings: Finding[] = [];
     const tell = (finding: Finding) => {
       findings.push(finding);
-      if (options.json) printJson(finding);
-      else {
+      if (options.json) {
+        if (!options.canary) printJson(finding);
+      } else {
         print(`${finding.ok ? 'ok     ' : 'TROUBLE'}  ${finding.check}: ${safe(finding.message)}`);
         if (!finding.ok && finding.hint) print(`         ${safe(finding.hint)}`);
       }
@@ -45,9 +82,23 @@ export const checkCommand: Command<object> = {
       directories += found;
     }
     tell(await checkWatchLimit(directories));
-    for await (const finding of checkPeer(config, log)) tell(finding);
+    let isUsable = true;
+    for await (const finding of checkPeer(config, log)) {
+      tell(finding);
+      isUsable &&= finding.ok;
+    }
+    let failed = false;
+    if (options.canary) {
+      const report = isUsable
+        ? await checkCanary(config, { url, yes, timeoutMs }, log, onThisTerminal())
+        : undefined;
+      failed = report === undefined || report.rows.some(({ status }) => status === 'fails');
+      if (options.json) printJson({ findings, canary: report ?? null });
+      else if (report === undefined) print('-        canary: nothing was pushed, for the peer has trouble');
+      else for (const line of canaryText(report)) print(line);
+    }
     const troubles = findings.filter((finding) => !finding.ok);
-    if (troubles.length === 0) return EXIT.done;
+    if (troubles.length === 0) return failed ? EXIT.failure : EXIT.done;
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 };

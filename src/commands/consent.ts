@@ -18,6 +18,7 @@ export const onThisTerminal: () => Asked = () => ({
 /**
  * Resolves when a person typed what was asked for.
  *
+ * @param nothing what did not happen, where it is refused
  * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a wrong usage then)
  */
 export async function consent(
@@ -25,11 +26,12 @@ export async function consent(
   expected: string,
   asked: Asked,
   signal: AbortSignal,
+  nothing = 'Nothing was deleted',
 ): Promise<void> {
   if (!asked.isTerminal)
     throw new PeersyncError({
       code: 'NOT_CONFIRMED',
-      message: 'Nothing was deleted: there is no terminal to ask on.',
+      message: `${nothing}: there is no terminal to ask on.`,
       hint: 'Give --yes when that is what you want.',
       exitCode: EXIT.usage,
     });
@@ -44,7 +46,7 @@ export async function consent(
   }
   throw new PeersyncError({
     code: 'NOT_CONFIRMED',
-    message: `Nothing was deleted: "${expected}" was not typed.`,
+    message: `${nothing}: "${expected}" was not typed.`,
     hint: 'Run the command again when you are sure.',
   });
 }

@@ -1,0 +1,137 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import type { CanaryReport } from '../../src/commands/canary.js';
+import { afterwards } from '../support/afterwards.js';
+import { type Ended, Running } from '../support/cli.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { YacyWorld } from '../wire/yacy/yacy-world.js';
+import { atRemotePeer } from './at-peer.js';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const CANARY = ['check', '--canary', '--yes'];
+
+function reportOf({ stdout }: Ended): CanaryReport {
+  return (JSON.parse(stdout) as { canary: CanaryReport }).canary;
+}
+
+/** The status of each check by its name. */
+function statusesOf(report: CanaryReport): Record<string, string> {
+  return Object.fromEntries(report.rows.map(({ check, status }) => [check, status]));
+}
+
+describe('a canary at a YaCy', () => {
+  it('shows that all works: text, a PDF, letters beyond ASCII, dates, what it shows, and since when', async () => {
+    const world = await YacyWorld.start();
+    const ended = await world.run(...CANARY, '--json');
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    const report = reportOf(ended);
+    expect(statusesOf(report)).toEqual({
+      'plain text': 'works',
+      PDF: 'works',
+      'non-ASCII text': 'works',
+      'document page': 'works',
+      citations: 'works',
+      'last modified': 'works',
+      'folder notes': 'works',
+    });
+    expect(report).toMatchObject({ dialect: 'yacy', holdMs: 1_000, takesBinary: true, dropped: [] });
+    // The peer takes back what it shows at first: that does not count.
+    expect(report.timeToVisibleMs).toBeGreaterThan(500);
+    const { url } =
+      world.asked('/api/push_p').flatMap(({ urls }) => urls.map((each) => ({ url: each })))[0] ?? {};
+    expect(url).toBe('http://notes.example.org/n/peersync-canary/plain.txt');
+  });
+
+  it('finds out which folders have addresses that the peer drops, and says what becomes of their files', async () => {
+    const folders = { notes: 'http://notes.example.org/n/', vault: 'http://vault.local/' };
+    const world = await YacyWorld.start({ folders });
+    const { code, stdout } = await world.run(...CANARY);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ok +folder notes/);
+    expect(stdout).toMatch(/TROUBLE +folder vault +.*drops documents with local addresses/);
+    expect(stdout).toContain('network.unit.domain');
+    expect(stdout).toContain('Files of the folder vault would end in quarantine.');
+  });
+
+  it('goes below the URL of one’s choice', async () => {
+    const world = await YacyWorld.start();
+    const { code } = await world.run(...CANARY, '--url', 'http://elsewhere.example.org/c');
+    expect(code).toBe(0);
+    const urls = new Set(world.asked('/api/push_p').flatMap((served) => served.urls));
+    expect(urls).toEqual(
+      new Set([
+        'http://elsewhere.example.org/c/plain.txt',
+        'http://elsewhere.example.org/c/document.pdf',
+        'http://elsewhere.example.org/c/greetings.txt',
+        'http://notes.example.org/n/peersync-canary.txt',
+      ]),
+    );
+  });
+
+  it('pushes nothing when nobody agreed, or in the place of a file', async () => {
+    const world = await YacyWorld.start();
+    const unasked = await world.run('check', '--canary');
+    expect(unasked).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was pushed') });
+    world.write('notes/plain.txt', 'mine');
+    const taken = await world.run(...CANARY, '--url', 'http://notes.example.org/n/');
+    expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('would replace the document') });
+    expect(await world.run('check', '--yes')).toMatchObject({ code: 2 });
+    expect(await world.run(...CANARY, '--url', 'nowhere')).toMatchObject({ code: 2 });
+    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([]);
+  });
+
+  it('does not wait longer than it may', async () => {
+    const world = await YacyWorld.start({ confirm: { hold: '15s', timeout: '1m' } });
+    const began = performance.now();
+    const ended = await world.run(...CANARY, '--timeout', '1s', '--json');
+    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(ended.code).toBe(1);
+    expect(statusesOf(reportOf(ended))['plain text']).toBe('fails');
+  });
+
+  it('stops when it is told to', async () => {
+    const world = await YacyWorld.start({ confirm: { hold: '15s', timeout: '1m' } });
+    const running = new Running([...CANARY, '--config', world.config]);
+    const isPushed = () => world.asked('/api/push_p').some(({ urls }) => urls.length > 0);
+    await until(isPushed, 'a canary is pushed');
+    expect(await running.kill('SIGTERM')).toMatchObject({ stderr: expect.stringContaining('Stopped') });
+  });
+});
+
+describe('a canary at a peer of the standard', () => {
+  it('sends no PDF, and says that the peer takes only text', async () => {
+    const { run } = await atRemotePeer();
+    const { code, stdout, stderr } = await run(...CANARY);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/- +PDF +not sent: this peer takes only text/);
+    expect(stdout).toMatch(/ok +plain text +confirmed/);
+    expect(stdout).toMatch(/ok +non-ASCII text +confirmed/);
+    expect(stdout).toContain('those that are no text are passed over');
+  });
+
+  it('shows the first bytes of an answer that nobody expected', async () => {
+    const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
+    const server = createServer(async (request, response) => {
+      const body = Buffer.concat(await request.toArray()).toString();
+      response.end(body.includes('url-0') ? 'Bananas are on offer today' : none);
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    afterwards('test', () => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { run, cwd } = await atRemotePeer();
+    const config = join(cwd, 'odd.json');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const folders = [{ path: temporaryDirectory(), collection: 'x', url: 'https://x.example.org/' }];
+    writeFileSync(config, JSON.stringify({ peer: { url, dialect: 'standard' }, folders }));
+    const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '5s');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/TROUBLE +plain text .*Bananas are on offer today/);
+  });
+});
