@@ -21,7 +21,7 @@ import { placeNotes } from './place-notes.js';
 import { quoted } from './quoted.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
 import type { Spot } from './root.js';
-import { isOwnFault, throughDoor } from './through-door.js';
+import { throughDoor } from './through-door.js';
 import { removeWhole, replaceWhole, sameStamp, stampAt } from './whole-file.js';
 
 export interface ShareMirrorParts {
@@ -91,7 +91,7 @@ export class ShareMirror implements Mirror {
     } catch (error) {
       // Asked for its end alone, a peer may fail for ever.
       const isStuck = begun !== undefined && downloadOf(this.#tools.state, this.name)?.bytes === begun.bytes;
-      if (isTooLarge(error) || (isStuck && isOwnFault(error))) await this.#forget();
+      if (isTooLarge(error) || (isStuck && isAboutRequest(error))) await this.#forget();
       if (isTooLarge(error)) throw this.#alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`);
       throw error;
     }
@@ -294,6 +294,11 @@ export function isTooLarge(error: unknown): boolean {
     (error instanceof PeerError && error.code === 'PEER_ANSWER_TOO_LARGE') ||
     (error instanceof MirrorError && error.code === 'MIRROR_TOO_LARGE')
   );
+}
+
+/** Whether the peer was there, and failed at what was asked. */
+function isAboutRequest(error: unknown): boolean {
+  return error instanceof PeerError && ['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED'].includes(error.code);
 }
 
 /** The first SMALL_BYTES of a stream, fewer only where it is shorter, and the whole of it. */

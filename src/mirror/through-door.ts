@@ -8,10 +8,6 @@ const OWN_FAULT: ReadonlySet<PeerErrorCode> = new Set([
   'PEER_REFUSED',
 ]);
 
-export function isOwnFault(error: unknown): error is PeerError {
-  return error instanceof PeerError && OWN_FAULT.has(error.code);
-}
-
 /** Asks the peer when it is a mirror's turn. A long answer is one task from beginning to end. */
 export async function throughDoor<T>(
   door: Pick<Door, 'run'>,
@@ -24,7 +20,7 @@ export async function throughDoor<T>(
       try {
         return { value: await work(signal) };
       } catch (error) {
-        if (isOwnFault(error)) return { error };
+        if (error instanceof PeerError && OWN_FAULT.has(error.code)) return { error };
         throw error;
       }
     },
