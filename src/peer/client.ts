@@ -52,7 +52,8 @@ const MAX_ANSWER = 16 * 1024 * 1024;
 /**
  * A client for the API of one peer.
  *
- * It keeps connections for a few seconds, and the server's challenge for as long as it works. Where credentials are
+ * Unless it is told, it finds out how the peer speaks the API before the first request, and remembers that. It keeps
+ * connections for a few seconds, and the server's challenge for as long as it works. Where credentials are
  * configured, the first push introduces itself with a request that has no body, so that documents are sent once, and
  * never with a wrong password. After `close` nothing can be asked any more.
  *
