@@ -49,6 +49,9 @@ describe('mirrors', () => {
     expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
     expect(readFileSync(join(directory, 'shares/dump/yacy_dump_a_ts.xml.gz'))).toEqual(PNG);
     expect(readFileSync(join(directory, 'woods.csv'), 'utf8')).toBe('pk,price\r\noak,1\r\n');
+    const statuses = () => world.asked('/share/').map(({ status }) => status);
+    expect(await world.run('mirror')).toMatchObject({ code: 0, stderr: '' });
+    expect(statuses()).toEqual([200, 304]);
     // Files are dated by whole seconds: this one is as old as the answer with the last one.
     const asked = world.asked('/share/').at(-1)?.at;
     world.peer.share.put('dump/yacy_dump_a_ts.xml.gz', PNG.subarray(0, 5_000), asked);

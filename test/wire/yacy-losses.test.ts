@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { until } from '../support/wait.js';
 import { YacyWorld } from './yacy/yacy-world.js';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -52,5 +53,19 @@ describe('a document that an administrator deleted', () => {
     expect(await world.run('once')).toMatchObject({ code: 0 });
     expect(world.peer.kept(url)?.text).toBe(readFileSync(join(world.directory, 'notes/a.txt'), 'utf8'));
     expect(await world.run('verify', '--all')).toMatchObject({ code: 0 });
+  });
+
+  it('is missed by the daemon itself in time, and pushed again', async () => {
+    const world = await YacyWorld.start({ more: { audit: { every: '2s' } } });
+    for (const name of ['a', 'b', 'c']) world.write(`notes/${name}.txt`, name);
+    const daemon = world.start();
+    await world.reached('confirmed', 3);
+    const url = world.url('notes/b.txt');
+    world.peer.remove(url);
+    await until(() => world.peer.kept(url) !== undefined, 'the document is pushed again', 40_000);
+    await world.reached('confirmed', 3);
+    expect(world.peer.kept(url)?.text).toBe('b');
+    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toHaveLength(4);
+    expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
   });
 });
