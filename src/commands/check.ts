@@ -181,8 +181,9 @@ export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Fi
       ok: true,
       message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
     };
-    yield await checkDialect(client);
-    yield await checkPush(client);
+    const dialect = await checkDialect(client);
+    yield dialect;
+    if (dialect.ok) yield await checkPush(client);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
     yield troubleOf('peer', error);
@@ -206,8 +207,8 @@ async function checkDialect(client: PeerClient): Promise<Finding> {
       hint: 'Leave `peer.dialect` out: it is found out.',
     };
   } catch (error) {
-    if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER' || configured === undefined)
-      throw error;
+    if (!(error instanceof PeerError)) throw error;
+    if (error.code !== 'PEER_ANSWER' || configured === undefined) return troubleOf(check, error);
     return { check, ok: true, message: `${configured}, as configured; what the peer answers does not tell` };
   }
 }

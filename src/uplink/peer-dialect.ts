@@ -130,6 +130,6 @@ export class PeerDialect implements DialectSource {
     if (configured !== 'auto' || dialect === undefined || rememberedDialect(state, url) === dialect) return;
     state.setMeta(META, { url, dialect });
     await commit();
-    log.info({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
+    log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
   }
 }

@@ -37,9 +37,9 @@ describe.concurrent('check', () => {
     ['failing', answering(500, 'oops'), 1, /^peer: .* failed \(500\); the answer begins with: oops/],
     ['busy', answering(429, '', { 'retry-after': '9' }), 1, /^peer: .* gets too many requests \(429\)/],
     ['password', otherPassword, 1, /^access: .* did not accept the user name and the password \(401\)/],
-    ['another', answering(404, 'nginx'), 1, /^pushing: .* has no such page \(404\)/],
-    ['binary', answering(200, BINARY), 1, /^pushing: .*; the answer is not text/],
-    ['stack-trace', answering(200, STACK_TRACE), 1, /^pushing: .* answered a push with an error page/],
+    ['another', answering(404, 'nginx'), 1, /^dialect: .* has neither .*yacydoc\.xml nor .*peerdoc\.html/],
+    ['binary', answering(200, BINARY), 1, /^dialect: .*; the answer is not text/],
+    ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in neither/],
   ];
 
   it.each(CHECKS)('tells a peer that is %s, and what to do', async (name, behaviour, code, says) => {

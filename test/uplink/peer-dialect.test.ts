@@ -95,7 +95,7 @@ describe('the dialect of the peer', () => {
     await clock.advance(61_000);
     expect(await dialect.misfits()).toBe(true);
     expect(dialect.current?.name).toBe('standard');
-    expect(said).toEqual([expect.stringContaining('standard'), expect.stringContaining('standard')]);
+    expect(said).toEqual([expect.stringContaining('speaks standard now, no longer yacy')]);
     expect(meta.get('dialect')).toEqual({ url: URL_, dialect: 'standard' });
     expect(changes()).toBe(1);
   });
