@@ -49,6 +49,9 @@ export interface CanaryPatience {
   readonly maxInterval: number;
 }
 
+/** What a canary asks of the peer; `PeerClient` is one. */
+export type CanaryPeer = Pick<PeerClient, 'dialect' | 'detect' | 'push' | 'peerdoc' | 'citation'>;
+
 interface Parts {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -79,8 +82,8 @@ const LAST_LOOKS_MS = 5_000;
 const LOOKS_PER_HOLD = 40;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
-/** A document of which the peer shows fewer of its words was not read. */
-const READ_SHARE = 0.8;
+/** A document of which the peer shows a smaller part of its words was not read. */
+const READ_SHARE = 0.5;
 
 /** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
 export function canaryPlan(
@@ -109,7 +112,7 @@ export function canaryPlan(
  * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
  */
 export async function canary(
-  client: PeerClient,
+  client: CanaryPeer,
   plans: readonly CanaryPlan[],
   patience: CanaryPatience,
   { clock, signal }: Parts,
@@ -148,7 +151,7 @@ interface Pushed extends CanaryPlan {
 
 /** Pushes one document by itself, so that none suffers from another. */
 async function pushed(
-  client: PeerClient,
+  client: CanaryPeer,
   plan: CanaryPlan,
   { content }: Dialect,
   deadline: number,
@@ -171,7 +174,7 @@ async function pushed(
 
 /** Waits until the peer shows a document for good, and looks at what it shows. */
 async function followed(
-  client: PeerClient,
+  client: CanaryPeer,
   plan: Pushed,
   patience: Parameters<typeof untilShown>[2],
   parts: Parts,
@@ -199,7 +202,7 @@ async function followed(
 
 /** Looks on until it is called off. @returns how long after its push the document was there for good, in ms */
 async function watchedSince(
-  client: PeerClient,
+  client: CanaryPeer,
   sent: SentVersion,
   hold: number,
   { clock, signal }: Parts,
