@@ -27,7 +27,7 @@ async function problems(mirror: unknown): Promise<string[]> {
 describe('mirrors', () => {
   it('need no more than what they follow: names and paths come by themselves', async () => {
     const { mirror } = await load({
-      shares: [{ data: 'list.txt', c: 'lists' }, { data: 'list.txt' }],
+      shares: [{ data: 'list.txt', c: 'lists' }, { data: 'list.txt' }, { data: '*.gz', c: 'dump' }],
       tables: [{ table: 'prices' }, { table: 'stock-*', format: 'ndjson' }],
       citations: [{ folder: 'inbox' }, { folder: 'archive' }],
     });
@@ -35,10 +35,17 @@ describe('mirrors', () => {
     expect(all.map(({ name, path }) => [name, path])).toEqual([
       ['lists/list.txt', 'shares/lists/list.txt'],
       ['list.txt', 'shares/list.txt'],
+      ['dump/*.gz', 'shares/dump/{data}'],
       ['prices', 'tables/{table}.csv'],
       ['stock-*', 'tables/{table}.ndjson'],
       ['citations/inbox', 'citations/{folder}/{path}.json'],
       ['citations/archive', 'citations/{folder}/{path}.json'],
+    ]);
+  });
+
+  it('over a pattern of shared objects need a path that tells their files apart', async () => {
+    expect(await problems({ shares: [{ data: 'dump/*', path: 'dumps' }] })).toEqual([
+      expect.stringMatching(/^mirror\.shares\[0\]\.path: received "dumps"; expected .*"\{data\}"/),
     ]);
   });
 
