@@ -6,6 +6,7 @@ import { HtmlTable } from './table-html.js';
 import { JsonTable } from './table-json.js';
 import type { TableParser } from './table-parser.js';
 import { XmlTable } from './table-xml.js';
+import { KeyEscaper } from './table-xml-keys.js';
 
 /** One row is not longer, in bytes of the answer, nor what stands before or behind the rows. */
 const MOST_PER_ROW = 64 * 1024 * 1024;
@@ -20,12 +21,17 @@ const BEGIN_BYTES = 1024;
  * where they fit several forms. Memory is bounded by one row and one group of rows.
  *
  * @param asked name of the table
+ * @param hasRawKeys whether keys stand in XML as they are, padded to 12 bytes, and not escaped
  * @returns undefined where the answer says that there is no such table
  * @throws PeerError PEER_ANSWER for what is not a table, not the one asked for, or not whole, also while rows are read;
  *   PEER_ANSWER_TOO_LARGE for a row that is too long
  */
-export async function readTable(answer: StreamedAnswer, asked: string): Promise<TableStream | undefined> {
-  const reading = new TableReading(answer, asked);
+export async function readTable(
+  answer: StreamedAnswer,
+  asked: string,
+  hasRawKeys = false,
+): Promise<TableStream | undefined> {
+  const reading = new TableReading(answer, asked, hasRawKeys);
   await reading.untilHead();
   const { head } = reading;
   if (head === undefined) return undefined;
@@ -38,15 +44,17 @@ export async function readTable(answer: StreamedAnswer, asked: string): Promise<
 class TableReading {
   readonly #answer: StreamedAnswer;
   readonly #asked: string;
+  readonly #hasRawKeys: boolean;
   readonly #pieces: AsyncIterator<Buffer>;
   #begin = Buffer.alloc(0);
   #parser: TableParser | undefined;
   #isOver = false;
   #sinceRow = 0;
 
-  constructor(answer: StreamedAnswer, asked: string) {
+  constructor(answer: StreamedAnswer, asked: string, hasRawKeys: boolean) {
     this.#answer = answer;
     this.#asked = asked;
+    this.#hasRawKeys = hasRawKeys;
     this.#pieces = pieces(answer.chunks);
   }
 
@@ -116,7 +124,9 @@ class TableReading {
   }
 
   #start(): TableParser {
-    this.#parser = parserFor(this.#begin, String(this.#answer.headers['content-type'] ?? ''), this.#asked);
+    const type = String(this.#answer.headers['content-type'] ?? '');
+    const inXml = () => new XmlTable(this.#asked, this.#hasRawKeys ? new KeyEscaper() : undefined);
+    this.#parser = parserFor(this.#begin, type, inXml);
     this.#parse(this.#parser, this.#begin);
     return this.#parser;
   }
@@ -131,7 +141,7 @@ class TableReading {
 
 class TooLong extends Error {}
 
-function parserFor(begin: Buffer, type: string, asked: string): TableParser {
+function parserFor(begin: Buffer, type: string, inXml: () => TableParser): TableParser {
   const text = begin
     .toString('utf8', 0, BEGIN_BYTES)
     .replace(/^\ufeff/, '')
@@ -140,7 +150,7 @@ function parserFor(begin: Buffer, type: string, asked: string): TableParser {
   if (/^[{[]/.test(text)) return new JsonTable();
   if (!text.startsWith('<')) throw new Unreadable('gave an answer that is no table');
   const isXml = /^<(\?xml|tables)\b/i.test(text) || (/\bxml\b/i.test(type) && !/html/i.test(type));
-  return isXml && !/^<!doctype html|^<html/i.test(text) ? new XmlTable(asked) : new HtmlTable();
+  return isXml && !/^<!doctype html|^<html/i.test(text) ? inXml() : new HtmlTable();
 }
 
 /** The chunks, cut where they are so long that a group of their rows would be. */

@@ -18,6 +18,8 @@ export interface TableDialect {
   readonly changePath: string;
   /** Bytes of a key in UTF-8, beyond which the peer would cut it. @default no limit */
   readonly maxKeyBytes?: number;
+  /** Whether keys stand in XML as they are, padded to 12 bytes, and not escaped. */
+  readonly hasRawKeys: boolean;
   /** Whether a single row can be asked for; otherwise all are read to see one. */
   readonly readsOneRow: boolean;
   /** @param pk only the row with this key; a peer may give others too */
@@ -40,6 +42,7 @@ export const standardTables: TableDialect = {
   readPath: '/api/table_p.html',
   pagePath: '/Tables_p.html',
   changePath: '/Tables_p.html',
+  hasRawKeys: false,
   readsOneRow: true,
 
   readFields({ table, count, search }, pk) {

@@ -12,7 +12,7 @@ import {
   textAttribute,
   unpadded,
 } from './table-parser.js';
-import { KeyEscaper } from './table-xml-keys.js';
+import type { KeyEscaper } from './table-xml-keys.js';
 
 const NAME = /^[\p{L}_:][\p{L}\p{N}_:.-]*$/u;
 
@@ -26,7 +26,7 @@ export class XmlTable implements TableParser {
   head: TableHead | undefined;
   readonly #asked: string;
   readonly #decoder = new TextDecoder();
-  readonly #keys = new KeyEscaper();
+  readonly #keys: KeyEscaper | undefined;
   readonly #parser: Parser;
   /** The elements that are open. */
   readonly #path: string[] = [];
@@ -38,8 +38,10 @@ export class XmlTable implements TableParser {
   #row: { readonly pk: string; readonly cells: Map<string, string> } | undefined;
   #cell: { readonly column: string; readonly isBase64: boolean; text: string } | undefined;
 
-  constructor(asked: string) {
+  /** @param keys mends the keys of an answer that does not escape them */
+  constructor(asked: string, keys: KeyEscaper | undefined) {
     this.#asked = asked;
+    this.#keys = keys;
     this.#parser = new Parser(
       {
         onprocessinginstruction: (_, data) => refuseEntities(data),
@@ -54,18 +56,22 @@ export class XmlTable implements TableParser {
   }
 
   write(bytes: Buffer): void {
-    this.#parser.write(this.#keys.take(this.#decoder.decode(bytes, { stream: true })));
+    this.#take(this.#decoder.decode(bytes, { stream: true }));
   }
 
   end(): void {
-    this.#parser.write(this.#keys.take(this.#decoder.decode()));
-    this.#parser.write(this.#keys.end());
+    this.#take(this.#decoder.decode());
+    this.#parser.write(this.#keys?.end() ?? '');
     this.#isEnding = true;
     this.#parser.end();
     if (!this.#rootIsClosed) throw new Unreadable('gave an answer in XML that breaks off');
     if (this.head === undefined && this.#otherName !== undefined) {
       throw new Unreadable('answered with another table than the one asked for');
     }
+  }
+
+  #take(text: string): void {
+    this.#parser.write(this.#keys?.take(text) ?? text);
   }
 
   #enter(name: string): void {

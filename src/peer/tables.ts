@@ -222,7 +222,7 @@ export class PeerTables {
     return this.#asking.stream(
       { counted: 'other', method, isProtected: true, accept: ACCEPT, signal, maxBytes, ...sent },
       async (answer) => {
-        const table = await readTable(answer, query.table);
+        const table = await readTable(answer, query.table, dialect.hasRawKeys);
         return table === undefined ? undefined : use(table);
       },
     );

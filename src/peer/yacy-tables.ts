@@ -15,6 +15,7 @@ export const yacyTables: TableDialect = {
   pagePath: '/Tables_p.html',
   changePath: '/api/table_p.html',
   maxKeyBytes: 12,
+  hasRawKeys: true,
   // `search` looks into cells, and nothing into keys.
   readsOneRow: false,
 
