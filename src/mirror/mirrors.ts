@@ -86,7 +86,9 @@ export class Mirrors {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting;
+    await this.#prepared?.catch(() => {});
     await this.#rounds.stop();
+    await this.#runner.idle();
     for (const mirror of this.#set.all) await mirror.close?.();
   }
 

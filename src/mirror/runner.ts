@@ -39,6 +39,11 @@ export class Runner {
     return this.#running.has(name);
   }
 
+  /** Resolves when no run is under way. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running.values());
+  }
+
   /**
    * @param accepted the codes of alarms that a person accepts
    * @throws the reason of `signal` when it aborts, QueueError or PeerError when the door or the peer client is stopped, StateError
