@@ -1,4 +1,3 @@
-import { parseDuration } from '../config/units.js';
 import type { Daemon } from '../daemon.js';
 import { heldError } from '../inspect/held.js';
 import { itemCounts } from '../inspect/status.js';
@@ -10,8 +9,10 @@ import { sentence } from '../lib/sentence.js';
 import type { Trouble, TroubleKind } from '../queue/outcome.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
-import { reportLines, worse } from './mirror.js';
+import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
+import { runLines } from './mirror-text.js';
+import { duration } from './option-values.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
@@ -53,7 +54,7 @@ export const onceCommand: Command<OnceOptions> = {
       .example('$0 once', 'Bring the peer up to date')
       .example('$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'),
   run: async (options: OnceOptions & GlobalOptions) => {
-    const timeout = parseTimeout(options.timeout);
+    const timeout = duration('--timeout', options.timeout);
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const started = systemClock.monotonic();
     let failed: (error: unknown) => void = () => {};
@@ -72,7 +73,7 @@ export const onceCommand: Command<OnceOptions> = {
       const daemon = await Daemon.open({
         config: loaded.config,
         clock: systemClock,
-        log,
+        log: options.json ? log : withoutMirrors(log),
         follow: false,
         patient: false,
         onFailure: failed,
@@ -112,7 +113,7 @@ export const onceCommand: Command<OnceOptions> = {
           (report.alarm ?? report.failure ?? report.notes ?? report.conflicts) === undefined
         )
           continue;
-        for (const line of reportLines(report)) print(line);
+        for (const line of runLines(report, loaded.config.mirror.root)) print(line);
       }
       if (options.json)
         printJson({
@@ -225,15 +226,4 @@ function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
     .filter((part) => part !== '')
     .map((part) => `${part}, `)
     .join('');
-}
-
-function parseTimeout(text: string): number {
-  const ms = parseDuration(text);
-  if (ms !== undefined) return ms;
-  throw new PeersyncError({
-    code: 'USAGE',
-    message: `--timeout: received "${text}".`,
-    hint: 'Give a duration such as "30s" or "10m".',
-    exitCode: EXIT.usage,
-  });
 }

@@ -48,7 +48,8 @@ export class TablePatternMirror implements Mirror {
       });
     }
     this.#onList(tables);
-    const notes = [`Follows ${matching === 1 ? '1 table' : `${matching} tables`} of the peer.`];
+    const many = matching === 1 ? '1 table' : `${matching} tables`;
+    const notes = [matching === 0 ? 'No table of the peer matches it.' : `Follows ${many} of the peer.`];
     return { kind: 'followed', changed: false, facts: { notes } };
   }
 }

@@ -92,6 +92,7 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
   expect(alarmed).toMatchObject({ code: 3 });
   expect(alarmed.stdout).toContain('2 alarms');
   expect(alarmed.stdout).toMatch(/prices: ALARM: The peer shows no rows of .*peersync mirror accept prices/);
+  expect(alarmed.stderr).toBe('');
   expect(mirrored('tables/prices.csv')).toContain('apple,3');
   expect(mirrored('shares/a.txt')).toBe('a');
 
@@ -103,7 +104,7 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
   ]);
   const { stdout } = await command('status');
   expect(stdout).toMatch(
-    /^prices +tables\/prices.csv +\S.* ago +\S.* ago +2 +\d+ B\n {2}ALARM for .*: The peer shows no rows/m,
+    /^prices +\S.* ago +\S.* ago +2 +\d+ B +tables\/prices.csv\n {2}ALARM for .*: The peer shows no rows/m,
   );
 
   expect(await json<MirrorReport>('mirror', 'accept', 'prices')).toMatchObject({
