@@ -210,6 +210,8 @@ export class Daemon {
     ]);
     this.#undo.push(['watcher', () => watcher.stop()]);
     watcher.start();
+    // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
+    this.#undo.push(['mirrors', () => mirrors.stop()]);
     if (follow) mirrors.start(onFailure);
   }
 
