@@ -6,6 +6,7 @@ import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../li
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
+import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
@@ -23,7 +24,8 @@ export interface Finding {
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing. */
 export const checkCommand: Command<object> = {
   command: ['check'],
-  describe: 'Check the configuration, the folders, the watch limit, the peer and the access to it',
+  describe:
+    'Check the configuration, the folders, the watch limit, the peer, the access to it and what is mirrored',
   builder: (yargs) => yargs.example('$0 check', 'Before the first run, or when something is odd'),
   run: async (options) => {
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
@@ -45,6 +47,7 @@ export const checkCommand: Command<object> = {
       directories += found;
     }
     tell(await checkWatchLimit(directories));
+    for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
     for await (const finding of checkPeer(config, log)) tell(finding);
     const troubles = findings.filter((finding) => !finding.ok);
     if (troubles.length === 0) return EXIT.done;
@@ -130,7 +133,9 @@ export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Fi
       ok: true,
       message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
     };
-    yield await checkPush(client);
+    const pushing = await checkPush(client);
+    yield pushing;
+    if (pushing.ok) yield* checkMirrored(config.mirror, client);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
     yield troubleOf('peer', error);

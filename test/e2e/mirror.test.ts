@@ -79,6 +79,29 @@ it('once brings tables, shared objects and citations up to date, and writes noth
   );
 }, 120_000);
 
+it('check says whether the peer has what is mirrored, and whether the files can be written', async () => {
+  configure({
+    tables: [{ table: 'prices' }, { table: 'list-*' }],
+    shares: [{ data: 'a.txt', c: 'lists' }, { data: 'big.txt' }],
+  });
+  await command('table', 'set', 'list-a', '--pk', '1', 'name=a');
+  share('big.txt', 'b'.repeat(3_000_000));
+  const { code, stdout } = await command('check');
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^ok +mirror root: .*mirror will be made when it is needed$/m);
+  expect(stdout).toMatch(/^TROUBLE +mirror prices: the peer has no table "prices"\n +Mend its name/m);
+  expect(stdout).toMatch(/^ok +mirror list-\*: matches 1 table of the peer$/m);
+  expect(stdout).toMatch(/^TROUBLE +mirror lists\/a.txt: the peer has no shared object "a.txt"$/m);
+  expect(stdout).toMatch(/^ok +mirror big.txt: the peer has the shared object$/m);
+
+  await command('table', 'set', 'prices', '--pk', 'apple', 'price=3');
+  share('lists/a.txt', 'a');
+  expect(await command('check')).toMatchObject({ code: 0 });
+
+  writeFileSync(join(directory, 'mirror'), 'in the way');
+  expect((await command('check')).stdout).toMatch(/^TROUBLE +mirror root: .*mirror cannot be written/m);
+}, 120_000);
+
 it('an alarm keeps the file, ends once with 3, is shown by status, and waits for accept', async () => {
   configure({ tables: [{ table: 'prices' }], shares: [{ data: 'a.txt' }] });
   share('a.txt', 'a');
@@ -112,6 +135,11 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
     lines: [{ name: 'prices', changed: true, rows: 0 }],
   });
   expect(mirrored('tables/prices.csv')).toBe('pk,price\r\n');
+  expect((await command('mirror', 'accept', 'a.txt')).stdout).toBe(
+    'a.txt: shares/a.txt removed, until the peer has it again\n',
+  );
+  expect((await command('mirror', 'a.txt')).stdout).toContain('shares/a.txt is not there, until');
+  expect((await command('status')).stdout).toMatch(/ {2}The peer does not have it, as was accepted .* ago;/);
   const wrong = await command('mirror', 'accept', 'price');
   expect(wrong).toMatchObject({ code: 2 });
   expect(wrong.stderr).toContain('did you mean "prices"');
