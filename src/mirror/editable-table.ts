@@ -12,7 +12,7 @@ import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './
 import { MirrorError } from './errors.js';
 import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
-import { type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
+import { agreed, type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
 import type { Conflict } from './record.js';
 import { removeWhole, type WholeFile } from './whole-file.js';
 
@@ -165,7 +165,12 @@ export class EditableTable implements TwoWayTable {
     const absorbed = base && last && absorb(base, last.intents, sides.peer.grid);
     // A file that is as it was written is its own base.
     const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
-    const plan = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
+    const first = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
+    const other = await last?.other?.grid();
+    const plan =
+      other === undefined
+        ? first
+        : agreed(first, await inTurns(mergeInTurns(other, sides.peer.grid, mine, { deletes })));
     if (plan.deletes.length > maxDeletes) {
       const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
       const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
@@ -213,7 +218,11 @@ export class EditableTable implements TwoWayTable {
     if (!isKnown) await this.#bases.prepare({ file, shown: columns, digest, grid }, base?.salt);
     this.#step('the new base is prepared');
     const { versions } = this.#parts.settings;
-    const written = await this.#file.replace(read, this.#text(columns, grid), { versions, signal });
+    const text = this.#text(columns, grid);
+    const written = await this.#file.replace(read, text, { versions, signal }).catch(async (error) => {
+      if (error instanceof Overtaken) await this.#bases.withdraw();
+      throw error;
+    });
     this.#step('the file is written');
     if (isKnown) await this.#bases.fulfil();
     else await this.#bases.settle();

@@ -542,6 +542,36 @@ describe('after a run that was cut short', () => {
     expect(desk.content()).toEqual(two);
   });
 
+  test.each(['the new base is prepared', 'the file is written'])(
+    'of which %s, nothing is lost that a person edits then, whichever of the two files that was',
+    async (step) => {
+      const { peer, desk } = await deskWith(two);
+      peer.rows.set('k1', { a: 'of the peer', b: '2' });
+      peer.rows.set('k2', { a: '3', b: 'of the peer' });
+      await crashAt(desk, step);
+      desk.edit((rows) => rows.map((row) => (row.pk === 'k1' ? { ...row, a: '1' } : { ...row, a: 'mine' })));
+      await desk.settled();
+      expect(peer.content()).toEqual({
+        k1: { a: 'of the peer', b: '2' },
+        k2: { a: 'mine', b: 'of the peer' },
+      });
+      expect(desk.content()).toEqual(peer.content());
+      expect(desk.conflictTexts()).toEqual([expect.stringContaining('"pk":"k1","a":"1"')]);
+    },
+  );
+
+  test('of which nothing is left, edits reach the peer as ever', async () => {
+    const { peer, desk } = await deskWith(two);
+    peer.rows.set('k1', { a: 'of the peer', b: '2' });
+    peer.onCall = () => desk.write(desk.text());
+    expect(await desk.run()).toEqual({ kind: 'later' });
+    peer.onCall = () => {};
+    desk.edit((rows) => rows.map((row) => (row.pk === 'k2' ? { ...row, a: 'mine' } : row)));
+    await desk.settled();
+    expect(peer.content().k2).toEqual({ a: 'mine', b: '4' });
+    expect(desk.conflictTexts()).toEqual([]);
+  });
+
   test('what was once told is not taken for told again', async () => {
     const { peer, desk } = await deskWith(two);
     const before = desk.text();
