@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
@@ -12,6 +12,7 @@ import type { Mirror, MirrorPeer, MirrorTools } from './parts.js';
 import type { MirrorReport } from './record.js';
 import { keepRecord, recordedNames, recordOf } from './records.js';
 import { reportOf } from './report.js';
+import { directoryBelow } from './root.js';
 import { Rounds } from './rounds.js';
 import { Runner } from './runner.js';
 import { TablePatternMirror } from './table-pattern.js';
@@ -198,9 +199,26 @@ export class Mirrors {
     return this.#prepared;
   }
 
+  /** Where mirrors write, or wrote, below the root: there may be much besides that is not theirs to look at. */
+  #written(): ReadonlyMap<string, 'alone' | 'below'> {
+    const directories = new Map<string, 'alone' | 'below'>();
+    const { state } = this.#parts;
+    const recorded = recordedNames(state).flatMap((name) => recordOf(state, name) ?? []);
+    for (const { kind, path } of [...this.#set.all.map(({ identity }) => identity), ...recorded]) {
+      const directory = posix.dirname(path.replace(/\{.*/s, '{'));
+      if (kind === 'citations') directories.set(directory, 'below');
+      else if (!directories.has(directory)) directories.set(directory, 'alone');
+    }
+    return directories;
+  }
+
   async #tidy(): Promise<void> {
     const { settings, state, stateDir, log } = this.#parts;
-    const swept = (await sweep(settings.root)) + (await sweep(join(stateDir, 'mirrors')));
+    let swept = await sweep(join(stateDir, 'mirrors'), 'alone');
+    for (const [directory, depth] of this.#written()) {
+      const real = await directoryBelow(settings.root, directory);
+      if (real !== undefined) swept += await sweep(real, depth);
+    }
     if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
     for (const name of recordedNames(state)) {
       if (this.#set.get(name) !== undefined) continue;

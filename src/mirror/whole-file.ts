@@ -60,7 +60,9 @@ export async function replaceWhole(
   const path = await reach(spot);
   const shown = join(spot.root, spot.path);
   const temporary = join(dirname(path), temporaryName());
-  const handle = await onDisk(shown, () => open(temporary, 'wx', 0o644));
+  // What only some may read is not shown to all while it is on its way.
+  const mode = (await onDisk(shown, () => regularFile(path)))?.mode ?? 0o644;
+  const handle = await onDisk(shown, () => open(temporary, 'wx', mode & 0o777));
   let renamed = false;
   try {
     const written = await writeAll(handle, content, shown, options);

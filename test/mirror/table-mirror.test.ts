@@ -382,7 +382,8 @@ it('what a killed process left unfinished is swept away, and nothing else', asyn
   const { engine } = await mirrored();
   engine.write('tables/.peersync-0123456789abcdef.tmp', 'half');
   engine.write('tables/notes.tmp', 'mine');
+  engine.write('elsewhere/.peersync-0123456789abcdef.tmp', 'of another peersync');
   await engine.open({ tables: [{ table: 'fruit' }] });
   await engine.run();
-  expect(engine.files()).toEqual([FILE, 'tables/notes.tmp']);
+  expect(engine.files()).toEqual(['elsewhere/.peersync-0123456789abcdef.tmp', FILE, 'tables/notes.tmp']);
 });
