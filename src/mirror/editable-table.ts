@@ -14,7 +14,7 @@ import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
 import { agreed, type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
 import type { Conflict } from './record.js';
-import { removeWhole, type WholeFile } from './whole-file.js';
+import type { WholeFile } from './whole-file.js';
 
 /** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
 const ROWS_A_GROUP = 1_000;
@@ -95,21 +95,22 @@ export class EditableTable implements TwoWayTable {
 
   async retire(known: EditKnown): Promise<readonly Conflict[]> {
     await this.#saveLate();
-    const { root, path, settings } = this.#parts;
+    const { settings } = this.#parts;
     const reading = await this.#file.read(undefined);
     if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
-    if (reading.kind === 'moving') {
-      throw new MirrorError('MIRROR_BLOCKED', {
-        what: join(root, path),
-        detail: 'a file that is being written',
-      });
-    }
+    if (reading.kind === 'moving') throw this.#isMoving();
     if (reading.kind === 'read') {
       const last = await this.#bases.load(reading.sha256);
       const isEdited = reading.sha256 !== (last?.base.file ?? known.sha256);
-      if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
-      await this.#file.leave(reading);
-      await removeWhole({ root, path }, settings);
+      try {
+        if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
+        this.#step('the file is about to be removed');
+        await this.#file.remove(reading, settings);
+      } catch (error) {
+        throw error instanceof Overtaken ? this.#isMoving() : error;
+      } finally {
+        await this.#file.leave(reading);
+      }
     }
     await this.#bases.forget();
     return this.#standing(known);
@@ -285,6 +286,12 @@ export class EditableTable implements TwoWayTable {
       const listed = [...old, ...fresh].filter((conflict) => conflict.file === path);
       return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
     });
+  }
+
+  #isMoving(): MirrorError {
+    const { root, path } = this.#parts;
+    const detail = 'a file that is being written';
+    return new MirrorError('MIRROR_BLOCKED', { what: join(root, path), detail });
   }
 
   readonly #alarm = (code: EditAlarmCode, detail: string): EditAlarm => {

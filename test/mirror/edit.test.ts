@@ -479,6 +479,19 @@ describe('a file that is being written', () => {
   );
 });
 
+test('what an editor writes into a file that was replaced, while the next run goes on, is saved', async () => {
+  const { peer, desk } = await deskWith(two);
+  const editor = openSync(desk.file, 'r+');
+  afterwards('test', () => closeSync(editor));
+  peer.rows.set('k1', { a: 'changed', b: '2' });
+  await desk.settled();
+  peer.rows.set('k1', { a: 'changed again', b: '2' });
+  peer.onCall = () => void writeSync(editor, 'what was typed too late');
+  await desk.settled();
+  expect(desk.conflictTexts()).toEqual([expect.stringContaining('what was typed too late')]);
+  expect(desk.conflicts()).toHaveLength(1);
+});
+
 describe('whether a file looks edited', () => {
   test('is told by a stat, after a run', async () => {
     const { desk } = await deskWith(two);
@@ -665,6 +678,15 @@ describe('a table that is gone, accepted', () => {
     expect(await desk.table.retire(desk.known)).toEqual([]);
     expect(existsSync(desk.file)).toBe(false);
     expect(readdirSync(join(desk.root, '../state/mirrors'))).toEqual([]);
+  });
+
+  test('leaves a file that is saved in the last moment', async () => {
+    const { desk } = await deskWith(two);
+    desk.onStep = (step) => {
+      if (step === 'the file is about to be removed') desk.edit((rows) => rows.slice(1));
+    };
+    await expect(desk.table.retire(desk.known)).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    expect(desk.content()).toEqual({ k2: two.k2 });
   });
 
   test('leaves what was edited as a conflict file', async () => {
