@@ -6,6 +6,7 @@ import type { Live } from './inspect/live.js';
 import type { Clock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
+import { WorkThread } from './lib/work-thread.js';
 import { Mirrors } from './mirror/mirrors.js';
 import type { PeerClient } from './peer/client.js';
 import { Door } from './queue/door.js';
@@ -20,6 +21,7 @@ import { ThreadPacker } from './uplink/packer.js';
 import { patientCommit } from './uplink/patience.js';
 import { classify } from './uplink/trouble.js';
 import { Uplink } from './uplink/uplink.js';
+import { ThreadReader } from './watch/thread-reader.js';
 import { Watcher } from './watch/watcher.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
@@ -115,22 +117,28 @@ export class Daemon {
     });
     this.#undo.push(['door', () => door.stop(STOP_GRACE_MS)]);
     const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
+    const fileThread = new WorkThread(new URL('./file-thread.js', import.meta.url), (error) =>
+      log.error(
+        { err: error },
+        `the thread that reads files broke down: ${messageOf(error)}; it starts anew`,
+      ),
+    );
+    this.#undo.push(['file thread', () => fileThread.close()]);
     const watcher: Watcher = new Watcher({
       folders: config.folders,
       state,
       clock,
       log,
       accepts: cannotTravel,
+      groups: new ThreadReader(fileThread),
       hints: this.#options.follow && config.watch.hints,
       rescanMs: config.watch.rescan,
     });
-    const packer = new ThreadPacker();
-    this.#undo.push(['packer', () => packer.close()]);
     const commit = this.#options.patient
       ? patientCommit(() => state.commit(), { clock, log, signal: this.#stopping.signal })
       : () => state.commit();
     const uplink = new Uplink({
-      packer,
+      packer: new ThreadPacker(fileThread),
       commit,
       state,
       door,
