@@ -4,6 +4,7 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { type Command, moduleOf, prepare, print, printJson } from './context.js';
+import { giveUpInTime } from './give-up.js';
 import { runLines } from './mirror-text.js';
 import { askOr } from './offline.js';
 import { onSignals } from './run.js';
@@ -88,14 +89,17 @@ async function* alone(
       patient: false,
       onFailure: (error) => ending.abort(error),
     });
+    const lookingOut = giveUpInTime(() => daemon.live().door(), ending);
     try {
       if (ask === 'mirror') yield* daemon.mirrors.run(names, { signal });
       else for (const name of names ?? []) yield await daemon.mirrors.accept(name, { signal });
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
     } finally {
+      ending.abort();
+      await lookingOut;
       await daemon.stop();
     }
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
   } finally {
     unlisten();
   }

@@ -5,10 +5,9 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
-import { sentence } from '../lib/sentence.js';
-import type { Trouble, TroubleKind } from '../queue/outcome.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import type { Trouble } from '../queue/outcome.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
+import { GIVE_UP_MS, peerInTrouble } from './give-up.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
@@ -17,15 +16,6 @@ import { Progress } from './progress.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
 
-/** How long a run bears a trouble of the peer. */
-const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
-  // Longer than a peer needs that is being restarted.
-  unreachable: 15_000,
-  // Longer than one that has just started answers with errors.
-  failing: 60_000,
-  // For another try: it is seldom that this mends itself.
-  denied: 8_000,
-};
 const TICK_MS = 100;
 
 interface OnceOptions {
@@ -205,15 +195,8 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
         message: `The peer asks to wait for ${durationText(ending.untilMs - systemClock.now())}, which is longer than this run may take (${timeout}).`,
         hint: 'Nothing is lost: run again later, or give a longer --timeout.',
       });
-    case 'peer': {
-      const { kind, message, hint } = ending.reason;
-      throw new PeersyncError({
-        code: ending.reason.code ?? 'PEER_FAILED',
-        message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
-        hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
-        exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
-      });
-    }
+    case 'peer':
+      throw peerInTrouble(ending.reason);
   }
 }
 
