@@ -56,9 +56,9 @@ async function report(
   const told = options.json ? log : withoutMirrors(log);
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
-  for await (const each of askOr(config, ask, { ...parameters }, () =>
-    alone(config, told, ask, parameters),
-  )) {
+  const offline = () => alone(config, told, ask, parameters);
+  // A large table may take long before there is anything to say.
+  for await (const each of askOr(config, ask, { ...parameters }, offline, { patienceMs: 0 })) {
     mirrors += 1;
     if (options.json) printJson(each);
     else for (const line of runLines(each, config.mirror.root)) print(line);

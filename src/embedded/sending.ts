@@ -59,6 +59,9 @@ export async function sendAnswer(
   }
   if (!drain) {
     response.end();
+    if (!unread) return;
+    await readOn(request, timeouts.drain, clock);
+    if (!request.complete) request.destroy();
     return;
   }
   // Closing on a client that still sends would reset the connection before it has read the answer.
@@ -75,15 +78,13 @@ async function sendBody(
   stallMs: number,
   clock: Clock,
 ): Promise<boolean> {
-  if (Buffer.isBuffer(body)) {
-    if (request.method !== 'HEAD') response.write(body);
-    return true;
-  }
+  // A whole one is waited for as well: what is ended but not yet taken would be cut when the server closes.
+  const streamed: StreamedBody = Buffer.isBuffer(body) ? { chunks: () => [body] } : body;
   try {
     if (request.method === 'HEAD') return true;
-    return (await sendChunks(response, body, stallMs, clock)) === 'whole';
+    return (await sendChunks(response, streamed, stallMs, clock)) === 'whole';
   } finally {
-    await body.end?.();
+    await streamed.end?.();
   }
 }
 

@@ -15,8 +15,9 @@ afterEach(async () => {
 });
 
 async function serve(
-  body: StreamedBody,
+  body: string | StreamedBody,
   timeouts: Partial<ServerTimeouts> = {},
+  onAsked: () => void = () => undefined,
 ): Promise<{ readonly url: string; readonly server: PeerServer }> {
   const answer: Answer = { status: 200, type: 'text/plain', body };
   const limits = { body: 1_000, fields: 5 };
@@ -24,7 +25,19 @@ async function serve(
     host: '127.0.0.1',
     port: 0,
     routes: new Map([
-      ['/', { form: 'html' as const, effect: 'reads' as const, limits, handle: () => answer }],
+      [
+        '/',
+        {
+          form: 'html' as const,
+          effect: 'reads' as const,
+          limits,
+          handle: () => {
+            // The answer goes out in this turn of the loop and the microtasks behind it.
+            setImmediate(onAsked);
+            return answer;
+          },
+        },
+      ],
     ]),
     administrator: new Administrator('password', systemClock),
     requireAuthEverywhere: false,
@@ -187,6 +200,46 @@ describe('an answer that is made while it is sent', () => {
     await server.close();
     expect(ended).toBe(true);
     socket.destroy();
+  });
+
+  it('keeps nobody waiting for the connection it came by, when the server closes meanwhile', async () => {
+    let finish = (): void => undefined;
+    let isAsked = false;
+    const body: StreamedBody = {
+      async *chunks() {
+        isAsked = true;
+        yield 'begin';
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+      },
+    };
+    const { url, server } = await serve(body, { close: 60_000 });
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await until(() => isAsked, 'the answer is under way');
+    const closed = server.close();
+    finish();
+    await closed;
+    socket.destroy();
+  });
+
+  it('is not cut by the closing of the server, made in one piece and read slowly', async () => {
+    const whole = 'x'.repeat(20_000_000);
+    let asked = 0;
+    const { url, server } = await serve(whole, { close: 60_000 }, () => {
+      asked += 1;
+    });
+    const socket = await askWithoutReading(url);
+    await until(() => asked > 0, 'it is asked');
+    const closed = server.close();
+    let seen = 0;
+    socket.on('data', (chunk: Buffer) => {
+      seen += chunk.length;
+    });
+    await closed;
+    await until(() => socket.destroyed || socket.readableEnded, 'the connection is at its end');
+    expect(seen).toBeGreaterThan(whole.length);
   });
 });
 
