@@ -237,6 +237,7 @@ describe('an answer that is made while it is sent', () => {
     socket.on('data', (chunk: Buffer) => {
       seen += chunk.length;
     });
+    socket.resume();
     await closed;
     await until(() => socket.destroyed || socket.readableEnded, 'the connection is at its end');
     expect(seen).toBeGreaterThan(whole.length);
