@@ -78,13 +78,15 @@ async function sendBody(
   stallMs: number,
   clock: Clock,
 ): Promise<boolean> {
-  // A whole one is waited for as well: what is ended but not yet taken would be cut when the server closes.
-  const streamed: StreamedBody = Buffer.isBuffer(body) ? { chunks: () => [body] } : body;
+  if (Buffer.isBuffer(body)) {
+    if (request.method !== 'HEAD') response.write(body);
+    return true;
+  }
   try {
     if (request.method === 'HEAD') return true;
-    return (await sendChunks(response, streamed, stallMs, clock)) === 'whole';
+    return (await sendChunks(response, body, stallMs, clock)) === 'whole';
   } finally {
-    await streamed.end?.();
+    await body.end?.();
   }
 }
 
@@ -142,12 +144,17 @@ function drain(response: ServerResponse, stallMs: number, clock: Clock): Promise
 
 function readOn(request: IncomingMessage, ms: number, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    const limit = clock.after(ms, resolve, { background: true });
+    const limit = clock.after(ms, () => done(), { background: true });
     const done = (): void => {
       limit.cancel();
+      // The connection may live on and carry other requests.
+      request.socket.off('close', done);
       resolve();
     };
+    // Once its answer is ended, a request is not told any more that its connection is gone.
+    request.socket.on('close', done);
     request.on('end', done).on('close', done).on('error', done).resume();
+    if (request.socket.destroyed) done();
   });
 }
 
