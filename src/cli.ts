@@ -3,6 +3,7 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { checkCommand } from './commands/check.js';
 import { citationCommand } from './commands/citation.js';
+import { withoutShell } from './commands/completion.js';
 import { globalOptions, moduleOf, reportError, UsageError } from './commands/context.js';
 import { docCommand } from './commands/doc.js';
 import { initCommand } from './commands/init.js';
@@ -29,48 +30,52 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-const cli = globalOptions(yargs(withoutShortGroup(hideBin(process.argv))))
-  .scriptName('peersync')
-  .usage('$0 <command>\n\nKeeps folders on disk and a search peer in step.')
-  .command(moduleOf(runCommand))
-  .command(moduleOf(onceCommand))
-  .command(moduleOf(statusCommand))
-  .command(moduleOf(listCommand))
-  .command(moduleOf(whyCommand))
-  .command(moduleOf(retryCommand))
-  .command(moduleOf(verifyCommand))
-  .command(moduleOf(rescanCommand))
-  .command(moduleOf(mirrorCommand))
-  .command(moduleOf(checkCommand))
-  .command(moduleOf(initCommand))
-  .command(moduleOf(schemaCommand))
-  .command(moduleOf(docCommand))
-  .command(moduleOf(citationCommand))
-  .command(moduleOf(pushCommand))
-  .command(moduleOf(shareCommand))
-  .command(moduleOf(tableCommand))
-  .command(moduleOf(peerCommand))
-  .completion('completion', 'Print a script for the completion of commands in your shell')
-  .example('$0 init', 'Write a first configuration')
-  .example('$0 run -c config.json', 'Watch, push and confirm until stopped')
-  .example('$0 why ~/notes/plan.md', 'Tell everything about one file')
-  .epilogue(
-    'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined or missing in the peer, or a mirror raised an alarm, 4 peer unreachable.',
-  )
-  .demandCommand(1, 'Name a command.')
-  .recommendCommands()
-  .strict()
-  .version(VERSION)
-  .alias('help', 'h')
-  .wrap(Math.min(110, process.stdout.columns ?? 110))
-  .exitProcess(false)
-  .fail((message, error) => {
-    // Yargs goes on to the command after a failure that is only returned from.
-    throw error ?? new UsageError(message);
-  });
+const commandLine = (args: string[]) =>
+  globalOptions(yargs(args))
+    .scriptName('peersync')
+    .usage('$0 <command>\n\nKeeps folders on disk and a search peer in step.')
+    .command(moduleOf(runCommand))
+    .command(moduleOf(onceCommand))
+    .command(moduleOf(statusCommand))
+    .command(moduleOf(listCommand))
+    .command(moduleOf(whyCommand))
+    .command(moduleOf(retryCommand))
+    .command(moduleOf(verifyCommand))
+    .command(moduleOf(rescanCommand))
+    .command(moduleOf(mirrorCommand))
+    .command(moduleOf(checkCommand))
+    .command(moduleOf(initCommand))
+    .command(moduleOf(schemaCommand))
+    .command(moduleOf(docCommand))
+    .command(moduleOf(citationCommand))
+    .command(moduleOf(pushCommand))
+    .command(moduleOf(shareCommand))
+    .command(moduleOf(tableCommand))
+    .command(moduleOf(peerCommand))
+    .completion(
+      'completion',
+      'Print the script that completes commands in your shell; `completion zsh` for another one (bash, zsh, fish)',
+    )
+    .example('$0 init', 'Write a first configuration')
+    .example('$0 run -c config.json', 'Watch, push and confirm until stopped')
+    .example('$0 why ~/notes/plan.md', 'Tell everything about one file')
+    .epilogue(
+      'Exit codes: 0 done, 1 failure, 2 wrong usage or configuration, 3 done but items are quarantined or missing in the peer, or a mirror raised an alarm, 4 peer unreachable.',
+    )
+    .demandCommand(1, 'Name a command.')
+    .recommendCommands()
+    .strict()
+    .version(VERSION)
+    .alias('help', 'h')
+    .wrap(Math.min(110, process.stdout.columns ?? 110))
+    .exitProcess(false)
+    .fail((message, error) => {
+      // Yargs goes on to the command after a failure that is only returned from.
+      throw error ?? new UsageError(message);
+    });
 
 try {
-  await cli.parseAsync();
+  await commandLine(withoutShell(withoutShortGroup(hideBin(process.argv)), process.env)).parseAsync();
 } catch (error) {
   process.exitCode = reportError(error, process.argv.includes('--json'));
 }

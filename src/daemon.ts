@@ -6,6 +6,7 @@ import type { Live } from './inspect/live.js';
 import type { Clock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
+import { WorkThread } from './lib/work-thread.js';
 import { Mirrors } from './mirror/mirrors.js';
 import type { PeerClient } from './peer/client.js';
 import { Door } from './queue/door.js';
@@ -22,6 +23,7 @@ import { patientCommit } from './uplink/patience.js';
 import { PeerDialect, rememberedDialect } from './uplink/peer-dialect.js';
 import { classify } from './uplink/trouble.js';
 import { Uplink } from './uplink/uplink.js';
+import { ThreadReader } from './watch/thread-reader.js';
 import { Watcher } from './watch/watcher.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
@@ -138,20 +140,26 @@ export class Daemon {
       onChange: () => void watcher.rescan(undefined).catch(this.#options.onFailure),
     });
     const folders = new Map(config.folders.map((folder) => [folder.name, folder]));
+    const fileThread = new WorkThread(new URL('./file-thread.js', import.meta.url), (error) =>
+      log.error(
+        { err: error },
+        `the thread that reads files broke down: ${messageOf(error)}; it starts anew`,
+      ),
+    );
+    this.#undo.push(['file thread', () => fileThread.close()]);
     const watcher: Watcher = new Watcher({
       folders: config.folders,
       state,
       clock,
       log,
       accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
+      groups: new ThreadReader(fileThread),
       hints: this.#options.follow && config.watch.hints,
       rescanMs: config.watch.rescan,
     });
-    const packer = new ThreadPacker();
-    this.#undo.push(['packer', () => packer.close()]);
     const uplink = new Uplink({
       dialect,
-      packer,
+      packer: new ThreadPacker(fileThread),
       commit,
       state,
       door,
@@ -240,6 +248,8 @@ export class Daemon {
     ]);
     this.#undo.push(['watcher', () => watcher.stop()]);
     watcher.start();
+    // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
+    this.#undo.push(['mirrors', () => mirrors.stop()]);
     if (follow) mirrors.start(onFailure);
     if (follow && config.audit.every > 0) {
       audit.start(onFailure);

@@ -7,6 +7,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { canaryText, checkCanary } from './check-canary.js';
+import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { duration } from './option-values.js';
@@ -35,7 +36,8 @@ const CANARY_TIMEOUT = '2m';
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
 export const checkCommand: Command<CheckOptions> = {
   command: ['check'],
-  describe: 'Check the configuration, the folders, the watch limit, the peer and the access to it',
+  describe:
+    'Check the configuration, the folders, the watch limit, the peer, the access to it and what is mirrored',
   builder: (yargs) =>
     yargs
       .option('canary', {
@@ -82,6 +84,7 @@ export const checkCommand: Command<CheckOptions> = {
       directories += found;
     }
     tell(await checkWatchLimit(directories));
+    for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
     let isUsable = true;
     for await (const finding of checkPeer(config, log)) {
       tell(finding);
@@ -183,7 +186,10 @@ export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Fi
     };
     const dialect = await checkDialect(client);
     yield dialect;
-    if (dialect.ok) yield await checkPush(client);
+    if (!dialect.ok) return;
+    const pushing = await checkPush(client);
+    yield pushing;
+    if (pushing.ok) yield* checkMirrored(config.mirror, client);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
     yield troubleOf('peer', error);

@@ -56,7 +56,7 @@ export function citationText({ title, url, urlhash, sentences, citing, similar }
       ['title', title],
       ['document', url],
       ['hash', urlhash],
-      ['sentences', `${sentences.length} shown, ${elsewhere} of them stand in other documents too`],
+      ['sentences', `${sentences.length} shown, ${elsewhere} of them also in other documents`],
     ]),
     ...sentences.flatMap(({ number, text, appearsIn }) => [
       `  ${String(number).padStart(digits)}  ${safe(text)}`,

@@ -1,12 +1,13 @@
 import type { Config } from '../config/config.js';
-import { formatBytes } from '../config/units.js';
 import { systemClock } from '../lib/clock.js';
-import { EXIT, type ExitCode } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { type Command, moduleOf, prepare, print, printJson } from './context.js';
+import { giveUpInTime } from './give-up.js';
+import { runLines } from './mirror-text.js';
 import { askOr } from './offline.js';
-import { counted, safe } from './text.js';
+import { onSignals } from './run.js';
 
 interface MirrorOptions {
   readonly names: readonly string[] | undefined;
@@ -52,12 +53,15 @@ async function report(
 ): Promise<ExitCode> {
   const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
   const { config } = loaded;
+  const told = options.json ? log : withoutMirrors(log);
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
-  for await (const each of askOr(config, ask, { ...parameters }, () => alone(config, log, ask, parameters))) {
+  const offline = () => alone(config, told, ask, parameters);
+  // A large table may take long before there is anything to say.
+  for await (const each of askOr(config, ask, { ...parameters }, offline, { patienceMs: 0 })) {
     mirrors += 1;
     if (options.json) printJson(each);
-    else for (const line of reportLines(each)) print(line);
+    else for (const line of runLines(each, config.mirror.root)) print(line);
     exitCode = worse(exitCode, exitCodeOf(each));
   }
   if (mirrors === 0 && !options.json)
@@ -68,52 +72,53 @@ async function report(
 /** Opens everything for the mirrors alone: nothing is scanned or pushed. */
 async function* alone(
   config: Config,
-  log: Awaited<ReturnType<typeof prepare>>['log'],
+  log: Logger,
   ask: 'mirror' | 'mirror-accept',
   { names }: { readonly names?: readonly string[] },
 ): AsyncGenerator<MirrorReport> {
-  const { Daemon } = await import('../daemon.js');
-  const daemon = await Daemon.open({
-    config,
-    clock: systemClock,
-    log,
-    follow: false,
-    patient: false,
-    onFailure: () => {},
-  });
+  const ending = new AbortController();
+  const { signal } = ending;
+  const unlisten = onSignals(() => ending.abort(stopped()));
   try {
-    if (ask === 'mirror') yield* daemon.mirrors.run(names);
-    else for (const name of names ?? []) yield await daemon.mirrors.accept(name);
+    const { Daemon } = await import('../daemon.js');
+    const daemon = await Daemon.open({
+      config,
+      clock: systemClock,
+      log,
+      follow: false,
+      patient: false,
+      onFailure: (error) => ending.abort(error),
+    });
+    const lookingOut = giveUpInTime(() => daemon.live().door(), ending);
+    try {
+      if (ask === 'mirror') yield* daemon.mirrors.run(names, { signal });
+      else for (const name of names ?? []) yield await daemon.mirrors.accept(name, { signal });
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      ending.abort();
+      await lookingOut;
+      await daemon.stop();
+    }
   } finally {
-    await daemon.stop();
+    unlisten();
   }
 }
 
-/** What a run of one mirror came to, for a person. */
-export function reportLines(report: MirrorReport): string[] {
-  const { name, path, changed, rows, bytes, alarm, failure, notes = [], conflicts = [] } = report;
-  const what = [
-    rows === undefined ? undefined : counted(rows, 'row'),
-    bytes === undefined ? undefined : formatBytes(bytes),
-  ]
-    .filter((part) => part !== undefined)
-    .join(', ');
-  const lines: string[] = [];
-  if (alarm !== undefined)
-    lines.push(`${safe(name)}: ALARM: ${safe(sentence(alarm.message))} ${safe(sentence(alarm.hint))}`);
-  else if (failure !== undefined)
-    lines.push(`${safe(name)}: failed: ${safe(sentence(failure.message))} ${safe(sentence(failure.hint))}`);
-  else
-    lines.push(
-      `${safe(name)}: ${safe(path)} ${changed ? 'written' : 'unchanged'}${what === '' ? '' : ` (${what})`}`,
-    );
-  for (const note of notes) lines.push(`  ${safe(note)}`);
-  const files = [...new Set(conflicts.map(({ file }) => file))];
-  for (const file of files)
-    lines.push(
-      `  ${counted(conflicts.filter((c) => c.file === file).length, 'cell')} changed on both sides: the peer's value was kept, yours is in ${safe(file)}`,
-    );
-  return lines;
+function stopped(): PeersyncError {
+  return new PeersyncError({
+    code: 'STOPPED',
+    message: 'Stopped before every mirror was looked at.',
+    hint: 'Nothing is lost: every file is whole, and the next run goes on from here.',
+  });
+}
+
+/** A log for a command that prints itself what becomes of each mirror. */
+export function withoutMirrors(log: Logger): Logger {
+  const at = (level: keyof Logger) => (fields: object, message: string) => {
+    if (!('event' in fields && fields.event === 'mirror')) log[level](fields, message);
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** 3 for an alarm; 4 or 1 for a run that failed. */

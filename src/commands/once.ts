@@ -1,4 +1,3 @@
-import { parseDuration } from '../config/units.js';
 import type { Daemon } from '../daemon.js';
 import { heldError } from '../inspect/held.js';
 import { itemCounts } from '../inspect/status.js';
@@ -6,25 +5,17 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
-import { sentence } from '../lib/sentence.js';
-import type { Trouble, TroubleKind } from '../queue/outcome.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import type { Trouble } from '../queue/outcome.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
-import { reportLines, worse } from './mirror.js';
+import { GIVE_UP_MS, peerInTrouble } from './give-up.js';
+import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
+import { runLines } from './mirror-text.js';
+import { duration } from './option-values.js';
 import { Progress } from './progress.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
 
-/** How long a run bears a trouble of the peer. */
-const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
-  // Longer than a peer needs that is being restarted.
-  unreachable: 15_000,
-  // Longer than one that has just started answers with errors.
-  failing: 60_000,
-  // For another try: it is seldom that this mends itself.
-  denied: 8_000,
-};
 const TICK_MS = 100;
 
 interface OnceOptions {
@@ -53,7 +44,7 @@ export const onceCommand: Command<OnceOptions> = {
       .example('$0 once', 'Bring the peer up to date')
       .example('$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'),
   run: async (options: OnceOptions & GlobalOptions) => {
-    const timeout = parseTimeout(options.timeout);
+    const timeout = duration('--timeout', options.timeout);
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const started = systemClock.monotonic();
     let failed: (error: unknown) => void = () => {};
@@ -72,7 +63,7 @@ export const onceCommand: Command<OnceOptions> = {
       const daemon = await Daemon.open({
         config: loaded.config,
         clock: systemClock,
-        log,
+        log: options.json ? log : withoutMirrors(log),
         follow: false,
         patient: false,
         onFailure: failed,
@@ -112,7 +103,7 @@ export const onceCommand: Command<OnceOptions> = {
           (report.alarm ?? report.failure ?? report.notes ?? report.conflicts) === undefined
         )
           continue;
-        for (const line of reportLines(report)) print(line);
+        for (const line of runLines(report, loaded.config.mirror.root)) print(line);
       }
       if (options.json)
         printJson({
@@ -204,15 +195,8 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
         message: `The peer asks to wait for ${durationText(ending.untilMs - systemClock.now())}, which is longer than this run may take (${timeout}).`,
         hint: 'Nothing is lost: run again later, or give a longer --timeout.',
       });
-    case 'peer': {
-      const { kind, message, hint } = ending.reason;
-      throw new PeersyncError({
-        code: ending.reason.code ?? 'PEER_FAILED',
-        message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
-        hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
-        exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
-      });
-    }
+    case 'peer':
+      throw peerInTrouble(ending.reason);
   }
 }
 
@@ -225,15 +209,4 @@ function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
     .filter((part) => part !== '')
     .map((part) => `${part}, `)
     .join('');
-}
-
-function parseTimeout(text: string): number {
-  const ms = parseDuration(text);
-  if (ms !== undefined) return ms;
-  throw new PeersyncError({
-    code: 'USAGE',
-    message: `--timeout: received "${text}".`,
-    hint: 'Give a duration such as "30s" or "10m".',
-    exitCode: EXIT.usage,
-  });
 }

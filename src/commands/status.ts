@@ -1,18 +1,14 @@
-import { formatBytes } from '../config/units.js';
 import { type StatusReport, statusReport } from '../inspect/status.js';
 import { systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import type { MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import { State } from '../state/state.js';
 import { type Command, prepare, print, printJson } from './context.js';
+import { mirrorLines } from './mirror-text.js';
 import { askOr } from './offline.js';
 import { columns, safe, timeText } from './text.js';
-
-/** How many cells in conflict a status names for each file. */
-const NAMED_CELLS = 5;
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand: Command<object> = {
@@ -60,7 +56,7 @@ export function statusText(report: StatusReport, now: number): string[] {
       '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry` tries again.',
     );
   }
-  lines.push(...mirrorLines(report.mirrors, now));
+  lines.push(...mirrorLines(report.mirrors, report.mirrorRoot, now));
   if (report.problems.length > 0) {
     lines.push('', 'Could not be looked at:');
     for (const { path, trouble } of report.problems)
@@ -68,57 +64,6 @@ export function statusText(report: StatusReport, now: number): string[] {
   }
   for (const repair of report.repairs) lines.push('', `state: ${safe(repair)}`);
   return lines;
-}
-
-/** A line for each mirror, and what a person has to know or do below it. */
-function mirrorLines(mirrors: readonly MirrorReport[], now: number): string[] {
-  if (mirrors.length === 0) return [];
-  const ago = (at: number | undefined) => (at === undefined ? 'never' : `${durationText(now - at)} ago`);
-  const rows: (string | number)[][] = [
-    ['mirror', 'file', 'last success', 'last change', 'rows', 'size', 'next run'],
-  ];
-  for (const mirror of mirrors) {
-    const { name, path, succeededAt, changedAt, rows: count, bytes, nextAt, running } = mirror;
-    const next = nextAt === undefined ? '' : `in ${durationText(Math.max(0, nextAt - now))}`;
-    rows.push([
-      safe(name),
-      safe(path),
-      ago(succeededAt),
-      ago(changedAt),
-      count ?? '',
-      bytes === undefined ? '' : formatBytes(bytes),
-      running ? 'now' : next,
-    ]);
-  }
-  const [head = '', ...lines] = columns(rows);
-  const told = mirrors.flatMap((mirror, i) => [lines[i] ?? '', ...troubleLines(mirror, now)]);
-  return ['', head, ...told];
-}
-
-function troubleLines(mirror: MirrorReport, now: number): string[] {
-  const { alarm, failure, conflicts = [], notes = [] } = mirror;
-  const lines: string[] = [];
-  if (alarm !== undefined)
-    lines.push(
-      `ALARM for ${durationText(now - alarm.since)}: ${safe(sentence(alarm.message))}`,
-      safe(sentence(alarm.hint)),
-    );
-  if (failure !== undefined)
-    lines.push(
-      `fails for ${durationText(now - failure.since)}: ${safe(sentence(failure.message))} ${safe(sentence(failure.hint))}`,
-    );
-  for (const file of new Set(conflicts.map((conflict) => conflict.file))) {
-    const cells = conflicts.filter((conflict) => conflict.file === file);
-    const named = cells
-      .slice(0, NAMED_CELLS)
-      .map(({ pk, column }) => safe(`${pk}${column === undefined ? '' : ` ${column}`}`));
-    const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
-    lines.push(
-      `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is in ${safe(file)} (remove it when you are done)`,
-    );
-  }
-  lines.push(...notes.map(safe));
-  return lines.map((line) => `  ${line}`);
 }
 
 function dialectText({ peer }: StatusReport): string {

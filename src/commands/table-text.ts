@@ -111,7 +111,7 @@ function foot({ hidden }: Layout, count: number): string {
   const more =
     hidden.length === 0
       ? ''
-      : `; no room for ${counted(hidden.length, 'column')}: ${hidden.map((name) => shownText(name)).join(', ')}`;
+      : `; no room for ${counted(hidden.length, 'column')}: ${hidden.map((name) => shownText(name)).join(', ')} (\`table get --format json\` has all)`;
   return `${count === 0 ? 'no rows' : counted(count, 'row')}${more}\n`;
 }
 

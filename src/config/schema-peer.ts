@@ -58,15 +58,17 @@ export const peerSchema = z
           change: 'Rarely needed.',
         }),
         total: duration('1s', '1d').prefault('5m').meta({
-          description: 'Longest time for one whole request.',
+          description:
+            'Longest time for one whole request; twelve times as long for shared objects and tables, which stream.',
           change: 'Raise it for large files over slow links.',
         }),
       })
       .prefault({})
       .meta({ description: 'How long to wait for the peer before a request counts as failed.' }),
     maxAnswer: size('1 KiB', '1 GiB').prefault('16 MiB').meta({
-      description: 'Largest answer that is read; a larger one is refused.',
-      change: 'Raise it when a mirrored file or table is larger.',
+      description:
+        'Largest answer that is held in memory; a larger one is refused. What streams (shared objects, tables) has limits of its own: `maxSize`, `--max-size`.',
+      change: 'Raise it when the editor of a table, or a citation, is larger.',
     }),
     embedded: z
       .strictObject({

@@ -21,15 +21,22 @@ export function isOwnHost(authority: string, configured: string): boolean {
   return WILDCARDS.has(configured) && isIP(host) !== 0;
 }
 
-/** Whether a browser says that a page of another site caused the request. */
+/**
+ * Whether a page of another site may have caused the request: a browser says so, or it does not say otherwise. To a peer without TLS
+ * on another machine browsers send no Sec-Fetch-Site, and with GET no Origin; then only Referer can speak for it.
+ */
 export function isFromElsewhere(headers: {
   readonly host?: string | undefined;
   readonly origin?: string | undefined;
+  readonly referer?: string | undefined;
   readonly 'sec-fetch-site'?: string | string[] | undefined;
+  readonly 'user-agent'?: string | undefined;
 }): boolean {
   if (headers.origin !== undefined) return headers.origin.replace(/^https?:\/\//, '') !== headers.host;
   const site = headers['sec-fetch-site'];
-  return site === 'cross-site' || site === 'same-site';
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false;
+  return isBrowser && /^https?:\/\/([^/]*)\//.exec(headers.referer ?? '')?.[1] !== headers.host;
 }
 
 /** How a client on this machine reaches a server that listens on `host`. */

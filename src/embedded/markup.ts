@@ -55,6 +55,7 @@ body.wide { max-width: none; } body.wide form.search { max-width: 46rem; }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
 table.rows { width: auto; min-width: 40%; } table.rows th { white-space: nowrap; color: var(--dim); font-weight: 600; }
 table.rows td, table.rows th { padding-right: 1.2rem; overflow-wrap: break-word; }
+table.rows td { min-width: 8em; }
 table.rows td div { white-space: pre-wrap; max-width: 40rem; max-height: 12rem; overflow: auto; }
 input[type=checkbox] { width: 1.1rem; height: 1.1rem; padding: 0; margin: .2rem 0 0; }
 textarea { font: inherit; width: 100%; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;

@@ -59,6 +59,9 @@ export async function sendAnswer(
   }
   if (!drain) {
     response.end();
+    if (!unread) return;
+    await readOn(request, timeouts.drain, clock);
+    if (!request.complete) request.destroy();
     return;
   }
   // Closing on a client that still sends would reset the connection before it has read the answer.
@@ -141,12 +144,17 @@ function drain(response: ServerResponse, stallMs: number, clock: Clock): Promise
 
 function readOn(request: IncomingMessage, ms: number, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    const limit = clock.after(ms, resolve, { background: true });
+    const limit = clock.after(ms, () => done(), { background: true });
     const done = (): void => {
       limit.cancel();
+      // The connection may live on and carry other requests.
+      request.socket.off('close', done);
       resolve();
     };
+    // Once its answer is ended, a request is not told any more that its connection is gone.
+    request.socket.on('close', done);
     request.on('end', done).on('close', done).on('error', done).resume();
+    if (request.socket.destroyed) done();
   });
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../lib/clock.js';
+import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
@@ -46,7 +46,7 @@ export interface PeerServerOptions {
 export interface ServerTimeouts extends SendTimeouts {
   /** For the head of a request. */
   readonly headers: number;
-  /** For a whole request, its body included. */
+  /** For a small body, and for each further BODY_PROGRESS bytes of a large one: an upload is limited in idleness only. */
   readonly request: number;
   readonly keepAlive: number;
   /** How long answers under way may take when the server closes. */
@@ -64,6 +64,8 @@ const TIMEOUTS: ServerTimeouts = {
 /** A URL parameter as long as allowed, encoded once more, fits into the request line. */
 const LONGEST_HEAD = 65_536;
 const MOST_CONNECTIONS = 512;
+/** Bytes of a request's body that have to come within the time for a request. */
+const BODY_PROGRESS = 65_536;
 
 /** The HTTP side of the peer: who may ask, for what, how much; the routes do the rest. */
 export class PeerServer {
@@ -73,6 +75,7 @@ export class PeerServer {
   readonly #budget: BodyBudget;
   readonly #underWay = new Set<Promise<void>>();
   #receiving = 0;
+  #closing = false;
 
   constructor(options: PeerServerOptions) {
     this.#options = options;
@@ -81,7 +84,8 @@ export class PeerServer {
     this.#server = createServer({
       maxHeaderSize: LONGEST_HEAD,
       headersTimeout: this.#timeouts.headers,
-      requestTimeout: this.#timeouts.request,
+      // Of whole requests; an upload may take as long as it goes on.
+      requestTimeout: 0,
       keepAliveTimeout: this.#timeouts.keepAlive,
       connectionsCheckingInterval: Math.min(5_000, this.#timeouts.headers / 2),
     });
@@ -111,6 +115,7 @@ export class PeerServer {
 
   /** Takes no more connections, lets answers under way end, and cuts what remains; no route is at work afterwards. */
   async close(): Promise<void> {
+    this.#closing = true;
     await new Promise<void>((resolve) => {
       const cut = this.#options.clock.after(this.#timeouts.close, () => this.#server.closeAllConnections());
       this.#server.close(() => {
@@ -131,6 +136,10 @@ export class PeerServer {
     const { clock, log } = this.#options;
     const began = clock.monotonic();
     response.on('error', () => undefined);
+    // Asked for just before the server closes, an answer would leave a connection that nobody ends.
+    response.once('close', () => {
+      if (this.#closing) setImmediate(() => this.#server.closeIdleConnections());
+    });
     const path = pathOf(request.url ?? '');
     const route = path === undefined ? undefined : this.#options.routes.get(path);
     const visit = this.#visit(request, response, route?.form ?? formOf(path ?? ''));
@@ -145,6 +154,7 @@ export class PeerServer {
       { method: request.method, path, status: answer.status, ms: Math.round(clock.monotonic() - began) },
       'Request',
     );
+    if (this.#closing) response.shouldKeepAlive = false;
     try {
       await sendAnswer(request, response, answer, this.#timeouts, clock);
     } catch (error) {
@@ -216,12 +226,31 @@ export class PeerServer {
 
   async #receive(request: IncomingMessage, form: RequestForm, route: Route, visit: Visit): Promise<void> {
     this.#receiving += 1;
+    const release = this.#limitBody(request);
     try {
       if (route.receive) await route.receive(request, form, visit);
       else await readBody(request, form, route.limits);
     } finally {
+      release();
       this.#receiving -= 1;
     }
+  }
+
+  /** Answers 408 and cuts where the body stops coming, or comes only to keep the connection. */
+  #limitBody({ socket }: IncomingMessage): () => void {
+    let seen = socket.bytesRead;
+    const begin = (): Timer => this.#options.clock.after(this.#timeouts.request, check, { background: true });
+    const check = (): void => {
+      if (socket.bytesRead - seen >= BODY_PROGRESS) {
+        seen = socket.bytesRead;
+        limit = begin();
+        return;
+      }
+      endWithRefusal(socket, REFUSALS.late);
+      socket.destroySoon();
+    };
+    let limit = begin();
+    return () => limit.cancel();
   }
 
   #admit(request: IncomingMessage): void {
@@ -280,18 +309,24 @@ function refuseElsewhere(request: IncomingMessage): void {
     throw new Refusal(403, 'A page of another site may not change this peer.');
 }
 
+/** What is said to a request that is no request, or not a whole one. */
+const REFUSALS = {
+  late: ['408 Request Timeout', 'The request did not come in time.\n'],
+  headTooLarge: ['431 Request Header Fields Too Large', `The head is larger than ${LONGEST_HEAD} bytes.\n`],
+  unreadable: ['400 Bad Request', 'This is no HTTP request that can be read.\n'],
+} as const;
+
 function answerBrokenRequest(error: Error, socket: Duplex): void {
   const code = systemCode(error);
   if (code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const [status, body] =
-    code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? ['408 Request Timeout', 'The request did not come in time.\n']
-      : code === 'HPE_HEADER_OVERFLOW'
-        ? ['431 Request Header Fields Too Large', `The head is larger than ${LONGEST_HEAD} bytes.\n`]
-        : ['400 Bad Request', 'This is no HTTP request that can be read.\n'];
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') endWithRefusal(socket, REFUSALS.late);
+  else endWithRefusal(socket, code === 'HPE_HEADER_OVERFLOW' ? REFUSALS.headTooLarge : REFUSALS.unreadable);
+}
+
+function endWithRefusal(socket: Duplex, [status, body]: readonly [status: string, body: string]): void {
   socket.end(
     `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
       `Content-Length: ${body.length}\r\n\r\n${body}`,

@@ -49,6 +49,8 @@ export function readTableRequest(form: RequestForm): TableRequest {
   const pk = readName(form, 'pk');
   switch (action) {
     case 'commitrow':
+      // Peers of this family pad keys with NUL, so that readers would take it for the key without.
+      if (pk?.endsWith('\0')) throw new Refusal(400, 'A key cannot end with NUL.');
       return { action: 'commit', table, pk, cells: readCells(form), isFromPage: form.isTrue('page') };
     case 'deleterows':
       return { action: 'deleteRows', table, keys: readKeys(form), choice: readChoice(form) };

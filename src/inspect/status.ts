@@ -35,6 +35,8 @@ export interface StatusReport {
   readonly passedOver: number;
   readonly folders: readonly FolderReport[];
   readonly uplink?: UplinkStatus;
+  /** The directory that the paths of mirrors are below. */
+  readonly mirrorRoot: string;
   readonly mirrors: readonly MirrorReport[];
   readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
   readonly problems: readonly PathProblem[];
@@ -77,6 +79,7 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
         ...(watch ? { watch } : {}),
       };
     }),
+    mirrorRoot: config.mirror.root,
     mirrors: live?.mirrors() ?? mirrorReports(config.mirror, state),
     quarantined,
     problems: live?.problems() ?? [],

@@ -50,6 +50,11 @@ type Head = z.output<typeof headSchema>;
 /** What the runs before left. */
 export interface Last {
   readonly base: Base;
+  /**
+   * A run was cut short while it replaced the file, and the file is neither the one that was there nor the one that was to
+   * come: a person edited one of the two, and this may be the base of theirs as well.
+   */
+  readonly other?: Base;
   /** What was told to the peer since, or was about to be. */
   readonly intents: Intents;
 }
@@ -62,7 +67,9 @@ const ROWS_A_TURN = 500;
  *
  * - `prepare` writes the base that will hold once the file is replaced, beside the one that holds now.
  * - `settle` makes it the one that holds, after the file was replaced.
- * - In between, after a crash, `load` looks at the file: if it is the one that the prepared base is of, that one holds.
+ * - In between, after a crash, `load` looks at the file: if it is the one that the prepared base is of, that one holds; if it
+ *   is neither that one nor the one before, both may be the base of it.
+ * - `withdraw` takes back what was prepared: the file was not replaced.
  * - `intend` keeps what is about to be told to the peer; it is over with the base that it began from.
  */
 export class BaseStore {
@@ -90,7 +97,9 @@ export class BaseStore {
     const base = next !== undefined && next.file === file ? next : await this.#read(this.#path);
     if (base === undefined) return undefined;
     const text = await contentOf(`${this.#path}.intents`);
-    return { base, intents: readIntents(text?.toString('utf8') ?? '', base.id) };
+    const intents = readIntents(text?.toString('utf8') ?? '', base.id);
+    const isEither = next === undefined || next.file === file || base.file === file;
+    return isEither ? { base, intents } : { base, intents, other: next };
   }
 
   /** @throws MirrorError */
@@ -138,6 +147,10 @@ export class BaseStore {
     await rename(`${this.#path}.next`, this.#path);
     await rm(`${this.#path}.intents`, { force: true });
     await syncDirectory(this.#directory);
+  }
+
+  async withdraw(): Promise<void> {
+    await rm(`${this.#path}.next`, { force: true });
   }
 
   /** File and peer are again what the base says: the intents are over. */

@@ -8,7 +8,14 @@ import { messageOf, systemCode } from '../lib/errors.js';
 import { writeError } from './errors.js';
 import { reach, type Spot } from './root.js';
 import { temporaryName } from './temporary.js';
-import { type FileStamp, replaceWhole, sameStamp, stampAt, type WholeFile } from './whole-file.js';
+import {
+  type FileStamp,
+  removeWhole,
+  replaceWhole,
+  sameStamp,
+  stampAt,
+  type WholeFile,
+} from './whole-file.js';
 
 /** Bytes: a larger file is not taken for one that a person edits. */
 export const LARGEST_EDITED = 64 * 2 ** 20;
@@ -89,19 +96,15 @@ export class EditFile {
     options: { readonly versions: number; readonly signal: AbortSignal | undefined },
   ): Promise<WholeFile> {
     const path = await reach(this.spot);
-    const lastLook = () => {
-      const now = stampNow(path);
-      const isAsRead =
-        read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
-      if (!isAsRead) throw new Overtaken();
-    };
+    const lastLook = () => lookAgain(path, read);
     const written = await replaceWhole(this.spot, content, { ...options, lastLook });
+    this.#left = written.file;
     if (written.changed && read !== undefined) {
-      await this.#replaced?.handle.close();
+      // The one that was replaced before may have been written while this run went on.
+      await this.close();
       const { handle, stamp, sha256, mode } = read;
       this.#replaced = { handle, stamp, sha256, mode };
     }
-    this.#left = written.file;
     return written;
   }
 
@@ -159,11 +162,25 @@ export class EditFile {
     return names.sort().map((name) => posix.join(posix.dirname(this.spot.path), name));
   }
 
+  /** Ends with the inode that was replaced last; what was written into it is saved before. */
   async close(): Promise<void> {
     const replaced = this.#replaced;
-    await this.saveLate();
-    this.#replaced = undefined;
-    await replaced?.handle.close();
+    try {
+      await this.saveLate();
+    } finally {
+      this.#replaced = undefined;
+      await replaced?.handle.close();
+    }
+  }
+
+  /**
+   * Removes the file that was read.
+   *
+   * @throws Overtaken when that is not what stands there any more
+   */
+  async remove(read: ReadFile, options: { readonly versions: number }): Promise<void> {
+    const path = await reach(this.spot);
+    await removeWhole(this.spot, { ...options, lastLook: () => lookAgain(path, read) });
   }
 
   async #readOnce(path: string): Promise<Reading> {
@@ -237,6 +254,13 @@ async function statsAt(path: string) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** @throws Overtaken when what stands there is not what was read */
+function lookAgain(path: string, read: ReadFile | undefined): void {
+  const now = stampNow(path);
+  const isAsRead = read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
+  if (!isAsRead) throw new Overtaken();
 }
 
 function stampNow(path: string): FileStamp | undefined {

@@ -64,7 +64,7 @@ export async function readEditedTable(
   if (format === 'xml') throw new TypeError('XML is not edited');
   // A list of rows that is empty may be meant so; a file without anything in it is an accident.
   if (isBlank(read.bytes)) throw alarm('EDIT_UNREADABLE', 'line 1, column 1: nothing stands in it');
-  const result = await readTable(format, read.bytes, { neutralise: false });
+  const result = await readTable(format, read.bytes);
   if ('fault' in result) {
     const { line, column, what } = result.fault;
     throw alarm('EDIT_UNREADABLE', `line ${line}, column ${column}: ${what}`);

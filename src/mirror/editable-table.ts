@@ -12,9 +12,9 @@ import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './
 import { MirrorError } from './errors.js';
 import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
-import { type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
+import { agreed, type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
 import type { Conflict } from './record.js';
-import { removeWhole, type WholeFile } from './whole-file.js';
+import type { WholeFile } from './whole-file.js';
 
 /** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
 const ROWS_A_GROUP = 1_000;
@@ -95,21 +95,22 @@ export class EditableTable implements TwoWayTable {
 
   async retire(known: EditKnown): Promise<readonly Conflict[]> {
     await this.#saveLate();
-    const { root, path, settings } = this.#parts;
+    const { settings } = this.#parts;
     const reading = await this.#file.read(undefined);
     if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
-    if (reading.kind === 'moving') {
-      throw new MirrorError('MIRROR_BLOCKED', {
-        what: join(root, path),
-        detail: 'a file that is being written',
-      });
-    }
+    if (reading.kind === 'moving') throw this.#isMoving();
     if (reading.kind === 'read') {
       const last = await this.#bases.load(reading.sha256);
       const isEdited = reading.sha256 !== (last?.base.file ?? known.sha256);
-      if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
-      await this.#file.leave(reading);
-      await removeWhole({ root, path }, settings);
+      try {
+        if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
+        this.#step('the file is about to be removed');
+        await this.#file.remove(reading, settings);
+      } catch (error) {
+        throw error instanceof Overtaken ? this.#isMoving() : error;
+      } finally {
+        await this.#file.leave(reading);
+      }
     }
     await this.#bases.forget();
     return this.#standing(known);
@@ -167,7 +168,12 @@ export class EditableTable implements TwoWayTable {
     const absorbed = base && last && absorb(base, last.intents, sides.peer.grid);
     // A file that is as it was written is its own base.
     const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
-    const plan = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
+    const first = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
+    const other = await last?.other?.grid();
+    const plan =
+      other === undefined
+        ? first
+        : agreed(first, await inTurns(mergeInTurns(other, sides.peer.grid, mine, { deletes })));
     if (plan.deletes.length > maxDeletes) {
       const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
       const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
@@ -215,7 +221,11 @@ export class EditableTable implements TwoWayTable {
     if (!isKnown) await this.#bases.prepare({ file, shown: columns, digest, grid }, base?.salt);
     this.#step('the new base is prepared');
     const { versions } = this.#parts.settings;
-    const written = await this.#file.replace(read, this.#text(columns, grid), { versions, signal });
+    const text = this.#text(columns, grid);
+    const written = await this.#file.replace(read, text, { versions, signal }).catch(async (error) => {
+      if (error instanceof Overtaken) await this.#bases.withdraw();
+      throw error;
+    });
     this.#step('the file is written');
     if (isKnown) await this.#bases.fulfil();
     else await this.#bases.settle();
@@ -278,6 +288,12 @@ export class EditableTable implements TwoWayTable {
       const listed = [...old, ...fresh].filter((conflict) => conflict.file === path);
       return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
     });
+  }
+
+  #isMoving(): MirrorError {
+    const { root, path } = this.#parts;
+    const detail = 'a file that is being written';
+    return new MirrorError('MIRROR_BLOCKED', { what: join(root, path), detail });
   }
 
   readonly #alarm = (code: EditAlarmCode, detail: string): EditAlarm => {

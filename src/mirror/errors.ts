@@ -22,6 +22,11 @@ const TABLE = {
     message: ({ what, detail }) => `${what} would be written outside the mirror root ${detail}.`,
     hint: 'Remove the link that leads out of the root, or point mirror.root at the directory that is meant.',
   },
+  MIRROR_ROOT_AWAY: {
+    message: ({ what }) =>
+      `The mirror root ${what} is empty and on another file system than before, as if its disk were not mounted.`,
+    hint: 'Mount it, and the work goes on by itself; if it is meant to begin anew there, put any file into it.',
+  },
   MIRROR_BLOCKED: {
     message: ({ what, detail }) => `${what} cannot be written: ${detail} stands there.`,
     hint: 'Move aside what stands there, or give the mirror another path.',

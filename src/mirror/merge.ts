@@ -75,6 +75,39 @@ export function* mergeInTurns(
   return plan;
 }
 
+/**
+ * What both merges of the same sides come to, where nobody knows which of two bases it was: what only one of them would tell
+ * the peer is a clash.
+ */
+export function agreed(a: Merge, b: Merge): Merge {
+  const clashes = new Map<string, Clash>();
+  const clash = (pk: string, column?: string): void => {
+    clashes.set(JSON.stringify([pk, column]), column === undefined ? { pk } : { pk, column });
+  };
+  for (const { pk, column } of [...a.clashes, ...b.clashes]) clash(pk, column);
+  const set: TableRow[] = [];
+  for (const [rows, others] of [
+    [a.set, byKey(b.set)],
+    [b.set, byKey(a.set)],
+  ] as const) {
+    for (const { pk, cells } of rows) {
+      const both = new Map([...cells].filter(([column]) => others.get(pk)?.has(column)));
+      for (const column of cells.keys()) if (!both.has(column)) clash(pk, column);
+      if (rows === a.set && both.size > 0) set.push({ pk, cells: both });
+    }
+  }
+  const inB = new Set(b.deletes);
+  const deletes = a.deletes.filter((pk) => inB.has(pk));
+  const inBoth = new Set(deletes);
+  for (const pk of [...a.deletes, ...b.deletes]) if (!inBoth.has(pk)) clash(pk);
+  const returned = [...new Set([...a.returned, ...b.returned])];
+  return { set, deletes, clashes: [...clashes.values()], returned };
+}
+
+function byKey(rows: readonly TableRow[]): ReadonlyMap<string, Cells> {
+  return new Map(rows.map(({ pk, cells }) => [pk, cells]));
+}
+
 /** The keys of the file, and then those that it does not have any more. */
 function* keysOf(mine: Grid, base: Grid | undefined): Generator<string, void> {
   yield* mine.rows.keys();

@@ -14,6 +14,7 @@ import { PatternMirror } from './pattern-mirror.js';
 import type { MirrorReport } from './record.js';
 import { keepRecord, recordedNames, recordOf } from './records.js';
 import { reportOf } from './report.js';
+import { directoryBelow } from './root.js';
 import { Rounds } from './rounds.js';
 import { Runner } from './runner.js';
 import { sweep } from './temporary.js';
@@ -87,7 +88,9 @@ export class Mirrors {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting;
+    await this.#prepared?.catch(() => {});
     await this.#rounds.stop();
+    await this.#runner.idle();
     for (const mirror of this.#set.all) await mirror.close?.();
   }
 
@@ -197,6 +200,19 @@ export class Mirrors {
     return this.#prepared;
   }
 
+  /** Where mirrors write, or wrote, below the root: there may be much besides that is not theirs to look at. */
+  #written(): ReadonlyMap<string, 'alone' | 'below'> {
+    const directories = new Map<string, 'alone' | 'below'>();
+    const { state } = this.#parts;
+    const recorded = recordedNames(state).flatMap((name) => recordOf(state, name) ?? []);
+    for (const { kind, path } of [...this.#set.all.map(({ identity }) => identity), ...recorded]) {
+      const directory = posix.dirname(path.replace(/\{.*/s, '{'));
+      if (kind === 'citations') directories.set(directory, 'below');
+      else if (!directories.has(directory)) directories.set(directory, 'alone');
+    }
+    return directories;
+  }
+
   async #tidy(): Promise<void> {
     const { settings, state, stateDir, clock, log } = this.#parts;
     const spared = new Set<string>();
@@ -205,7 +221,11 @@ export class Mirrors {
       if (download === undefined || isStale(download, clock.now())) keepDownload(state, name, undefined);
       else spared.add(posix.basename(download.file));
     }
-    const swept = (await sweep(settings.root, spared)) + (await sweep(join(stateDir, 'mirrors')));
+    let swept = await sweep(join(stateDir, 'mirrors'), 'alone');
+    for (const [directory, depth] of this.#written()) {
+      const real = await directoryBelow(settings.root, directory);
+      if (real !== undefined) swept += await sweep(real, depth, spared);
+    }
     if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
     for (const name of recordedNames(state)) {
       if (this.#set.get(name) !== undefined) continue;

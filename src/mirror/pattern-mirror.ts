@@ -52,7 +52,10 @@ export class PatternMirror implements Mirror {
       throw new MirrorError('MIRROR_TOO_MANY', { what: quoted(pattern), detail });
     }
     this.#parts.onList(names);
-    const notes = [`Follows ${matching} ${matching === 1 ? one : many} of the peer.`];
+    const notes =
+      matching === 0
+        ? [`None of the ${many} of the peer matches it.`]
+        : [`Follows ${matching} ${matching === 1 ? one : many} of the peer.`];
     return { kind: 'followed', changed: false, facts: { notes } };
   }
 }

@@ -36,6 +36,17 @@ export async function reach(spot: Spot): Promise<string> {
   }
 }
 
+/** The real path of a directory below the root; undefined where there is none, or where it leads out of the root. */
+export async function directoryBelow(root: string, path: string): Promise<string | undefined> {
+  const real = await realpath(join(root, path)).catch(() => undefined);
+  const realRoot = await realpath(root).catch(() => undefined);
+  return real !== undefined && realRoot !== undefined && isWithin(real, realRoot) ? real : undefined;
+}
+
+function isWithin(real: string, root: string): boolean {
+  return `${real}${sep}`.startsWith(root === sep ? sep : `${root}${sep}`);
+}
+
 /** @returns the real path of a directory, made if there is none */
 async function enter(directory: string, root: string, shown: string): Promise<string> {
   await mkdir(directory, { mode: 0o755 }).catch((error: unknown) => {
@@ -48,7 +59,7 @@ async function enter(directory: string, root: string, shown: string): Promise<st
       detail: `a link that leads nowhere (${directory})`,
     });
   });
-  if (!`${real}${sep}`.startsWith(root === sep ? sep : `${root}${sep}`)) {
+  if (!isWithin(real, root)) {
     throw new MirrorError('MIRROR_OUTSIDE', { what: shown, detail: root });
   }
   if (!(await stat(real)).isDirectory()) {

@@ -153,12 +153,21 @@ export class Rounds {
       for (const mirror of edited) {
         // Where the last run failed, the next try comes by itself.
         const mayRun = !runner.isRunning(mirror.name) && recordOf(state, mirror.name)?.failure === undefined;
-        if (!mayRun || !(await mirror.looksEdited?.())) continue;
+        if (!mayRun || !(await looksEdited(mirror))) continue;
         this.#schedule.in(mirror.name, 0);
         this.#bell.ring();
       }
       await this.#editsBell.wait(edited.length > 0 ? LOOK_MS : LONGEST_SLEEP_MS);
     }
+  }
+}
+
+/** What cannot be looked at is for a run to find out and to tell: it concerns this one mirror. */
+async function looksEdited(mirror: Mirror): Promise<boolean> {
+  try {
+    return (await mirror.looksEdited?.()) ?? false;
+  } catch {
+    return true;
   }
 }
 

@@ -8,6 +8,7 @@ import { MirrorLog } from './mirror-log.js';
 import type { Followed, Mirror, MirrorTools } from './parts.js';
 import type { MirrorRecord, MirrorReport } from './record.js';
 import { keepRecord, recordOf } from './records.js';
+import { RootGuard } from './root-guard.js';
 import { sameStamp, stampAt } from './whole-file.js';
 
 export type RunEnd = Followed['kind'] | 'failed';
@@ -28,15 +29,22 @@ export type RunnerTools = Pick<MirrorTools, 'state' | 'root' | 'clock' | 'log'>;
 export class Runner {
   readonly #tools: RunnerTools;
   readonly #log: MirrorLog;
+  readonly #guard: RootGuard;
   readonly #running = new Map<string, Promise<unknown>>();
 
   constructor(tools: RunnerTools) {
     this.#tools = tools;
     this.#log = new MirrorLog(tools.log);
+    this.#guard = new RootGuard(tools);
   }
 
   isRunning(name: string): boolean {
     return this.#running.has(name);
+  }
+
+  /** Resolves when no run is under way. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running.values());
   }
 
   /**
@@ -80,7 +88,9 @@ export class Runner {
     const { clock } = this.#tools;
     const { identity } = mirror;
     try {
+      await this.#guard.check();
       const result = await mirror.follow(before, { accepted, signal });
+      if (result.kind === 'followed') await this.#guard.wasWritten();
       const now = clock.now();
       switch (result.kind) {
         case 'followed':

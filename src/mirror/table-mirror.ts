@@ -87,8 +87,10 @@ export class EditedTableMirror implements Mirror {
   readonly #reading: ReadTableParts;
   readonly #edited: TwoWayTable;
   #run: { readonly before: MirrorRecord | undefined; readonly options: FollowOptions } | undefined;
-  /** Whether this run wrote to the peer: rows and columns that are gone since then went by our own hand. */
+  /** Whether this run wrote to the peer: columns that are gone since then went by our own hand. */
   #wrote = false;
+  /** Rows that must be left by now; some, where this run set any. */
+  #left = 0;
   #read: ReadTable | undefined;
 
   /** @param twoWay makes the two-way table, from what it asks of the peer */
@@ -143,20 +145,22 @@ export class EditedTableMirror implements Mirror {
         if (this.#run === undefined) throw new Error('a table is read while no run is under way');
         await this.#close();
         const { before, options } = this.#run;
-        const accepted = this.#wrote
-          ? [...options.accepted, 'TABLE_EMPTY', 'COLUMNS_LOST']
-          : options.accepted;
+        const byOwnHand = this.#wrote ? ['COLUMNS_LOST', ...(this.#left === 0 ? ['TABLE_EMPTY'] : [])] : [];
+        const accepted = [...options.accepted, ...byOwnHand];
         const read = await readTable(this.#reading, before, { ...options, accepted });
         if (read === undefined) throw new NoTable();
         this.#read = read;
+        this.#left = read.spool.rows;
         return { columns: read.columns.written, rows: read.spool.read() };
       },
       set: (rows, signal) => {
         this.#wrote = true;
+        this.#left = Number.POSITIVE_INFINITY;
         return throughDoor(door, signal, (signal) => peer.tables.set(table, rows, { signal }));
       },
       deleteRows: (keys, signal) => {
         this.#wrote = true;
+        this.#left -= keys.length;
         return throughDoor(door, signal, (signal) => peer.tables.deleteRows(table, keys, { signal }));
       },
     };
@@ -179,6 +183,8 @@ async function withoutTable(
   before: MirrorRecord | undefined,
   remove: () => Promise<readonly Conflict[]>,
 ): Promise<Followed> {
+  // There never was a file of ours: what stands there is not touched.
+  if (matched && before?.file === undefined && before?.absentSince === undefined) return { kind: 'over' };
   const { absentSince, conflicts: known } = before ?? {};
   if (absentSince !== undefined) {
     return { kind: 'followed', changed: false, facts: { absentSince, ...(known && { conflicts: known }) } };

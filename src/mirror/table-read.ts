@@ -24,6 +24,8 @@ export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'door' | 'roo
   readonly table: string;
   /** Of the file, below the root. */
   readonly path: string;
+  /** Whether a pattern brought it here. */
+  readonly matched: boolean;
   /** Whether the peer's list of tables had it when that was last read; where it was not read, yes. */
   readonly isListed: () => boolean;
 }
@@ -31,7 +33,8 @@ export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'door' | 'roo
 /**
  * Reads a table whole.
  *
- * @returns undefined where there is no such table and none is missed: a person accepted that it is gone, or accepts it now
+ * @returns undefined where there is no such table and none is missed: a person accepted that it is gone, or accepts it now, or
+ *   it was only ever seen on the list of tables
  * @throws MirrorAlarm where it would replace good data; MirrorError MIRROR_NOTHING where there never was one; PeerError
  */
 export async function readTable(
@@ -52,6 +55,8 @@ export async function readTable(
   if (isGone) {
     await came?.spool.close();
     if (before?.absentSince !== undefined) return undefined;
+    // It was on the list, and went before it was read.
+    if (before?.file === undefined && parts.matched && !parts.isListed()) return undefined;
     if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', { what, detail: 'table' });
     if (!accepted.includes('TABLE_GONE')) throw alarm('TABLE_GONE');
     return undefined;

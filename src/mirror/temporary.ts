@@ -11,20 +11,25 @@ export function temporaryName(): string {
 }
 
 /**
- * Removes what a killed process left unfinished below a directory: files with names of ours, and nothing else. Links are not
+ * Removes what a killed process left unfinished in a directory: files with names of ours, and nothing else. Links are not
  * followed; what cannot be read or removed is passed over. To be called while nothing is being written there.
  *
+ * @param depth how far: the directory alone, or all below it as well
  * @param spared names of files that are gone on with
  * @returns how many were removed
  */
-export async function sweep(directory: string, spared: ReadonlySet<string> = new Set()): Promise<number> {
+export async function sweep(
+  directory: string,
+  depth: 'alone' | 'below',
+  spared: ReadonlySet<string> = new Set(),
+): Promise<number> {
   let removed = 0;
   const waiting = [directory];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     try {
       for await (const entry of await opendir(next)) {
         const path = join(next, entry.name);
-        if (entry.isDirectory()) waiting.push(path);
+        if (entry.isDirectory() && depth === 'below') waiting.push(path);
         if (!entry.isFile() || !TEMPORARY.test(entry.name) || spared.has(entry.name)) continue;
         await unlink(path);
         removed += 1;

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { constants, renameSync, type Stats } from 'node:fs';
+import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
 import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
@@ -47,7 +47,7 @@ export interface ReplaceOptions {
   readonly maxBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called when the new content is complete, on disk and not what stands there, in the same turn as the rename: what it
+   * Called when the new content is complete, on disk and not what stands there, in the same turn as the rename or removal: what it
    * throws leaves the old file as it is.
    */
   readonly lastLook?: (() => void) | undefined;
@@ -78,7 +78,9 @@ export async function replaceWhole(
   const { begun } = options;
   const temporary = join(dirname(path), begun?.name ?? temporaryName());
   const flags = begun !== undefined && begun.bytes > 0 ? constants.O_RDWR | constants.O_NOFOLLOW : 'wx';
-  const handle = await onDisk(shown, () => open(temporary, flags, 0o644));
+  // What only some may read is not shown to all while it is on its way.
+  const mode = (await onDisk(shown, () => regularFile(path)))?.mode ?? 0o644;
+  const handle = await onDisk(shown, () => open(temporary, flags, mode & 0o777));
   let stays = false;
   try {
     const written = await writeAll(handle, content, shown, options).catch((error: unknown) => {
@@ -112,16 +114,16 @@ export async function replaceWhole(
  */
 export async function removeWhole(
   spot: Spot,
-  options: { readonly versions?: number } = {},
+  options: Pick<ReplaceOptions, 'versions' | 'lastLook'> = {},
 ): Promise<boolean> {
   const path = await reach(spot);
-  return onDisk(join(spot.root, spot.path), async () => {
-    if ((await regularFile(path)) === undefined) return false;
-    await keepVersion(path, options.versions ?? 0);
-    await unlink(path);
-    await syncDirectory(dirname(path));
-    return true;
-  });
+  const shown = join(spot.root, spot.path);
+  if ((await onDisk(shown, () => regularFile(path))) === undefined) return false;
+  await onDisk(shown, () => keepVersion(path, options.versions ?? 0));
+  options.lastLook?.();
+  await onDisk(shown, async () => unlinkSync(path));
+  await onDisk(shown, () => syncDirectory(dirname(path)));
+  return true;
 }
 
 /** The stamp of a file, or undefined where there is no regular file; links are not followed. */

@@ -197,8 +197,8 @@ function headOf(text: string): TableHead {
 /** @param mended for every text of the row */
 function rowOf(json: unknown, mended: (text: string) => string): TableRow {
   const { pk, cells } = json as Record<string, unknown>;
-  const key = cellOf(pk);
-  if (key === undefined || key === '') throw new Unreadable('shows a row without its key');
+  const key = unpadded(mended(cellOf(pk) ?? ''));
+  if (key === '') throw new Unreadable('shows a row without its key');
   const isFlat = typeof cells !== 'object' || cells === null || Array.isArray(cells);
   const members = (isFlat ? json : cells) as Record<string, unknown>;
   const row = new Map<string, string>();
@@ -207,7 +207,7 @@ function rowOf(json: unknown, mended: (text: string) => string): TableRow {
     const cell = cellOf(members[column]);
     if (cell !== undefined) row.set(mended(column), mended(cell));
   }
-  return { pk: unpadded(mended(key)), cells: row };
+  return { pk: key, cells: row };
 }
 
 /** Only escapes can make half of a pair: the bytes were decoded. */

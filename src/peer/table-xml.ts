@@ -109,11 +109,11 @@ export class XmlTable implements TableParser {
 
   #openRow(attributes: Attributes): void {
     // A key with a quote in it that was not escaped ends early, and its rest stands as attributes.
-    const pk = textAttribute(attributes, 'pk');
-    if (pk === undefined || pk === '' || !Object.keys(attributes).every((name) => NAME.test(name))) {
+    const pk = unpadded(textAttribute(attributes, 'pk') ?? '');
+    if (pk === '' || !Object.keys(attributes).every((name) => NAME.test(name))) {
       throw new Unreadable('shows a row whose key is not there or cannot be read');
     }
-    this.#row = { pk: unpadded(pk), cells: new Map() };
+    this.#row = { pk, cells: new Map() };
   }
 
   #openCell(attributes: Attributes): void {

@@ -41,7 +41,8 @@ const KEY_TRIES = 3;
  * asked for. Names, keys and columns are never made up or defaulted.
  *
  * @throws PeerError
- * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not well-formed
+ * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not well-formed, a key
+ *   that ends with NUL
  */
 export class PeerTables {
   readonly #asking: Asking;
@@ -160,7 +161,7 @@ export class PeerTables {
   ): Promise<readonly string[]> {
     checkName('table', table);
     if (keys.length === 0) throw new TypeError('deleteRows needs the keys of the rows');
-    for (const pk of keys) checkName('key', pk);
+    for (const pk of keys) checkKey(pk);
     const dialect = await this.#dialectOf(signal);
     for (const pk of keys) this.#refuseLongKey(dialect, pk);
     const gone = [...new Set(keys)];
@@ -355,7 +356,7 @@ async function collect(
 }
 
 function checkedRow({ pk, cells }: TableRow): TableRow {
-  checkName('key', pk);
+  checkKey(pk);
   for (const column of cells.keys()) checkName('column', column);
   return { pk, cells: new Map([...cells].map(([column, value]) => [column, wellFormed(value)])) };
 }
@@ -365,6 +366,12 @@ function checkName(what: 'table' | 'key' | 'column', name: string): void {
   throw new TypeError(
     `a ${what} has 1 to ${LONGEST_NAME} well-formed characters, not ${name.length}: ${quoted(name)}`,
   );
+}
+
+/** What stands behind a key in NULs is taken for padding when it is read back: it would be another row's key. */
+function checkKey(pk: string): void {
+  checkName('key', pk);
+  if (pk.endsWith('\0')) throw new TypeError(`a key does not end with NUL: ${quoted(pk)}`);
 }
 
 function mergedByKey(rows: readonly TableRow[]): ReadonlyMap<string, ReadonlyMap<string, string>> {

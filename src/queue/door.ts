@@ -7,7 +7,7 @@ import type { Ticket } from './breaker.js';
 import { type Engine, engine, wake } from './engine.js';
 import { queueError } from './errors.js';
 import { Health } from './health.js';
-import { LANES, type Lane, type LaneLimits, LaneState } from './lane.js';
+import { isShared, LANES, type Lane, type LaneLimits, LaneState } from './lane.js';
 import type { Outcome } from './outcome.js';
 import { DEFAULT_POLICY, type QueuePolicy } from './policy.js';
 import type { DoorStatus, LaneStatus } from './status.js';
@@ -19,7 +19,7 @@ export type { DoorStatus } from './status.js';
 
 export interface DoorOptions {
   readonly lanes: Readonly<Record<Lane, LaneLimits>>;
-  /** Most tasks at a time, over all lanes but `interactive`; 1 or more. */
+  /** Most tasks at a time, over the lanes that share their slots; 1 or more. */
   readonly maxConcurrency: number;
   /** What the error of a task says about the peer. */
   readonly classify: (error: unknown) => Outcome;
@@ -44,7 +44,7 @@ export interface DoorOptions {
  * - *Stopping*, entered by `stop`: what waits is rejected with QUEUE_STOPPED and nothing more starts; what runs may end
  *   within the grace, then is told to abort, and given up if it does not.
  *
- * `interactive` has slots of its own and passes pause and circuit. Nothing waits here that need not: whoever has a
+ * `interactive` and `mirror` have slots of their own; `interactive` passes pause and circuit. Nothing waits here that need not: whoever has a
  * backlog awaits `ready` before each `run`, and keeps the backlog.
  */
 export class Door {
@@ -59,6 +59,7 @@ export class Door {
   readonly #producers: Readonly<Record<Lane, Waiters>>;
   readonly #shared: Engine;
   readonly #express: Engine;
+  readonly #aside: Engine;
   readonly #listeners = new Set<() => void>();
   readonly #waiting = new Set<Pick<Task<unknown>, 'giveUp'>>();
   readonly #running = new Set<Pick<Task<unknown>, 'abort'>>();
@@ -83,11 +84,14 @@ export class Door {
     const announcer = new Announcer(log, peerName, this.#policy);
     this.#health = new Health(clock, announcer, this.#policy, maxConcurrency, random);
     this.#lanes = eachLane((name) => new LaneState(name, lanes[name]));
-    this.#sharedLanes = LANES.filter((name) => name !== 'interactive').map((name) => this.#lanes[name]);
+    this.#sharedLanes = LANES.filter(isShared).map((name) => this.#lanes[name]);
     this.#producers = eachLane(() => new Waiters());
     this.#shared = engine(() => this.#nextShared());
-    this.#express = engine(() => this.#nextExpress());
-    for (const queue of [this.#shared, this.#express]) queue.on('next', () => this.#pump());
+    this.#express = engine(() => this.#nextOf(this.#lanes.interactive));
+    this.#aside = engine(() => this.#nextOf(this.#lanes.mirror));
+    wake(this.#express, this.#lanes.interactive.concurrency);
+    wake(this.#aside, this.#lanes.mirror.concurrency);
+    for (const queue of [this.#shared, this.#express, this.#aside]) queue.on('next', () => this.#pump());
   }
 
   /**
@@ -201,7 +205,7 @@ export class Door {
   }
 
   #enter<T>(lane: LaneState, task: Task<T>): void {
-    const queue = lane.name === 'interactive' ? this.#express : this.#shared;
+    const queue = this.#engineOf(lane.name);
     const now = this.#clock.monotonic();
     this.#waiting.add(task);
     lane.entering(now);
@@ -215,7 +219,7 @@ export class Door {
   async #perform<T>(lane: LaneState, task: Task<T>): Promise<void> {
     const now = this.#clock.monotonic();
     lane.taken(now);
-    if (lane.name !== 'interactive') {
+    if (isShared(lane.name)) {
       this.#sharedRunning += 1;
       this.#lastServed = lane;
     }
@@ -234,7 +238,7 @@ export class Door {
   #ended(lane: LaneState, ticket: Ticket, result: Result<unknown>, isAborted: boolean): void {
     const isFull = this.#sharedRunning >= this.#health.slots;
     lane.running -= 1;
-    if (lane.name !== 'interactive') this.#sharedRunning -= 1;
+    if (isShared(lane.name)) this.#sharedRunning -= 1;
     const outcome = this.#outcome(result, isAborted);
     if (outcome.kind === 'answered') lane.latencies.add(this.#clock.monotonic() - ticket.startedAt);
     if (!result.ok && outcome.kind !== 'aborted') lane.failed += 1;
@@ -266,16 +270,22 @@ export class Door {
     });
   }
 
-  #nextExpress(): LaneState | undefined {
-    const lane = this.#lanes.interactive;
-    return lane.waiting > 0 && lane.hasRoom(this.#clock.monotonic()) ? lane : undefined;
+  #engineOf(lane: Lane): Engine {
+    if (isShared(lane)) return this.#shared;
+    return lane === 'interactive' ? this.#express : this.#aside;
+  }
+
+  /** For a lane with slots of its own. */
+  #nextOf(lane: LaneState): LaneState | undefined {
+    const now = this.#clock.monotonic();
+    const mayStart = lane.waiting > 0 && lane.hasRoom(now) && this.#health.admitsFrom(lane.name) <= now;
+    return mayStart ? lane : undefined;
   }
 
   /** How many more tasks may come to wait in a lane: as many as could start together, one where its rate is spent. */
   #room(lane: LaneState, now: number): number {
     if (this.#health.admitsFrom(lane.name) > now) return 0;
-    const slots =
-      lane.name === 'interactive' ? lane.concurrency : Math.min(lane.concurrency, this.#health.slots);
+    const slots = isShared(lane.name) ? Math.min(lane.concurrency, this.#health.slots) : lane.concurrency;
     return (lane.freeAt > now ? 1 : slots) - lane.waiting;
   }
 
@@ -285,6 +295,7 @@ export class Door {
     const now = this.#clock.monotonic();
     if (this.#health.tick()) this.#tellListeners();
     wake(this.#express, this.#lanes.interactive.concurrency);
+    wake(this.#aside, this.#lanes.mirror.concurrency);
     wake(this.#shared, this.#health.slots);
     for (const name of LANES) {
       const producers = this.#producers[name];

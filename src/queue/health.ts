@@ -3,7 +3,7 @@ import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Announcer } from './announcer.js';
 import { Breaker, type Change, type Ticket } from './breaker.js';
 import { Congestion } from './congestion.js';
-import { LANES, type Lane } from './lane.js';
+import { isShared, LANES, type Lane } from './lane.js';
 import type { Outcome, Trouble, TroubleKind } from './outcome.js';
 import { Pause } from './pause.js';
 import type { QueuePolicy } from './policy.js';
@@ -125,7 +125,7 @@ export class Health {
     const { lane, startedAt } = ticket;
     if (change.kind === 'closed') this.#congestion.restart();
     if (lane === 'interactive') return;
-    if (outcome.kind === 'answered') this.#congestion.answered(lane, startedAt, now, full);
+    if (outcome.kind === 'answered' && isShared(lane)) this.#congestion.answered(lane, startedAt, now, full);
     if (REFUSALS.has(outcome.kind)) this.#congestion.refused(startedAt, now);
   }
 

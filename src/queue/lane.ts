@@ -9,11 +9,17 @@ import { Pacer } from './pacer.js';
  * - `interactive`: a person waits for it. Goes at once: past the others, a pause, and an open circuit.
  * - `confirm`: lookups of what the peer shows.
  * - `push`: documents on their way to the peer; one shared slot is always theirs.
- * - `mirror`: downloads.
+ * - `mirror`: downloads. They may take long and wait for our own disk, so they have slots of their own, and their latency says
+ *   nothing of the peer.
  * - `audit`: lookups of what was confirmed long ago.
  */
 export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
+
+/** The lanes that share their slots; the others have as many as their concurrency says. */
+export function isShared(lane: Lane): boolean {
+  return lane !== 'interactive' && lane !== 'mirror';
+}
 
 export interface LaneLimits {
   /** Starts in any second, at most; more than 0, may be a fraction. From 100,000 on there is no difference. */

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import type { WorkThread } from '../lib/work-thread.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/text.js';
 import type { Version } from '../state/entry.js';
@@ -29,53 +29,28 @@ export type Packed =
 /** Reads small files and makes them ready for their way, many at once. */
 export interface Packer {
   pack(requests: readonly PackRequest[], rules: ContentRules): Promise<readonly Packed[]>;
-  close(): Promise<void>;
 }
 
 /** Packs where it is called: it blocks while it reads. For tests, and for little work. */
 export const inlinePacker: Packer = {
   pack: async (requests, rules) => opened(requests, rules, pack(orderOf(requests, rules))),
-  close: async () => {},
 };
 
 /**
- * Packs in a thread of its own, which starts with the first order: a slow disk does not stop the daemon, and reading, hashing and
- * encoding take another core than the rest.
+ * Packs in a thread, which serves `pack` by `pack`: a slow disk does not stop the daemon, and reading, hashing and encoding take
+ * another core than the rest.
  */
 export class ThreadPacker implements Packer {
-  #worker: Worker | undefined;
-  readonly #waiting: { resolve: (delivery: Delivery) => void; reject: (error: unknown) => void }[] = [];
+  readonly #thread: Pick<WorkThread, 'ask'>;
+
+  constructor(thread: Pick<WorkThread, 'ask'>) {
+    this.#thread = thread;
+  }
 
   async pack(requests: readonly PackRequest[], rules: ContentRules): Promise<readonly Packed[]> {
     const order = orderOf(requests, rules);
-    const worker = this.#start();
-    const delivery = await new Promise<Delivery>((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      worker.postMessage(order, [order.figures.buffer]);
-    });
+    const delivery = await this.#thread.ask<Delivery>('pack', order, [order.figures.buffer]);
     return opened(requests, rules, delivery);
-  }
-
-  async close(): Promise<void> {
-    await this.#worker?.terminate();
-  }
-
-  #start(): Worker {
-    if (this.#worker !== undefined) return this.#worker;
-    // It holds one order at a time; left alone its heap would grow to tens of megabytes before it is looked after.
-    const worker = new Worker(new URL('./pack-thread.js', import.meta.url), {
-      resourceLimits: { maxYoungGenerationSizeMb: 4 },
-    });
-    // Orders are answered in turn.
-    worker.on('message', (delivery: Delivery) => this.#waiting.shift()?.resolve(delivery));
-    const end = (error: Error) => {
-      this.#worker = undefined;
-      for (const { reject } of this.#waiting.splice(0)) reject(error);
-    };
-    worker.on('error', end);
-    worker.on('exit', () => end(new Error('the thread that reads files ended')));
-    this.#worker = worker;
-    return worker;
   }
 }
 

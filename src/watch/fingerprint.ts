@@ -95,7 +95,8 @@ export class FingerprintReader {
   }
 }
 
-function failure(error: unknown): Fingerprint {
+/** What an error of the file system says of a file; any other error is thrown on. */
+export function failure(error: unknown): Fingerprint {
   const code = systemCode(error);
   if (code === undefined) throw error;
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'vanished' };

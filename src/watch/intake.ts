@@ -1,5 +1,6 @@
 import type { FileStat } from '../state/entry.js';
 import { type Fingerprint, FingerprintReader } from './fingerprint.js';
+import type { GroupReader } from './thread-reader.js';
 
 /** A file at rest that is to be read. */
 export interface Arrival {
@@ -13,23 +14,36 @@ export interface Arrival {
   readonly read: (fingerprint: Fingerprint) => void;
 }
 
+/** From so many files that wait on, small ones are read in groups. */
+const GROUP_FROM = 64;
+/** So many in one group: their answers are told without a pause. */
+const GROUP_MOST = 64;
+/** Files up to this many bytes are read in groups. */
+const SMALL_BYTES = 1024 * 1024;
+
 /**
- * Reads files at rest, a few at once. An arrival *waits* until a reader is free and is then *in reading*; a second
- * arrival of the same file replaces one that waits, and is dropped beside one in reading (if the file changed since,
- * the reading finds out).
+ * Reads files at rest, a few at once; where many wait, the small ones of them in groups. An arrival *waits* until a reader is
+ * free and is then *in reading*; a second arrival of the same file replaces one that waits, and is dropped beside one in
+ * reading (if the file changed since, the reading finds out).
  */
 export class Intake {
   readonly #idleReaders: FingerprintReader[];
   readonly #crowd: number;
   readonly #onQuiet: () => void;
   readonly #onError: (error: unknown, arrival: Arrival) => void;
-  readonly #waiting = new Map<string, Arrival>();
+  /** By what `isSmall` says of their size. */
+  readonly #waiting = { small: new Map<string, Arrival>(), large: new Map<string, Arrival>() };
   readonly #inReading = new Set<string>();
+  /** Undefined where there is none, or it broke down. */
+  #groups: GroupReader | undefined;
+  #groupUnderWay = false;
   #forRoom: (() => void)[] = [];
   #stopped = false;
 
   constructor(parts: {
     readonly readers: number;
+    /** Without it every file is read by itself. */
+    readonly groups?: GroupReader | undefined;
     /** From so many waiting files on `room` makes scans wait. */
     readonly crowd: number;
     readonly onQuiet: () => void;
@@ -37,56 +51,106 @@ export class Intake {
     readonly onError: (error: unknown, arrival: Arrival) => void;
   }) {
     this.#idleReaders = Array.from({ length: parts.readers }, () => new FingerprintReader());
+    this.#groups = parts.groups;
     this.#crowd = parts.crowd;
     this.#onQuiet = parts.onQuiet;
     this.#onError = parts.onError;
   }
 
   get size(): number {
-    return this.#waiting.size + this.#inReading.size;
+    return this.#waitingCount + this.#inReading.size;
   }
 
   add(arrival: Arrival): void {
-    const key = `${arrival.folder}\0${arrival.path}`;
+    const key = keyOf(arrival);
     if (this.#stopped || this.#inReading.has(key)) return;
-    this.#waiting.set(key, arrival);
+    const { small, large } = this.#waiting;
+    const [own, other] = isSmall(arrival) ? [small, large] : [large, small];
+    other.delete(key);
+    own.set(key, arrival);
     this.#next();
   }
 
   /** Resolves when more files may be added. */
   room(): Promise<void> {
-    if (this.#waiting.size < this.#crowd || this.#stopped) return Promise.resolve();
+    if (this.#waitingCount < this.#crowd || this.#stopped) return Promise.resolve();
     return new Promise((resolve) => this.#forRoom.push(resolve));
   }
 
   /** Forgets what waits; what is being read ends without a word. */
   stop(): void {
     this.#stopped = true;
-    this.#waiting.clear();
+    this.#waiting.small.clear();
+    this.#waiting.large.clear();
     this.#makeRoom();
   }
 
+  get #waitingCount(): number {
+    return this.#waiting.small.size + this.#waiting.large.size;
+  }
+
   #next(): void {
-    for (const [key, arrival] of this.#waiting) {
-      const reader = this.#idleReaders.pop();
-      if (reader === undefined) return;
-      this.#waiting.delete(key);
-      this.#inReading.add(key);
-      void this.#read(key, arrival, reader);
+    const { small, large } = this.#waiting;
+    if (this.#groups !== undefined && !this.#groupUnderWay && small.size >= GROUP_FROM)
+      void this.#readGroup(this.#take(small, GROUP_MOST), this.#groups);
+    for (const waiting of this.#groupUnderWay ? [large] : [large, small]) {
+      while (waiting.size > 0) {
+        const reader = this.#idleReaders.pop();
+        if (reader === undefined) return;
+        for (const arrival of this.#take(waiting, 1)) void this.#read(arrival, reader);
+      }
     }
   }
 
-  async #read(key: string, arrival: Arrival, reader: FingerprintReader): Promise<void> {
+  #take(waiting: Map<string, Arrival>, most: number): Arrival[] {
+    const taken: Arrival[] = [];
+    for (const [key, arrival] of waiting) {
+      if (taken.length === most) break;
+      waiting.delete(key);
+      this.#inReading.add(key);
+      taken.push(arrival);
+    }
+    return taken;
+  }
+
+  async #readGroup(group: readonly Arrival[], groups: GroupReader): Promise<void> {
+    this.#groupUnderWay = true;
     try {
-      const fingerprint = await reader.read(arrival.file, arrival.stat);
-      this.#inReading.delete(key);
-      if (!this.#stopped) arrival.read(fingerprint);
+      const fingerprints = await groups.read(group.map(({ file, stat }) => ({ file, stat })));
+      for (const [i, arrival] of group.entries()) this.#wasRead(arrival, fingerprints[i] ?? { kind: 'busy' });
+    } catch {
+      // Each by itself then: nothing is lost but speed.
+      this.#groups = undefined;
+      for (const arrival of group) this.#inReading.delete(keyOf(arrival));
+      if (!this.#stopped) for (const arrival of group) this.#waiting.small.set(keyOf(arrival), arrival);
+    }
+    this.#groupUnderWay = false;
+    this.#goOn();
+  }
+
+  async #read(arrival: Arrival, reader: FingerprintReader): Promise<void> {
+    try {
+      this.#wasRead(arrival, await reader.read(arrival.file, arrival.stat));
     } catch (error) {
-      this.#inReading.delete(key);
+      this.#inReading.delete(keyOf(arrival));
       this.#onError(error, arrival);
     }
     this.#idleReaders.push(reader);
-    if (this.#waiting.size < this.#crowd) this.#makeRoom();
+    this.#goOn();
+  }
+
+  #wasRead(arrival: Arrival, fingerprint: Fingerprint): void {
+    this.#inReading.delete(keyOf(arrival));
+    if (this.#stopped) return;
+    try {
+      arrival.read(fingerprint);
+    } catch (error) {
+      this.#onError(error, arrival);
+    }
+  }
+
+  #goOn(): void {
+    if (this.#waitingCount < this.#crowd) this.#makeRoom();
     this.#next();
     if (this.size === 0) this.#onQuiet();
   }
@@ -96,4 +160,12 @@ export class Intake {
     this.#forRoom = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+function isSmall({ stat }: Arrival): boolean {
+  return stat.size <= SMALL_BYTES;
+}
+
+function keyOf({ folder, path }: Arrival): string {
+  return `${folder}\0${path}`;
 }

@@ -32,7 +32,7 @@ export const WATCH_POLICY: WatchPolicy = {
   rootCheckMs: 3_000,
   degradedRescanMs: 60_000,
   readers: 8,
-  crowd: 1_000,
+  crowd: 500,
   stallCheckMs: 250,
   stallMs: 1_000,
   stallRescanGapMs: 30_000,

@@ -10,6 +10,7 @@ import { ChokidarHints, type HintListener, type Hints } from './hints.js';
 import { Intake } from './intake.js';
 import { Looks } from './looks.js';
 import type { PathProblem } from './problems.js';
+import type { GroupReader } from './thread-reader.js';
 import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
 import type { WatchState } from './watch-state.js';
 
@@ -26,6 +27,8 @@ export interface WatcherOptions {
   readonly hints: boolean;
   /** Milliseconds between two full scans of every folder. */
   readonly rescanMs: number;
+  /** Reads where many small files wait. Without it each is read by itself. */
+  readonly groups?: GroupReader;
   readonly policy?: Partial<WatchPolicy>;
   /** Another source of hints than chokidar. */
   readonly openHints?: (listener: HintListener) => Hints;
@@ -61,6 +64,7 @@ export class Watcher {
     this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
     this.#intake = new Intake({
       readers: this.#policy.readers,
+      groups: options.groups,
       crowd: this.#policy.crowd,
       onQuiet,
       onError: (error, { folder, path }) => {

@@ -8,6 +8,7 @@ import { checkConfig } from '../../src/config/check.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
+import { WorkThread } from '../../src/lib/work-thread.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { standard } from '../../src/peer/standard.js';
 import { Door } from '../../src/queue/door.js';
@@ -16,6 +17,7 @@ import { read } from '../../src/state/transitions.js';
 import { ThreadPacker } from '../../src/uplink/packer.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
+import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
 growHeapSlowly();
@@ -53,13 +55,14 @@ const door = new Door({
   log,
   peerName: 'bench',
 });
+const fileThread = new WorkThread(new URL('../../src/file-thread.js', import.meta.url));
 const uplink = new Uplink({
   state,
   commit: () => state.commit(),
   door,
   peer: client,
   dialect: { current: standard, known: async () => true, misfits: async () => false },
-  packer: new ThreadPacker(),
+  packer: new ThreadPacker(fileThread),
   clock,
   log,
   settings: config,
@@ -72,6 +75,7 @@ const watcher = new Watcher({
   clock,
   log,
   accepts: () => undefined,
+  groups: new ThreadReader(fileThread),
   hints: false,
   rescanMs: 3_600_000,
 });

@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { WorkThread } from '../../src/lib/work-thread.js';
 import { State } from '../../src/state/state.js';
 import { forEachLimited } from '../../src/watch/limited.js';
+import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 import { longestPause } from './pause.js';
 
@@ -29,9 +31,11 @@ if (way === 'read' || way === 'list') {
   );
   const options = { clock: systemClock, log: silentLogger };
   const state = await State.open(stateDir, options);
+  const fileThread = new WorkThread(new URL('../../src/file-thread.js', import.meta.url));
   const watcher = new Watcher({
     ...{ ...options, folders: config.folders, state },
     accepts: () => undefined,
+    groups: new ThreadReader(fileThread),
     hints: true,
     rescanMs: 3_600_000,
   });

@@ -81,7 +81,7 @@ describe('a citation record for a person', () => {
     expect(text).toEqual([
       'title      A \\x1b[31mtitle',
       'document   https://x.org/a',
-      'sentences  2 shown, 1 of them stand in other documents too',
+      'sentences  2 shown, 1 of them also in other documents',
       '   9  Here only.',
       '  10  Here and there.',
       '      also in https://x.org/b',

@@ -40,6 +40,11 @@ describe('the command line', () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();
     expect((await peersync(['completion'])).stdout).toContain('peersync');
+    expect((await peersync(['completion', 'zsh'])).stdout).toContain('#compdef peersync');
+    expect(await peersync(['completion', 'csh'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Give bash, zsh or fish'),
+    });
     expect((await peersync(['once', '--help'])).stdout).toMatch(/Examples:[\s\S]*once --timeout 1h --json/);
   });
 });

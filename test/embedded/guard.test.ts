@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
 import { basic, digest, openPeer, peerdoc, push, rawRequest, send } from './support.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -173,6 +174,38 @@ describe('a request', () => {
     expect(await rawRequest(peer, 'GET / HTT')).toMatch(/^HTTP\/1\.1 408 /);
     const head = `POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${FORM['content-type']}\r\n`;
     expect(await rawRequest(peer, `${head}Content-Length: 100\r\n\r\nurl=`)).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('may take long for its body as long as that goes on', async () => {
+    const peer = await openPeer({ timeouts: { request: 1_000 } });
+    const { port } = new URL(peer.url);
+    const piece = 'x'.repeat(70_000);
+    const pieces = 15;
+    const begin = 'url-0=http://h/long&commit=true&data-0=';
+    const socket = connect(Number(port), '127.0.0.1');
+    let answer = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      answer += text;
+    });
+    socket.on('error', () => undefined);
+    socket.write(
+      `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: ${basic(peer)}\r\n` +
+        `Content-Type: ${FORM['content-type']}\r\nContent-Length: ${begin.length + pieces * piece.length}\r\n\r\n${begin}`,
+    );
+    for (let n = 0; n < pieces; n += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      socket.write(piece);
+    }
+    await until(() => answer !== '', 'the push is answered');
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
+  it('whose body never comes after a refusal gives its connection back', async () => {
+    const peer = await openPeer({ timeouts: { drain: 100 } });
+    expect(
+      await rawRequest(peer, 'POST /nope HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf'),
+    ).toMatch(/^HTTP\/1\.1 404 /);
   });
 
   it('that is broken off leaves nothing behind', async () => {

@@ -188,6 +188,28 @@ describe('an answer that is made while it is sent', () => {
     expect(ended).toBe(true);
     socket.destroy();
   });
+
+  it('keeps nobody waiting for the connection it came by, when the server closes meanwhile', async () => {
+    let finish = (): void => undefined;
+    let isAsked = false;
+    const body: StreamedBody = {
+      async *chunks() {
+        isAsked = true;
+        yield 'begin';
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+      },
+    };
+    const { url, server } = await serve(body, { close: 60_000 });
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await until(() => isAsked, 'the answer is under way');
+    const closed = server.close();
+    finish();
+    await closed;
+    socket.destroy();
+  });
 });
 
 describe('a page is asked for as JSON', () => {

@@ -165,11 +165,12 @@ const text = fc.oneof(
     .map((parts) => parts.join('')),
 );
 const name = text.filter((value) => value !== '');
+const key = name.filter((value) => !value.endsWith('\0'));
 
 describe('any names, keys and cells', () => {
   it('go in and come out the same, in every form', { timeout: 120_000 }, async () => {
     const cellsOfRow = fc.uniqueArray(fc.tuple(name, text), { selector: ([column]) => column, maxLength: 4 });
-    const rows = fc.uniqueArray(fc.tuple(name, cellsOfRow), {
+    const rows = fc.uniqueArray(fc.tuple(key, cellsOfRow), {
       selector: ([pk]) => pk,
       minLength: 1,
       maxLength: 4,

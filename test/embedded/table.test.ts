@@ -187,6 +187,15 @@ describe('a table', () => {
     expect(await names(peer)).toEqual(['t']);
   });
 
+  it('has no key that ends with NUL, which readers take for padding and so for another key', async () => {
+    const peer = await openPeer();
+    await commit(peer, 't', 'k', { a: 'x' });
+    const answer = await ask(peer, '/Tables_p.json', { table: 't', commitrow: '1', pk: 'k\0', col_a: 'y' });
+    expect(answer.status).toBe(400);
+    expect(await keys(peer, { table: 't' })).toEqual(['k']);
+    expect(await keys(peer, { table: 't', pk: 'k\0' })).toEqual([]);
+  });
+
   it('survives a restart, with the keys that it gave', async () => {
     const dir = temporaryDirectory();
     const first = await openPeer({ dir });
@@ -301,7 +310,15 @@ describe('a table of a page of another site', () => {
     const peer = await openPeer();
     await commit(peer, 't', 'k', { a: 'x' });
     const writes = ['commitrow=1&pk=new', 'deleterows=1&item_0=pk_k', 'deletetable=1'];
-    const elsewhere = [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }];
+    const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0' };
+    const elsewhere = [
+      { origin: 'http://evil.example' },
+      { 'sec-fetch-site': 'cross-site' },
+      // What an image in a page of another site makes a browser ask for, of a peer without TLS on another machine.
+      browser,
+      { ...browser, referer: 'http://evil.example/' },
+      { ...browser, referer: 'nonsense' },
+    ];
     for (const path of ['/api/table_p.html', '/Tables_p.xml']) {
       for (const from of elsewhere as Record<string, string>[]) {
         const headers = { authorization: basic(peer), ...from };
@@ -311,6 +328,11 @@ describe('a table of a page of another site', () => {
       }
     }
     expect(await keys(peer, { table: 't' })).toEqual(['k']);
+    for (const own of [{ referer: `${peer.url}/Tables_p.html` }, { 'sec-fetch-site': 'none' }]) {
+      const headers = { authorization: basic(peer), ...browser, ...own } as Record<string, string>;
+      const path = '/Tables_p.json?table=t&commitrow=1&pk=k&col_a=y';
+      expect((await send(peer, path, { headers })).status).toBe(200);
+    }
   });
 });
 

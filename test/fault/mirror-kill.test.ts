@@ -99,6 +99,7 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
     await until(
       () => complaint !== '' || (said.match(/changed/g) ?? []).length >= wanted,
       `round ${round}: ${wanted} changes are written`,
+      120_000,
     );
     expect(complaint).toBe('');
     await new Promise((resolve) => setTimeout(resolve, random.next() * 25));
@@ -119,6 +120,7 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   await until(
     () => readdirSync(join(directory, 'mirror')).filter((name) => name.includes('tmp')).length <= 2,
     'temporary files are swept',
+    120_000,
   );
   expect(
     readdirSync(join(directory, 'mirror'))

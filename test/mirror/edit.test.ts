@@ -479,6 +479,19 @@ describe('a file that is being written', () => {
   );
 });
 
+test('what an editor writes into a file that was replaced, while the next run goes on, is saved', async () => {
+  const { peer, desk } = await deskWith(two);
+  const editor = openSync(desk.file, 'r+');
+  afterwards('test', () => closeSync(editor));
+  peer.rows.set('k1', { a: 'changed', b: '2' });
+  await desk.settled();
+  peer.rows.set('k1', { a: 'changed again', b: '2' });
+  peer.onCall = () => void writeSync(editor, 'what was typed too late');
+  await desk.settled();
+  expect(desk.conflictTexts()).toEqual([expect.stringContaining('what was typed too late')]);
+  expect(desk.conflicts()).toHaveLength(1);
+});
+
 describe('whether a file looks edited', () => {
   test('is told by a stat, after a run', async () => {
     const { desk } = await deskWith(two);
@@ -540,6 +553,36 @@ describe('after a run that was cut short', () => {
     await desk.settled();
     expect(peer.writes).toEqual([]);
     expect(desk.content()).toEqual(two);
+  });
+
+  test.each(['the new base is prepared', 'the file is written'])(
+    'of which %s, nothing is lost that a person edits then, whichever of the two files that was',
+    async (step) => {
+      const { peer, desk } = await deskWith(two);
+      peer.rows.set('k1', { a: 'of the peer', b: '2' });
+      peer.rows.set('k2', { a: '3', b: 'of the peer' });
+      await crashAt(desk, step);
+      desk.edit((rows) => rows.map((row) => (row.pk === 'k1' ? { ...row, a: '1' } : { ...row, a: 'mine' })));
+      await desk.settled();
+      expect(peer.content()).toEqual({
+        k1: { a: 'of the peer', b: '2' },
+        k2: { a: 'mine', b: 'of the peer' },
+      });
+      expect(desk.content()).toEqual(peer.content());
+      expect(desk.conflictTexts()).toEqual([expect.stringContaining('"pk":"k1","a":"1"')]);
+    },
+  );
+
+  test('of which nothing is left, edits reach the peer as ever', async () => {
+    const { peer, desk } = await deskWith(two);
+    peer.rows.set('k1', { a: 'of the peer', b: '2' });
+    peer.onCall = () => desk.write(desk.text());
+    expect(await desk.run()).toEqual({ kind: 'later' });
+    peer.onCall = () => {};
+    desk.edit((rows) => rows.map((row) => (row.pk === 'k2' ? { ...row, a: 'mine' } : row)));
+    await desk.settled();
+    expect(peer.content().k2).toEqual({ a: 'mine', b: '4' });
+    expect(desk.conflictTexts()).toEqual([]);
   });
 
   test('what was once told is not taken for told again', async () => {
@@ -635,6 +678,15 @@ describe('a table that is gone, accepted', () => {
     expect(await desk.table.retire(desk.known)).toEqual([]);
     expect(existsSync(desk.file)).toBe(false);
     expect(readdirSync(join(desk.root, '../state/mirrors'))).toEqual([]);
+  });
+
+  test('leaves a file that is saved in the last moment', async () => {
+    const { desk } = await deskWith(two);
+    desk.onStep = (step) => {
+      if (step === 'the file is about to be removed') desk.edit((rows) => rows.slice(1));
+    };
+    await expect(desk.table.retire(desk.known)).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    expect(desk.content()).toEqual({ k2: two.k2 });
   });
 
   test('leaves what was edited as a conflict file', async () => {

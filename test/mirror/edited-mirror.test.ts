@@ -81,6 +81,33 @@ describe('an edited table', () => {
     expect(engine.read(report.conflicts?.[0]?.file ?? '')).toContain('Quince');
   });
 
+  it('is not emptied where the peer shows nothing any more right after a row was committed', async () => {
+    const { peer, engine, edit } = await edited();
+    const mine = 'pk,name\r\nk1,Quince\r\nk2,Pear\r\n';
+    edit(mine);
+    peer.onAsk = (what) => {
+      if (what.startsWith('table') && peer.asked.includes('set fruit k1')) peer.table('fruit', {});
+    };
+    expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
+    expect(engine.read(FILE)).toBe(mine);
+  });
+
+  it('may be stopped in the middle of a run, which has ended then', async () => {
+    const { peer, engine, edit } = await edited();
+    edit('pk,name\r\nk1,Quince\r\nk2,Pear\r\n');
+    let goOn = (): void => {};
+    const waiting = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    peer.onAsk = (what) => (what.startsWith('set') ? waiting : undefined);
+    const run = engine.once('fruit').catch(() => undefined);
+    await until(() => peer.asked.includes('set fruit k1'), 'the run commits');
+    setImmediate(() => setImmediate(goOn));
+    await engine.mirrors.stop();
+    expect(engine.mirrors.status()[0]?.running).toBe(false);
+    await run;
+  });
+
   it('is noticed soon after a person saved it', async () => {
     const { peer, engine, edit } = await edited({ every: '1d' });
     engine.start();

@@ -13,12 +13,8 @@ function written(format: TableFormat, table: SomeTable, options = { neutralise: 
   return textOf(writeTable(format, { name, columns: table.columns }, groups(table.rows), options));
 }
 
-async function readBack(
-  format: 'csv' | 'json' | 'ndjson',
-  text: string,
-  options = { neutralise: false },
-): Promise<SomeTable> {
-  const result = await readTable(format, Buffer.from(text), options);
+async function readBack(format: 'csv' | 'json' | 'ndjson', text: string): Promise<SomeTable> {
+  const result = await readTable(format, Buffer.from(text));
   if ('fault' in result) throw new Error(`${JSON.stringify(result.fault)} in ${text}`);
   return result.table;
 }
@@ -32,8 +28,8 @@ const named = anyTable.filter(({ columns }) => !columns.includes(''));
 describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (format) => {
   it('is read back as it was, whatever stands in its names and cells', async () => {
     await fc.assert(
-      fc.asyncProperty(named, fc.boolean(), async (table, neutralise) => {
-        const back = await readBack(format, await written(format, table, { neutralise }), { neutralise });
+      fc.asyncProperty(named, async (table) => {
+        const back = await readBack(format, await written(format, table));
         expect(plain({ columns: table.columns, rows: back.rows })).toEqual(plain(table));
         if (format === 'csv' || table.rows.length > 0) expect(back.columns).toEqual(table.columns);
       }),
@@ -51,7 +47,7 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
 
   it('tells of each row in which line it begins', async () => {
     const table = { columns: ['a'], rows: [row('1', { a: 'x\ny\nz' }), row('2', { a: '' }), row('3', {})] };
-    const result = await readTable(format, Buffer.from(await written(format, table)), { neutralise: false });
+    const result = await readTable(format, Buffer.from(await written(format, table)));
     const lines = 'table' in result ? result.table.rows.map(({ line }) => line) : [];
     expect(lines).toEqual({ csv: [2, 5, 6], json: [2, 3, 4], ndjson: [1, 2, 3] }[format]);
   });

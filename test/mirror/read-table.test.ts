@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { type EditableFormat, readTable } from '../../src/mirror/formats/read.js';
 
 async function faultOf(format: EditableFormat, content: string | Buffer): Promise<string> {
-  const result = await readTable(format, Buffer.from(content), { neutralise: false });
+  const result = await readTable(format, Buffer.from(content));
   return 'fault' in result ? `${result.fault.line}:${result.fault.column} ${result.fault.what}` : 'none';
 }
 
 async function tableOf(format: EditableFormat, content: string) {
-  const result = await readTable(format, Buffer.from(content), { neutralise: false });
+  const result = await readTable(format, Buffer.from(content));
   if ('fault' in result) throw new Error(result.fault.what);
   const { columns, rows } = result.table;
   return { columns, rows: rows.map(({ pk, cells, line }) => [line, pk, Object.fromEntries(cells)]) };

@@ -13,7 +13,8 @@ interface Made {
   readonly every?: number;
   readonly kind?: MirrorRecord['kind'];
   readonly nextIn?: number;
-  edited?: boolean;
+  /** `unknown` where it cannot be looked at. */
+  edited?: boolean | 'unknown';
 }
 
 /** Rounds of mirrors whose runs a test decides about, on a clock that stands still. */
@@ -70,7 +71,14 @@ function mirror(name: string, made: Made): Mirror {
     every,
     identity: { kind, path: name },
     ...(nextIn === undefined ? {} : { nextIn: () => nextIn }),
-    ...(made.edited === undefined ? {} : { looksEdited: async () => made.edited === true }),
+    ...(made.edited === undefined
+      ? {}
+      : {
+          looksEdited: async () => {
+            if (made.edited === 'unknown') throw new Error('it cannot be looked at');
+            return made.edited === true;
+          },
+        }),
     follow: () => Promise.reject(new Error('the runner does this')),
   };
 }
@@ -181,6 +189,17 @@ describe('rounds', () => {
     expect(turns.count('m')).toBe(2);
     turns.records.set('mirror/m', { kind: 'table', path: 'm', failure: { code: 'X' } });
     await turns.clock.advance(MINUTE);
+    expect(turns.count('m')).toBe(2);
+  });
+
+  it('leave it to a run to find out why a file cannot be looked at', async () => {
+    const made: Made = { every: 10 * MINUTE, edited: false };
+    const turns = new Turns({ m: made });
+    turns.start();
+    await turns.clock.advance(5 * SECOND);
+    made.edited = 'unknown';
+    await turns.clock.advance(2 * SECOND);
+    expect(turns.failures).toEqual([]);
     expect(turns.count('m')).toBe(2);
   });
 

@@ -296,6 +296,19 @@ describe('a pattern', () => {
     },
   );
 
+  it('forgets a table that went before it was ever read, and touches no file in its place', async () => {
+    const { peer, engine } = await patterned();
+    engine.write('tables/price-c.csv', 'of somebody else');
+    const list = peer.tables.list;
+    peer.tables.list = async () => [...(await list()), 'price-c'];
+    await engine.run('price-*');
+    expect(await engine.once('price-c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+    peer.tables.list = list;
+    await engine.run();
+    expect(names(engine)).toEqual(['price-*', 'price-a', 'price-b']);
+    expect(engine.read('tables/price-c.csv')).toBe('of somebody else');
+  });
+
   it('that matches more tables than anybody made is a failure, and the others go on', async () => {
     const { peer, engine } = await patterned();
     peer.tables.list = async () => Array.from({ length: 10_001 }, (_, i) => `price-${i}`);
@@ -369,7 +382,8 @@ it('what a killed process left unfinished is swept away, and nothing else', asyn
   const { engine } = await mirrored();
   engine.write('tables/.peersync-0123456789abcdef.tmp', 'half');
   engine.write('tables/notes.tmp', 'mine');
+  engine.write('elsewhere/.peersync-0123456789abcdef.tmp', 'of another peersync');
   await engine.open({ tables: [{ table: 'fruit' }] });
   await engine.run();
-  expect(engine.files()).toEqual([FILE, 'tables/notes.tmp']);
+  expect(engine.files()).toEqual(['elsewhere/.peersync-0123456789abcdef.tmp', FILE, 'tables/notes.tmp']);
 });

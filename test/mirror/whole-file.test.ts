@@ -87,6 +87,20 @@ describe('a file that is replaced whole', () => {
     expect(statSync(file).mode & 0o777).toBe(0o664);
   });
 
+  it('is at no instant readable for others than before, nor is what is about to replace it', async () => {
+    const { spot, file } = setting();
+    await replaceWhole(spot, pieces('a'));
+    chmodSync(file, 0o600);
+    const modes: number[] = [];
+    async function* content(): AsyncGenerator<string> {
+      for (const name of readdirSync(dirname(file)))
+        modes.push(statSync(join(dirname(file), name)).mode & 0o777);
+      yield 'b';
+    }
+    await replaceWhole(spot, content());
+    expect(modes).toEqual([0o600, 0o600]);
+  });
+
   it('keeps as many versions as asked for, the latest as NAME.1', async () => {
     const { spot, file, content, names } = setting();
     for (const text of ['1', '2', '3', '4']) await replaceWhole(spot, pieces(text), { versions: 2 });
@@ -194,7 +208,7 @@ describe('a process that is killed while it replaces a file', () => {
         look(join(dirname(file), version));
     }
     expect(looks).toBeGreaterThan(30);
-    await sweep(spot.root);
+    await sweep(spot.root, 'below');
     expect(names()).toEqual(['b', 'b.1', 'b.2']);
   });
 });
@@ -265,10 +279,11 @@ describe('what a killed process left', () => {
     for (const name of kept) writeFileSync(join(root, 'a', name), '');
     for (const directory of [root, join(root, 'a/b'), outside])
       writeFileSync(join(directory, temporaryName()), '');
-    expect(await sweep(root)).toBe(2);
+    expect(await sweep(join(root, 'a'), 'alone')).toBe(0);
+    expect(await sweep(root, 'below')).toBe(2);
     expect(readdirSync(join(root, 'a')).sort()).toEqual([...kept, 'b'].sort());
     expect(readdirSync(outside)).toHaveLength(1);
-    expect(await sweep(join(root, 'none'))).toBe(0);
+    expect(await sweep(join(root, 'none'), 'below')).toBe(0);
   });
 });
 

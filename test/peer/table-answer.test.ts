@@ -274,6 +274,7 @@ describe('a table in JSON', () => {
     ['[{"pk":"a"},]', 'no list of objects'],
     ['[{"a":"x"}]', 'a row without its key'],
     ['[{"pk":""}]', 'a row without its key'],
+    [String.raw`[{"pk":"\u0000\u0000"}]`, 'a row without its key'],
     ['[{"pk":"a\nb"}]', 'cannot be read'],
     ['[{"pk":"a"}] [', 'breaks off'],
     ['[{"pk":"a"}] x', 'breaks off'],
@@ -316,6 +317,7 @@ describe('a table in XML', () => {
   it.each([
     ['<tables><table name="U"></table></tables>', 'another table'],
     ['<tables><table name="T"><row></row></table></tables>', 'key'],
+    ['<tables><table name="T"><row pk="\0\0"></row></table></tables>', 'key'],
     ['<tables><table name="T"><row pk="a"b<c>&"><cell col="x"></cell></row></table></tables>', 'key'],
     ['<tables><table name="T"><row pk="a>"b"><cell col="x"></cell></row></table></tables>', 'key'],
     ['<tables><table name="T"><row pk="a"><cell>x</cell></row></table></tables>', 'column'],

@@ -400,6 +400,14 @@ describe('rows that are deleted', () => {
     await expect(client.tables.deleteRows('T', [])).rejects.toThrow(TypeError);
     expect(peer.paths).toEqual([]);
   });
+
+  it('are not asked for by a key that ends with NUL, which would be read back as another', async () => {
+    const { peer, client } = await TablePeer.start();
+    const rows = [{ pk: 'a\0', cells: cells({ x: 'y' }) }];
+    await expect(client.tables.deleteRows('T', ['a\0'])).rejects.toThrow(TypeError);
+    await expect(client.tables.set('T', rows)).rejects.toThrow(TypeError);
+    expect(peer.paths).toEqual([]);
+  });
 });
 
 describe('a table that is dropped', () => {

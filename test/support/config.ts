@@ -10,6 +10,7 @@ export interface ConfigParts {
   readonly push?: Section;
   readonly confirm?: Section;
   readonly watch?: Section;
+  readonly mirror?: Section;
 }
 
 /**
@@ -39,6 +40,7 @@ export function writeConfig(directory: string, parts: ConfigParts): string {
     },
     confirm: { requestsPerSecond: 2_000, concurrency: 16, maxInterval: '1s', ...parts.confirm },
     ...(parts.watch === undefined ? {} : { watch: parts.watch }),
+    ...(parts.mirror === undefined ? {} : { mirror: parts.mirror }),
   };
   const path = join(directory, 'config.json');
   writeFileSync(path, JSON.stringify(config, undefined, 2));

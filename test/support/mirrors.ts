@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { MirrorConfig, ShareMirrorConfig, TableMirrorConfig } from '../../src/config/config.js';
 import { bytes, milliseconds } from '../../src/config/units.js';
-import { systemClock } from '../../src/lib/clock.js';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
@@ -17,6 +17,7 @@ export interface MirrorsSetting {
   readonly tables?: readonly (Partial<TableMirrorConfig> & { readonly table: string })[];
   readonly shares?: readonly (Partial<ShareMirrorConfig> & { readonly data: string })[];
   readonly timeouts?: Partial<Timeouts>;
+  readonly clock?: Clock;
 }
 
 /** The mirrors of a daemon without the rest of it, asking a real server, at no rate that a test would feel. */
@@ -25,8 +26,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
   readonly root: string;
   close(): Promise<void>;
 }> {
-  const { baseUrl, directory, tables = [], shares = [], timeouts = {} } = setting;
-  const clock = systemClock;
+  const { baseUrl, directory, tables = [], shares = [], timeouts = {}, clock = systemClock } = setting;
   const log = silentLogger;
   const usual = { every: milliseconds(3_600_000), maxSize: bytes(64 * 1024 * 1024), versions: 0 };
   const oneWay = { format: 'csv', neutralise: false, edit: false, deletes: false, maxDeletes: 10 } as const;

@@ -9,6 +9,7 @@ const src = resolve(import.meta.dirname ?? dirname(new URL(import.meta.url).path
 const allowed = {
   cli: ['commands', 'config', 'lib', 'service'],
   index: ['peer', 'lib'],
+  'file-thread': ['watch', 'uplink', 'lib'],
   commands: [
     'daemon',
     'inspect',

@@ -16,16 +16,22 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { FileStat } from '../../src/state/entry.js';
 import { FingerprintReader, fileStat } from '../../src/watch/fingerprint.js';
+import { readNow } from '../../src/watch/reading.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const reader = new FingerprintReader();
+const pieces = new FingerprintReader();
+const READERS = [
+  ['in pieces', pieces],
+  ['at once', { read: async (file: string, stat: FileStat) => readNow({ file, stat }) }],
+] as const;
 
 function statOf(path: string) {
   return fileStat(lstatSync(path));
 }
 
-describe('a fingerprint', () => {
+describe.each(READERS)('a fingerprint taken %s', (_how, reader) => {
   it.each([
     ['an empty file', Buffer.alloc(0)],
     ['a small file', Buffer.from('Grüße')],
@@ -63,31 +69,6 @@ describe('a fingerprint', () => {
     expect(await reader.read(path, found)).toEqual({ kind: 'raced' });
   });
 
-  it('is thrown away when the file is written or replaced while it is read', async () => {
-    const directory = temporaryDirectory();
-    for (const disturb of [
-      (path: string) => appendFileSync(path, 'more'),
-      (path: string) => {
-        const file = openSync(path, 'r+');
-        writeSync(file, 'the same size, and the end was not read yet', 63 * 1_048_576);
-        closeSync(file);
-      },
-      (path: string) => {
-        writeFileSync(`${path}.new`, 'new');
-        renameSync(`${path}.new`, path);
-      },
-    ]) {
-      const path = join(directory, 'f');
-      writeFileSync(path, '');
-      truncateSync(path, 64 * 1_048_576);
-      const reading = reader.read(path, statOf(path));
-      // Some way into the reading, which takes several times as long.
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      disturb(path);
-      expect(await reading).toEqual({ kind: 'raced' });
-    }
-  });
-
   it('is none of what vanished, nor of a link', async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'f'), 'x');
@@ -109,5 +90,32 @@ describe('a fingerprint', () => {
       expect(await reader.read(path, statOf(path)), path).toEqual({ kind: 'notRegular' });
     }
     server.close();
+  });
+});
+
+describe('a fingerprint', () => {
+  it('is thrown away when the file is written or replaced while it is read', async () => {
+    const directory = temporaryDirectory();
+    for (const disturb of [
+      (path: string) => appendFileSync(path, 'more'),
+      (path: string) => {
+        const file = openSync(path, 'r+');
+        writeSync(file, 'the same size, and the end was not read yet', 63 * 1_048_576);
+        closeSync(file);
+      },
+      (path: string) => {
+        writeFileSync(`${path}.new`, 'new');
+        renameSync(`${path}.new`, path);
+      },
+    ]) {
+      const path = join(directory, 'f');
+      writeFileSync(path, '');
+      truncateSync(path, 64 * 1_048_576);
+      const reading = pieces.read(path, statOf(path));
+      // Some way into the reading, which takes several times as long.
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      disturb(path);
+      expect(await reading).toEqual({ kind: 'raced' });
+    }
   });
 });

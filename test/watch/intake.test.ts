@@ -1,11 +1,16 @@
 import { lstatSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { WorkThread } from '../../src/lib/work-thread.js';
 import { type Fingerprint, fileStat } from '../../src/watch/fingerprint.js';
 import { Intake } from '../../src/watch/intake.js';
+import { type ReadingOrder, readNow } from '../../src/watch/reading.js';
+import { type GroupReader, ThreadReader } from '../../src/watch/thread-reader.js';
+import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-function setUp(readers: number, crowd: number) {
+function setUp(readers: number, crowd: number, groups?: GroupReader) {
   const directory = temporaryDirectory();
   const done: [string, Fingerprint['kind']][] = [];
   let isQuiet = () => {};
@@ -14,13 +19,14 @@ function setUp(readers: number, crowd: number) {
   });
   const intake = new Intake({
     readers,
+    groups,
     crowd,
     onQuiet: () => isQuiet(),
     onError: (error) => expect.fail(String(error)),
   });
-  const add = (path: string) => {
+  const add = (path: string, content = path) => {
     const file = join(directory, path);
-    writeFileSync(file, path);
+    writeFileSync(file, content);
     const stat = fileStat(lstatSync(file));
     intake.add({ folder: 'inbox', path, file, stat, read: ({ kind }) => done.push([path, kind]) });
   };
@@ -74,5 +80,64 @@ describe('the intake', () => {
     await Promise.all([room, quiet]);
     expect(done).toEqual([]);
     expect(intake.size).toBe(0);
+  });
+});
+
+describe('an intake with a reader of groups', () => {
+  /** Reads as the thread does, and notes how many files each group had. */
+  class Groups implements GroupReader {
+    readonly sizes: number[] = [];
+    broken = false;
+    async read(orders: readonly ReadingOrder[]) {
+      this.sizes.push(orders.length);
+      if (this.broken) throw new Error('broken');
+      return orders.map(readNow);
+    }
+  }
+  const names = Array.from({ length: 300 }, (_, i) => `f${i}`);
+  const all = names.map((name) => [name, 'version']).sort();
+
+  it('reads every file once, small ones in groups where many wait', async () => {
+    const groups = new Groups();
+    const { add, done, quiet } = setUp(2, 1_000, groups);
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+    expect(groups.sizes.length).toBeGreaterThan(2);
+    expect(Math.max(...groups.sizes)).toBeLessThanOrEqual(64);
+  });
+
+  it('reads large files by themselves', async () => {
+    const groups = new Groups();
+    const { add, done, quiet } = setUp(2, 1_000, groups);
+    const large = 'x'.repeat(1024 * 1024 + 1);
+    for (let i = 0; i < 70; i += 1) add(`large${i}`, large);
+    await quiet;
+    expect(done).toHaveLength(70);
+    expect(groups.sizes).toEqual([]);
+  });
+
+  it('reads each file by itself when groups cannot be read', async () => {
+    const groups = new Groups();
+    groups.broken = true;
+    const { add, done, quiet } = setUp(2, 1_000, groups);
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+    expect(groups.sizes).toHaveLength(1);
+  });
+
+  it('reads in a thread, which may break down', async () => {
+    const program = compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
+    const thread = new WorkThread(pathToFileURL(program));
+    const { add, done, quiet } = setUp(2, 1_000, new ThreadReader(thread));
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+    const lost = thread.ask('read', []);
+    await thread.close();
+    await expect(lost).rejects.toThrow('ended');
+    expect(await thread.ask('read', [])).toEqual([]);
+    await thread.close();
   });
 });

@@ -1,7 +1,5 @@
 import { OffsetFault } from '../../lib/json.js';
-import { unneutralised } from './formula.js';
 import { columnInPeer, KEY_COLUMN } from './key-column.js';
-import type { ReadOptions } from './read.js';
 import { LineCounter, type TableBuilder } from './table-builder.js';
 
 interface Field {
@@ -16,25 +14,23 @@ interface Field {
  *
  * @throws OffsetFault
  */
-export function* readCsv(text: string, builder: TableBuilder, options: ReadOptions): Generator<number, void> {
-  const cell = options.neutralise ? unneutralised : (written: string) => written;
+export function* readCsv(text: string, builder: TableBuilder): Generator<number, void> {
   const scanner = new CsvScanner(text);
   const lines = new LineCounter(text);
   const header = scanner.record();
   if (header === undefined) throw new OffsetFault(0, 'nothing: the file is empty');
-  const names = header.map((field) => ({ ...field, text: cell(field.text) }));
-  const keyPlace = checkHeader(names);
-  const columns = names.map(({ text: name }) => columnInPeer(name));
+  const keyPlace = checkHeader(header);
+  const columns = header.map(({ text: name }) => columnInPeer(name));
   for (const [i, column] of columns.entries()) if (i !== keyPlace) builder.addColumn(column);
   for (let record = scanner.record(); record !== undefined; record = scanner.record()) {
     checkCount(record, columns.length, scanner.at);
     const cells = new Map<string, string>();
     for (const [i, column] of columns.entries()) {
-      if (i !== keyPlace) cells.set(column, cell(record[i]?.text ?? ''));
+      if (i !== keyPlace) cells.set(column, record[i]?.text ?? '');
     }
     const key = record[keyPlace];
     const line = lines.lineAt(record[0]?.at ?? 0);
-    builder.addRow({ pk: cell(key?.text ?? ''), cells, line }, key?.at ?? 0);
+    builder.addRow({ pk: key?.text ?? '', cells, line }, key?.at ?? 0);
     yield scanner.at;
   }
 }

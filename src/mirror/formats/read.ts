@@ -35,11 +35,6 @@ export type EditableFormat = Exclude<TableFormat, 'xml'>;
 
 export type ReadResult = { readonly table: TableText } | { readonly fault: TableFault };
 
-export interface ReadOptions {
-  /** Whether the file was written so: the ' in front of formulas is taken off again (CSV only). */
-  readonly neutralise: boolean;
-}
-
 /** Characters that are read without a pause: a few milliseconds of work. */
 const AT_ONCE = 2 ** 18;
 
@@ -47,18 +42,14 @@ const AT_ONCE = 2 ** 18;
  * Reads a file that a person may have edited, strictly: every fault is told with its place, and nothing is guessed. A row
  * without key is a new row. Nothing is read of a file with a fault.
  */
-export async function readTable(
-  format: EditableFormat,
-  bytes: Uint8Array,
-  options: ReadOptions,
-): Promise<ReadResult> {
+export async function readTable(format: EditableFormat, bytes: Uint8Array): Promise<ReadResult> {
   const decoded = decode(bytes);
   if ('fault' in decoded) return decoded;
   const { text } = decoded;
   const builder = new TableBuilder();
   try {
     let pauseAt = AT_ONCE;
-    for (const at of reader(format, text, builder, options)) {
+    for (const at of reader(format, text, builder)) {
       if (at < pauseAt) continue;
       pauseAt = at + AT_ONCE;
       await setImmediate();
@@ -71,15 +62,10 @@ export async function readTable(
   return { table: builder.table };
 }
 
-function reader(
-  format: EditableFormat,
-  text: string,
-  builder: TableBuilder,
-  options: ReadOptions,
-): Iterable<number> {
+function reader(format: EditableFormat, text: string, builder: TableBuilder): Iterable<number> {
   switch (format) {
     case 'csv':
-      return readCsv(text, builder, options);
+      return readCsv(text, builder);
     case 'json':
       return readJson(text, builder);
     case 'ndjson':

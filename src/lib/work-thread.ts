@@ -1,0 +1,78 @@
+import { parentPort, type Transferable, Worker } from 'node:worker_threads';
+
+/** Left alone the heap of a thread would grow to tens of megabytes before it is looked after. */
+const YOUNG_MB = 4;
+
+/** An answer, and what of it is handed over instead of copied. */
+export interface Answered {
+  readonly value: unknown;
+  readonly transfer?: readonly Transferable[];
+}
+
+/** What a thread does, by the name of the work. */
+export type Work = Readonly<Record<string, (order: never) => Answered>>;
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * A thread for work that would block the event loop. It starts with the first order, does orders in turn, and starts anew
+ * after it broke down; what it had not answered by then is rejected.
+ */
+export class WorkThread {
+  readonly #program: URL;
+  readonly #onBreakdown: (error: Error) => void;
+  readonly #waiting: Waiting[] = [];
+  #worker: Worker | undefined;
+
+  /**
+   * @param program a module that calls `serve`
+   * @param onBreakdown hears of an error that ended the thread
+   */
+  constructor(program: URL, onBreakdown: (error: Error) => void = () => {}) {
+    this.#program = program;
+    this.#onBreakdown = onBreakdown;
+  }
+
+  /** The caller knows what this work answers. */
+  ask<T>(work: string, order: unknown, transfer: readonly Transferable[] = []): Promise<T> {
+    const worker = this.#start();
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ resolve: resolve as (value: unknown) => void, reject });
+      worker.postMessage({ work, order }, [...transfer]);
+    });
+  }
+
+  /** Ends it at once; what it had not answered is rejected. */
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    if (this.#worker !== undefined) return this.#worker;
+    const worker = new Worker(this.#program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    // Orders are answered in turn.
+    worker.on('message', (value: unknown) => this.#waiting.shift()?.resolve(value));
+    const end = (error: Error): void => {
+      if (this.#worker === worker) this.#worker = undefined;
+      for (const { reject } of this.#waiting.splice(0)) reject(error);
+    };
+    worker.on('error', this.#onBreakdown);
+    worker.on('error', end);
+    worker.on('exit', () => end(new Error('the thread ended')));
+    this.#worker = worker;
+    return worker;
+  }
+}
+
+/** Answers the orders of a WorkThread, in the thread. */
+export function serve(work: Work): void {
+  parentPort?.on('message', (message: { readonly work: string; readonly order: never }) => {
+    const does = work[message.work];
+    if (does === undefined) throw new Error(`the thread does not know the work "${message.work}"`);
+    const { value, transfer = [] } = does(message.order);
+    parentPort?.postMessage(value, [...transfer]);
+  });
+}

@@ -1,0 +1,236 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { compiledProgram } from '../support/program.js';
+import { Random } from '../support/random.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const KILLS = 40;
+const COLUMNS = ['a', 'b'] as const;
+type Cells = Record<string, string>;
+
+/** A change of one cell, or, without a column, the removal of a row. */
+interface Change {
+  readonly by: 'mirror' | 'other';
+  readonly pk: string;
+  readonly column?: string;
+  readonly value: string;
+}
+
+/** What the person did: set a cell, added a row that has no key yet, or removed a row. */
+interface Edit {
+  readonly pk: string;
+  readonly column?: string;
+  readonly value: string;
+}
+
+let program: string;
+let server: Server;
+let url: string;
+let rows: Map<string, Cells>;
+/** Everything that ever was written to the peer, in order. */
+let history: Change[];
+let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
+
+beforeAll(() => {
+  program = compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
+});
+
+beforeEach(async () => {
+  rows = new Map();
+  history = [];
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const asked = new URLSearchParams(Buffer.concat(chunks).toString());
+      response.setHeader('content-type', 'application/json').end(answer(asked));
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  await kill();
+  server.closeAllConnections();
+  server.close();
+});
+
+function answer(asked: URLSearchParams): string {
+  const pk = asked.get('pk');
+  if (asked.has('commitrow')) {
+    for (const [name, value] of asked)
+      if (name.startsWith('col_')) change({ by: 'mirror', pk: pk ?? '', column: name.slice(4), value });
+  } else if (asked.has('deleterows')) {
+    for (const [name, value] of asked)
+      if (name.startsWith('item_')) change({ by: 'mirror', pk: value.slice(3), value: '' });
+  } else if (asked.has('table')) {
+    const shown = [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).filter(([key]) => pk === null || key === pk);
+    return JSON.stringify({
+      table: 't',
+      columns: COLUMNS,
+      rows: shown.map(([pk, cells]) => ({ pk, cells })),
+    });
+  }
+  return JSON.stringify({ tables: ['t'] });
+}
+
+function change(what: Change): void {
+  const { pk, column, value } = what;
+  history.push(what);
+  if (column === undefined) rows.delete(pk);
+  else rows.set(pk, { ...rows.get(pk), [column]: value });
+}
+
+async function kill(): Promise<void> {
+  if (child === undefined) return;
+  const killed = child;
+  child = undefined;
+  killed.kill('SIGKILL');
+  await once(killed, 'close');
+}
+
+it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills of the mirror between them`, async () => {
+  const random = Random.seeded();
+  const directory = temporaryDirectory();
+  const root = join(directory, 'mirror');
+  const file = join(root, 't.csv');
+  const lock = join(directory, 'lock');
+  const edits: Edit[] = [];
+  let said = '';
+  let complaint = '';
+  let number = 0;
+  const unique = (letter: string): string => {
+    number += 1;
+    return `${letter}${String(number).padStart(5, '0')}`;
+  };
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, random.next() * ms));
+
+  const start = (): void => {
+    said = '';
+    const stdio = ['ignore', 'pipe', 'pipe'] as const;
+    child = spawn(process.execPath, [program, url, directory, lock], { stdio: [...stdio] });
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint += text;
+    });
+  };
+
+  /** The person: one edit of what the file says now. */
+  const edit = (): void => {
+    try {
+      mkdirSync(lock);
+    } catch {
+      return;
+    }
+    const lines = readFileSync(file, 'utf8').split('\r\n').slice(0, -1);
+    const keyed = lines.flatMap((line, i) => (i > 0 && !line.startsWith(',') ? [i] : []));
+    const value = unique('m');
+    const at = keyed[random.between(0, keyed.length - 1)];
+    const [pk = '', ...cells] = (at === undefined ? undefined : lines[at]?.split(',')) ?? [];
+    if (at === undefined || random.chance(0.2)) {
+      appendFileSync(file, `,${value},\r\n`);
+      edits.push({ pk: '', column: 'a', value });
+    } else {
+      const column = random.pick([0, 1]);
+      const isRemoved = keyed.length > 5 && random.chance(0.15);
+      lines.splice(at, 1, ...(isRemoved ? [] : [[pk, ...cells.with(column, value)].join(',')]));
+      writeFileSync(`${file}~`, lines.map((line) => `${line}\r\n`).join(''));
+      renameSync(`${file}~`, file);
+      edits.push(isRemoved ? { pk, value: '' } : { pk, column: COLUMNS[column], value });
+    }
+    rmdirSync(lock);
+  };
+
+  /** Another client of the peer. */
+  const others = (): void => {
+    const keys = [...rows.keys()];
+    const known = keys[random.between(0, keys.length - 1)];
+    const value = unique('p');
+    const pk = known === undefined || random.chance(0.1) ? `other-${value}` : known;
+    change({ by: 'other', pk, column: random.pick(COLUMNS), value });
+  };
+
+  for (let row = 0; row < 6; row += 1)
+    change({ by: 'other', pk: `k${row}`, column: 'a', value: unique('p') });
+  start();
+  await until(() => complaint !== '' || said.includes('round 1'), 'the file is there');
+  let over = false;
+  const busy = (async () => {
+    while (!over) {
+      if (random.chance(0.5)) edit();
+      else others();
+      await pause(80);
+    }
+  })();
+  busy.catch(() => {});
+  for (let round = 0; round < KILLS; round += 1) {
+    await pause(300);
+    await kill();
+    // Who was killed while holding it holds it no more; the person never does at this point.
+    rmSync(lock, { recursive: true, force: true });
+    await pause(150);
+    start();
+    const wanted = random.pick(['ready', 'ready', 'round 1', 'round 3']);
+    await until(() => complaint !== '' || said.includes(wanted), `kill ${round}: the mirror says ${wanted}`);
+    expect(complaint, `seed ${random.seed}`).toBe('');
+  }
+  over = true;
+  await busy;
+
+  const content = (): string =>
+    [...rows]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([pk, { a = '', b = '' }]) => `${pk},${a},${b}\r\n`)
+      .join('');
+  await until(
+    () => readFileSync(file, 'utf8') === `pk,a,b\r\n${content()}`,
+    `both are equal, seed ${random.seed}`,
+  );
+  await kill();
+
+  const seed = `seed ${random.seed}`;
+  const conflicts = readdirSync(root)
+    .filter((name) => name.includes('.conflict-'))
+    .map((name) => readFileSync(join(root, name), 'utf8'));
+  const lostEdits = edits.filter(({ pk, column, value }, i) => {
+    if (column === undefined) return false;
+    if (history.some((each) => each.by === 'mirror' && each.value === value)) return false;
+    if (conflicts.some((text) => text.includes(value))) return false;
+    const isLater = (each: Edit) => each.pk === pk && (each.column ?? column) === column;
+    return pk === '' || !edits.slice(i + 1).some(isLater);
+  });
+  expect(lostEdits, `edits that are nowhere, ${seed}`).toEqual([]);
+  const inPeer = content();
+  const added = edits.filter(({ pk }) => pk === '').map(({ value }) => value);
+  const twice = added.filter((value) => inPeer.split(`,${value},`).length > 2);
+  expect(twice, `rows that were added twice, ${seed}`).toEqual([]);
+  const told = history.filter(({ by }) => by === 'mirror');
+  const notHis = told.filter(
+    ({ column, value }) => column !== undefined && value !== '' && !value.startsWith('m'),
+  );
+  expect(notHis, `what others wrote and was put back to something older, ${seed}`).toEqual([]);
+  const removed = new Set(edits.flatMap(({ pk, column }) => (column === undefined ? [pk] : [])));
+  const notRemoved = told.filter(({ pk, column }) => column === undefined && !removed.has(pk));
+  expect(notRemoved, `rows that were deleted and nobody removed, ${seed}`).toEqual([]);
+  expect(told.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
+  expect(edits.length).toBeGreaterThan(KILLS);
+}, 300_000);
