@@ -124,8 +124,9 @@ export async function canary(
     const deadline = clock.monotonic() + patience.timeoutMs;
     const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal: parts.signal }))];
     const holdMs = patience.hold ?? dialect.holdMs;
-    const gatePatience =
-      dialect.name === 'yacy' ? Math.max(GATE_HOLDS * holdMs, SHORTEST_GATE_MS) : patience.timeoutMs;
+    const gatePatience = dialect.hasDomainGate
+      ? Math.max(GATE_HOLDS * holdMs, SHORTEST_GATE_MS)
+      : patience.timeoutMs;
     const probes: Promise<Probed>[] = [];
     for (const plan of plans) {
       const sent = await pushed(client, plan, dialect, deadline, parts);
@@ -332,17 +333,14 @@ function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: D
     return { check, status: 'works', message: `${url} is taken and shown` };
   if (outcome === undefined) return { check, status: 'not tried', message: 'not sent' };
   const isGated =
-    outcome.status === 'unseen' &&
-    dialect.name === 'yacy' &&
-    sent !== undefined &&
-    gate.explains(url, sent.at);
+    outcome.status === 'unseen' && dialect.hasDomainGate && sent !== undefined && gate.explains(url, sent.at);
   return { check, status: 'fails', ...(isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect)) };
 }
 
 function troubleOf(
   outcome: Exclude<Probed['outcome'], undefined>,
   url: string,
-  { name }: Dialect,
+  { hasDomainGate }: Dialect,
 ): { readonly message: string; readonly hint?: string } {
   switch (outcome.status) {
     case 'failed':
@@ -352,7 +350,7 @@ function troubleOf(
     case 'unseen':
       return {
         message: `the peer took ${url} and did not show it: ${outcome.message}`,
-        hint: name === 'yacy' ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
+        hint: hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
       };
     default:
       return { message: `${outcome.status}, and no more` };

@@ -77,6 +77,13 @@ export async function readEditedTable(
   if (long !== undefined) {
     throw alarm('EDIT_UNREADABLE', `line ${long.line}: a key of more than ${LONGEST_NAME} characters`);
   }
+  const padded = table.rows.find(({ pk }) => pk.endsWith('\0'));
+  if (padded !== undefined) {
+    throw alarm(
+      'EDIT_UNREADABLE',
+      `line ${padded.line}: a key that ends with NUL, which peers take for padding`,
+    );
+  }
   // A list without rows names no columns, and lacks none.
   if (format === 'csv' || table.rows.length > 0) checkColumns(table, columns, base, alarm);
   return table;

@@ -30,6 +30,8 @@ export interface Dialect {
   readonly content: ContentRules;
   /** So long after a push the peer may take back what it shows of it, in ms. */
   readonly holdMs: number;
+  /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
+  readonly hasDomainGate: boolean;
   /** Below the base URL. */
   readonly pushPath: string;
   /** Below the base URL. */

@@ -12,6 +12,7 @@ export const standard: Dialect = {
   name: 'standard',
   content: { encoding: 'form', takesBinary: false },
   holdMs: 0,
+  hasDomainGate: false,
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',

@@ -21,6 +21,7 @@ export const yacy: Dialect = {
   name: 'yacy',
   content: { encoding: 'base64', takesBinary: true, maxBytes: 20_000_000 },
   holdMs: 20_000,
+  hasDomainGate: true,
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,

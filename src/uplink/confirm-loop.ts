@@ -362,7 +362,7 @@ export class ConfirmLoop {
 
   /** Whether documents are dropped without a word because of their addresses. */
   get #hasGate(): boolean {
-    return this.#parts.dialect.current?.name === 'yacy';
+    return this.#parts.dialect.current?.hasDomainGate === true;
   }
 
   /** From when on what was taken `at` is shown for good, if it is shown: it has to be indexed before. */

@@ -8,7 +8,7 @@ import type { Door } from '../queue/door.js';
 import type { State, StateView } from '../state/state.js';
 
 /** What of a dialect matters to pushing and confirming. */
-export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs'>;
+export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'hasDomainGate'>;
 
 /** What pushing and confirming ask about the peer's dialect; `PeerDialect` answers. */
 export interface DialectSource {

@@ -321,6 +321,17 @@ describe('a file that cannot be taken as it is', () => {
     expect(peer.writes).toEqual([]);
   });
 
+  test('where a key ends with NUL, which a peer would take for padding', async () => {
+    const { peer, desk } = await deskWith(two);
+    desk.edit((rows) => [...rows, { pk: 'k\0', a: 'new' }]);
+    const alarm = await desk.alarm();
+    expect(alarm).toMatchObject({
+      code: 'EDIT_UNREADABLE',
+      message: expect.stringMatching(/line \d+: a key/),
+    });
+    expect(peer.writes).toEqual([]);
+  });
+
   test('goes on once it is mended', async () => {
     const { peer, desk } = await deskWith(two);
     const good = desk.text();
