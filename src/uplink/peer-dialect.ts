@@ -76,7 +76,7 @@ export class PeerDialect implements DialectSource {
     ) {
       if (signal.aborted) return false;
       try {
-        await this.#ask(signal);
+        await this.#ask('confirm', signal);
       } catch (error) {
         if (signal.aborted) return false;
         if (!(error instanceof PeersyncError)) throw error;
@@ -104,7 +104,8 @@ export class PeerDialect implements DialectSource {
     const { client, log, onChange } = this.#parts;
     const before = client.dialect;
     try {
-      await this.#ask(undefined);
+      // What this asks says nothing of whether the trouble of the pushes is over.
+      await this.#ask('interactive', undefined);
     } catch (error) {
       if (error instanceof PeersyncError) return false;
       throw error;
@@ -119,9 +120,9 @@ export class PeerDialect implements DialectSource {
     return true;
   }
 
-  async #ask(signal: AbortSignal | undefined): Promise<void> {
+  async #ask(lane: 'confirm' | 'interactive', signal: AbortSignal | undefined): Promise<void> {
     const { client, door } = this.#parts;
-    await door.run('confirm', (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
+    await door.run(lane, (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
   }
 
   async #remember(): Promise<void> {

@@ -79,7 +79,7 @@ afterEach(() => {
 function configure(mirror: object): void {
   config = join(outside, 'config.json');
   const folders = [{ path: join(outside, 'folder'), collection: 'c', url: 'https://f.example/' }];
-  const peer = { url, timeouts: { body: '2s', total: '5s', headers: '2s' } };
+  const peer = { url, dialect: 'standard', timeouts: { body: '2s', total: '5s', headers: '2s' } };
   const state = { dir: join(outside, 'state') };
   writeFileSync(config, JSON.stringify({ peer, folders, state, mirror: { root, ...mirror } }));
 }

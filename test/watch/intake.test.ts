@@ -134,9 +134,7 @@ describe('an intake with a reader of groups', () => {
     for (const name of names) add(name);
     await quiet;
     expect(done.sort()).toEqual(all);
-    const lost = thread.ask('read', []);
-    await thread.close();
-    await expect(lost).rejects.toThrow('ended');
+    await expect(thread.ask('dance', [])).rejects.toThrow('does not know the work "dance"');
     expect(await thread.ask('read', [])).toEqual([]);
     await thread.close();
   });
