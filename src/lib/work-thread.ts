@@ -17,6 +17,12 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** One life of the thread, and the orders that it has not answered, in turn. */
+interface Running {
+  readonly worker: Worker;
+  readonly waiting: Waiting[];
+}
+
 /**
  * A thread for work that would block the event loop. It starts with the first order, does orders in turn, and starts anew
  * after it broke down; what it had not answered by then is rejected.
@@ -24,8 +30,7 @@ interface Waiting {
 export class WorkThread {
   readonly #program: URL;
   readonly #onBreakdown: (error: Error) => void;
-  readonly #waiting: Waiting[] = [];
-  #worker: Worker | undefined;
+  #running: Running | undefined;
 
   /**
    * @param program a module that calls `serve`
@@ -38,32 +43,33 @@ export class WorkThread {
 
   /** The caller knows what this work answers. */
   ask<T>(work: string, order: unknown, transfer: readonly Transferable[] = []): Promise<T> {
-    const worker = this.#start();
+    const { worker, waiting } = this.#start();
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ resolve: resolve as (value: unknown) => void, reject });
+      waiting.push({ resolve: resolve as (value: unknown) => void, reject });
       worker.postMessage({ work, order }, [...transfer]);
     });
   }
 
   /** Ends it at once; what it had not answered is rejected. */
   async close(): Promise<void> {
-    await this.#worker?.terminate();
+    await this.#running?.worker.terminate();
   }
 
-  #start(): Worker {
-    if (this.#worker !== undefined) return this.#worker;
+  #start(): Running {
+    if (this.#running !== undefined) return this.#running;
     const worker = new Worker(this.#program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
-    worker.on('message', (value: unknown) => this.#waiting.shift()?.resolve(value));
+    worker.on('message', (value: unknown) => running.waiting.shift()?.resolve(value));
     const end = (error: Error): void => {
-      if (this.#worker === worker) this.#worker = undefined;
-      for (const { reject } of this.#waiting.splice(0)) reject(error);
+      if (this.#running === running) this.#running = undefined;
+      for (const { reject } of running.waiting.splice(0)) reject(error);
     };
     worker.on('error', this.#onBreakdown);
     worker.on('error', end);
     worker.on('exit', () => end(new Error('the thread ended')));
-    this.#worker = worker;
-    return worker;
+    this.#running = running;
+    return running;
   }
 }
 
