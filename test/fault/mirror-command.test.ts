@@ -32,7 +32,11 @@ beforeEach(async () => {
   directory = temporaryDirectory();
   root = join(directory, 'mirror');
   config = writeConfig(directory, {
-    peer: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, timeouts: { body: '60s' } },
+    peer: {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      dialect: 'standard',
+      timeouts: { body: '60s' },
+    },
     mirror: { root, tables: [{ table: 't' }], shares: [{ data: 's' }] },
   });
 });
