@@ -247,7 +247,9 @@ describe.concurrent('a peer in trouble', () => {
   );
 
   it('that is only slow is waited for, and nothing is said', async () => {
-    const site = await Site.make(real, 'slow');
+    // Much slower than usual, and far from too slow, also on a machine that is busy.
+    const timeouts = { connect: '20s', headers: '20s', body: '20s', total: '40s' };
+    const site = await Site.make(real, 'slow', { ...real.section(), timeouts });
     site.peer.behaviour = slow(600);
     site.drop(...some('f'));
     const daemon = site.run();
