@@ -2,7 +2,7 @@
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 20_000,
+  limitMs = 40_000,
 ): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {
