@@ -133,8 +133,6 @@ export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem 
 export type Entry = Item | PassedOver;
 export type Status = Item['status'];
 
-export const STATUSES: readonly Status[] = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'];
-
 /** Where a file's document goes: decided by the folder's rules. */
 export interface Destination {
   readonly folder: string;

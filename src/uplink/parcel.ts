@@ -29,10 +29,18 @@ export async function pack(
   rules: ContentRules,
 ): Promise<Parcel[]> {
   const { clock, log, look, state } = parts;
-  const results = await readAll(parts, batch, rules);
+  const bearable = batch.filter((item) => item.version.size <= (rules.maxBytes ?? Number.POSITIVE_INFINITY));
+  const results = await readAll(parts, bearable, rules);
   const now = clock.now();
   const parcels: Parcel[] = [];
-  batch.forEach((taken, i) => {
+  for (const taken of batch) {
+    const item = bearable.includes(taken) ? undefined : currentOf(state, taken);
+    if (item === undefined) continue;
+    const trouble = tooLarge(item.version.size, rules.maxBytes ?? 0);
+    state.put(quarantined(item, item, item.version, trouble, now));
+    sayQuarantined(log, item, trouble);
+  }
+  bearable.forEach((taken, i) => {
     const result = results[i];
     const item = currentOf(state, taken);
     if (result === undefined || item === undefined) return;
@@ -92,6 +100,14 @@ async function readAll(
     results[position] = packed[i] ?? { kind: 'stale' };
   });
   return results;
+}
+
+function tooLarge(bytes: number, most: number): Trouble {
+  return {
+    code: 'TOO_LARGE_FOR_PEER',
+    message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
+    hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
+  };
 }
 
 function unreadable(code: string): Trouble {

@@ -537,6 +537,22 @@ describe('a peer that takes files', () => {
     expect(note?.contentType).toBe('text/plain; charset=UTF-8');
   });
 
+  it('does not get one that is larger than it bears: that one waits in quarantine, with words', async () => {
+    const w = await taking();
+    w.dialect.current = { ...quick, content: { ...quick.content, maxBytes: 1_000 } };
+    w.write('large', 'x'.repeat(1_001));
+    w.write('small', 'x'.repeat(1_000));
+    await until(() => w.statusOf('large') === 'quarantined', 'the large one is in quarantine');
+    await until(() => w.statusOf('small') === 'confirmed', 'the small one is confirmed');
+    expect(w.state.get('inbox', 'large')).toMatchObject({ trouble: { code: 'TOO_LARGE_FOR_PEER' } });
+    expect([...w.peer.items.keys()]).toEqual([w.url('small')]);
+  });
+
+  it('is not believed as long as a YaCy was measured to take documents back (18.5 s)', () => {
+    expect(DIALECTS.yacy.holdMs).toBeGreaterThanOrEqual(18_500);
+    expect(DIALECTS.yacy.content.maxBytes).toBe(20_000_000);
+  });
+
   it('shows their last modification, which is the evidence; one that it will not keep is none', async () => {
     const w = await taking();
     const write = (name: string, modified: Date) => {
