@@ -1,26 +1,10 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { checkCommand } from './commands/check.js';
-import { citationCommand } from './commands/citation.js';
+import { COMMANDS } from './commands/commands.js';
 import { withoutShell } from './commands/completion.js';
-import { globalOptions, moduleOf, reportError, UsageError } from './commands/context.js';
-import { docCommand } from './commands/doc.js';
-import { initCommand } from './commands/init.js';
-import { listCommand } from './commands/list.js';
-import { mirrorCommand } from './commands/mirror.js';
-import { onceCommand } from './commands/once.js';
-import { peerCommand } from './commands/peer.js';
-import { pushCommand } from './commands/push.js';
-import { rescanCommand } from './commands/rescan.js';
-import { retryCommand } from './commands/retry.js';
-import { runCommand } from './commands/run.js';
-import { schemaCommand } from './commands/schema.js';
-import { shareCommand, withoutShortGroup } from './commands/share.js';
-import { statusCommand } from './commands/status.js';
-import { tableCommand } from './commands/table.js';
-import { verifyCommand } from './commands/verify.js';
-import { whyCommand } from './commands/why.js';
+import { globalOptions, reportError, UsageError } from './commands/context.js';
+import { withoutShortGroup } from './commands/share.js';
 import { EXIT } from './lib/errors.js';
 import { VERSION } from './lib/version.js';
 
@@ -34,24 +18,7 @@ const commandLine = (args: string[]) =>
   globalOptions(yargs(args))
     .scriptName('peersync')
     .usage('$0 <command>\n\nKeeps folders on disk and a search peer in step.')
-    .command(moduleOf(runCommand))
-    .command(moduleOf(onceCommand))
-    .command(moduleOf(statusCommand))
-    .command(moduleOf(listCommand))
-    .command(moduleOf(whyCommand))
-    .command(moduleOf(retryCommand))
-    .command(moduleOf(verifyCommand))
-    .command(moduleOf(rescanCommand))
-    .command(moduleOf(mirrorCommand))
-    .command(moduleOf(checkCommand))
-    .command(moduleOf(initCommand))
-    .command(moduleOf(schemaCommand))
-    .command(moduleOf(docCommand))
-    .command(moduleOf(citationCommand))
-    .command(moduleOf(pushCommand))
-    .command(moduleOf(shareCommand))
-    .command(moduleOf(tableCommand))
-    .command(moduleOf(peerCommand))
+    .command([...COMMANDS])
     .completion(
       'completion',
       'Print the script that completes commands in your shell; `completion zsh` for another one (bash, zsh, fish)',

@@ -72,8 +72,8 @@ export class UsageError extends PeersyncError {
 }
 
 /** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
-export function moduleOf<Options>(command: Command<Options>): CommandModule<GlobalOptions, Options> {
-  return {
+export function moduleOf<Options>(command: Command<Options>): CommandModule<GlobalOptions> {
+  const module: CommandModule<GlobalOptions, Options> = {
     command: command.command,
     describe: command.describe,
     builder: (yargs) => command.builder(yargs),
@@ -85,6 +85,8 @@ export function moduleOf<Options>(command: Command<Options>): CommandModule<Glob
       }
     },
   };
+  // What its options are is between the command and yargs.
+  return module as unknown as CommandModule<GlobalOptions>;
 }
 
 /** The options with the words behind `--`, which yargs gives to nobody. */
