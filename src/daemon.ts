@@ -1,8 +1,11 @@
 import { join } from 'node:path';
 import type { Config } from './config/config.js';
 import { type EmbeddedPeer, startEmbeddedPeer } from './embedded/embedded-peer.js';
+import { Figures } from './figures/figures.js';
 import { answers } from './inspect/answers.js';
 import type { Live } from './inspect/live.js';
+import { LiveFeed } from './inspect/live-feed.js';
+import { statusReport } from './inspect/status.js';
 import type { Clock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
@@ -13,6 +16,7 @@ import { Door } from './queue/door.js';
 import { ControlServer } from './service/control.js';
 import { Housekeeping } from './service/housekeeping.js';
 import { acquireLock } from './service/lock.js';
+import { RecentEvents } from './service/recent.js';
 import type { Place } from './state/entries.js';
 import { State } from './state/state.js';
 import { Audit } from './uplink/audit.js';
@@ -59,6 +63,7 @@ export class Daemon {
   readonly #options: DaemonOptions;
   readonly #undo: Undo[] = [];
   readonly #stopping = new AbortController();
+  readonly #recents: RecentEvents;
   readonly startedAt: number;
   #state: State | undefined;
   #parts:
@@ -70,12 +75,14 @@ export class Daemon {
         readonly audit: Audit;
         readonly watcher: Watcher;
         readonly mirrors: Mirrors;
+        readonly figures: Figures;
       }
     | undefined;
   #peerUrl = '';
 
   private constructor(options: DaemonOptions) {
-    this.#options = options;
+    this.#recents = new RecentEvents(options.log, options.clock);
+    this.#options = { ...options, log: this.#recents };
     this.startedAt = options.clock.now();
   }
 
@@ -189,7 +196,8 @@ export class Daemon {
     });
     this.#undo.push(['mirrors', () => mirrors.stop()]);
     this.#state = state;
-    this.#parts = { client, dialect, door, uplink, audit, watcher, mirrors };
+    const figures = new Figures({ state, clock });
+    this.#parts = { client, dialect, door, uplink, audit, watcher, mirrors, figures };
   }
 
   async #openPeer(state: State): Promise<PeerClient> {
@@ -218,14 +226,25 @@ export class Daemon {
   /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
     const { config, clock, log, onFailure, follow } = this.#options;
-    const { state, client, dialect, watcher, uplink, audit, door, mirrors } = this.#opened();
+    const { state, client, dialect, watcher, uplink, audit, door, mirrors, figures } = this.#opened();
+    const live = this.live();
+    figures.start();
+    this.#undo.push(['figures', async () => figures.stop()]);
+    const feed = new LiveFeed({
+      status: () => statusReport(config, state, live),
+      figures,
+      recents: this.#recents,
+      clock,
+    });
     const control = await ControlServer.open(
       config.state.dir,
       answers({
         config,
         state,
         clock,
-        live: this.live(),
+        live,
+        feed,
+        stopping: this.#stopping.signal,
         look: (place) => watcher.lookSoon(place),
         tryPeer: () => door.tryNow(),
         lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
@@ -299,7 +318,7 @@ export class Daemon {
   }
 
   live(): Live {
-    const { client, door, uplink, watcher, mirrors } = this.#opened();
+    const { client, door, uplink, watcher, mirrors, figures } = this.#opened();
     return {
       pid: process.pid,
       startedAt: this.startedAt,
@@ -309,6 +328,7 @@ export class Daemon {
       uplink: () => uplink.status(),
       folders: () => watcher.status(),
       problems: () => watcher.problems(),
+      figures: () => figures.report(),
       mirrors: () => mirrors.status(),
       isInFlight: (place: Place) => uplink.isInFlight(place),
       nextLook: (place: Place) => uplink.nextLook(place),

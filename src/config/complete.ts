@@ -22,6 +22,10 @@ export function complete(parsed: Parsed, directory: string): Config {
     folders: folders.map((folder) => completeFolder(folder, at)),
     state: { ...rest.state, dir: at(rest.state.dir) },
     mirror: completeMirror(rest.mirror, at),
+    status: {
+      ...rest.status,
+      ...(rest.status.token && { token: completeSecret(rest.status.token, at) }),
+    },
   });
 }
 

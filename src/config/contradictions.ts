@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
+import { isLoopback, parseListen } from './listen.js';
 import { mirrorContradictions } from './mirror-contradictions.js';
 import type { Problem } from './problems.js';
 import { formatDuration } from './units.js';
@@ -29,6 +30,7 @@ export async function contradictions(config: Config, isSound: (key: string) => b
     ...(await secretsInFolders(config)),
     ...overlappingUrls(config),
     ...limits(config),
+    ...openStatus(config),
     ...mirrorContradictions(config),
   ];
   return problems.filter(({ path }) => isSound(path));
@@ -78,16 +80,30 @@ function overlappingPlaces(all: readonly Place[]): Problem[] {
     }));
 }
 
-async function secretsInFolders({ folders, peer }: Config): Promise<Problem[]> {
-  const secret = peer.auth?.password;
-  if (secret === undefined || !('file' in secret)) return [];
-  const real = await whereItIs(secret.file);
+async function secretsInFolders({ folders, peer, status }: Config): Promise<Problem[]> {
   const reals = await Promise.all(folders.map(({ path }) => whereItIs(path)));
-  const i = reals.findIndex((folder) => isWithin(real, folder));
-  if (i < 0) return [];
-  const received = JSON.stringify(secret.file);
-  const expected = `a file outside of folders[${i}].path: it would be pushed to the peer`;
-  return [{ path: 'peer.auth.password.file', received, expected }];
+  const problems: Problem[] = [];
+  for (const [key, secret] of [
+    ['peer.auth.password.file', peer.auth?.password],
+    ['status.token.file', status.token],
+  ] as const) {
+    if (secret === undefined || !('file' in secret)) continue;
+    const real = await whereItIs(secret.file);
+    const i = reals.findIndex((folder) => isWithin(real, folder));
+    if (i < 0) continue;
+    const received = JSON.stringify(secret.file);
+    const expected = `a file outside of folders[${i}].path: it would be pushed to the peer`;
+    problems.push({ path: key, received, expected });
+  }
+  return problems;
+}
+
+function openStatus({ status }: Config): Problem[] {
+  const listen = parseListen(status.listen);
+  if (listen === undefined || isLoopback(listen) || status.token !== undefined) return [];
+  const expected =
+    'a loopback address such as "127.0.0.1:8385", or a status.token beside it: others could reach the page';
+  return [{ path: 'status.listen', received: JSON.stringify(status.listen), expected }];
 }
 
 function overlappingUrls({ folders }: Config): Problem[] {

@@ -3,6 +3,7 @@ import { duration, flag, oneOf, path, rate, size, wholeNumber } from './fields.j
 import { folderSchema } from './schema-folder.js';
 import { mirrorSchema } from './schema-mirror.js';
 import { peerSchema } from './schema-peer.js';
+import { alertsSchema, statusSchema } from './schema-service.js';
 
 const folders = z
   .array(folderSchema, {
@@ -156,5 +157,7 @@ export const configSchema = z.strictObject({
   push,
   confirm,
   audit,
+  status: statusSchema,
+  alerts: alertsSchema,
   log,
 });

@@ -13,6 +13,7 @@ import { retryItems, type Scope } from '../uplink/retry.js';
 import { type VerifyParts, verify } from '../uplink/verify.js';
 import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
 import type { Live } from './live.js';
+import type { LiveFeed } from './live-feed.js';
 import { locate } from './locate.js';
 import { chosen } from './sample.js';
 import { statusReport } from './status.js';
@@ -34,6 +35,9 @@ export interface AnswerParts {
   /** Scans again; resolves when it is done. */
   rescan(folder: string | undefined): Promise<Iterable<unknown>>;
   readonly mirrors: Pick<Mirrors, 'run' | 'accept'>;
+  readonly feed: LiveFeed;
+  /** Aborts when the daemon stops. */
+  readonly stopping: AbortSignal;
 }
 
 /** What the running daemon answers to the commands. */
@@ -46,6 +50,9 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
   switch (ask) {
     case 'status':
       yield statusReport(config, state, live);
+      return;
+    case 'live':
+      yield* parts.feed.follow(parts.stopping);
       return;
     case 'list':
       yield* listEntries(state, listFilter(config, parameters));

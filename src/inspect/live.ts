@@ -1,3 +1,4 @@
+import type { FiguresReport } from '../figures/report.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
@@ -18,6 +19,7 @@ export interface Live {
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];
   problems(): readonly PathProblem[];
+  figures(): FiguresReport;
   mirrors(): readonly MirrorReport[];
   isInFlight(place: { folder: string; path: string }): boolean;
   nextLook(place: { folder: string; path: string }): NextLook | undefined;

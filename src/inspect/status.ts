@@ -1,4 +1,6 @@
 import type { Config } from '../config/config.js';
+import type { FiguresReport } from '../figures/report.js';
+import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
 import type { DialectName } from '../peer/dialect.js';
@@ -27,6 +29,7 @@ export interface FolderReport {
 
 /** Everything `status` says, also as JSON. Times are ms since the epoch. */
 export interface StatusReport {
+  readonly version: string;
   readonly running: boolean;
   readonly pid?: number;
   readonly startedAt?: number;
@@ -35,6 +38,8 @@ export interface StatusReport {
   readonly passedOver: number;
   readonly folders: readonly FolderReport[];
   readonly uplink?: UplinkStatus;
+  /** Only while the daemon runs. */
+  readonly figures?: FiguresReport;
   /** The directory that the paths of mirrors are below. */
   readonly mirrorRoot: string;
   readonly mirrors: readonly MirrorReport[];
@@ -58,8 +63,11 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
   }
   const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
   return {
+    version: VERSION,
     running: live !== undefined,
-    ...(live ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink() } : {}),
+    ...(live
+      ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink(), figures: live.figures() }
+      : {}),
     peer: {
       url: live?.peerUrl ?? config.peer.url,
       ...(dialect === undefined ? {} : { dialect }),

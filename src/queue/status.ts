@@ -7,6 +7,8 @@ export interface DoorStatus {
   readonly circuit: CircuitStatus;
   /** Nothing but `interactive` starts before this: the peer asked to wait. */
   readonly pausedUntil?: number;
+  /** A person paused the work with the peer: nothing but `interactive` starts, until then or until it is resumed. */
+  readonly paused?: { readonly since: number; readonly until?: number };
   /** Shared slots: those in use, those the peer seems to bear, those configured. */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;

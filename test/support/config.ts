@@ -11,6 +11,8 @@ export interface ConfigParts {
   readonly confirm?: Section;
   readonly watch?: Section;
   readonly mirror?: Section;
+  readonly status?: Section;
+  readonly alerts?: Section;
 }
 
 /**
@@ -39,6 +41,9 @@ export function writeConfig(directory: string, parts: ConfigParts): string {
       ...parts.push,
     },
     confirm: { requestsPerSecond: 2_000, concurrency: 16, maxInterval: '1s', ...parts.confirm },
+    // Many daemons run at a time.
+    status: { listen: 'off', ...parts.status },
+    ...(parts.alerts === undefined ? {} : { alerts: parts.alerts }),
     ...(parts.watch === undefined ? {} : { watch: parts.watch }),
     ...(parts.mirror === undefined ? {} : { mirror: parts.mirror }),
   };
