@@ -20,7 +20,8 @@ import { statusReport } from './status.js';
 import { explain } from './why.js';
 
 export interface AnswerParts {
-  readonly config: Config;
+  /** A reload replaces the configuration that it holds. */
+  readonly current: { readonly config: Config };
   readonly state: State;
   readonly live: Live;
   readonly clock: Clock;
@@ -46,7 +47,8 @@ export function answers(parts: AnswerParts): Answerer {
 }
 
 async function* answer(parts: AnswerParts, { ask, parameters }: Question): AsyncGenerator<unknown> {
-  const { config, state, live, clock } = parts;
+  const { state, live, clock } = parts;
+  const { config } = parts.current;
   switch (ask) {
     case 'status':
       yield statusReport(config, state, live);

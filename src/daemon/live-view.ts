@@ -1,0 +1,21 @@
+import type { Live } from '../inspect/live.js';
+import type { Parts } from './parts.js';
+
+/** What only a running daemon can tell, for who inspects it. */
+export function liveView(parts: Parts, startedAt: number): Live {
+  const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
+  return {
+    pid: process.pid,
+    startedAt,
+    peerUrl,
+    dialect: () => client.dialect,
+    door: () => door.status(),
+    uplink: () => uplink.status(),
+    folders: () => watcher.status(),
+    problems: () => watcher.problems(),
+    figures: () => figures.report(),
+    mirrors: () => mirrors.status(),
+    isInFlight: (place) => uplink.isInFlight(place),
+    nextLook: (place) => uplink.nextLook(place),
+  };
+}

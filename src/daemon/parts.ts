@@ -1,0 +1,150 @@
+import { join } from 'node:path';
+import { Figures } from '../figures/figures.js';
+import type { Clock } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { WorkThread } from '../lib/work-thread.js';
+import { Mirrors } from '../mirror/mirrors.js';
+import type { PeerClient } from '../peer/client.js';
+import { Door } from '../queue/door.js';
+import { Housekeeping } from '../service/housekeeping.js';
+import { acquireLock } from '../service/lock.js';
+import { State } from '../state/state.js';
+import { Audit } from '../uplink/audit.js';
+import { cannotTravel } from '../uplink/can-travel.js';
+import { ThreadPacker } from '../uplink/packer.js';
+import { patientCommit } from '../uplink/patience.js';
+import { PeerDialect } from '../uplink/peer-dialect.js';
+import { classify } from '../uplink/trouble.js';
+import { Uplink } from '../uplink/uplink.js';
+import { ThreadReader } from '../watch/thread-reader.js';
+import { Watcher } from '../watch/watcher.js';
+import type { Current } from './current.js';
+import { doorLimits } from './lanes.js';
+import { openPeer } from './open-peer.js';
+import type { Undoing } from './undoing.js';
+
+/** How long requests that are under way may take to end when the daemon stops, in ms. */
+export const STOP_GRACE_MS = 8_000;
+
+export interface OpenOptions {
+  readonly current: Current;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Watch for changes; without it one scan is all. */
+  readonly follow: boolean;
+  /** Wait while the disk of the state is full. */
+  readonly patient: boolean;
+  readonly onFailure: (error: unknown) => void;
+  readonly undoing: Undoing;
+  /** Aborts when the daemon stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** What a daemon is made of. */
+export interface Parts {
+  readonly state: State;
+  readonly housekeeping: Housekeeping;
+  readonly client: PeerClient;
+  /** The peer's address, also of the embedded one. */
+  readonly peerUrl: string;
+  readonly door: Door;
+  readonly dialect: PeerDialect;
+  readonly uplink: Uplink;
+  readonly audit: Audit;
+  readonly watcher: Watcher;
+  readonly mirrors: Mirrors;
+  readonly figures: Figures;
+}
+
+/** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
+export async function openParts(options: OpenOptions): Promise<Parts> {
+  const { current, clock, log, undoing, onFailure } = options;
+  const { config } = current;
+  const lock = await acquireLock(config.state.dir, { clock });
+  undoing.add('lock', () => lock.release());
+  const state = await State.open(config.state.dir, { clock, log });
+  undoing.add('state', () => state.close());
+  const housekeeping = new Housekeeping({
+    state,
+    folders: config.folders.map((folder) => folder.name),
+    keepGoneMs: config.state.keepGone,
+    clock,
+    log,
+  });
+  undoing.add('housekeeping', () => housekeeping.stop());
+  await housekeeping.start();
+  const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, undoing, onFailure });
+  const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
+  undoing.add('door', () => door.stop(STOP_GRACE_MS));
+  const commit = options.patient
+    ? patientCommit(() => state.commit(), { clock, log, signal: options.stopping })
+    : () => state.commit();
+  const dialect = new PeerDialect({
+    configured: config.peer.dialect,
+    url: peerUrl,
+    client,
+    door,
+    state,
+    commit,
+    clock,
+    log,
+    onChange: () => void watcher.rescan(undefined).catch(onFailure),
+  });
+  const fileThread = new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
+    log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
+  );
+  undoing.add('file thread', () => fileThread.close());
+  const watcher: Watcher = new Watcher({
+    folders: config.folders,
+    state,
+    clock,
+    log,
+    accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
+    groups: new ThreadReader(fileThread),
+    hints: options.follow && config.watch.hints,
+    rescanMs: config.watch.rescan,
+  });
+  const uplink = new Uplink({
+    dialect,
+    packer: new ThreadPacker(fileThread),
+    commit,
+    state,
+    door,
+    peer: client,
+    clock,
+    log,
+    settings: {
+      get push() {
+        return current.config.push;
+      },
+      get confirm() {
+        return current.config.confirm;
+      },
+    },
+    pathOf: ({ folder, path }) => {
+      const root = current.config.folders.find(({ name }) => name === folder)?.path;
+      return root === undefined ? undefined : join(root, path);
+    },
+    look: (place) => watcher.lookSoon(place),
+  });
+  const mirrors = new Mirrors({
+    settings: config.mirror,
+    stateDir: config.state.dir,
+    state,
+    commit,
+    door,
+    peer: client,
+    clock,
+    log,
+  });
+  const audit = new Audit({
+    ...{ state, commit, door, peer: client, dialect, clock, log },
+    everyMs: config.audit.every,
+  });
+  undoing.add('mirrors', () => mirrors.stop());
+  const figures = new Figures({ state, clock });
+  return {
+    ...{ state, housekeeping, client, peerUrl, door, dialect, uplink, audit, watcher, mirrors, figures },
+  };
+}
