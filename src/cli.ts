@@ -2,8 +2,8 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, COMMANDS, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { withoutShell } from './commands/completion.js';
-import { globalOptions, reportError, UsageError } from './commands/context.js';
+import { completionsFor, withoutShell } from './commands/completion.js';
+import { globalOptions, print, reportError, UsageError } from './commands/context.js';
 import { withoutShortGroup } from './commands/share.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/version.js';
@@ -39,7 +39,11 @@ const commandLine = (args: string[]) =>
     });
 
 try {
-  await commandLine(withoutShell(withoutShortGroup(hideBin(process.argv)), process.env)).parseAsync();
+  const args = hideBin(process.argv);
+  const completions = await completionsFor(args, process.env);
+  if (completions === undefined)
+    await commandLine(withoutShell(withoutShortGroup(args), process.env)).parseAsync();
+  else for (const completion of completions) print(completion);
 } catch (error) {
   process.exitCode = reportError(error, process.argv.includes('--json'));
 }

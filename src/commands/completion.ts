@@ -1,4 +1,10 @@
-import { UsageError } from './context.js';
+import type { Config } from '../config/config.js';
+import { loadConfig } from '../config/load.js';
+import type { StatusReport } from '../inspect/status.js';
+import { planOf } from '../mirror/plan.js';
+import { askDaemon } from '../service/control.js';
+import { DEFAULT_CONFIG, UsageError } from './context.js';
+import { safe } from './text.js';
 
 const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
 
@@ -18,4 +24,85 @@ export function withoutShell(args: readonly string[], env: NodeJS.ProcessEnv): s
     );
   env.SHELL = shell;
   return [command, ...rest];
+}
+
+/** How a shell asks; behind it stand the words of the line, the command's name first. */
+const QUESTION = '--get-yargs-completions';
+/** A person waits with a finger on the key. */
+const PATIENCE_MS = 500;
+
+const CONFIG_OPTIONS: readonly string[] = ['-c', '--config'];
+const FILE_OPTIONS: readonly string[] = [...CONFIG_OPTIONS, '-o', '--output'];
+const FILE_COMMANDS: readonly string[] = ['why', 'retry', 'push'];
+
+/**
+ * What only the configuration and the disk know: names of folders and mirrors, and files, for which the answer is empty, so
+ * that the shell completes them itself.
+ *
+ * @param args of the process
+ * @returns what may stand there, or undefined where the definitions of the commands know it
+ */
+export async function completionsFor(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<readonly string[] | undefined> {
+  if (args[0] !== QUESTION) return undefined;
+  const words = args.slice(2);
+  const current = words.at(-1) ?? '';
+  const before = words.slice(0, -1);
+  const last = before.at(-1) ?? '';
+  if (FILE_OPTIONS.includes(last)) return [];
+  const configPath = () => optionOf(before, CONFIG_OPTIONS) ?? env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG;
+  if (last === '--folder') return named(await folderNames(configPath()), env);
+  if (current.startsWith('-') || last.startsWith('--')) return undefined;
+  const [command, sub] = before.filter((word, i) => !word.startsWith('-') && !isValue(before, i));
+  if (command === undefined) return undefined;
+  if (FILE_COMMANDS.includes(command)) return [];
+  if (command === 'rescan') return named(await folderNames(configPath()), env);
+  if (command !== 'mirror') return undefined;
+  const names = named(await mirrorNames(configPath()), env);
+  return sub === undefined ? ['accept', ...names] : names;
+}
+
+function isValue(words: readonly string[], at: number): boolean {
+  return CONFIG_OPTIONS.includes(words[at - 1] ?? '');
+}
+
+function optionOf(words: readonly string[], names: readonly string[]): string | undefined {
+  const at = words.findLastIndex((word) => names.includes(word));
+  return at === -1 ? undefined : words[at + 1];
+}
+
+/** Zsh reads a description behind a colon. */
+function named(names: readonly string[], env: NodeJS.ProcessEnv): string[] {
+  const isZsh = (env.SHELL ?? '').includes('zsh') || env.ZSH_NAME !== undefined;
+  return names.map((name) => (isZsh ? safe(name).replaceAll(':', '\\:') : safe(name)));
+}
+
+async function folderNames(path: string): Promise<readonly string[]> {
+  return (await configAt(path))?.folders.map(({ name }) => name) ?? [];
+}
+
+/** By the running daemon, which knows what patterns brought, else by the configuration. */
+async function mirrorNames(path: string): Promise<readonly string[]> {
+  const config = await configAt(path);
+  if (config === undefined) return [];
+  try {
+    const question = { ask: 'status', parameters: {} };
+    for await (const report of (await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS })) ??
+      [])
+      return (report as StatusReport).mirrors.map(({ name }) => name);
+  } catch {
+    // A daemon that is busy or of another user.
+  }
+  return planOf(config.mirror, { meta: () => undefined, metaNames: () => [] }).map(({ name }) => name);
+}
+
+/** Nothing where it cannot be read: a key was pressed, and nobody asked for its mistakes. */
+async function configAt(path: string): Promise<Config | undefined> {
+  try {
+    return (await loadConfig(path)).config;
+  } catch {
+    return undefined;
+  }
 }

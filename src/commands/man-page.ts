@@ -11,6 +11,8 @@ const ENVIRONMENT = [
   ['CREDENTIALS_DIRECTORY', "Where systemd puts the credentials that the configuration's secrets may name."],
 ] as const;
 
+const LINE_WIDTH = 78;
+
 const FILES = [
   [
     'config.json',
@@ -31,7 +33,7 @@ const FILES = [
  */
 export function manPage(of: { readonly version: string; readonly date?: string | undefined }): string {
   const page = [
-    `.TH PEERSYNC 1 ${quoted(of.date ?? '')} ${quoted(`peersync ${of.version}`)} "User Commands"`,
+    `.TH PEERSYNC 1 "${of.date ?? ''}" ${quoted(`peersync ${of.version}`)} "User Commands"`,
     '.SH NAME',
     'peersync \\- keep folders on disk and a search peer in step',
     '.SH SYNOPSIS',
@@ -58,7 +60,7 @@ export function manPage(of: { readonly version: string; readonly date?: string |
     '.SH FILES',
     ...FILES.flatMap(([name, words]) => tagged(`.I ${quoted(name)}`, words)),
     '.SH EXAMPLES',
-    ...FIRST_EXAMPLES.flatMap(example),
+    ...FIRST_EXAMPLES.flatMap(example).slice(1),
     '.SH SEE ALSO',
     'The README of the package explains the configuration;',
     '.B peersync schema',
@@ -69,8 +71,8 @@ export function manPage(of: { readonly version: string; readonly date?: string |
 
 function command({ usage, describe, options, positionals, examples, commands }: Definition): string[] {
   return [
-    `.SS ${quoted(`peersync ${usage}`)}`,
-    text(`${describe}.`),
+    `.SS ${quoted(`peersync ${usage.replace(/\.\.(?=[\]>])/, '...')}`)}`,
+    text(ended(describe, '.')),
     ...positionals.flatMap(positional),
     ...options.flatMap(option),
     ...examples.flatMap(example),
@@ -110,21 +112,21 @@ function details({
     ...(demandOption === true ? ['required'] : []),
     ...(defaultDescription !== undefined
       ? [`default: ${defaultDescription}`]
-      : value === undefined || value === false
+      : value === undefined || value === false || Array.isArray(value)
         ? []
         : [`default: ${value}`]),
   ];
-  return notes.length === 0 ? `${said}.` : `${said} (${notes.join(', ')}).`;
+  return ended(notes.length === 0 ? said : `${said} (${notes.join(', ')})`, '.');
 }
 
 function example([line, what]: readonly [string, string]): string[] {
   return [
     '.PP',
-    text(`${what}:`),
+    text(ended(what, ':')),
     '.PP',
     '.RS 4',
     '.nf',
-    text(line.replaceAll('$0', 'peersync')),
+    unasked(escaped(line.replaceAll('$0', 'peersync'))),
     '.fi',
     '.RE',
   ];
@@ -134,9 +136,23 @@ function tagged(head: string, words: string): string[] {
   return ['.TP', head, text(words)];
 }
 
-/** Words as they are: nothing in them is a request, and a dash stays one that can be copied. */
+/** Words as they are: nothing in them is a request, and a dash stays one that can be copied. Lines are short, as man(7) asks. */
 function text(words: string): string {
-  const line = escaped(words).replace(/`([^`]*)`/g, (_, code: string) => `\\fB${code}\\fR`);
+  const lines: string[] = [];
+  for (const word of marked(words).split(' ')) {
+    const line = lines.at(-1);
+    if (line === undefined || line.length + word.length >= LINE_WIDTH) lines.push(word);
+    else lines[lines.length - 1] = `${line} ${word}`;
+  }
+  return lines.map(unasked).join('\n');
+}
+
+function marked(words: string): string {
+  return escaped(words).replace(/`([^`]*)`/g, (_, code: string) => `\\fB${code}\\fR`);
+}
+
+/** A line that begins with a dot or a quote would be taken for a request. */
+function unasked(line: string): string {
   return /^[.']/.test(line) ? `\\&${line}` : line;
 }
 
@@ -145,5 +161,17 @@ function quoted(words: string): string {
 }
 
 function escaped(words: string): string {
-  return words.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/\s+/g, ' ');
+  return words
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replace(/\s+/g, ' ')
+    .replace(
+      /[^\x20-\x7e]/gu,
+      (c) => `\\[u${c.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}]`,
+    );
+}
+
+/** Ended by a mark, unless it has one. */
+function ended(words: string, mark: string): string {
+  return /[.?!:]$/.test(words) ? words : `${words}${mark}`;
 }

@@ -1,0 +1,89 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { COMMANDS } from '../../src/commands/commands.js';
+import { type Definition, definitionsOf } from '../../src/commands/definitions.js';
+import { manPage } from '../../src/commands/man-page.js';
+import { versionText } from '../../src/lib/version.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const page = manPage({ version: '1.2.3', date: '2026-01-02' });
+
+function exists(program: string): boolean {
+  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+}
+
+function onDisk(): string {
+  const path = join(temporaryDirectory(), 'peersync.1');
+  writeFileSync(path, page);
+  return path;
+}
+
+/** All commands, those below others too. */
+function flat(definitions: readonly Definition[]): Definition[] {
+  return definitions.flatMap((each) => [each, ...flat(each.commands)]);
+}
+
+describe('what the commands define', () => {
+  it('is found in all depths, with the words above', () => {
+    const usages = flat(definitionsOf(COMMANDS)).map(({ usage }) => usage);
+    expect(usages).toContain('run');
+    expect(usages).toContain('table delete-rows <table> [pk..]');
+    expect(usages).toContain('mirror accept <names..>');
+  });
+});
+
+describe('the manual page', () => {
+  it.skipIf(!exists('groff'))('is formatted by groff without a warning', () => {
+    const { stderr, status } = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-z', onDisk()], {
+      encoding: 'utf8',
+    });
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+  });
+
+  it.skipIf(!exists('mandoc'))('has nothing that mandoc would warn of', () => {
+    const { stdout } = spawnSync('mandoc', ['-T', 'lint', '-W', 'style', onDisk()], { encoding: 'utf8' });
+    expect(stdout).toBe('');
+  });
+
+  it.skipIf(!exists('groff'))('reads as it is meant: options with dashes, examples as they are typed', () => {
+    const shown = execFileSync('groff', ['-man', '-Tutf8', '-P-cbou', '-rLL=110n', onDisk()], {
+      encoding: 'utf8',
+    });
+    expect(shown).toContain('peersync share get --data list.csv --c lists | sort');
+    expect(shown).toMatch(/-c, --config FILE\n/);
+    expect(shown).toMatch(/--timeout TIMEOUT\n\s+Give up after this long/);
+    expect(shown).toContain('column=\\@');
+    expect(shown).toMatch(/EXIT STATUS[\s\S]*4\s+peer unreachable\./);
+    expect(shown).toContain('peersync 1.2.3');
+  });
+
+  it('holds every command, option, argument and example that is defined', () => {
+    const escaped = (words: string) => words.replaceAll('-', '\\-');
+    for (const { usage, options, positionals, examples } of flat(definitionsOf(COMMANDS))) {
+      const begin = page.indexOf(`.SS "${escaped(`peersync ${usage}`.replace(/\.\.(?=[\]>])/, '...'))}"`);
+      expect(begin, usage).toBeGreaterThan(0);
+      const end = page.indexOf('\n.S', begin + 1);
+      const section = page.slice(begin, end);
+      for (const { name } of options) expect(section).toContain(`\\fB${escaped(`--${name}`)}\\fR`);
+      for (const { name } of positionals) expect(section).toContain(`.I ${escaped(name)}\n`);
+      for (const [, what] of examples)
+        expect(section).toContain(escaped(what).replaceAll('`', '').slice(0, 20));
+    }
+  });
+});
+
+describe('the version', () => {
+  it('names commit, date and Node, and whether the source was changed since', () => {
+    const node = process.versions.node;
+    expect(versionText({ commit: 'a8e24bf', date: '2026-11-21' })).toMatch(
+      new RegExp(`^peersync \\d+\\.\\d+\\.\\d+ \\(a8e24bf, 2026-11-21, Node ${node}\\)$`),
+    );
+    expect(versionText({ commit: 'a8e24bf', date: '2026-11-21', modified: true })).toContain(
+      '(a8e24bf modified, 2026-11-21, ',
+    );
+    expect(versionText({})).toMatch(new RegExp(`\\(Node ${node}\\)$`));
+  });
+});

@@ -1,0 +1,118 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { peersync } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const DIST = resolve(import.meta.dirname, '../../dist');
+const COMPLETIONS = join(DIST, 'completions');
+
+function exists(shell: string): boolean {
+  return spawnSync(shell, ['--version']).status === 0;
+}
+
+/** What a bash that has read the script offers for the last word. */
+function inBash(words: readonly string[], cwd: string): string[] {
+  const { stdout, stderr } = spawnSync(
+    'bash',
+    [
+      '-c',
+      `peersync() { "$NODE" "$CLI" "$@"; }
+       source "$SCRIPT"
+       COMP_WORDS=(peersync "$@"); COMP_CWORD=$#
+       _peersync_yargs_completions
+       printf '%s\\n' "\${COMPREPLY[@]}"`,
+      'bash',
+      ...words,
+    ],
+    {
+      cwd,
+      encoding: 'utf8',
+      env: {
+        ...process.env,
+        NODE: process.execPath,
+        CLI: join(DIST, 'cli.js'),
+        SCRIPT: join(COMPLETIONS, 'peersync.bash'),
+      },
+    },
+  );
+  expect(stderr).toBe('');
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
+/** A configuration with two folders and some mirrors, in a directory of its own. */
+function place(): string {
+  const directory = temporaryDirectory();
+  writeConfig(directory, {
+    peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
+    folders: [
+      { name: 'inbox' },
+      { name: 'my notes', collection: 'notes', url: 'https://files.example.org/notes/' },
+    ],
+    mirror: { root: join(directory, 'mirror'), tables: [{ table: 'prices' }, { table: 'stock' }] },
+  });
+  return directory;
+}
+
+describe('bash completes', () => {
+  it('commands and those below them', () => {
+    const cwd = place();
+    expect(inBash(['li'], cwd)).toEqual(['list']);
+    expect(inBash([''], cwd)).toEqual(expect.arrayContaining(['run', 'once', 'status', 'completion']));
+    expect(inBash(['table', 'dr'], cwd)).toEqual(['drop']);
+  });
+
+  it('options and what may stand behind them', () => {
+    const cwd = place();
+    expect(inBash(['verify', '--re'], cwd)).toEqual(['--repair']);
+    expect(inBash(['list', '--status', 'q'], cwd)).toEqual(['quarantined']);
+  });
+
+  it('names of folders and mirrors, by the configuration that the line names', () => {
+    const cwd = place();
+    const elsewhere = temporaryDirectory();
+    const named = ['-c', join(cwd, 'config.json')];
+    expect(inBash(['rescan', 'in'], cwd)).toEqual(['inbox']);
+    expect(inBash(['list', '--folder', ''], cwd)).toEqual(['inbox', '"my notes"']);
+    expect(inBash(['mirror', ''], cwd)).toEqual(['accept', 'prices', 'stock']);
+    expect(inBash(['mirror', 'accept', 'st'], cwd)).toEqual(['stock']);
+    expect(inBash([...named, 'rescan', 'in'], elsewhere)).toEqual(['inbox']);
+    expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
+  });
+
+  it('files where files belong, which is bash to do', () => {
+    const cwd = place();
+    for (const words of [
+      ['-c', ''],
+      ['why', ''],
+      ['push', '--collection', 'c', ''],
+    ])
+      expect(inBash(words, cwd), words.join(' ')).toEqual([]);
+    expect(readFileSync(join(COMPLETIONS, 'peersync.bash'), 'utf8')).toContain('-o default');
+  });
+});
+
+describe('the scripts', () => {
+  it('that the build leaves are those that the command prints', async () => {
+    const files = { bash: 'peersync.bash', zsh: '_peersync', fish: 'peersync.fish' };
+    for (const [shell, name] of Object.entries(files)) {
+      const { stdout } = await peersync(['completion', shell]);
+      expect(readFileSync(join(COMPLETIONS, name), 'utf8')).toBe(stdout);
+      expect(stdout).toContain('peersync --get-yargs-completions');
+    }
+  });
+
+  it.each([
+    ['bash', 'peersync.bash'],
+    ['zsh', '_peersync'],
+    ['fish', 'peersync.fish'],
+  ])('of %s can be read by it', (shell, name) => {
+    // Where it is not installed there is nothing to read it.
+    if (!exists(shell)) return;
+    const { status, stderr } = spawnSync(shell, ['-n', join(COMPLETIONS, name)], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+  });
+});
