@@ -3,6 +3,7 @@ import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
+import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { Door } from '../queue/door.js';
 import type { State } from '../state/state.js';
 import { keepPass, passNames } from './citations-pass.js';
@@ -21,6 +22,8 @@ import { sweep } from './temporary.js';
 
 /** How many runs that a person asked for are under way at a time. */
 const AT_ONCE = 4;
+/** So long a run may go without a request to the peer, in ms: large tables are merged in seconds. */
+const LONGEST_SILENCE_MS = 15 * 60_000;
 
 export interface MirrorsParts {
   readonly settings: MirrorConfig;
@@ -53,6 +56,7 @@ export class Mirrors {
   readonly #set: MirrorSet;
   readonly #runner: Runner;
   readonly #rounds: Rounds;
+  readonly #requests = new UnderWay();
   readonly #stopping = new AbortController();
   #isStarted = false;
   #starting: Promise<void> = Promise.resolve();
@@ -67,7 +71,10 @@ export class Mirrors {
       setMeta: (name, value) => state.setMeta(name, value),
       commit: parts.commit ?? (() => state.commit()),
     };
-    const tools = { peer, door, state: kept, root: settings.root, stateDir, clock, log };
+    const counting: MirrorTools['door'] = {
+      run: (lane, work, options) => this.#requests.during(() => door.run(lane, work, options)),
+    };
+    const tools = { peer, door: counting, state: kept, root: settings.root, stateDir, clock, log };
     this.#parts = parts;
     this.#runner = new Runner(tools);
     const onNew = (mirrors: readonly Mirror[]): void => {
@@ -138,6 +145,20 @@ export class Mirrors {
     }
     const signals = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
     return this.#runNow(mirror, [alarm.code], signals);
+  }
+
+  /** What is due begins, and what began goes on. */
+  get duties(): readonly Duty[] {
+    const isSilent = (): boolean => this.#rounds.underWay > 0 && this.#requests.size === 0;
+    return [
+      this.#rounds.duty,
+      {
+        name: 'mirror runs',
+        moves: () => this.#requests.moves,
+        neglects: () => (isSilent() ? 'mirrors under way ask the peer for nothing' : undefined),
+        limitMs: LONGEST_SILENCE_MS,
+      },
+    ];
   }
 
   /** Of all mirrors, in the order of the configuration. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.js';
+import type { Duty } from '../lib/pulse.js';
 import type { StateView } from '../state/state.js';
 import { Bell } from './bell.js';
 import type { MirrorSet } from './mirror-set.js';
@@ -42,6 +43,8 @@ export class Rounds {
   readonly #waiting = new Set<Mirror>();
   readonly #underWay = new Map<Mirror, Promise<void>>();
   #loops: Promise<unknown> = Promise.resolve();
+  #isStarted = false;
+  #begun = 0;
 
   constructor(parts: RoundsParts) {
     this.#parts = parts;
@@ -52,6 +55,7 @@ export class Rounds {
 
   /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
+    this.#isStarted = true;
     this.takeUp(this.#parts.set.all);
     this.#loops = Promise.all([this.#work(onFailure), this.#lookForEdits()]).catch(onFailure);
   }
@@ -62,6 +66,20 @@ export class Rounds {
     this.#editsBell.ring();
     await this.#loops;
     await Promise.all(this.#underWay.values());
+  }
+
+  /** A mirror whose time has come begins as soon as there is room. */
+  get duty(): Duty {
+    return {
+      name: 'mirrors',
+      moves: () => this.#begun,
+      neglects: () => (this.#mayBegin() ? 'mirrors that are due do not begin' : undefined),
+    };
+  }
+
+  /** How many mirrors are being worked on. */
+  get underWay(): number {
+    return this.#underWay.size;
   }
 
   /** In ms since the epoch, for show. */
@@ -118,6 +136,11 @@ export class Rounds {
     }
   }
 
+  #mayBegin(): boolean {
+    if (!this.#isStarted || this.#stopping.signal.aborted) return false;
+    return this.#schedule.untilNext() === 0 || [...this.#waiting].some((mirror) => this.#hasRoomFor(mirror));
+  }
+
   #hasRoomFor(mirror: Mirror): boolean {
     if (this.#underWay.has(mirror)) return false;
     return isPass(mirror) || [...this.#underWay.keys()].filter((each) => !isPass(each)).length < AT_ONCE;
@@ -125,6 +148,7 @@ export class Rounds {
 
   #begin(mirror: Mirror, onFailure: (error: unknown) => void): void {
     this.#waiting.delete(mirror);
+    this.#begun += 1;
     const run = this.#run(mirror)
       .catch(onFailure)
       .finally(() => {

@@ -150,6 +150,24 @@ export class Door {
     await released;
   }
 
+  /** Whether `ready` would let a producer of this lane go on at this moment. */
+  hasRoom(lane: Lane): boolean {
+    return !this.#isStopping && this.#room(this.#lanes[lane], this.#clock.monotonic()) > 0;
+  }
+
+  /** Whether a task waits in this lane that nothing keeps from starting at this moment. */
+  mayStart(name: Lane): boolean {
+    const lane = this.#lanes[name];
+    const isFull = isShared(name) && this.#sharedRunning >= this.#health.slots;
+    return !this.#isStopping && !isFull && this.#nextOf(lane) !== undefined;
+  }
+
+  /** Which of the tasks of this lane that run began first; undefined when none runs. */
+  oldest(lane: Lane): string | undefined {
+    const [first] = this.#lanes[lane].underWay;
+    return first;
+  }
+
   /** Since when the peer answers, in ms since the epoch; undefined before its first answer and while in trouble. */
   get upSince(): number | undefined {
     return this.#health.upSince;
@@ -225,11 +243,13 @@ export class Door {
     }
     this.#waiting.delete(task);
     this.#running.add(task);
+    lane.underWay.add(task.id);
     const ticket = this.#health.started(lane.name, now);
     const result = await task.begin();
     try {
       this.#ended(lane, ticket, result, task.isAborted);
     } finally {
+      lane.underWay.delete(task.id);
       if (result.ok) task.resolve(result.value);
       else task.giveUp(result.error);
     }
@@ -275,7 +295,7 @@ export class Door {
     return lane === 'interactive' ? this.#express : this.#aside;
   }
 
-  /** For a lane with slots of its own. */
+  /** The lane, where one of its tasks may start as far as it and the peer's health are concerned. */
   #nextOf(lane: LaneState): LaneState | undefined {
     const now = this.#clock.monotonic();
     const mayStart = lane.waiting > 0 && lane.hasRoom(now) && this.#health.admitsFrom(lane.name) <= now;

@@ -42,6 +42,8 @@ export class LaneState {
   readonly tasks = new PriorityQueue();
   readonly #pacer: Pacer;
   readonly latencies = new Latencies();
+  /** The ids of the tasks that run, the oldest first. */
+  readonly underWay = new Set<string>();
   running = 0;
   started = 0;
   failed = 0;

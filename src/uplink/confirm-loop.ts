@@ -1,5 +1,6 @@
 import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
+import type { Duty } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import { evidenceOf } from '../peer/version-shown.js';
@@ -72,6 +73,8 @@ export interface NextLook {
  *
  * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
+ *
+ * Its duty: what is due is looked up as soon as the door has room.
  */
 export class ConfirmLoop {
   readonly #parts: UplinkParts;
@@ -85,6 +88,10 @@ export class ConfirmLoop {
   #answers = 0;
   #failure: unknown;
   #startedAt = 0;
+  #isRunning = false;
+  /** How many looks were taken up. */
+  #taken = 0;
+  #lastConfirmedAt: number | undefined;
 
   constructor(parts: UplinkParts) {
     this.#parts = parts;
@@ -100,6 +107,19 @@ export class ConfirmLoop {
 
   get timeToVisibleMs(): number {
     return this.#visibility.typicalMs;
+  }
+
+  /** When the peer last showed a version that was waited for, in ms since the epoch. */
+  get lastConfirmedAt(): number | undefined {
+    return this.#lastConfirmedAt;
+  }
+
+  get duty(): Duty {
+    return {
+      name: 'confirm',
+      moves: () => this.#taken,
+      neglects: () => (this.#mayLookUp() ? 'items that are due are not looked up' : undefined),
+    };
   }
 
   /** When an item is looked up next, and what the last look-up said. */
@@ -134,7 +154,8 @@ export class ConfirmLoop {
   }
 
   /** An item that was confirmed before: one more address that the peer takes. */
-  known(url: string, sent: Sent): void {
+  known(url: string, sent: Sent, at: number): void {
+    this.#lastConfirmedAt = Math.max(this.#lastConfirmedAt ?? at, at);
     if (this.#hasGate) this.#gate.saw(url, sent.at);
   }
 
@@ -152,6 +173,25 @@ export class ConfirmLoop {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    signal.addEventListener('abort', () => {
+      this.#isRunning = false;
+    });
+    try {
+      await this.#run(signal);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Whether something is due, and nothing keeps it from being looked up. */
+  #mayLookUp(): boolean {
+    const { clock, door } = this.#parts;
+    const due = this.#schedule.nextDue ?? Number.POSITIVE_INFINITY;
+    return this.#isRunning && due <= clock.now() && door.hasRoom('confirm');
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.now();
     while (!signal.aborted && this.#failure === undefined) {
@@ -162,6 +202,7 @@ export class ConfirmLoop {
       }
       if (!(await roomFor(door, 'confirm', signal))) break;
       const look = this.#take();
+      this.#taken += 1;
       if (look === undefined) continue;
       const work = this.#lookUp(look, signal)
         .catch((error: unknown) => {
@@ -273,7 +314,7 @@ export class ConfirmLoop {
         ? item
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
-    this.known(look.sent.url, look.sent);
+    this.known(look.sent.url, look.sent, now);
     await this.#parts.commit();
     log.info(
       {

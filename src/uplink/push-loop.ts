@@ -1,4 +1,5 @@
 import type { PeersyncError } from '../lib/errors.js';
+import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
@@ -11,6 +12,9 @@ import { placeOf, roomFor, type UplinkParts } from './parts.js';
 import type { Spoken } from './peer-dialect.js';
 import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 import { Wake } from './wake.js';
+
+/** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
+const LONGEST_PACKING_MS = 15 * 60_000;
 
 /**
  * Pushes what is pending, in batches.
@@ -25,6 +29,9 @@ import { Wake } from './wake.js';
  * - answered badly as a whole: split, until the bad item stands alone (see Blame).
  *
  * A file that is no longer the version that was to travel is given back and looked at again.
+ *
+ * Its duties: what is due leaves as soon as the door has room and not too many batches are under way, and a batch is read
+ * from the disk.
  */
 export class PushLoop {
   readonly #parts: UplinkParts;
@@ -33,6 +40,10 @@ export class PushLoop {
   readonly #blame: Blame;
   readonly #wake: Wake;
   readonly #underWay = new Set<Promise<void>>();
+  readonly #packing = new UnderWay();
+  /** How many batches were taken. */
+  #batches = 0;
+  #isRunning = false;
   #failure: unknown;
 
   constructor(parts: UplinkParts, confirm: ConfirmLoop) {
@@ -62,7 +73,42 @@ export class PushLoop {
     this.#wake.ring();
   }
 
+  get duties(): readonly Duty[] {
+    return [
+      {
+        name: 'push',
+        moves: () => this.#batches,
+        neglects: () => (this.#mayPush() ? 'items that are due are not pushed' : undefined),
+      },
+      {
+        name: 'packing',
+        moves: () => this.#packing.oldest,
+        neglects: () => (this.#packing.size > 0 ? 'a batch is not read from the disk' : undefined),
+        limitMs: LONGEST_PACKING_MS,
+      },
+    ];
+  }
+
   async run(signal: AbortSignal): Promise<void> {
+    this.#isRunning = true;
+    signal.addEventListener('abort', () => {
+      this.#isRunning = false;
+    });
+    try {
+      await this.#run(signal);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Whether something is due, and nothing keeps it from being pushed. */
+  #mayPush(): boolean {
+    const { door, settings } = this.#parts;
+    if (!this.#isRunning || this.#underWay.size > settings.push.concurrency) return false;
+    return door.hasRoom('push') && this.#backlog.peek() !== undefined;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     const { clock, door, settings } = this.#parts;
     while (!signal.aborted && this.#failure === undefined) {
       if (this.#backlog.peek() === undefined) {
@@ -78,6 +124,7 @@ export class PushLoop {
       if (!(await roomFor(door, 'push', signal))) break;
       const batch = await this.#gather(signal);
       if (batch.length === 0) continue;
+      this.#batches += 1;
       const work = this.#deliver(batch)
         .catch((error: unknown) => {
           this.#failure ??= error;
@@ -121,7 +168,7 @@ export class PushLoop {
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const spoken = this.#parts.dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    const parcels = await pack(this.#parts, batch, spoken.content);
+    const parcels = await this.#packing.during(() => pack(this.#parts, batch, spoken.content));
     await this.#parts.commit();
     const before = this.#blame.successes;
     await this.#send(parcels, spoken, before);

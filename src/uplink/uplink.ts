@@ -1,3 +1,4 @@
+import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
@@ -11,6 +12,8 @@ export interface UplinkStatus {
   readonly confirming: number;
   /** The learned time from a push to its first showing, in ms. */
   readonly timeToVisibleMs: number;
+  /** When a document was last confirmed, in ms since the epoch. */
+  readonly lastConfirmedAt?: number;
 }
 
 /**
@@ -45,7 +48,7 @@ export class Uplink {
     if (!(await dialect.known(signal))) return;
     for (const entry of state.entries.all()) {
       this.#takeUp(entry);
-      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent);
+      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent, entry.since);
     }
     this.#unsubscribe = state.onChange((after, _before, place) => {
       if (after === undefined) this.#push.forget(place);
@@ -60,8 +63,15 @@ export class Uplink {
     this.#unsubscribe();
   }
 
+  /** What both loops have to see to. */
+  get duties(): readonly Duty[] {
+    return [...this.#push.duties, this.#confirm.duty];
+  }
+
   status(): UplinkStatus {
+    const { lastConfirmedAt } = this.#confirm;
     return {
+      ...(lastConfirmedAt === undefined ? {} : { lastConfirmedAt }),
       inFlight: this.#push.inFlight,
       confirming: this.#confirm.size,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,

@@ -243,4 +243,34 @@ describe('rounds', () => {
     await turns.clock.advance(10 * MINUTE);
     expect(turns.count('m')).toBe(1);
   });
+
+  it('neglect a mirror that is due and does not begin, and nothing while as many run as may', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const turns = new Turns(Object.fromEntries(names.map((name) => [name, {}])));
+    const ends: (() => void)[] = [];
+    turns.end = () =>
+      new Promise((resolve) => {
+        ends.push(() => resolve('followed'));
+      });
+    const { duty } = turns.rounds;
+    expect(duty.neglects()).toBeUndefined();
+    turns.start();
+    expect(duty.neglects()).toBeUndefined();
+    // Nobody hears the bell that rings meanwhile.
+    turns.clock.skip(30 * SECOND);
+    expect(duty.neglects()).toBe('mirrors that are due do not begin');
+    const before = duty.moves();
+    await turns.clock.advance(1);
+    expect(turns.begun).toHaveLength(4);
+    expect(duty.moves()).not.toBe(before);
+    expect(duty.neglects()).toBeUndefined();
+    for (const end of ends.splice(0)) end();
+    await turns.clock.advance(1);
+    expect(turns.begun).toHaveLength(6);
+    turns.clock.skip(5 * MINUTE);
+    expect(duty.neglects()).toBe('mirrors that are due do not begin');
+    for (const end of ends.splice(0)) end();
+    await turns.rounds.stop();
+    expect(duty.neglects()).toBeUndefined();
+  });
 });

@@ -58,14 +58,21 @@ export class FakeClock implements Clock {
       const next = [...this.#due].filter((d) => d.at <= end).sort((a, b) => a.at - b.at)[0];
       if (!next) break;
       this.#due.delete(next);
-      this.#now += next.at - this.#elapsed;
-      this.#elapsed = next.at;
+      const wait = Math.max(0, next.at - this.#elapsed);
+      this.#now += wait;
+      this.#elapsed += wait;
       next.fn();
       await drain();
     }
     this.#now += end - this.#elapsed;
     this.#elapsed = end;
     await drain();
+  }
+
+  /** Time passes without anybody running, as while a process is stopped: what falls due meanwhile is due afterwards. */
+  skip(ms: number): void {
+    this.#now += ms;
+    this.#elapsed += ms;
   }
 
   /** How many timers wait. */

@@ -13,7 +13,7 @@ import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { inlinePacker } from '../../src/uplink/packer.js';
-import type { UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
+import type { UplinkParts, UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
 import type { DialectSource, Spoken } from '../../src/uplink/peer-dialect.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
@@ -137,6 +137,10 @@ export class World {
   readonly warnings: string[] = [];
   state!: State;
   uplink!: Uplink;
+  /** A test may let the uplink see another door. */
+  seenDoor = (door: Door): UplinkParts['door'] => door;
+  /** A test may hold up the reading of batches. */
+  packs: () => Promise<void> = async () => {};
   #door!: Door;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
@@ -163,10 +167,15 @@ export class World {
     this.uplink = new Uplink({
       state: this.state,
       commit: () => this.state.commit(),
-      door: this.#door,
+      door: this.seenDoor(this.#door),
       peer: this.peer,
       dialect: this.dialect,
-      packer: inlinePacker,
+      packer: {
+        pack: async (...args) => {
+          await this.packs();
+          return inlinePacker.pack(...args);
+        },
+      },
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,

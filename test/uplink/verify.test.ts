@@ -109,6 +109,7 @@ describe('the audit', () => {
           return work(new AbortController().signal);
         },
         ready: async () => {},
+        hasRoom: () => true,
         status: () => {
           throw new Error('not expected');
         },

@@ -1,0 +1,179 @@
+import { open } from 'node:fs/promises';
+import type { Clock, Timer } from '../lib/clock.js';
+import { durationText } from '../lib/duration-text.js';
+import type { Logger } from '../lib/logger.js';
+import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
+import type { Notifier } from './notify.js';
+
+/** How long a duty may be neglected unless it says otherwise, in ms. */
+const LIMIT_MS = 90_000;
+/** Looks within the limit. */
+const LOOKS = 9;
+/** Who wants to be watched at shorter intervals wants to hear of trouble sooner, too. */
+const SHARE_OF_WATCHDOG = 0.75;
+/** A disk that gives no answer within this time is waited for, in ms. */
+const DISK_ANSWERS_MS = 5_000;
+
+export interface WatchdogParts {
+  readonly notifier: Pick<Notifier, 'watchdog' | 'watchdogMs'>;
+  /** Asked at each look: a new configuration brings others. */
+  readonly duties: () => readonly Duty[];
+  /** The directories that the work depends on. */
+  readonly disks: () => readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How long a duty may be neglected, in ms. @default 90 s, or three quarters of `watchdogMs` where that is less */
+  readonly limitMs?: number;
+  /** Resolves when the directory answered. @default asks the file system to bring it to the disk */
+  readonly askDisk?: (path: string) => Promise<void>;
+}
+
+/**
+ * Gives systemd signs of life for as long as every duty is seen to.
+ *
+ * - *Well*: each look finds every duty's pulse; a sign of life leaves at half the time that systemd grants.
+ * - *Waiting for a disk*: something stands still, and a directory that the work depends on does not answer. It is said once,
+ *   and the signs go on: a new start would wait, too.
+ * - *Stuck*: something stands still, and all disks answer. It is said once, and no sign leaves any more, so that systemd ends the
+ *   process and starts another. Should it move after all, it is well again.
+ *
+ * A loop of events that is blocked, or a process that is stopped, gives no signs by itself; the time of that counts as nobody's
+ * neglect.
+ */
+export class Watchdog {
+  readonly #parts: WatchdogParts;
+  readonly #limitMs: number;
+  readonly #everyMs: number;
+  readonly #diskMs: number;
+  readonly #pulses = new Map<string, Pulse>();
+  readonly #asking = new Map<string, Promise<void>>();
+  #stuck: readonly Stuck[] = [];
+  #told = '';
+  #lookedAt = 0;
+  #fedAt = Number.NEGATIVE_INFINITY;
+  #timer: Timer | undefined;
+  #isStopped = false;
+
+  constructor(parts: WatchdogParts) {
+    this.#parts = parts;
+    const { watchdogMs = Number.POSITIVE_INFINITY } = parts.notifier;
+    this.#limitMs = parts.limitMs ?? Math.min(LIMIT_MS, watchdogMs * SHARE_OF_WATCHDOG);
+    this.#everyMs = Math.min(this.#limitMs / LOOKS, watchdogMs / 8);
+    this.#diskMs = Math.min(DISK_ANSWERS_MS, watchdogMs / 8);
+  }
+
+  start(): void {
+    this.#lookedAt = this.#parts.clock.monotonic();
+    this.#feed();
+    this.#plan();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** What does not go on by itself; undefined while all is well. */
+  stuck(): readonly Stuck[] | undefined {
+    return this.#stuck.length === 0 ? undefined : this.#stuck;
+  }
+
+  #plan(): void {
+    if (this.#isStopped) return;
+    this.#timer = this.#parts.clock.after(this.#everyMs, () => void this.#look(), { background: true });
+  }
+
+  async #look(): Promise<void> {
+    const still = this.#feelPulses();
+    const silent = still.length === 0 ? undefined : await this.#silentDisk();
+    if (this.#isStopped) return;
+    this.#stuck = silent === undefined ? still : [];
+    this.#tell(still, silent);
+    if (this.#stuck.length === 0) this.#feed();
+    this.#plan();
+  }
+
+  #feelPulses(): readonly Stuck[] {
+    const { clock, duties } = this.#parts;
+    const now = clock.monotonic();
+    const elapsed = Math.min(now - this.#lookedAt, 2 * this.#everyMs);
+    this.#lookedAt = now;
+    return duties().flatMap((duty) => {
+      const pulse = this.#pulses.get(duty.name) ?? new Pulse(clock.now());
+      this.#pulses.set(duty.name, pulse);
+      return pulse.look(duty, elapsed, clock.now(), this.#limitMs) ?? [];
+    });
+  }
+
+  #feed(): void {
+    const { clock, notifier } = this.#parts;
+    const now = clock.monotonic();
+    // The next look comes before the half is over by more than a quarter.
+    if (notifier.watchdogMs === undefined || now - this.#fedAt < notifier.watchdogMs / 2 - this.#everyMs / 2)
+      return;
+    this.#fedAt = now;
+    notifier.watchdog();
+  }
+
+  #tell(still: readonly Stuck[], silent: string | undefined): void {
+    const { clock, log, notifier } = this.#parts;
+    const told = `${silent ?? ''}\n${still.map(({ name }) => name).join()}`;
+    if (told === this.#told) return;
+    const hadTold = this.#told !== '' && this.#told !== '\n';
+    this.#told = told;
+    const [first] = still;
+    if (first === undefined) {
+      if (hadTold) log.info({ event: 'unstuck' }, 'what stood still goes on');
+      return;
+    }
+    const what = still.map((each) => each.what).join('; ');
+    const time = durationText(clock.now() - Math.min(...still.map(({ since }) => since)));
+    if (silent !== undefined)
+      log.warn(
+        { event: 'disk-silent', path: silent },
+        `${what}, for ${time}; the disk of ${silent} does not answer and is waited for`,
+      );
+    else
+      log.error(
+        { event: 'stuck', duties: still.map(({ name }) => name) },
+        `stuck: ${what}, for ${time}, and nothing keeps it from going on${
+          notifier.watchdogMs === undefined
+            ? '; start peersync anew'
+            : '; systemd is left to start peersync anew'
+        }`,
+      );
+  }
+
+  /** The first directory that does not answer in time. */
+  async #silentDisk(): Promise<string | undefined> {
+    const { clock, disks } = this.#parts;
+    const paths = disks();
+    const silent = new Set(paths);
+    const enough = new AbortController();
+    const answers = paths.map((path) => this.#ask(path).then(() => silent.delete(path)));
+    await Promise.race([Promise.all(answers), clock.sleep(this.#diskMs, enough.signal)]);
+    enough.abort();
+    return paths.find((path) => silent.has(path));
+  }
+
+  /** One question at a time: each that is not answered holds one of few threads. */
+  #ask(path: string): Promise<void> {
+    const { askDisk = syncedDirectory } = this.#parts;
+    const asking =
+      this.#asking.get(path) ??
+      askDisk(path)
+        .catch(() => {}) // No for an answer is an answer.
+        .finally(() => this.#asking.delete(path));
+    this.#asking.set(path, asking);
+    return asking;
+  }
+}
+
+async function syncedDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

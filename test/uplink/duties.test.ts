@@ -1,0 +1,157 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Door } from '../../src/queue/door.js';
+import type { UplinkParts } from '../../src/uplink/parts.js';
+import { until } from '../support/wait.js';
+import { QUICK, unreachable, World } from '../support/world.js';
+
+const worlds: World[] = [];
+function world(): World {
+  const w = new World();
+  worlds.push(w);
+  return w;
+}
+afterEach(async () => {
+  for (const w of worlds.splice(0)) await w.stop();
+});
+
+/** What a world's uplink leaves undone at this moment. */
+function neglects(w: World): string[] {
+  return w.uplink.duties.flatMap((duty) => duty.neglects() ?? []);
+}
+
+function movesOf(w: World, name: string): unknown {
+  return w.uplink.duties.find((duty) => duty.name === name)?.moves();
+}
+
+const NOT_PUSHED = 'items that are due are not pushed';
+const NOT_LOOKED_UP = 'items that are due are not looked up';
+
+/** A door whose `ready` never lets a lane go on, or only when it is told to. */
+function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
+  return (door: Door): UplinkParts['door'] => ({
+    run: (...args) => door.run(...args),
+    hasRoom: (which) => door.hasRoom(which),
+    status: () => door.status(),
+    ready: async (which, signal) => {
+      if (which !== lane) return door.ready(which, signal);
+      await new Promise<void>((resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason));
+        void until(() => listen.again || signal?.aborted === true, 'somebody listens').then(resolve, reject);
+      });
+    },
+  });
+}
+
+describe('the duties of the uplink', () => {
+  it('are seen to when everything is confirmed', async () => {
+    const w = world();
+    await w.start();
+    for (let i = 0; i < 30; i += 1) w.write(`f${i}`, `content ${i}`);
+    await until(() => w.state.counts().confirmed === 30, 'all confirmed');
+    await until(() => neglects(w).length === 0, 'nothing neglected');
+    expect(movesOf(w, 'push')).toBeGreaterThanOrEqual(3);
+    expect(movesOf(w, 'confirm')).toBeGreaterThanOrEqual(30);
+    expect(w.uplink.status().lastConfirmedAt).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  it('are neglected when the push loop sleeps though items are due and the door has room', async () => {
+    const w = world();
+    const listen = { again: false };
+    w.seenDoor = deafFor('push', listen);
+    await w.start();
+    w.write('a.txt', 'hello');
+    await until(() => neglects(w).includes(NOT_PUSHED), 'neglected');
+    const moves = movesOf(w, 'push');
+    listen.again = true;
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(movesOf(w, 'push')).not.toBe(moves);
+    expect(neglects(w)).toEqual([]);
+  });
+
+  it('are neglected when the confirm loop sleeps though look-ups are due and the door has room', async () => {
+    const w = world();
+    const listen = { again: false };
+    w.seenDoor = deafFor('confirm', listen);
+    await w.start();
+    w.write('a.txt', 'hello');
+    await until(() => neglects(w).includes(NOT_LOOKED_UP), 'neglected');
+    const moves = movesOf(w, 'confirm');
+    listen.again = true;
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(movesOf(w, 'confirm')).not.toBe(moves);
+    expect(neglects(w)).toEqual([]);
+  });
+
+  it('wait for a peer that is away, until the next probe is due', async () => {
+    const w = world();
+    w.peer.onPush = () => Promise.reject(unreachable('no'));
+    let door: Door | undefined;
+    w.seenDoor = (real) => {
+      door = real;
+      return real;
+    };
+    await w.start();
+    w.write('a.txt', 'hello');
+    const waits = () => {
+      const { nextProbeAt } = door?.status().circuit ?? {};
+      return nextProbeAt !== undefined && nextProbeAt > Date.now() + 5;
+    };
+    for (let i = 0; i < 10; i += 1) {
+      await until(waits, 'the circuit is open');
+      expect(neglects(w)).toEqual([]);
+      await until(() => !waits(), 'the probe is due');
+    }
+    w.peer.onPush = () => undefined;
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+  });
+
+  it('wait for batches under way', async () => {
+    const w = world();
+    let answer: () => void = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    w.peer.onPush = async () => {
+      await answered;
+      return undefined;
+    };
+    await w.start({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
+    for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `content ${i}`);
+    await until(() => w.peer.pushes.length > 0 && neglects(w).length === 0, 'as many under way as may be');
+    for (let i = 0; i < 10; i += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(neglects(w)).toEqual([]);
+    }
+    expect(w.state.counts().pending).toBe(20);
+    answer();
+    await until(() => w.state.counts().confirmed === 20, 'all confirmed');
+  });
+
+  it('wait for items whose time has not come, and end with the uplink', async () => {
+    const w = world();
+    const listen = { again: false };
+    w.seenDoor = deafFor('push', listen);
+    await w.start();
+    expect(neglects(w)).toEqual([]);
+    w.write('a.txt', 'hello');
+    await until(() => neglects(w).length > 0, 'neglected');
+    worlds.splice(0);
+    await w.stop();
+    expect(neglects(w)).toEqual([]);
+  });
+
+  it('are neglected for as long as a batch is being read from the disk', async () => {
+    const w = world();
+    let read: () => void = () => {};
+    const blocked = new Promise<void>((resolve) => {
+      read = resolve;
+    });
+    w.packs = () => blocked;
+    await w.start();
+    w.write('a.txt', 'hello');
+    await until(() => neglects(w).includes('a batch is not read from the disk'), 'neglected');
+    read();
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(neglects(w)).toEqual([]);
+  });
+});
