@@ -30,6 +30,7 @@ export class Access implements Asking {
   readonly #http: Http;
   readonly #auth: Auth | undefined;
   readonly #requests = { push: 0, peerdoc: 0, other: 0 };
+  #pushedBytes = 0;
   #introduction: Promise<void> | undefined;
 
   constructor({ base, http, auth, maxAnswer }: AccessOptions) {
@@ -41,6 +42,11 @@ export class Access implements Asking {
 
   get requests(): RequestCounts {
     return { ...this.#requests };
+  }
+
+  /** Of the bodies of pushes that began to be sent. */
+  get pushedBytes(): number {
+    return this.#pushedBytes;
   }
 
   url(path: string): string {
@@ -113,6 +119,7 @@ export class Access implements Asking {
       authorization,
       onSend: () => {
         this.#requests[request.counted] += 1;
+        if (request.counted === 'push') this.#pushedBytes += request.body?.length ?? 0;
       },
     };
   }

@@ -113,6 +113,11 @@ export class PeerClient {
     return this.#access.requests;
   }
 
+  /** Bytes of the bodies of pushes that began to be sent, those sent again included. */
+  get pushedBytes(): number {
+    return this.#access.pushedBytes;
+  }
+
   /** How the peer speaks the API; undefined as long as that is not known. */
   get dialect(): DialectName | undefined {
     return this.#dialect?.name;

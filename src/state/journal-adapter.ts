@@ -1,7 +1,9 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Adapter } from 'lowdb';
+import { Buckets, type BucketsReading } from '../lib/buckets.js';
 import type { Clock } from '../lib/clock.js';
+import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Changes, StateData } from './data.js';
 import { writeError } from './errors.js';
@@ -22,6 +24,9 @@ export interface AdapterOptions {
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
 }
+
+/** In seconds: from a disk that only remembers to one that is going to fail. */
+const SYNC_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 /**
  * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
@@ -52,6 +57,9 @@ export class JournalAdapter implements Adapter<StateData> {
   /** The journals may grow to this before the next compaction, in bytes. */
   #compactAtBytes = 0;
   #compaction: Promise<void> | undefined;
+  #compactions = 0;
+  readonly #syncs = new Buckets(SYNC_BOUNDS);
+  #failure: PeersyncError | undefined;
   readonly #repairs: string[] = [];
 
   /** What touches the journal happens one after the other; this is the last of it. */
@@ -87,6 +95,21 @@ export class JournalAdapter implements Adapter<StateData> {
 
   get compacting(): boolean {
     return this.#compaction !== undefined;
+  }
+
+  /** How often the state was compacted since it was opened. */
+  get compactions(): number {
+    return this.#compactions;
+  }
+
+  /** How long the syncs of the journal took, in seconds. */
+  get syncs(): BucketsReading {
+    return this.#syncs.read();
+  }
+
+  /** What the last write failed with; undefined when it did not. */
+  get failure(): PeersyncError | undefined {
+    return this.#failure;
   }
 
   /** Reads the directory, created if it is not there, and repairs what a crash left behind. To be called once. */
@@ -163,12 +186,20 @@ export class JournalAdapter implements Adapter<StateData> {
     const taken = data.changes.take();
     try {
       if (this.#journal === undefined || this.#journal.spoiled) await this.#begin(this.#generation + 1);
-      await this.#journal?.append(this.#chunks(taken));
+      await this.#journal?.append(this.#chunks(taken), (sync) => this.#timed(sync));
+      this.#failure = undefined;
     } catch (error) {
       data.changes.giveBack(taken);
-      throw writeError(error, this.#dir);
+      this.#failure = writeError(error, this.#dir);
+      throw this.#failure;
     }
     if (this.#isLarge()) this.#startCompaction(data);
+  }
+
+  async #timed(sync: () => Promise<void>): Promise<void> {
+    const started = this.#clock.monotonic();
+    await sync();
+    this.#syncs.add((this.#clock.monotonic() - started) / 1000);
   }
 
   *#chunks(changes: Changes): Generator<Uint8Array> {
@@ -229,6 +260,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#snapshotBytes = size;
     this.#olderJournalBytes -= journalsBefore;
     this.#expectCompaction();
+    this.#compactions += 1;
     await this.#removeBefore(fallback);
     const ms = Math.round(this.#clock.monotonic() - started);
     this.#log.debug({ generation, bytes: size, records: data.entries.size, ms }, 'The state was compacted.');

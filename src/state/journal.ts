@@ -52,8 +52,15 @@ export class Journal {
     return this.#spoiled;
   }
 
-  /** Appends all of the chunks with one sync: when it resolves they are on disk, when it rejects none of them counts. */
-  async append(chunks: Iterable<Uint8Array>): Promise<void> {
+  /**
+   * Appends all of the chunks with one sync: when it resolves they are on disk, when it rejects none of them counts.
+   *
+   * @param syncing does the sync, and may look how long it takes
+   */
+  async append(
+    chunks: Iterable<Uint8Array>,
+    syncing: (sync: () => Promise<void>) => Promise<void> = (sync) => sync(),
+  ): Promise<void> {
     let end = this.#end;
     try {
       for (const chunk of chunks) {
@@ -65,7 +72,7 @@ export class Journal {
       throw error;
     }
     try {
-      await this.#file.datasync();
+      await syncing(() => this.#file.datasync());
     } catch (error) {
       this.#spoiled = true;
       await this.#cut();

@@ -1,6 +1,7 @@
 import { Low } from 'lowdb';
+import type { BucketsReading } from '../lib/buckets.js';
 import type { Clock } from '../lib/clock.js';
-import { systemCode } from '../lib/errors.js';
+import { type PeersyncError, systemCode } from '../lib/errors.js';
 import { emptyData, type Json, type StateData } from './data.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
@@ -36,6 +37,12 @@ export interface StateFigures {
   /** Changes that are not on disk yet. */
   readonly unsaved: number;
   readonly compacting: boolean;
+  /** How often that happened since the state was opened. */
+  readonly compactions: number;
+  /** How long the syncs of changes took, in seconds. */
+  readonly syncs: BucketsReading;
+  /** What the last commit failed with; absent when it did not. */
+  readonly failure?: PeersyncError;
 }
 
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
@@ -121,9 +128,13 @@ export class State implements StateView {
 
   figures(): StateFigures {
     const { data } = this.#low;
-    const { journalBytes, snapshotBytes, generation, compacting } = this.#adapter;
+    const { journalBytes, snapshotBytes, generation, compacting, compactions, syncs, failure } =
+      this.#adapter;
     const [records, unsaved] = [data.entries.size, data.changes.size];
-    return { records, journalBytes, snapshotBytes, generation, unsaved, compacting };
+    return {
+      ...{ records, journalBytes, snapshotBytes, generation, unsaved, compacting, compactions, syncs },
+      ...(failure === undefined ? {} : { failure }),
+    };
   }
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */

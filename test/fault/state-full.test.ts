@@ -38,11 +38,13 @@ describe('a full disk', () => {
     expect(state.get('inbox', 'during')?.status).toBe('pending');
     expect(state.figures().unsaved).toBe(2);
     await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect(state.figures().failure).toMatchObject({ code: 'STATE_FULL' });
 
     disk.space = Number.POSITIVE_INFINITY;
     const [, accepted] = lifeOf(pendingRecord('during too'));
     state.put(accepted);
     await state.commit();
+    expect(state.figures().failure).toBeUndefined();
     await state.close();
     const again = await State.open(dir, options);
     expect([...again.entries.all()]).toEqual([pendingRecord('before'), pendingRecord('during'), accepted]);

@@ -98,6 +98,8 @@ describe('a client', () => {
     expect(await client.peerdoc({ urlhash: 'abc' })).toBeUndefined();
     await client.ping();
     expect(client.requests).toEqual({ push: 1, peerdoc: 2, other: 1 });
+    const pushed = server.requests.findIndex(({ url }) => url.includes('push'));
+    expect(client.pushedBytes).toBe(server.bodies[pushed]?.length);
     expect(server.requests).toHaveLength(4);
   });
 

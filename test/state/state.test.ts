@@ -55,6 +55,29 @@ describe('state', () => {
     expect([...(await State.read(dir)).entries.all()]).toEqual([pendingRecord('a')]);
   });
 
+  it('tells how often and how long it waited for the disk, and how often it was compacted', async () => {
+    const clock = new FakeClock();
+    const disk = new DiskWithFaults();
+    const state = await State.open(temporaryDirectory(), { ...options, clock, open: disk.open });
+    state.put(pendingRecord('a'));
+    await state.commit();
+    const release = disk.holdSyncs();
+    state.put(pendingRecord('b'));
+    const committed = state.commit();
+    await until(() => disk.heldSyncs === 1, 'the commit syncs');
+    await clock.advance(300);
+    release();
+    await committed;
+    await state.commit();
+    await state.compact();
+    const { syncs, compactions } = state.figures();
+    expect(syncs).toMatchObject({ count: 2, sum: 0.3 });
+    const slow = syncs.bounds.indexOf(0.25);
+    expect([syncs.atMost[slow], syncs.atMost[slow + 1]]).toEqual([1, 2]);
+    expect(compactions).toBe(1);
+    await state.close();
+  });
+
   it('tells listeners of each change as it is made, until they stop listening', async () => {
     const state = await State.open(temporaryDirectory(), options);
     const heard: unknown[] = [];
