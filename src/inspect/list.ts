@@ -24,7 +24,10 @@ export interface ListedEntry {
 }
 
 export function* listEntries(state: StateView, filter: ListFilter): Generator<ListedEntry> {
-  for (const entry of state.entries.all(filter.folder)) {
+  const { entries } = state;
+  const chosen =
+    filter.status === 'quarantined' ? entries.quarantined(filter.folder) : entries.all(filter.folder);
+  for (const entry of chosen) {
     if (filter.status !== undefined && entry.status !== filter.status) continue;
     const trouble = 'trouble' in entry ? entry.trouble : undefined;
     yield {

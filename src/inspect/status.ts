@@ -53,13 +53,10 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
   const watching = new Map(live?.folders().map((folder) => [folder.name, folder]));
   const total = state.counts();
   const quarantined: { file: string; code: string; message: string }[] = [];
-  if (total.quarantined > 0) {
-    for (const entry of state.entries.all()) {
-      if (entry.status !== 'quarantined') continue;
-      const { code, message } = entry.trouble;
-      quarantined.push({ file: `${entry.folder}/${entry.path}`, code, message });
-      if (quarantined.length === NAMED) break;
-    }
+  for (const { folder, path, trouble } of state.entries.quarantined()) {
+    const { code, message } = trouble;
+    quarantined.push({ file: `${folder}/${path}`, code, message });
+    if (quarantined.length === NAMED) break;
   }
   const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
   return {

@@ -1,4 +1,4 @@
-import type { Entry } from './entry.js';
+import type { Entry, QuarantinedItem } from './entry.js';
 
 /** Names one record. Every Entry is a Place. */
 export interface Place {
@@ -22,6 +22,8 @@ export interface EntriesView {
   knownDirectories(folder: string, directory: string): Iterable<string>;
   /** All records, or all of one folder. */
   all(folder?: string): Iterable<Entry>;
+  /** The quarantined ones of all folders or of one, at a cost of their number. */
+  quarantined(folder?: string): Iterable<QuarantinedItem>;
   /** The names of the folders that have records. */
   folders(): Iterable<string>;
   counts(folder?: string): Counts;
@@ -40,6 +42,8 @@ interface Folder {
   /** By path relative to the folder; the folder itself is `''` and always there. */
   readonly directories: Map<string, Directory>;
   readonly counts: Record<Entry['status'], number>;
+  /** By path relative to the folder. */
+  readonly quarantined: Map<string, QuarantinedItem>;
 }
 
 /** The only copy of the records in memory, by folder, directory and name. A directory without records is not kept. */
@@ -65,6 +69,8 @@ export class Entries implements EntriesView {
     if (before === undefined) this.#size += 1;
     else folder.counts[before.status] -= 1;
     folder.counts[entry.status] += 1;
+    if (entry.status === 'quarantined') folder.quarantined.set(entry.path, entry);
+    else if (before?.status === 'quarantined') folder.quarantined.delete(entry.path);
     return before;
   }
 
@@ -76,6 +82,7 @@ export class Entries implements EntriesView {
     if (folder === undefined || directory === undefined || before === undefined) return undefined;
     directory.entries.delete(nameOf(path));
     folder.counts[before.status] -= 1;
+    if (before.status === 'quarantined') folder.quarantined.delete(path);
     this.#size -= 1;
     prune(folder, directory);
     return before;
@@ -108,6 +115,11 @@ export class Entries implements EntriesView {
     }
   }
 
+  *quarantined(folder?: string): Iterable<QuarantinedItem> {
+    if (folder !== undefined) yield* this.#folders.get(folder)?.quarantined.values() ?? [];
+    else for (const { quarantined } of this.#folders.values()) yield* quarantined.values();
+  }
+
   *folders(): Iterable<string> {
     for (const [name, folder] of this.#folders)
       if (Object.values(folder.counts).some((n) => n > 0)) yield name;
@@ -130,7 +142,11 @@ export class Entries implements EntriesView {
     const known = this.#folders.get(name);
     if (known !== undefined) return known;
     const root: Directory = { path: '', parent: undefined, entries: new Map(), directories: new Map() };
-    const folder: Folder = { directories: new Map([['', root]]), counts: noCounts() };
+    const folder: Folder = {
+      directories: new Map([['', root]]),
+      counts: noCounts(),
+      quarantined: new Map(),
+    };
     this.#folders.set(name, folder);
     return folder;
   }

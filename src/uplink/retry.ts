@@ -24,11 +24,13 @@ export interface RetryReport {
  * @param scopes what to try again; undefined for everything
  */
 export function retryItems(
-  state: Pick<UplinkState, 'entries' | 'get' | 'put'> & { remove(folder: string, path: string): void },
+  state: Pick<UplinkState, 'entries' | 'get' | 'put' | 'counts'> & {
+    remove(folder: string, path: string): void;
+  },
   scopes: readonly Scope[] | undefined,
   clock: Clock,
 ): RetryReport {
-  const chosen = scopes === undefined ? [...state.entries.all()] : scopes.flatMap((s) => inScope(state, s));
+  const chosen = scopes === undefined ? inAll(state) : scopes.flatMap((s) => inScope(state, s));
   const lookedAt: Place[] = [];
   let again = 0;
   for (const entry of chosen) {
@@ -41,6 +43,12 @@ export function retryItems(
     }
   }
   return { retried: again, lookedAt };
+}
+
+/** Only the quarantined where nothing else is to be tried again: among 1,000,000 confirmed ones they are soon found. */
+function inAll(state: Pick<UplinkState, 'entries' | 'counts'>): Entry[] {
+  const { pending, passed } = state.counts();
+  return [...(pending + passed === 0 ? state.entries.quarantined() : state.entries.all())];
 }
 
 function inScope(state: Pick<UplinkState, 'entries' | 'get'>, scope: Scope): Entry[] {

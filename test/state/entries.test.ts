@@ -30,6 +30,8 @@ function countsOf(entries: readonly Entry[]): Record<string, number> {
   return counts;
 }
 
+const isQuarantined = ({ status }: Entry) => status === 'quarantined';
+
 describe('the records in memory', () => {
   it('answer as a plain list of them would, whatever is put and removed', () => {
     fc.assert(
@@ -52,11 +54,14 @@ describe('the records in memory', () => {
         expect(entries.size).toBe(all.length);
         expect(named(entries.all())).toEqual(named(all));
         expect(entries.counts()).toEqual(countsOf(all));
+        expect(named(entries.quarantined())).toEqual(named(all.filter(isQuarantined)));
+        for (const entry of entries.quarantined()) expect(entries.get(entry.folder, entry.path)).toBe(entry);
         expect([...entries.folders()].sort()).toEqual([...new Set(all.map((e) => e.folder))].sort());
         for (const folder of new Set(steps.map((s) => s.folder))) {
           const own = all.filter((e) => e.folder === folder);
           expect(named(entries.all(folder))).toEqual(named(own));
           expect(entries.counts(folder)).toEqual(countsOf(own));
+          expect(named(entries.quarantined(folder))).toEqual(named(own.filter(isQuarantined)));
           for (const directory of ['', 'a', 'b', 'a/b', 'ab', 'a/a/a', 'no']) {
             const prefix = directory === '' ? '' : `${directory}/`;
             const below = own.filter((e) => e.path.startsWith(prefix));
