@@ -1,5 +1,6 @@
 import type { Config } from './config/config.js';
 import { Current } from './daemon/current.js';
+import { disksOf, dutiesOf } from './daemon/duties.js';
 import { liveView } from './daemon/live-view.js';
 import { openParts, type Parts, STOP_GRACE_MS } from './daemon/parts.js';
 import { Undoing } from './daemon/undoing.js';
@@ -9,6 +10,7 @@ import { LiveFeed } from './inspect/live-feed.js';
 import { statusReport } from './inspect/status.js';
 import type { Clock } from './lib/clock.js';
 import type { Logger } from './lib/logger.js';
+import type { Duty } from './lib/pulse.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import type { PeerClient } from './peer/client.js';
 import { ControlServer } from './service/control.js';
@@ -145,6 +147,16 @@ export class Daemon {
   /** Resolves when the first scan is over and nothing is settling any more. */
   scanned(): Promise<void> {
     return this.#opened().watcher.idle();
+  }
+
+  /** What must not stand still, as of now. */
+  duties(): readonly Duty[] {
+    return dutiesOf(this.#opened(), this.current.config);
+  }
+
+  /** The directories that the work depends on. */
+  disks(): readonly string[] {
+    return disksOf(this.current.config);
   }
 
   live(): Live {

@@ -1,7 +1,9 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
+import { createNotifier } from '../service/notify.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
+import { giveSigns } from './signs-of-life.js';
 import { makeMissingFolders } from './welcome.js';
 
 interface RunOptions {
@@ -28,6 +30,8 @@ export const runCommand: Command<RunOptions> = {
     const { loaded, log } = await prepare(options, { fd: 1 });
     const { config } = loaded;
     if (options.create) await makeMissingFolders(config, log);
+    const notifier = createNotifier(process.env, { log });
+    notifier.status('starting: reading what is known');
     let end: (failure?: unknown) => void = () => {};
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
@@ -38,6 +42,7 @@ export const runCommand: Command<RunOptions> = {
           { event: 'stopping', signal },
           `${signal}: stopping; what is under way may finish (once more to stop at once)`,
         );
+        notifier.stopping();
         end();
       },
       () =>
@@ -65,7 +70,10 @@ export const runCommand: Command<RunOptions> = {
       let failure: unknown;
       try {
         await daemon.start();
+        notifier.ready();
+        const noMoreSigns = giveSigns(daemon, notifier, { clock: systemClock, log });
         failure = await ended;
+        noMoreSigns();
       } catch (error) {
         failure = error;
       }

@@ -3,6 +3,7 @@ import { Figures } from '../figures/figures.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { UnderWay } from '../lib/pulse.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
@@ -55,6 +56,8 @@ export interface Parts {
   readonly watcher: Watcher;
   readonly mirrors: Mirrors;
   readonly figures: Figures;
+  /** What is being brought to the disk. */
+  readonly commits: UnderWay;
 }
 
 /** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
@@ -77,9 +80,11 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, undoing, onFailure });
   const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
   undoing.add('door', () => door.stop(STOP_GRACE_MS));
+  const commits = new UnderWay();
+  const commitOnce = () => commits.during(() => state.commit());
   const commit = options.patient
-    ? patientCommit(() => state.commit(), { clock, log, signal: options.stopping })
-    : () => state.commit();
+    ? patientCommit(commitOnce, { clock, log, signal: options.stopping })
+    : commitOnce;
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
@@ -146,5 +151,6 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   const figures = new Figures({ state, clock });
   return {
     ...{ state, housekeeping, client, peerUrl, door, dialect, uplink, audit, watcher, mirrors, figures },
+    commits,
   };
 }

@@ -1,0 +1,35 @@
+import type { Config } from '../config/config.js';
+import type { Duty } from '../lib/pulse.js';
+import { doorDuties } from '../queue/duties.js';
+import type { Lane } from '../queue/lane.js';
+import type { Parts } from './parts.js';
+
+/** One task at the door may ask again, with other credentials or for another page. */
+const REQUESTS_IN_ONE = 3;
+/** Shared objects and tables stream, and may take so many times as long as anything else. */
+const STREAMING = 12;
+/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
+const LONGEST_COMMIT_MS = 5 * 60_000;
+
+/** Everything that must not stand still in a daemon. */
+export function dutiesOf({ door, uplink, mirrors, commits }: Parts, { peer }: Config): readonly Duty[] {
+  const longestTaskMs = (lane: Lane): number =>
+    peer.timeouts.total * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
+  return [
+    ...uplink.duties,
+    ...doorDuties(door, { longestTaskMs }),
+    ...mirrors.duties,
+    {
+      name: 'state',
+      moves: () => commits.oldest,
+      neglects: () => (commits.size > 0 ? 'what is known is not brought to the disk' : undefined),
+      limitMs: LONGEST_COMMIT_MS,
+    },
+  ];
+}
+
+/** The directories that the work waits for when their disk does. */
+export function disksOf({ state, folders, mirror }: Config): readonly string[] {
+  const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
+  return [state.dir, ...folders.map(({ path }) => path), ...(hasMirrors ? [mirror.root] : [])];
+}
