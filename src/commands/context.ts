@@ -2,7 +2,8 @@ import type { Argv, CommandModule } from 'yargs';
 import { type LoadedConfig, loadConfig } from '../config/load.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { createLog, LOG_LEVELS, type LogLevel } from '../service/log.js';
+import { asErrorLines } from '../service/journal-lines.js';
+import { createLog, isJournal, LOG_LEVELS, type LogLevel } from '../service/log.js';
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -111,7 +112,7 @@ export function reportError(error: unknown, json: boolean): ExitCode {
   }
   if (error instanceof PeersyncError) {
     const { code, message, hint, details, exitCode } = error;
-    process.stderr.write(
+    complain(
       json
         ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
         : `peersync: ${message}\n  ${hint}\n`,
@@ -122,14 +123,17 @@ export function reportError(error: unknown, json: boolean): ExitCode {
   if (error instanceof Error && error.name === 'YError')
     return reportError(new UsageError(error.message), json);
   const message = messageOf(error);
-  process.stderr.write(
+  complain(
     json
       ? `${JSON.stringify({ error: { code: 'BUG', message } })}\n`
       : `peersync: This should not have happened: ${message}\n  Please report it, with the output of PEERSYNC_DEBUG=1.\n`,
   );
-  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
-    process.stderr.write(`${error.stack}\n`);
+  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error) complain(`${error.stack}\n`);
   return EXIT.failure;
+}
+
+function complain(text: string): void {
+  process.stderr.write(isJournal(2, process.env) ? asErrorLines(text) : text);
 }
 
 /** The configuration and the log of a command. Warnings of the configuration go to the log. */

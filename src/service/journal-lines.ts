@@ -1,0 +1,51 @@
+import type { DestinationStream } from 'pino';
+
+/** The priorities of syslog. */
+const PRIORITY = { debug: 7, info: 6, warn: 4, error: 3 } as const;
+
+/** For pino's numbers. */
+function priorityOf(level: unknown): number {
+  const number = typeof level === 'number' ? level : 0;
+  if (number >= 50) return PRIORITY.error;
+  if (number >= 40) return PRIORITY.warn;
+  return number >= 30 ? PRIORITY.info : PRIORITY.debug;
+}
+
+/**
+ * Makes `<6>a sentence` of each of pino's JSON lines, as a journal wants it: the priority first, one line an event, and no time,
+ * which the journal has.
+ */
+export function journalLines(to: DestinationStream): DestinationStream {
+  return { write: (line) => to.write(journalLine(line)) };
+}
+
+function journalLine(line: string): string {
+  const { level, msg, err } = JSON.parse(line) as {
+    readonly level?: unknown;
+    readonly msg?: unknown;
+    readonly err?: { readonly stack?: unknown };
+  };
+  const stack = typeof err?.stack === 'string' ? `\n${err.stack}` : '';
+  return asJournalLines(priorityOf(level), `${String(msg ?? '')}${stack}`);
+}
+
+/** One line with its priority, whatever the text holds: what would end it or act on a terminal is written out. */
+export function asJournalLines(priority: number, text: string): string {
+  const line = text.replace(/[\p{Cc}\u2028\u2029]/gu, (c) => SHORT[c] ?? escaped(c));
+  return `<${priority}>${line}\n`;
+}
+
+const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': ' ' };
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** What a command says to a person who reads it in a journal: each line with the priority of errors. */
+export function asErrorLines(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => asJournalLines(PRIORITY.error, line))
+    .join('');
+}
