@@ -1,0 +1,113 @@
+/*
+ * Numbers, times and sizes for a person. Nothing here knows the page, so that it is tested without one.
+ */
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const hundredths = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+const clockTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const shortTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const dayTime = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+const DAY_MS = 86_400_000;
+
+/** `1204311` is `1,204,311`. */
+export function count(n: number): string {
+  return whole.format(n);
+}
+
+/** `counted(1, 'file')` is `1 file`, of two `2 files`. */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** A rate or another small number with as many digits as mean something. */
+export function amount(n: number): string {
+  if (n === 0) return '0';
+  if (n < 0.005) return 'under 0.01';
+  if (n < 1) return hundredths.format(n);
+  return n < 100 ? tenths.format(n) : count(n);
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** `2 min 5 s`, `3 h`, `840 ms`: at most two units. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${tenths.format(ms / 1000)} s`;
+  return rough(ms);
+}
+
+/** As `duration`, in whole seconds: what counts on screen does not show what nobody can read. */
+export function rough(ms: number): string {
+  let rest = Math.max(0, Math.round(ms / 1000));
+  if (rest === 0) return 'a moment';
+  const parts: string[] = [];
+  for (const [unit, size] of UNITS) {
+    const n = Math.floor(rest / size);
+    if (n > 0) parts.push(`${n} ${unit}`);
+    else if (parts.length > 0) break;
+    rest -= n * size;
+    if (parts.length === 2) break;
+  }
+  return parts.join(' ');
+}
+
+/** How long ago, in one unit. */
+export function ago(at: number, now: number): string {
+  const seconds = Math.round((now - at) / 1000);
+  if (seconds < 5) return 'just now';
+  for (const [unit, size] of UNITS) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit} ago`;
+  }
+  return 'just now';
+}
+
+/** When something will be: `in 12 s`, `now`. */
+export function ahead(at: number, now: number): string {
+  return at - now < 500 ? 'now' : `in ${rough(at - now)}`;
+}
+
+/** The time of day; with the date where it is another day. */
+export function moment(at: number, now: number): string {
+  return Math.abs(now - at) < DAY_MS / 2 ? clockTime.format(at) : dayTime.format(at);
+}
+
+/** The time of day in hours and minutes; with the date where it is another day. */
+export function hour(at: number, now: number): string {
+  return Math.abs(now - at) < DAY_MS / 2 ? shortTime.format(at) : dayTime.format(at);
+}
+
+const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
+
+export function size(bytes: number): string {
+  let rest = bytes;
+  let unit = 0;
+  while (rest >= 999.5 && unit < SIZES.length - 1) {
+    rest /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? count(rest) : tenths.format(rest)} ${SIZES[unit]}`;
+}
+
+/** A text as a sentence of its own. */
+export function sentence(text: string): string {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(first) ? first : `${first}.`;
+}
+
+/** Two texts as sentences, one after the other; either may be missing. */
+export function sentences(...texts: readonly (string | undefined)[]): string {
+  return texts
+    .filter((text) => text !== undefined && text !== '')
+    .map((text) => sentence(text ?? ''))
+    .join(' ');
+}
