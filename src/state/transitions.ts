@@ -15,12 +15,31 @@ import {
   type PendingItem,
   type QuarantinedItem,
   type Sent,
+  sameStat,
   type Trouble,
   type Version,
 } from './entry.js';
 
 /** How many changes of status a record remembers. */
 const HISTORY_LENGTH = 8;
+/**
+ * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
+ * same work. Of the first group the file itself tells since when it was at rest; the others begin when they are noted.
+ */
+export const BEGINNINGS = {
+  newFile: 'new file',
+  fileChanged: 'the file changed',
+  fileBack: 'the file is back',
+  sentBefore: 'the peer was sent this before',
+  /** It was moved here with its directory, or a rule kept it out until now: its own times say nothing of that. */
+  broughtIn: 'new file, older than its place here',
+  takenAnew: 'taken anew, though the file is the same',
+  takenAnewSentBefore: 'taken anew, and the peer was sent this before',
+  retry: 'retry asked for',
+} as const;
+/** Begins the note of an item that was missed; the reason follows. */
+const MISSED = 'confirmed before and missed now: ';
+const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 /**
  * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
  * a little, so that the older version, of the same size, could be taken for the newer.
@@ -46,16 +65,12 @@ export function read(before: Entry | undefined, to: Destination, version: Versio
   }
   const sent = certainlySent(before);
   const core = { ...destinationOf(to), version, attempts: 0, since: now };
+  const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
   if (isSent(sent, version, to)) {
-    return {
-      ...core,
-      status: 'accepted',
-      sent,
-      history: next(before, 'accepted', now, 'the peer was sent this before'),
-    };
+    const note = isSame ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
+    return { ...core, status: 'accepted', sent, history: next(before, 'accepted', now, note) };
   }
-  const note =
-    before === undefined ? 'new file' : before.status === 'gone' ? 'the file is back' : 'the file changed';
+  const note = isSame ? BEGINNINGS.takenAnew : noteOf(before);
   return {
     ...core,
     status: 'pending',
@@ -63,6 +78,26 @@ export function read(before: Entry | undefined, to: Destination, version: Versio
     ...(sent ? { sent } : {}),
     history: next(before, 'pending', now, note),
   };
+}
+
+function noteOf(before: Entry | undefined): string {
+  if (before === undefined) return BEGINNINGS.newFile;
+  return before.status === 'gone' ? BEGINNINGS.fileBack : BEGINNINGS.fileChanged;
+}
+
+/** A file that has just been read, and that came to its place later than its own times say. */
+export function broughtIn(item: Item): Item {
+  const { history } = item;
+  const last = history.at(-1);
+  if (last === undefined) return item;
+  return { ...item, history: [...history.slice(0, -1), { ...last, note: BEGINNINGS.broughtIn }] };
+}
+
+/** Where in a history the present work begins; -1 where that is forgotten. */
+export function beginningOf(history: readonly HistoryEntry[]): number {
+  return history.findLastIndex(
+    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
+  );
 }
 
 /** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
@@ -122,7 +157,7 @@ export function missed(item: ConfirmedItem, why: string, now: number): PendingIt
     attempts: 0,
     notBefore: now,
     since: now,
-    history: next(item, 'pending', now, `confirmed before and missed now: ${why}`),
+    history: next(item, 'pending', now, `${MISSED}${why}`),
   };
 }
 
@@ -175,7 +210,7 @@ export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem
     attempts: 0,
     notBefore: now,
     since: now,
-    history: next(item, 'pending', now, 'retry asked for'),
+    history: next(item, 'pending', now, BEGINNINGS.retry),
   };
 }
 
@@ -241,5 +276,10 @@ function next(
   const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
   if (before === undefined) return [entry];
   const { history } = before;
-  return [...(history.length < HISTORY_LENGTH ? history : history.slice(1 - HISTORY_LENGTH)), entry];
+  if (history.length < HISTORY_LENGTH) return [...history, entry];
+  // Where the present work begins is kept, however many attempts it takes.
+  const begun = history[beginningOf(history)];
+  const kept = history.slice(1 - HISTORY_LENGTH);
+  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0) return [...kept, entry];
+  return [begun, ...kept.slice(1), entry];
 }

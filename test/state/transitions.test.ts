@@ -1,6 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, Evidence, PendingItem, Sent, Version } from '../../src/state/entry.js';
-import { accepted, confirmed, gone, leaving, overtaken, read } from '../../src/state/transitions.js';
+import {
+  accepted,
+  BEGINNINGS,
+  beginningOf,
+  confirmed,
+  failed,
+  gone,
+  leaving,
+  missed,
+  overtaken,
+  passedOver,
+  quarantined,
+  read,
+  retried,
+} from '../../src/state/transitions.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 const TO: Destination = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
@@ -63,5 +77,52 @@ describe('content that the peer was sent before', () => {
     const changed = pending('b', confirmedBy('digest'), NOW + 10);
     const left = leaving(changed, sentOf(changed, NOW + 20));
     expect(read(left, TO, version('a'), NOW + 30).status).toBe('pending');
+  });
+});
+
+describe('where the work on a version begins', () => {
+  const trouble = { code: 'NO', message: 'The peer did not like it.', hint: 'Wait.' };
+  const last = ({ history }: { history: PendingItem['history'] }) => history.at(-1)?.note;
+
+  it('is noted: a new file, a changed one, one that is back, one that the peer was sent before', () => {
+    const known = confirmedBy('digest');
+    const changed = { ...version('b'), ctimeMs: NOW + 5 };
+    expect(last(pending('a'))).toBe(BEGINNINGS.newFile);
+    expect(last(read(known, TO, changed, NOW + 9))).toBe(BEGINNINGS.fileChanged);
+    expect(last(read(gone(known, NOW + 5), TO, changed, NOW + 9))).toBe(BEGINNINGS.fileBack);
+    expect(last(read(gone(known, NOW + 5), TO, version('a'), NOW + 9))).toBe(BEGINNINGS.sentBefore);
+  });
+
+  it('is noted as such where the file is the same and only what becomes of it changed', () => {
+    const known = confirmedBy('digest');
+    const elsewhere = { ...TO, collection: 'other' };
+    const moved = read(known, elsewhere, known.version, NOW + 9);
+    expect(last(moved)).toBe(BEGINNINGS.takenAnew);
+    const taken = { ...moved, sent: known.sent } as PendingItem;
+    expect(last(read(taken, TO, known.version, NOW + 20))).toBe(BEGINNINGS.takenAnewSentBefore);
+    const passed = passedOver(undefined, TO, version('a'), trouble, NOW);
+    expect(last(read(passed, TO, version('a'), NOW + 9))).toBe(BEGINNINGS.takenAnew);
+  });
+
+  it('is remembered through any number of attempts', () => {
+    let item = pending('a');
+    for (let i = 1; i < 12; i += 1) {
+      const taken = accepted(item, sentOf(item, NOW + i), NOW + i);
+      item = failed(taken, trouble, NOW + i, NOW + i);
+    }
+    expect(item.history).toHaveLength(8);
+    expect(item.history[0]).toEqual({ status: 'pending', at: NOW, note: BEGINNINGS.newFile });
+    expect(beginningOf(item.history)).toBe(0);
+    const given = quarantined(item, TO, item.version, trouble, NOW + 50);
+    const again = retried(given, NOW + 60);
+    expect(again.history).toHaveLength(8);
+    expect(beginningOf(again.history)).toBe(7);
+    expect(again.history[0]?.note).not.toBe(BEGINNINGS.newFile);
+  });
+
+  it('begins anew when an item is missed or tried again', () => {
+    const known = confirmedBy('digest');
+    const item = missed(known, 'it is not there', NOW + 9_000);
+    expect(beginningOf(item.history)).toBe(item.history.length - 1);
   });
 });
