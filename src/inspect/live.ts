@@ -2,7 +2,7 @@ import type { FiguresReport } from '../figures/report.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
-import type { NextLook } from '../uplink/confirm-loop.js';
+import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 

@@ -2,56 +2,19 @@ import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Duty } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
-import type { Peerdoc } from '../peer/peerdoc.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
+import { Hold } from './hold.js';
+import { type DoubtOver, type Look, Looks, type NewLook, type NextLook } from './looks.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
-import { PlaceMap } from './place-map.js';
-import { Schedule } from './schedule.js';
 import { sayQuarantined } from './trouble.js';
 import { Visibility } from './visibility.js';
 import { Wake } from './wake.js';
 
-/** A wait in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
-const SHORTEST_DOUBT_MS = 5_000;
 const SHORTEST_INTERVAL_MS = 200;
-
-/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
-const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
-/** How much two moments in whole seconds may be further apart than they look, in ms. */
-const WHOLE_SECONDS_MS = 2_000;
-const LONGEST_INDEXING_MS = 60_000;
-
-/** One item that is being looked up. */
-interface Look {
-  readonly place: Place;
-  readonly sent: Sent;
-  /** The push was never answered: a negative leads to another push and not to a failed attempt. */
-  readonly doubt: boolean;
-  readonly onDoubtOver: DoubtOver | undefined;
-  readonly since: number;
-  readonly group: Look[] | undefined;
-  due: number;
-  interval: number;
-  /** From then on a first showing counts at once, in ms since the epoch. */
-  sureFrom: number;
-  /** Its first showing: when that was, and when it was due. One that does not count at once has to hold. */
-  firstShown: { readonly at: number; readonly due: number } | undefined;
-  why: string | undefined;
-  /** How many look-ups had been answered when one of this ended without an answer. */
-  unanswered: number | undefined;
-}
-
-/** Decides about an item in doubt that the peer does not have. */
-type DoubtOver = (item: PendingItem) => void | Promise<void>;
-
-export interface NextLook {
-  readonly at: number;
-  readonly lastAnswer?: string;
-}
 
 /**
  * Confirms that accepted items are searchable.
@@ -78,8 +41,8 @@ export interface NextLook {
  */
 export class ConfirmLoop {
   readonly #parts: UplinkParts;
-  readonly #looks = new PlaceMap<Look>();
-  readonly #schedule = new Schedule<{ readonly look: Look; readonly due: number }>();
+  readonly #looks: Looks;
+  readonly #hold: Hold;
   readonly #wake: Wake;
   readonly #visibility: Visibility;
   readonly #gate = new DomainGate();
@@ -95,6 +58,8 @@ export class ConfirmLoop {
 
   constructor(parts: UplinkParts) {
     this.#parts = parts;
+    this.#looks = new Looks(parts.state, parts.clock);
+    this.#hold = new Hold(parts);
     this.#wake = new Wake(parts.clock);
     const learned = parts.state.meta('timeToVisibleMs');
     this.#visibility = new Visibility(typeof learned === 'number' ? learned : undefined);
@@ -124,9 +89,7 @@ export class ConfirmLoop {
 
   /** When an item is looked up next, and what the last look-up said. */
   next(place: Place): NextLook | undefined {
-    const look = this.#looks.get(place);
-    if (look === undefined) return undefined;
-    return look.why === undefined ? { at: look.due } : { at: look.due, lastAnswer: look.why };
+    return this.#looks.next(place);
   }
 
   /** Items that one request brought to the peer. */
@@ -134,13 +97,13 @@ export class ConfirmLoop {
     const now = this.#parts.clock.now();
     const typical = this.#visibility.typicalMs;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
-    const sureFrom = this.#sureFrom(now, bytes);
+    const sureFrom = this.#hold.sureFrom(now, bytes);
     const group: Look[] = [];
     items.forEach((item, i) => {
       // A little early for the scout, or a peer that became faster would never be found out.
       const wait = i === 0 ? typical * 0.75 : typical * 2;
       const due = Math.max(item.sent.at + wait, sureFrom);
-      group.push(this.#add(placeOf(item), item.sent, false, due, sureFrom, now, group));
+      group.push(this.#look(item, { sent: item.sent, doubt: false, due, sureFrom, since: now, group }));
     });
   }
 
@@ -149,8 +112,8 @@ export class ConfirmLoop {
     const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
-    const sureFrom = this.#sureFrom(item.since, item.sent.size);
-    this.#add(placeOf(item), item.sent, false, Math.max(now, sureFrom), sureFrom, now, undefined);
+    const sureFrom = this.#hold.sureFrom(item.since, item.sent.size);
+    this.#look(item, { sent: item.sent, doubt: false, due: Math.max(now, sureFrom), sureFrom, since: now });
   }
 
   /** An item that was confirmed before: one more address that the peer takes. */
@@ -162,14 +125,15 @@ export class ConfirmLoop {
   /**
    * An item whose push left and was never answered.
    *
-   * @param onOver decides when the peer does not have it; without one it is pushed again
+   * @param onDoubtOver decides when the peer does not have it; without one it is pushed again
    */
-  doubt(item: PendingItem, sent: Sent, onOver?: DoubtOver): void {
+  doubt(item: PendingItem, sent: Sent, onDoubtOver?: DoubtOver): void {
     const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look?.doubt && look.sent.at === sent.at) return;
-    const sureFrom = this.#sureFrom(sent.at, sent.size);
-    this.#add(placeOf(item), sent, true, Math.max(now, sureFrom), sureFrom, now, undefined, onOver);
+    const sureFrom = this.#hold.sureFrom(sent.at, sent.size);
+    const due = Math.max(now, sureFrom);
+    this.#look(item, { sent, doubt: true, due, sureFrom, since: now, onDoubtOver });
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -187,7 +151,7 @@ export class ConfirmLoop {
   /** Whether something is due, and nothing keeps it from being looked up. */
   #mayLookUp(): boolean {
     const { clock, door } = this.#parts;
-    const due = this.#schedule.nextDue ?? Number.POSITIVE_INFINITY;
+    const due = this.#looks.nextDue ?? Number.POSITIVE_INFINITY;
     return this.#isRunning && due <= clock.now() && door.hasRoom('confirm');
   }
 
@@ -195,13 +159,13 @@ export class ConfirmLoop {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.now();
     while (!signal.aborted && this.#failure === undefined) {
-      const nextDue = this.#schedule.nextDue;
+      const nextDue = this.#looks.nextDue;
       if (nextDue === undefined || nextDue > clock.now()) {
         await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.now(), signal);
         continue;
       }
       if (!(await roomFor(door, 'confirm', signal))) break;
-      const look = this.#take();
+      const look = this.#looks.take();
       this.#taken += 1;
       if (look === undefined) continue;
       const work = this.#lookUp(look, signal)
@@ -216,45 +180,22 @@ export class ConfirmLoop {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  #add(
-    place: Place,
-    sent: Sent,
-    doubt: boolean,
-    due: number,
-    sureFrom: number,
-    since: number,
-    group: Look[] | undefined,
-    onDoubtOver?: DoubtOver,
-  ): Look {
+  #look(item: AcceptedItem | PendingItem, begin: Omit<NewLook, 'place' | 'interval'>): Look {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
-    const look: Look = {
-      ...{ place, sent, doubt, onDoubtOver, since, group, due, sureFrom, interval },
-      ...{ firstShown: undefined, why: undefined, unanswered: undefined },
-    };
-    this.#looks.set(place, look);
-    this.#plan(look, due);
+    const look = this.#looks.add({ place: placeOf(item), interval, ...begin });
+    this.#wake.ring();
     return look;
   }
 
   #plan(look: Look, due: number): void {
-    look.due = due;
-    this.#schedule.add({ look, due }, due);
+    this.#looks.plan(look, due);
     this.#wake.ring();
-  }
-
-  #take(): Look | undefined {
-    for (;;) {
-      const slot = this.#schedule.take(this.#parts.clock.now());
-      if (slot === undefined) return undefined;
-      const current = this.#looks.get(slot.look.place);
-      if (current === slot.look && slot.due === slot.look.due) return slot.look;
-    }
   }
 
   async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
     const { clock, door, peer } = this.#parts;
-    if (this.#itemOf(look) === undefined) {
-      this.#forget(look);
+    if (this.#looks.itemOf(look) === undefined) {
+      this.#looks.forget(look);
       return;
     }
     let shown: ReturnType<typeof evidenceOf>;
@@ -263,7 +204,7 @@ export class ConfirmLoop {
     try {
       const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
       this.#answers += 1;
-      fresh = doc === undefined ? 0 : this.#freshMs(doc);
+      fresh = doc === undefined ? 0 : this.#hold.freshMs(doc);
       shown =
         doc === undefined
           ? { shown: false, why: 'the peer does not know the document' }
@@ -276,15 +217,15 @@ export class ConfirmLoop {
       answered = look.unanswered !== undefined && look.unanswered < this.#answers;
       look.unanswered = this.#answers;
     }
-    const item = this.#itemOf(look);
+    const item = this.#looks.itemOf(look);
     if (item === undefined) {
-      this.#forget(look);
+      this.#looks.forget(look);
       return;
     }
     if (shown.shown) {
       const now = clock.now();
       look.firstShown ??= { at: now, due: look.due };
-      const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#holdMs), now + fresh);
+      const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#hold.ms), now + fresh);
       if (now < countsFrom) this.#plan(look, countsFrom);
       else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
       return;
@@ -304,10 +245,9 @@ export class ConfirmLoop {
     const now = clock.now();
     const took = (look.firstShown?.at ?? now) - look.sent.at;
     if (look.group?.[0] === look) this.#learn(look);
-    this.#forget(look);
+    this.#looks.forget(look);
     for (const other of look.group ?? []) {
-      if (other.firstShown === undefined && other.due > now && this.#looks.get(other.place) === other)
-        this.#plan(other, now);
+      if (other.firstShown === undefined && other.due > now && this.#looks.has(other)) this.#plan(other, now);
     }
     const inPeer =
       item.status === 'accepted'
@@ -340,14 +280,15 @@ export class ConfirmLoop {
     const waited = now - Math.max(look.since, look.sent.at, this.#startedAt, this.#answeringSince());
     const isGated =
       item.status === 'accepted' && this.#hasGate && this.#gate.explains(item.url, firstAcceptedAt(item));
-    const patience = this.#patience(look, isGated);
+    const kind = look.doubt ? 'doubt' : isGated ? 'gated' : undefined;
+    const patience = this.#hold.patienceMs(this.#visibility.typicalMs, kind);
     if (!answered || waited < patience) {
       const last = look.doubt ? Math.max(now + SHORTEST_INTERVAL_MS, now + patience - waited) : Infinity;
       this.#plan(look, Math.min(now + look.interval, last));
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
       return;
     }
-    this.#forget(look);
+    this.#looks.forget(look);
     if (item.status === 'pending') {
       if (look.onDoubtOver !== undefined) await look.onDoubtOver(item);
       else state.put(returned(item, now));
@@ -380,51 +321,9 @@ export class ConfirmLoop {
     };
   }
 
-  /** How long the peer may take until it shows an item, in ms. */
-  #patience({ doubt }: Look, isGated: boolean): number {
-    const { timeout } = this.#parts.settings.confirm;
-    const [holdMs, typicalMs] = [this.#holdMs, this.#visibility.typicalMs];
-    if (doubt) return Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, 2 * holdMs);
-    return isGated ? Math.min(timeout, 3 * Math.max(holdMs, typicalMs)) : Math.max(timeout, 2 * holdMs);
-  }
-
-  /** So long after a push the peer may take back what it shows, in ms. */
-  get #holdMs(): number {
-    return this.#parts.settings.confirm.hold ?? this.#parts.dialect.current?.holdMs ?? 0;
-  }
-
-  /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
-  #freshMs({ loadDate, peerAt }: Peerdoc): number {
-    if (loadDate === undefined || peerAt === undefined) return 0;
-    const age = peerAt - loadDate;
-    // One from the future is of another time zone than it seems.
-    return age < -WHOLE_SECONDS_MS ? 0 : Math.max(0, this.#holdMs - WHOLE_SECONDS_MS - age);
-  }
-
   /** Whether documents are dropped without a word because of their addresses. */
   get #hasGate(): boolean {
     return this.#parts.dialect.current?.hasDomainGate === true;
-  }
-
-  /** From when on what was taken `at` is shown for good, if it is shown: it has to be indexed before. */
-  #sureFrom(at: number, bytes: number): number {
-    const holdMs = this.#holdMs;
-    if (holdMs === 0) return at;
-    return at + holdMs + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
-  }
-
-  /** The item that a look is about, or undefined when it has become another one meanwhile. */
-  #itemOf(look: Look): AcceptedItem | PendingItem | undefined {
-    const entry = this.#parts.state.get(look.place.folder, look.place.path);
-    const stillWatched = this.#looks.get(look.place) === look;
-    if (!stillWatched) return undefined;
-    if (look.doubt)
-      return entry?.status === 'pending' && entry.doubt?.at === look.sent.at ? entry : undefined;
-    return entry?.status === 'accepted' &&
-      entry.sent.at === look.sent.at &&
-      entry.sent.sha256 === look.sent.sha256
-      ? entry
-      : undefined;
   }
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
@@ -434,11 +333,6 @@ export class ConfirmLoop {
     const known = this.#parts.state.meta('timeToVisibleMs');
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
     this.#parts.state.setMeta('timeToVisibleMs', typical);
-  }
-
-  #forget(look: Look): void {
-    const key = look.place;
-    if (this.#looks.get(key) === look) this.#looks.delete(key);
   }
 
   /** Since when the peer has been answering: a time of silence does not count as a time of not showing. */

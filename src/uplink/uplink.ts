@@ -1,7 +1,8 @@
 import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
-import { ConfirmLoop, type NextLook } from './confirm-loop.js';
+import { ConfirmLoop } from './confirm-loop.js';
+import type { NextLook } from './looks.js';
 import { placeOf, type UplinkParts } from './parts.js';
 import { PushLoop } from './push-loop.js';
 
