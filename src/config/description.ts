@@ -13,6 +13,8 @@ export interface Description {
   readonly required?: readonly string[];
   readonly items?: Description;
   readonly maxProperties?: number;
+  readonly pattern?: string;
+  readonly anyOf?: readonly Description[];
 }
 
 /** What the schema knows of every key of the configuration file. */

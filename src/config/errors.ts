@@ -7,6 +7,7 @@ const TABLE = {
   CONFIG_SYNTAX:
     'Mend the file at that place; `peersync schema` helps an editor to show such errors while you type.',
   CONFIG_INVALID: 'Mend the file; `peersync schema` helps an editor to show such errors while you type.',
+  CONFIG_NEEDS_RESTART: 'Nothing changed. Restart peersync with this file, or change the rest of it first.',
   SECRET_MISSING:
     'Provide it, or let peer.auth.password name another place: an environment variable, file or credential.',
   SECRET_UNREADABLE: 'Make it a regular file that holds only the secret and that this user may read.',

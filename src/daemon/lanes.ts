@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import type { DoorOptions } from '../queue/door.js';
+import type { DoorLimits } from '../queue/door.js';
 
 /** How many requests may be under way beside pushes and look-ups. */
 const SPARE_CONCURRENCY = 2;
@@ -7,7 +7,7 @@ const SPARE_CONCURRENCY = 2;
 const AUDIT_REQUESTS_PER_SECOND = 10;
 
 /** What a configuration lets pass through the door. */
-export function doorLimits({ confirm, push, mirror }: Config): Pick<DoorOptions, 'lanes' | 'maxConcurrency'> {
+export function doorLimits({ confirm, push, mirror }: Config): DoorLimits {
   return {
     lanes: {
       interactive: { requestsPerSecond: confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },

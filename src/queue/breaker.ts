@@ -1,5 +1,5 @@
 import { backoffMs } from './backoff.js';
-import type { Lane } from './lane.js';
+import type { Lane } from './lanes.js';
 import type { Outcome, Trouble, TroubleKind } from './outcome.js';
 import type { QueuePolicy } from './policy.js';
 

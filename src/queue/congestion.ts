@@ -1,4 +1,4 @@
-import type { Lane } from './lane.js';
+import type { Lane } from './lanes.js';
 import type { QueuePolicy } from './policy.js';
 
 /** How fast the smoothed latency follows: about the last five answers. */
@@ -25,7 +25,7 @@ interface Course {
  * grew a hundredfold cost one dip to one task, not the speed of the day, and a slow rise is never taken for the custom.
  */
 export class Congestion {
-  readonly #max: number;
+  #max: number;
   readonly #policy: QueuePolicy;
   readonly #courses = new Map<Lane, Course>();
   #limit = 1;
@@ -39,6 +39,12 @@ export class Congestion {
 
   get limit(): number {
     return Math.floor(this.#limit);
+  }
+
+  /** Up to how many it may rise from now on. */
+  set max(max: number) {
+    this.#max = max;
+    this.#limit = Math.min(this.#limit, max);
   }
 
   /** A task that started at `startedAt` was answered now; `full` says whether all slots were in use. */

@@ -1,26 +1,28 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { Alarm } from './alarm.js';
 import { Announcer } from './announcer.js';
 import type { Ticket } from './breaker.js';
 import { type Engine, engine, wake } from './engine.js';
 import { queueError } from './errors.js';
 import { Health } from './health.js';
-import { isShared, LANES, type Lane, type LaneLimits, LaneState } from './lane.js';
+import { LaneState } from './lane.js';
+import { eachLane, isShared, LANES, type Lane } from './lanes.js';
+import { checkLimits, type DoorLimits } from './limits.js';
 import type { Outcome } from './outcome.js';
 import { DEFAULT_POLICY, type QueuePolicy } from './policy.js';
+import { type Paused, Recess } from './recess.js';
 import type { DoorStatus, LaneStatus } from './status.js';
 import { type Result, Task } from './task.js';
 import { whoseTurn } from './turn.js';
 import { Waiters } from './waiters.js';
 
+export type { DoorLimits } from './limits.js';
 export type { DoorStatus } from './status.js';
 
-export interface DoorOptions {
-  readonly lanes: Readonly<Record<Lane, LaneLimits>>;
-  /** Most tasks at a time, over the lanes that share their slots; 1 or more. */
-  readonly maxConcurrency: number;
+export interface DoorOptions extends DoorLimits {
   /** What the error of a task says about the peer. */
   readonly classify: (error: unknown) => Outcome;
   /** Deviations from `DEFAULT_POLICY`. */
@@ -41,6 +43,8 @@ export interface DoorOptions {
  * pause, whether it is there at all. The end of each task is told to all of them, and what may start now is started.
  *
  * - *Serving*: as above.
+ * - *Paused* by a person, entered by `pause`: what runs may end, and only `interactive` starts; `resume`, or its time, ends
+ *   it (see `Recess`).
  * - *Stopping*, entered by `stop`: what waits is rejected with QUEUE_STOPPED and nothing more starts; what runs may end
  *   within the grace, then is told to abort, and given up if it does not.
  *
@@ -52,8 +56,9 @@ export class Door {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #policy: QueuePolicy;
-  readonly #maxConcurrency: number;
+  #maxConcurrency: number;
   readonly #health: Health;
+  readonly #recess: Recess;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
   readonly #sharedLanes: readonly LaneState[];
   readonly #producers: Readonly<Record<Lane, Waiters>>;
@@ -67,15 +72,13 @@ export class Door {
   #sharedRunning = 0;
   #lastServed: LaneState | undefined;
   #taskCount = 0;
-  #alarm: { readonly at: number; readonly timer: Timer } | undefined;
+  readonly #alarm: Alarm;
   #isStopping = false;
 
   /** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
   constructor(options: DoorOptions) {
     const { lanes, maxConcurrency, classify, clock, log, peerName, random = Math.random } = options;
-    if (!(Number.isInteger(maxConcurrency) && maxConcurrency >= 1)) {
-      throw queueError('QUEUE_OPTION', 'maxConcurrency', 'a whole number from 1 up', maxConcurrency);
-    }
+    checkLimits(options);
     this.#classify = classify;
     this.#clock = clock;
     this.#log = log;
@@ -83,6 +86,8 @@ export class Door {
     this.#policy = Object.freeze({ ...DEFAULT_POLICY, ...options.policy });
     const announcer = new Announcer(log, peerName, this.#policy);
     this.#health = new Health(clock, announcer, this.#policy, maxConcurrency, random);
+    this.#recess = new Recess(clock);
+    this.#alarm = new Alarm(clock, () => this.#pump());
     this.#lanes = eachLane((name) => new LaneState(name, lanes[name]));
     this.#sharedLanes = LANES.filter(isShared).map((name) => this.#lanes[name]);
     this.#producers = eachLane(() => new Waiters());
@@ -180,9 +185,11 @@ export class Door {
 
   status(): DoorStatus {
     const { pausedUntil, slots } = this.#health;
+    const { paused } = this.#recess;
     return {
       circuit: this.#health.circuit(),
       ...(pausedUntil === undefined ? {} : { pausedUntil }),
+      ...(paused === undefined ? {} : { paused }),
       concurrency: { running: this.#sharedRunning, limit: slots, max: this.#maxConcurrency },
       lanes: eachLane((name) => laneStatus(this.#lanes[name])),
     };
@@ -191,6 +198,33 @@ export class Door {
   /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
   tryNow(): void {
     this.#health.endWait();
+    this.#pump();
+  }
+
+  /** A person lets the work rest: nothing but `interactive` starts any more. Again, it replaces the pause before. */
+  pause(paused: Paused): void {
+    this.#recess.begin(paused);
+    this.#tellListeners();
+    this.#pump();
+  }
+
+  /** The work goes on. */
+  resume(): void {
+    if (!this.#recess.end()) return;
+    this.#tellListeners();
+    this.#pump();
+  }
+
+  /**
+   * From now on other limits hold. What runs goes on and counts; what is above a lower limit ends by itself.
+   *
+   * @throws QueueError QUEUE_OPTION, and then nothing changed
+   */
+  limit(limits: DoorLimits): void {
+    checkLimits(limits);
+    for (const name of LANES) this.#lanes[name].limit(limits.lanes[name]);
+    this.#maxConcurrency = limits.maxConcurrency;
+    this.#health.maxConcurrency = limits.maxConcurrency;
     this.#pump();
   }
 
@@ -208,7 +242,7 @@ export class Door {
   async stop(graceMs: number): Promise<void> {
     const reason = queueError('QUEUE_STOPPED');
     this.#isStopping = true;
-    this.#alarm?.timer.cancel();
+    this.#alarm.cancel();
     for (const name of LANES) this.#producers[name].rejectAll(reason);
     for (const task of this.#waiting) task.giveUp(reason);
     if (this.#running.size === 0) return;
@@ -281,13 +315,18 @@ export class Door {
     const now = this.#clock.monotonic();
     return whoseTurn({
       lanes: this.#sharedLanes,
-      admits: (lane) => this.#health.admitsFrom(lane.name) <= now,
+      admits: (lane) => this.#admitsFrom(lane.name) <= now,
       limit: this.#health.slots,
       running: this.#sharedRunning,
       last: this.#lastServed,
       patienceMs: this.#policy.patienceMs,
       now,
     });
+  }
+
+  /** From when on nothing but its own limits keeps a lane back, on the monotonic clock. */
+  #admitsFrom(lane: Lane): number {
+    return Math.max(this.#health.admitsFrom(lane), this.#recess.admitsFrom(lane));
   }
 
   #engineOf(lane: Lane): Engine {
@@ -298,13 +337,13 @@ export class Door {
   /** The lane, where one of its tasks may start as far as it and the peer's health are concerned. */
   #nextOf(lane: LaneState): LaneState | undefined {
     const now = this.#clock.monotonic();
-    const mayStart = lane.waiting > 0 && lane.hasRoom(now) && this.#health.admitsFrom(lane.name) <= now;
+    const mayStart = lane.waiting > 0 && lane.hasRoom(now) && this.#admitsFrom(lane.name) <= now;
     return mayStart ? lane : undefined;
   }
 
   /** How many more tasks may come to wait in a lane: as many as could start together, one where its rate is spent. */
   #room(lane: LaneState, now: number): number {
-    if (this.#health.admitsFrom(lane.name) > now) return 0;
+    if (this.#admitsFrom(lane.name) > now) return 0;
     const slots = isShared(lane.name) ? Math.min(lane.concurrency, this.#health.slots) : lane.concurrency;
     return (lane.freeAt > now ? 1 : slots) - lane.waiting;
   }
@@ -313,7 +352,8 @@ export class Door {
   #pump(): void {
     if (this.#isStopping) return;
     const now = this.#clock.monotonic();
-    if (this.#health.tick()) this.#tellListeners();
+    const isChanged = [this.#health.tick(), this.#recess.tick()].includes(true);
+    if (isChanged) this.#tellListeners();
     wake(this.#express, this.#lanes.interactive.concurrency);
     wake(this.#aside, this.#lanes.mirror.concurrency);
     wake(this.#shared, this.#health.slots);
@@ -330,20 +370,15 @@ export class Door {
    * @param now when it was last looked at what may start. Not later: what became free since then was seen by nobody.
    */
   #setAlarm(now: number): void {
-    let at = this.#health.nextTickAt ?? Number.POSITIVE_INFINITY;
+    const ticks = [this.#health.nextTickAt, this.#recess.nextTickAt];
+    let at = Math.min(...ticks.map((tick) => tick ?? Number.POSITIVE_INFINITY));
     for (const name of LANES) {
       const lane = this.#lanes[name];
       if (lane.waiting === 0 && this.#producers[name].size === 0) continue;
-      const from = Math.max(this.#health.admitsFrom(name), lane.waiting > 0 ? lane.freeAt : now);
+      const from = Math.max(this.#admitsFrom(name), lane.waiting > 0 ? lane.freeAt : now);
       if (from > now) at = Math.min(at, from);
     }
-    if (at === Number.POSITIVE_INFINITY || (this.#alarm !== undefined && this.#alarm.at <= at)) return;
-    this.#alarm?.timer.cancel();
-    const timer = this.#clock.after(Math.max(0, Math.ceil(at - this.#clock.monotonic())), () => {
-      this.#alarm = undefined;
-      this.#pump();
-    });
-    this.#alarm = { at, timer };
+    this.#alarm.setFor(at);
   }
 
   #tellListeners(): void {
@@ -355,11 +390,6 @@ export class Door {
       }
     }
   }
-}
-
-function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
-  const entries = LANES.map((lane) => [lane, make(lane)] as const);
-  return Object.fromEntries(entries) as Record<Lane, T>;
 }
 
 function laneStatus(lane: LaneState): LaneStatus {

@@ -1,6 +1,6 @@
 import type { Duty } from '../lib/pulse.js';
 import type { Door } from './door.js';
-import { LANES, type Lane } from './lane.js';
+import { LANES, type Lane } from './lanes.js';
 
 export interface DoorDutiesOptions {
   /** How long one task may run before something is wrong with it, in ms. */

@@ -3,7 +3,7 @@ import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Announcer } from './announcer.js';
 import { Breaker, type Change, type Ticket } from './breaker.js';
 import { Congestion } from './congestion.js';
-import { isShared, LANES, type Lane } from './lane.js';
+import { isShared, LANES, type Lane } from './lanes.js';
 import type { Outcome, Trouble, TroubleKind } from './outcome.js';
 import { Pause } from './pause.js';
 import type { QueuePolicy } from './policy.js';
@@ -44,6 +44,11 @@ export class Health {
   /** How many shared tasks the peer bears at a time. */
   get slots(): number {
     return this.#congestion.limit;
+  }
+
+  /** Up to how many shared tasks at a time are tried. */
+  set maxConcurrency(max: number) {
+    this.#congestion.max = max;
   }
 
   /** From when on a task of this lane may start, on the monotonic clock; see `Breaker.admitsFrom`. */

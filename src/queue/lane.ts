@@ -1,34 +1,14 @@
 import { PriorityQueue } from 'p-queue';
-import { queueError } from './errors.js';
+import type { Lane } from './lanes.js';
 import { Latencies } from './latencies.js';
+import type { LaneLimits } from './limits.js';
 import { Pacer } from './pacer.js';
 
-/**
- * The lanes of the door, first the one that goes first.
- *
- * - `interactive`: a person waits for it. Goes at once: past the others, a pause, and an open circuit.
- * - `confirm`: lookups of what the peer shows.
- * - `push`: documents on their way to the peer; one shared slot is always theirs.
- * - `mirror`: downloads. They may take long and wait for our own disk, so they have slots of their own, and their latency says
- *   nothing of the peer.
- * - `audit`: lookups of what was confirmed long ago.
- */
-export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
-export type Lane = (typeof LANES)[number];
-
-/** The lanes that share their slots; the others have as many as their concurrency says. */
-export function isShared(lane: Lane): boolean {
-  return lane !== 'interactive' && lane !== 'mirror';
-}
-
-export interface LaneLimits {
-  /** Starts in any second, at most; more than 0, may be a fraction. From 100,000 on there is no difference. */
-  readonly requestsPerSecond: number;
-  /** Tasks of this lane at a time, at most; 1 or more. */
-  readonly concurrency: number;
-}
-
 const FASTEST = 100_000;
+
+function pacerOf({ requestsPerSecond }: LaneLimits, before?: Pacer): Pacer {
+  return new Pacer(Math.min(requestsPerSecond, FASTEST), before);
+}
 
 /**
  * The tasks of one lane that wait, and the figures of those that ran.
@@ -38,9 +18,9 @@ const FASTEST = 100_000;
  */
 export class LaneState {
   readonly name: Lane;
-  readonly concurrency: number;
   readonly tasks = new PriorityQueue();
-  readonly #pacer: Pacer;
+  #limits: LaneLimits;
+  #pacer: Pacer;
   readonly latencies = new Latencies();
   /** The ids of the tasks that run, the oldest first. */
   readonly underWay = new Set<string>();
@@ -51,16 +31,20 @@ export class LaneState {
   #waitsSince = 0;
 
   constructor(name: Lane, limits: LaneLimits) {
-    const { requestsPerSecond, concurrency } = limits;
-    if (!(requestsPerSecond > 0)) {
-      throw queueError('QUEUE_OPTION', `${name}.requestsPerSecond`, 'a number above 0', requestsPerSecond);
-    }
-    if (!(Number.isInteger(concurrency) && concurrency >= 1)) {
-      throw queueError('QUEUE_OPTION', `${name}.concurrency`, 'a whole number from 1 up', concurrency);
-    }
     this.name = name;
-    this.concurrency = concurrency;
-    this.#pacer = new Pacer(Math.min(requestsPerSecond, FASTEST));
+    this.#limits = limits;
+    this.#pacer = pacerOf(limits);
+  }
+
+  get concurrency(): number {
+    return this.#limits.concurrency;
+  }
+
+  /** From now on these hold; what runs goes on, and counts. To be checked before, see `checkLimits`. */
+  limit(limits: LaneLimits): void {
+    if (limits.requestsPerSecond !== this.#limits.requestsPerSecond)
+      this.#pacer = pacerOf(limits, this.#pacer);
+    this.#limits = limits;
   }
 
   get waiting(): number {

@@ -10,6 +10,7 @@ const LATE_MS = 50;
  * Starts go in *groups* at equal intervals: of one start below 100 a second, of more above, so that there are 50 to
  * 100 groups a second. A group that opens late does not put off those after it, so that late timers cost no rate, but
  * whatever happened, a group opens a second after the last start of the group that many groups before it.
+ * A pacer that takes the place of another begins a second after the last start, so that a change of the rate is no loophole.
  * A whole number of groups fills a second, so the rate falls short by up to 2 % where it does not divide.
  */
 export class Pacer {
@@ -24,12 +25,17 @@ export class Pacer {
   /** When the next group may open, were it not for the span. */
   #due = Number.NEGATIVE_INFINITY;
 
-  constructor(requestsPerSecond: number) {
+  /** @param before one that this takes the place of: as if all starts of a second had been at its last one */
+  constructor(requestsPerSecond: number, before?: Pacer) {
     this.#groupSize = Math.max(1, Math.floor((requestsPerSecond * GROUP_MS) / 1000));
     const groups = Math.max(1, Math.floor(requestsPerSecond / this.#groupSize));
     this.#intervalMs = 1000 / (this.#groupSize === 1 ? requestsPerSecond : groups);
     this.#spanMs = groups * this.#intervalMs;
-    this.#lastStarts = new Float64Array(groups).fill(Number.NEGATIVE_INFINITY);
+    this.#lastStarts = new Float64Array(groups).fill(before?.lastStart ?? Number.NEGATIVE_INFINITY);
+  }
+
+  get lastStart(): number {
+    return this.#lastStarts[this.#latest] ?? Number.NEGATIVE_INFINITY;
   }
 
   /** When the next start is allowed, in the time that `take` was told. */

@@ -1,6 +1,7 @@
 import type { CircuitState } from './breaker.js';
-import type { Lane } from './lane.js';
+import type { Lane } from './lanes.js';
 import type { Trouble } from './outcome.js';
+import type { Paused } from './recess.js';
 
 /** All times are in ms since the epoch, by our clock. */
 export interface DoorStatus {
@@ -8,7 +9,7 @@ export interface DoorStatus {
   /** Nothing but `interactive` starts before this: the peer asked to wait. */
   readonly pausedUntil?: number;
   /** A person paused the work with the peer: nothing but `interactive` starts, until then or until it is resumed. */
-  readonly paused?: { readonly since: number; readonly until?: number };
+  readonly paused?: Paused;
   /** Shared slots: those in use, those the peer seems to bear, those configured. */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;

@@ -1,5 +1,6 @@
 import { Door, type DoorOptions } from '../../src/queue/door.js';
-import { LANES, type Lane, type LaneLimits } from '../../src/queue/lane.js';
+import { LANES, type Lane } from '../../src/queue/lanes.js';
+import type { LaneLimits } from '../../src/queue/limits.js';
 import type { Outcome } from '../../src/queue/outcome.js';
 import { FakeClock } from '../support/fake-clock.js';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Breaker, type Change, type Ticket } from '../../src/queue/breaker.js';
-import { LANES, type Lane } from '../../src/queue/lane.js';
+import { LANES, type Lane } from '../../src/queue/lanes.js';
 import type { Outcome, TroubleKind } from '../../src/queue/outcome.js';
 import { DEFAULT_POLICY } from '../../src/queue/policy.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Door } from '../../src/queue/door.js';
-import type { Lane } from '../../src/queue/lane.js';
+import type { Lane } from '../../src/queue/lanes.js';
 import { Bad, bad, Gate, lanesOf, openDoor, settle, UNLIMITED } from './at-the-door.js';
 
 /** Lets the door find out that the peer bears more than one task at a time. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Timer } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Door } from '../../src/queue/door.js';
-import { LANES } from '../../src/queue/lane.js';
+import { LANES } from '../../src/queue/lanes.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 /**

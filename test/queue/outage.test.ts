@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Door } from '../../src/queue/door.js';
-import type { Lane } from '../../src/queue/lane.js';
+import type { Lane } from '../../src/queue/lanes.js';
 import type { Outcome } from '../../src/queue/outcome.js';
 import type { FakeClock } from '../support/fake-clock.js';
 import { Bad, openDoor } from './at-the-door.js';

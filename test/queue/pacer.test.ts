@@ -43,6 +43,38 @@ describe('the pacer', () => {
     );
   });
 
+  test('one that takes the place of another leaves no loophole at the change', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 500 }),
+        fc.integer({ min: 1, max: 500 }),
+        fc.integer({ min: 0, max: 3000 }),
+        (before, after, changeAt) => {
+          let pacer = new Pacer(before);
+          let isChanged = false;
+          const times: number[] = [];
+          for (let now = 0; now < 6000; ) {
+            if (!isChanged && now >= changeAt) {
+              isChanged = true;
+              pacer = new Pacer(after, pacer);
+            }
+            const freeAt = pacer.freeAt();
+            if (now >= freeAt) {
+              pacer.take(now);
+              times.push(now);
+            } else now = isChanged ? freeAt : Math.min(freeAt, Math.max(now + 0.001, changeAt));
+          }
+          expect(busiestSecond(times)).toBeLessThanOrEqual(Math.max(before, after));
+          const late = times.filter((time) => time >= changeAt + 2000 && time < 6000);
+          expect(late.length).toBeGreaterThanOrEqual(
+            Math.floor((after * (4000 - changeAt) * 0.95) / 1000) - 1,
+          );
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
   test.each([1, 3, 20, 99, 100, 149, 200, 1000, 12_345, 100_000])(
     'reaches %i a second, but for 3 in 100, when timers are punctual',
     (rate) => {

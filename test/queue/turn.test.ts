@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Lane, LaneState } from '../../src/queue/lane.js';
+import { LaneState } from '../../src/queue/lane.js';
+import type { Lane } from '../../src/queue/lanes.js';
 import { whoseTurn } from '../../src/queue/turn.js';
 import { UNLIMITED } from './at-the-door.js';
 

@@ -1,0 +1,169 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { changeLines } from '../../src/config/change-text.js';
+import { changesOf, type ListChanges, listChanges } from '../../src/config/changes.js';
+import { checkConfig } from '../../src/config/check.js';
+import type { Config } from '../../src/config/config.js';
+import { reloaded } from '../../src/config/reload.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+interface Named {
+  readonly name: string;
+  readonly value: readonly number[];
+}
+
+/** What comes of a list when changes are applied to it. */
+function applied(
+  before: readonly Named[],
+  { added, removed, changed }: ListChanges<Named>,
+): Map<string, Named> {
+  const now = new Map(before.map((each) => [each.name, each]));
+  for (const { name } of removed) now.delete(name);
+  for (const { after } of changed) now.set(after.name, after);
+  for (const each of added) now.set(each.name, each);
+  return now;
+}
+
+const value = fc.array(fc.integer({ min: 0, max: 1 }), { maxLength: 2 });
+const lists = fc.uniqueArray(
+  fc.record({ name: fc.constantFrom(...'abcdefgh'), value }, { noNullPrototype: true }),
+  { selector: ({ name }) => name },
+);
+
+describe('the changes between two lists', () => {
+  it('applied to the one give the other, whatever they are, and name nothing that is the same', () => {
+    fc.assert(
+      fc.property(lists, lists, (before, after) => {
+        const changes = listChanges<Named>(before, after);
+        expect(applied(before, changes)).toEqual(new Map(after.map((each) => [each.name, each])));
+        const touched = [
+          ...changes.added,
+          ...changes.removed,
+          ...changes.changed.map((change) => change.after),
+        ];
+        expect(new Set(touched.map(({ name }) => name)).size).toBe(touched.length);
+        for (const { before: was, after: is } of changes.changed) expect(was).not.toEqual(is);
+        const same = after.filter((each) =>
+          before.some((other) => JSON.stringify(other) === JSON.stringify(each)),
+        );
+        for (const { name } of same) expect(touched.map((each) => each.name)).not.toContain(name);
+      }),
+    );
+  });
+});
+
+const directory = temporaryDirectory();
+
+function config(parts: Record<string, unknown> = {}): Promise<Config> {
+  return checkConfig(
+    {
+      peer: { url: 'http://peer.example:8090' },
+      folders: [{ path: 'inbox', collection: 'inbox' }],
+      ...parts,
+    },
+    join(directory, 'config.json'),
+  );
+}
+
+describe('the changes between two configurations', () => {
+  it('are none where nothing changed, also in another order of the folders', async () => {
+    const folders = [
+      { path: 'a', collection: 'x' },
+      { path: 'b', collection: 'y' },
+    ];
+    const changes = changesOf(await config({ folders }), await config({ folders: [...folders].reverse() }));
+    expect(changeLines(changes)).toEqual([]);
+  });
+
+  it('are told a line each, with values as they stand in the file', async () => {
+    const before = await config({
+      folders: [
+        { path: 'a', collection: 'x' },
+        { path: 'b', collection: 'y' },
+      ],
+      mirror: { tables: [{ table: 'prices' }], shares: [{ data: 'dump.gz', every: '1h' }] },
+      confirm: { hold: '5s' },
+    });
+    const after = await config({
+      folders: [
+        { path: 'a', collection: 'z', settle: '9s' },
+        { path: 'c', collection: 'y' },
+      ],
+      mirror: { tables: [{ table: 'stock' }], shares: [{ data: 'dump.gz', every: '2h' }] },
+      push: { concurrency: 8, backoff: { min: '2s' }, maxBytes: '1 MiB' },
+      alerts: { timeToSearch: '1m' },
+    });
+    expect(changeLines(changesOf(before, after))).toEqual([
+      `folder c (${join(directory, 'c')}): added`,
+      `folder b (${join(directory, 'b')}): removed`,
+      'folder a: collection, settle changed',
+      'mirror dump.gz: every changed',
+      'mirror stock: added',
+      'mirror prices: removed',
+      'push.maxBytes: "8 MiB", now "1 MiB"',
+      'push.concurrency: 4, now 8',
+      'push.backoff.min: "1s", now "2s"',
+      'confirm.hold: "5s", now not given',
+      'alerts.timeToSearch: now "1m"',
+    ]);
+  });
+});
+
+describe('a running daemon whose file changed', () => {
+  const auth = (username: string) => ({ auth: { username, password: { env: 'SECRET' } } });
+
+  it('takes everything but the peer and the directory of the state, and names those keys', async () => {
+    const running = await config();
+    const wanted = await config({
+      peer: { url: 'http://peer.example:8090', timeouts: { total: '9m' }, maxAnswer: '1 MiB' },
+      state: { dir: 'elsewhere', keepGone: '1d' },
+      folders: [{ path: 'other', collection: 'inbox' }],
+      push: { concurrency: 9 },
+    });
+    const { config: now, restart } = await reloaded(running, wanted);
+    expect([...restart].sort()).toEqual(['peer.maxAnswer', 'peer.timeouts.total', 'state.dir']);
+    expect(now).toEqual({
+      ...wanted,
+      peer: running.peer,
+      state: { dir: running.state.dir, keepGone: 86_400_000 },
+    });
+  });
+
+  it('keeps waiting for the restart until there was one, or the file is as it was', async () => {
+    const running = await config();
+    const wanted = await config({ state: { dir: 'elsewhere' } });
+    const first = await reloaded(running, wanted);
+    expect((await reloaded(first.config, wanted)).restart).toEqual(['state.dir']);
+    expect(await reloaded(first.config, running)).toEqual({ config: running, restart: [] });
+  });
+
+  it('takes other credentials at once, and none that are for another peer', async () => {
+    const running = await config({ peer: { url: 'http://peer.example:8090', ...auth('old') } });
+    const wanted = await config({ peer: { url: 'http://peer.example:8090', ...auth('new') } });
+    const { config: now, restart } = await reloaded(running, wanted);
+    expect(now.peer.auth?.username).toBe('new');
+    expect(restart).toEqual([]);
+    const elsewhere = await config({ peer: { url: 'http://other.example', ...auth('new') } });
+    const later = await reloaded(running, elsewhere);
+    expect(later.config.peer).toEqual(running.peer);
+    expect([...later.restart].sort()).toEqual(['peer.auth.username', 'peer.url']);
+    const without = await config();
+    expect((await reloaded(running, without)).config.peer.auth).toBeUndefined();
+  });
+
+  it('refuses what cannot be until the restart: a folder around the state that is still in use', async () => {
+    const running = await config({ state: { dir: 'data/state' } });
+    const wanted = await config({
+      state: { dir: 'elsewhere' },
+      folders: [{ path: 'data', name: 'data', collection: 'c' }],
+      mirror: { root: 'mirrored' },
+      peer: { url: 'http://peer.example:8090' },
+    });
+    await expect(reloaded(running, wanted)).rejects.toMatchObject({
+      code: 'CONFIG_NEEDS_RESTART',
+      exitCode: 2,
+      message: expect.stringMatching(/for state\.dir cannot change while peersync runs:\n {2}\S/),
+    });
+  });
+});
