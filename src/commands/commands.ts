@@ -15,6 +15,7 @@ import { rescanCommand } from './rescan.js';
 import { retryCommand } from './retry.js';
 import { runCommand } from './run.js';
 import { schemaCommand } from './schema.js';
+import { serviceCommand } from './service.js';
 import { shareCommand } from './share.js';
 import { statusCommand } from './status.js';
 import { tableCommand } from './table.js';
@@ -41,6 +42,7 @@ export const COMMANDS: readonly CommandModule<GlobalOptions>[] = [
   moduleOf(shareCommand),
   moduleOf(tableCommand),
   moduleOf(peerCommand),
+  moduleOf(serviceCommand),
 ];
 
 /** The one command that yargs has itself. */

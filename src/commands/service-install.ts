@@ -1,0 +1,244 @@
+import { execFile } from 'node:child_process';
+import { readFile, realpath } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Argv } from 'yargs';
+import type { Config } from '../config/config.js';
+import { loadConfig } from '../config/load.js';
+import { EXIT } from '../lib/errors.js';
+import { assertOurs, isThere, makeDirectory, marked, type Site, write } from '../service/installation.js';
+import { type RunTool, runTool } from '../service/tools.js';
+import { credentialOf, dropIn, readFiles, writtenDirectories } from '../service/unit-drop-in.js';
+import { type Command, print, printJson, UsageError } from './context.js';
+import {
+  assertMayChange,
+  lookWords,
+  type PlaceOptions,
+  placeOptions,
+  siteOfOptions,
+  systemctl,
+} from './service-place.js';
+
+interface InstallOptions extends PlaceOptions {
+  readonly start: boolean;
+  readonly dryRun: boolean;
+  readonly runAs: string | undefined;
+  readonly credentialFile: string | undefined;
+}
+
+/** The user of a system service, as in the unit. */
+const SERVICE_USER = 'peersync';
+const PACKAGE_ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Puts a unit of systemd in place, made for this configuration, and starts it. */
+export const serviceInstallCommand: Command<InstallOptions> = {
+  command: ['install'],
+  describe: 'Put a service in place for this configuration, and start it',
+  builder: (yargs) =>
+    placeOptions(yargs)
+      .option('start', {
+        type: 'boolean',
+        default: true,
+        describe: 'Start it now and with the machine; --no-start leaves that to you',
+      })
+      .option('dry-run', { type: 'boolean', default: false, describe: 'Only show what would be done' })
+      .option('run-as', {
+        type: 'string',
+        describe: `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
+        requiresArg: true,
+      })
+      .option('credential-file', {
+        type: 'string',
+        describe: "The file with the peer's password, where the configuration names a systemd credential",
+        requiresArg: true,
+      })
+      .example('sudo $0 service install -c /etc/peersync/config.json', 'A service of the system')
+      .example('$0 service install --user -c ~/peersync.json', 'A service of your own')
+      .example('$0 service install --dry-run', 'See the units first') as unknown as Argv<InstallOptions>,
+  run: async (options) => {
+    const site = siteOfOptions(options);
+    if (site.scope === 'user' && options.runAs !== undefined)
+      throw new UsageError('--run-as: a service of your own runs as you.');
+    const { path: configPath, config } = await loadConfig(options.config);
+    const systemd = await systemdVersion(runTool);
+    if (!options.dryRun) assertMayChange(site);
+    const install = new Installing(site, options, await realpath(configPath), config, systemd);
+    await install.run();
+    if (options.json) printJson({ unit: site.unit, did: install.did, advice: install.advice });
+    else install.tellTheEnd();
+    return EXIT.done;
+  },
+};
+
+async function systemdVersion(run: RunTool): Promise<number> {
+  return Number(/systemd (\d+)/.exec(await run(['systemctl', '--version']))?.[1] ?? 0);
+}
+
+/** One installation, step by step; each step is told as it is done, or shown where nothing is to be done. */
+class Installing {
+  readonly #site: Site;
+  readonly #options: InstallOptions & { readonly json: boolean };
+  readonly #configPath: string;
+  readonly #config: Config;
+  readonly #systemd: number;
+  readonly did: string[] = [];
+  readonly advice: string[] = [];
+
+  constructor(
+    site: Site,
+    options: InstallOptions & { readonly json: boolean },
+    configPath: string,
+    config: Config,
+    systemd: number,
+  ) {
+    this.#site = site;
+    this.#options = options;
+    this.#configPath = configPath;
+    this.#config = config;
+    this.#systemd = systemd;
+  }
+
+  async run(): Promise<void> {
+    const { snippets, source, unit, unitFile, dropInFile } = this.#site;
+    const needsUser = this.#options.runAs === undefined;
+    const files: (readonly [path: string, content: string])[] = [];
+    for (const { file, source: snippet } of needsUser ? snippets : [])
+      files.push([file, marked(await ownFile(snippet))]);
+    files.push([unitFile, marked(await ownFile(source))]);
+    files.push([dropInFile, marked(dropIn(await this.#runs()))]);
+    for (const [path] of files) await assertOurs(path);
+    for (const [path, content] of files) await this.#write(path, content);
+    if (needsUser && snippets.length > 0) {
+      await this.#run(['systemd-sysusers', 'peersync.conf']);
+      await this.#run(['systemd-tmpfiles', '--create', 'peersync.conf']);
+    }
+    const [stateDir] = writtenDirectories(this.#config);
+    for (const path of writtenDirectories(this.#config))
+      await this.#directory(path, path === stateDir ? 0o700 : 0o755);
+    await this.#lookAround();
+    await this.#run(systemctl(this.#site, 'daemon-reload'));
+    if (!this.#options.start) return;
+    await this.#run(systemctl(this.#site, 'enable', unit));
+    await this.#run(systemctl(this.#site, 'restart', unit));
+  }
+
+  tellTheEnd(): void {
+    for (const line of this.advice) print(`! ${line}`);
+    const { start, dryRun } = this.#options;
+    if (dryRun) {
+      print('Nothing was done.');
+      return;
+    }
+    const { scope, unit } = this.#site;
+    const user = scope === 'user' ? '--user ' : '';
+    print(
+      start ? `${unit} runs.` : `${unit} is in place; start it with systemctl ${user}enable --now ${unit}`,
+    );
+    print('What to type next:');
+    for (const line of lookWords(this.#site)) print(`  ${line}`);
+  }
+
+  async #runs() {
+    const { scope } = this.#site;
+    const { credentialFile, name, runAs } = this.#options;
+    const credential = credentialOf(this.#config) ?? 'peer-password';
+    const file = name === undefined ? credential : `${name}.${credential}`;
+    return {
+      ...{ scope, runAs, config: this.#config, configPath: this.#configPath, systemd: this.#systemd },
+      node: await realpath(process.execPath),
+      program: join(await realpath(PACKAGE_ROOT), 'dist/cli.js'),
+      programRoot: withPackages(await realpath(PACKAGE_ROOT)),
+      credentialFile: credentialFile ?? join(scope === 'user' ? '%E/peersync' : '/etc/peersync', file),
+    };
+  }
+
+  /** What would keep it from working, for the user to mend. */
+  async #lookAround(): Promise<void> {
+    const { scope, unit } = this.#site;
+    const folders = this.#config.folders.map(({ path }) => path);
+    for (const path of folders)
+      if (!(await isThere(path)))
+        this.advice.push(`The folder ${path} is not there: make it, then restart ${unit}.`);
+    const credential = credentialOf(this.#config);
+    const { credentialFile } = await this.#runs();
+    if (credential !== undefined && !credentialFile.startsWith('%') && !(await isThere(credentialFile)))
+      this.advice.push(
+        `Put the peer's password into ${credentialFile} (chmod 600): it does not start without.`,
+      );
+    const password = this.#config.peer.auth?.password;
+    if (password !== undefined && 'env' in password)
+      this.advice.push(
+        `The password stands in the environment variable ${password.env}, which a service does not inherit: use a credential.`,
+      );
+    if (scope === 'user') await this.#lookAtLingering();
+    else if (!this.#options.dryRun)
+      for (const path of [this.#configPath, ...readFiles(this.#config), ...folders]) await this.#lookAt(path);
+  }
+
+  async #lookAt(path: string): Promise<void> {
+    const user = this.#options.runAs ?? SERVICE_USER;
+    if (!(await isThere(path)) || (await mayRead(user, path))) return;
+    this.advice.push(
+      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX ${path}, and x on what is above it.`,
+    );
+  }
+
+  async #lookAtLingering(): Promise<void> {
+    const { username } = userInfo();
+    if (!(await isThere(join('/var/lib/systemd/linger', username))))
+      this.advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${username}`);
+  }
+
+  async #write(path: string, content: string): Promise<void> {
+    if (this.#options.dryRun) {
+      this.#tell(`would write ${path}:\n\n${content.replace(/^(?=.)/gm, '    ')}`);
+      return;
+    }
+    await write(path, content);
+    this.#tell(`wrote ${path}`);
+  }
+
+  async #directory(path: string, mode: number): Promise<void> {
+    if (this.#options.dryRun) {
+      if (!(await isThere(path))) this.#tell(`would make the directory ${path}`);
+      return;
+    }
+    const owner = this.#site.scope === 'user' ? undefined : await idOf(this.#options.runAs ?? SERVICE_USER);
+    if (await makeDirectory(path, mode, owner)) this.#tell(`made the directory ${path}`);
+  }
+
+  async #run(command: readonly string[]): Promise<void> {
+    if (!this.#options.dryRun) await runTool(command);
+    this.#tell(`${this.#options.dryRun ? 'would run' : 'ran'} ${command.join(' ')}`);
+  }
+
+  #tell(what: string): void {
+    this.did.push(what);
+    if (!this.#options.json) print(what);
+  }
+}
+
+function ownFile(name: string): Promise<string> {
+  return readFile(join(PACKAGE_ROOT, 'systemd', name), 'utf8');
+}
+
+/** A package and those that it is made of, which may lie beside it. */
+function withPackages(root: string): string {
+  const at = root.indexOf(`${sep}node_modules${sep}`);
+  return at === -1 ? root : join(root.slice(0, at), 'node_modules');
+}
+
+async function idOf(user: string): Promise<{ readonly uid: number; readonly gid: number }> {
+  const [uid, gid] = await Promise.all([runTool(['id', '-u', user]), runTool(['id', '-g', user])]);
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/** Whether a user may read a file or directory, as far as that can be tried. */
+function mayRead(user: string, path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    execFile('runuser', ['-u', user, '--', 'test', '-r', path], (error) => {
+      resolve(error === null || error.code !== 1);
+    });
+  });
+}
