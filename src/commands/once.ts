@@ -6,6 +6,7 @@ import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import type { Trouble } from '../queue/outcome.js';
+import type { Counts } from '../state/entries.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { GIVE_UP_MS, peerInTrouble } from './give-up.js';
 import { withoutMirrors, worse } from './mirror.js';
@@ -13,6 +14,7 @@ import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
 import { duration } from './option-values.js';
 import { Progress } from './progress.js';
+import type { Step } from './progress-text.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
 
@@ -55,15 +57,15 @@ export const onceCommand: Command<OnceOptions> = {
     const stopped = new Promise<Ending>((resolve) => {
       stop = () => resolve({ kind: 'stopped' });
     });
-    const unlisten = onSignals(() => stop());
     const progress = new Progress(options.json ? undefined : process.stdout, systemClock);
+    const unlisten = onSignals(() => stop());
     try {
       growHeapSlowly();
       const { Daemon } = await import('../daemon.js');
       const daemon = await Daemon.open({
         config: loaded.config,
         clock: systemClock,
-        log: options.json ? log : withoutMirrors(log),
+        log: options.json ? log : progress.beside(withoutMirrors(log), options.logLevel ?? 'warn'),
         follow: false,
         patient: false,
         onFailure: failed,
@@ -150,7 +152,7 @@ async function settle(
   while (!signal.aborted) {
     if (failure !== undefined) return failure;
     const counts = daemon.state.counts();
-    progress.show(counts, scanned);
+    progress.show(stepOf(counts, scanned));
     if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
     if (scanned && counts.pending + counts.accepted === 0) {
       round.itemsAreSettled();
@@ -166,6 +168,15 @@ async function settle(
     await clock.sleep(TICK_MS, signal);
   }
   return { kind: 'stopped' };
+}
+
+/** Of what can succeed, how much is confirmed. Until the folders are scanned there may be more. */
+function stepOf({ pending, accepted, confirmed, quarantined }: Counts, scanned: boolean): Step {
+  const total = pending + accepted + confirmed;
+  const parts = [`${confirmed}/${total} confirmed`, `${pending} to push`, `${accepted} to confirm`];
+  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
+  if (!scanned) parts.push('scanning');
+  return { done: confirmed, total, parts, growing: !scanned };
 }
 
 function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeout: string): ExitCode {

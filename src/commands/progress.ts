@@ -1,64 +1,128 @@
 import type { Clock } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
-import type { Counts } from '../state/entries.js';
+import type { Logger } from '../lib/logger.js';
+import { LOG_LEVELS, type LogLevel } from '../service/log.js';
+import { plainProgress, progressLine, type Step } from './progress-text.js';
+import { Rate } from './rate.js';
+import { canDraw, columnsOf, wantsColour, whenLeaving } from './terminal.js';
 
-const BAR_WIDTH = 24;
 /** Between two plain lines, in ms. */
 const LINE_INTERVAL_MS = 5_000;
 
-/** How far a run has come: a bar that is redrawn on a terminal, a plain line now and then elsewhere. */
+const HIDE_CURSOR = '\x1b[?25l';
+const SHOW_CURSOR = '\x1b[?25h';
+/** A line that is longer than the terminal has become meanwhile is cut there, not wrapped. */
+const NO_WRAP = '\x1b[?7l';
+const WRAP = '\x1b[?7h';
+/** From the cursor on, so that a line that the terminal broke in two goes as a whole. */
+const CLEAR = '\x1b[J';
+
+/** Where progress is shown: a terminal, or any stream for plain lines. */
+export interface ProgressStream {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  write(text: string): unknown;
+  on(event: 'resize', listener: () => void): unknown;
+  off(event: 'resize', listener: () => void): unknown;
+}
+
+/**
+ * How far a run has come.
+ *
+ * - *Drawn*, on a terminal: one line that is drawn anew in place, also when the terminal gets another size. The cursor is
+ *   hidden and waits at the line's begin, where it stays even when a terminal that became narrower breaks the line in two.
+ * - *Told*, elsewhere: a plain line now and then.
+ * - *Silent*, without a stream.
+ *
+ * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as it was before.
+ */
 export class Progress {
-  readonly #stream: NodeJS.WriteStream | undefined;
+  readonly #stream: ProgressStream | undefined;
   readonly #clock: Clock;
-  readonly #started: number;
-  #confirmedBefore: number | undefined;
+  readonly #isDrawn: boolean;
+  readonly #isColoured: boolean;
+  readonly #rate = new Rate();
   #lastLineAt: number;
-  #drawn = false;
   #lastText = '';
+  #step: Step | undefined;
+  #callOff: (() => void) | undefined;
 
   /** @param stream where to show it; nowhere when undefined */
-  constructor(stream: NodeJS.WriteStream | undefined, clock: Clock) {
+  constructor(stream: ProgressStream | undefined, clock: Clock, env: NodeJS.ProcessEnv = process.env) {
     this.#stream = stream;
     this.#clock = clock;
-    this.#started = clock.monotonic();
-    this.#lastLineAt = this.#started;
+    this.#isDrawn = stream !== undefined && canDraw(stream, env);
+    this.#isColoured = wantsColour(env);
+    this.#lastLineAt = clock.monotonic();
   }
 
-  show(counts: Counts, scanned: boolean): void {
+  show(step: Step): void {
     if (this.#stream === undefined) return;
-    this.#confirmedBefore ??= counts.confirmed;
-    const text = this.#text(counts, scanned);
-    if (text === this.#lastText) return;
-    if (this.#stream.isTTY) {
-      const width = this.#stream.columns ?? 80;
-      this.#stream.write(`\r\x1b[K${text.slice(0, width - 1)}`);
-      this.#drawn = true;
-      this.#lastText = text;
-    } else if (this.#clock.monotonic() - this.#lastLineAt >= LINE_INTERVAL_MS) {
-      this.#lastLineAt = this.#clock.monotonic();
-      this.#stream.write(`${text}\n`);
-      this.#lastText = text;
-    }
+    const at = this.#clock.monotonic();
+    this.#rate.note(at, step.done);
+    this.#step = step;
+    if (this.#isDrawn) this.#draw();
+    else if (at - this.#lastLineAt >= LINE_INTERVAL_MS) this.#tell(at);
   }
 
-  /** Clears the bar, so that the result stands alone. */
+  /** Makes room for a line of something else. */
+  clear(): void {
+    if (this.#callOff === undefined || this.#lastText === '') return;
+    this.#stream?.write(`\r${CLEAR}`);
+    this.#lastText = '';
+  }
+
+  /** Clears the line for good, so that the result stands alone. */
   end(): void {
-    if (this.#drawn) this.#stream?.write('\r\x1b[K');
-    this.#drawn = false;
+    if (this.#callOff === undefined) return;
+    this.#callOff();
+    this.#callOff = undefined;
+    this.#step = undefined;
+    this.#stream?.off('resize', this.#redraw);
+    this.#stream?.write(`\r${CLEAR}${SHOW_CURSOR}`);
   }
 
-  #text(counts: Counts, scanned: boolean): string {
-    const { pending, accepted, confirmed, quarantined } = counts;
-    const total = pending + accepted + confirmed;
-    const share = total === 0 ? 0 : confirmed / total;
-    const filled = Math.floor(share * BAR_WIDTH);
-    const bar = `${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}`;
-    const seconds = (this.#clock.monotonic() - this.#started) / 1000;
-    const rate = (confirmed - (this.#confirmedBefore ?? 0)) / Math.max(seconds, 0.001);
-    const left = pending + accepted;
-    const eta = scanned && rate > 0 && left > 0 ? `, ${durationText((left / rate) * 1000)} left` : '';
-    const parts = [`${confirmed}/${total} confirmed`, `${pending} to push`, `${accepted} to confirm`];
-    if (quarantined > 0) parts.push(`${quarantined} quarantined`);
-    return `${bar} ${parts.join(', ')}, ${rate.toFixed(0)}/s${eta}${scanned ? '' : ', scanning'}`;
+  /** A log whose lines the bar makes room for; those below `least` are not written anyway. */
+  beside(log: Logger, least: LogLevel): Logger {
+    const at = (level: keyof Logger) => (fields: object, message: string) => {
+      if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)) this.clear();
+      log[level](fields, message);
+    };
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  }
+
+  #draw(): void {
+    const { filled, empty, text } = progressLine(
+      this.#step ?? { done: 0, total: 0, parts: [] },
+      this.#perSecond(),
+      columnsOf(this.#stream ?? {}),
+    );
+    const line = `${this.#isColoured && filled !== '' ? `\x1b[32m${filled}\x1b[39m` : filled}${empty}${text}`;
+    if (line === this.#lastText) return;
+    this.#lastText = line;
+    if (this.#callOff === undefined) {
+      this.#callOff = whenLeaving(() => this.end());
+      this.#stream?.on('resize', this.#redraw);
+      this.#stream?.write(HIDE_CURSOR);
+    }
+    this.#stream?.write(`${NO_WRAP}\r${line}${CLEAR}\r${WRAP}`);
+  }
+
+  readonly #redraw = (): void => {
+    if (this.#step === undefined) return;
+    this.clear();
+    this.#draw();
+  };
+
+  #tell(at: number): void {
+    if (this.#step === undefined) return;
+    const text = plainProgress(this.#step, this.#perSecond()).trimStart();
+    this.#lastLineAt = at;
+    if (text === this.#lastText) return;
+    this.#lastText = text;
+    this.#stream?.write(`${text}\n`);
+  }
+
+  #perSecond(): number | undefined {
+    return this.#rate.perSecond(this.#clock.monotonic(), this.#step?.done ?? 0);
   }
 }

@@ -15,7 +15,7 @@ import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
 import type { Live } from './live.js';
 import type { LiveFeed } from './live-feed.js';
 import { locate } from './locate.js';
-import { chosen } from './sample.js';
+import { chosen, chosenCount } from './sample.js';
 import { statusReport } from './status.js';
 import { explain } from './why.js';
 
@@ -77,9 +77,10 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       return;
     }
     case 'verify': {
-      const { sample, repair } = parameters;
-      const items = chosen(state, typeof sample === 'number' ? sample : undefined);
-      yield* verify(items, verifyParts(parts), { repair: repair === true });
+      const { progress, repair, sample } = parameters;
+      const count = typeof sample === 'number' ? sample : undefined;
+      const of = progress === true ? { of: chosenCount(state, count) } : {};
+      yield* verify(chosen(state, count), verifyParts(parts), { repair: repair === true, ...of });
       return;
     }
     case 'mirror':

@@ -14,6 +14,11 @@ export function chosen(state: StateView, count: number | undefined): Iterable<Co
   return sample;
 }
 
+/** How many `chosen` chooses. */
+export function chosenCount(state: StateView, count = Number.POSITIVE_INFINITY): number {
+  return Math.min(count, state.counts().confirmed);
+}
+
 function* confirmedItems(state: StateView): Generator<ConfirmedItem> {
   for (const entry of state.entries.all()) if (entry.status === 'confirmed') yield entry;
 }

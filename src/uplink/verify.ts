@@ -17,6 +17,15 @@ export interface Missed {
   readonly repaired: boolean;
 }
 
+/** How far it has come, now and then while look-ups are under way. */
+export interface Verifying {
+  readonly kind: 'verifying';
+  readonly checked: number;
+  readonly of: number;
+  /** Those that were told, and those that will be looked up once more. */
+  readonly missed: number;
+}
+
 export interface Verified {
   readonly kind: 'verified';
   readonly checked: number;
@@ -36,6 +45,8 @@ export interface VerifyParts {
   readonly log: Logger;
 }
 
+/** Between two words on how far it has come, in ms. */
+const TOLD_EVERY_MS = 250;
 /** So many are looked up until those that were missing are looked up again. */
 const ROUND = 5_000;
 
@@ -48,21 +59,27 @@ interface Miss {
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
  * told, and pushed again where that is asked for. The last line sums it up.
  *
+ * @param options.of how many items there are; given, lines in between tell how far it has come
  * @throws PeerError what a look-up threw
  */
 export async function* verify(
   items: Iterable<ConfirmedItem>,
   parts: VerifyParts,
-  options: { readonly repair: boolean; readonly signal?: AbortSignal },
-): AsyncGenerator<Missed | Verified> {
+  options: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
+): AsyncGenerator<Missed | Verifying | Verified> {
   const { clock, commit, log, patienceMs, state } = parts;
-  const { repair, signal } = options;
+  const { of, repair, signal } = options;
   let checked = 0;
   let count = 0;
   for (const round of inRounds(items)) {
-    let misses = await missesOf(round, parts, signal);
+    const tally: Tally = { looked: 0, missed: 0 };
+    const looking = missesOf(round, parts, signal, tally);
+    while (of !== undefined && !(await settledWithin(looking, TOLD_EVERY_MS, clock)))
+      yield { kind: 'verifying', checked: checked + tally.looked, of, missed: count + tally.missed };
+    let misses = await looking;
     checked += round.length;
     if (misses.length > 0) {
+      if (of !== undefined) yield { kind: 'verifying', checked, of, missed: count + misses.length };
       await clock.sleep(patienceMs, signal);
       misses = await missesOf(
         misses.map(({ item }) => item),
@@ -87,6 +104,26 @@ export async function* verify(
   yield { kind: 'verified', checked, missed: count };
 }
 
+interface Tally {
+  looked: number;
+  missed: number;
+}
+
+/** Waits for work, but not longer; says whether it is done. What it throws is for who awaits the work itself. */
+async function settledWithin(work: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  const waiting = new AbortController();
+  const settled = work.then(
+    () => true,
+    () => true,
+  );
+  const late = clock.sleep(ms, waiting.signal).then(() => false);
+  try {
+    return await Promise.race([settled, late]);
+  } finally {
+    waiting.abort();
+  }
+}
+
 function* inRounds(items: Iterable<ConfirmedItem>): Generator<readonly ConfirmedItem[]> {
   let round: ConfirmedItem[] = [];
   for (const item of items) {
@@ -102,6 +139,7 @@ async function missesOf(
   items: readonly ConfirmedItem[],
   { concurrency, lookUp, state }: VerifyParts,
   signal: AbortSignal | undefined,
+  tally: Tally = { looked: 0, missed: 0 },
 ): Promise<Miss[]> {
   const misses: Miss[] = [];
   const rest = items.values();
@@ -114,7 +152,10 @@ async function missesOf(
         doc === undefined
           ? { shown: false as const, why: 'the peer does not know the document' }
           : evidenceOf(doc, item.sent);
-      if (!shown.shown) misses.push({ item, why: shown.why });
+      tally.looked += 1;
+      if (shown.shown) continue;
+      tally.missed += 1;
+      misses.push({ item, why: shown.why });
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));

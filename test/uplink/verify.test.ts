@@ -63,6 +63,25 @@ describe('verify', () => {
     expect(w.state.counts().confirmed).toBe(3);
   });
 
+  it('tells now and then how far it has come, where it is told how many there are', async () => {
+    const w = await world(6);
+    w.peer.documents.delete(w.url('f5'));
+    const parts = { ...partsOf(w), concurrency: 1 };
+    // Each of the first three takes long enough for a word in between.
+    let slow = 3;
+    const lookUp = async (url: string) => {
+      if (slow-- > 0) await systemClock.sleep(300);
+      return await w.peer.peerdoc({ url });
+    };
+    const all = [];
+    for await (const line of verify(items(w), { ...parts, lookUp }, { repair: false, of: 6 })) all.push(line);
+    const between = all.filter((line) => line.kind === 'verifying');
+    expect(between[0]).toMatchObject({ of: 6, missed: 0 });
+    expect(between[0]?.checked).toBeLessThan(6);
+    expect(between.at(-1)).toEqual({ kind: 'verifying', checked: 6, of: 6, missed: 1 });
+    expect(all.slice(-2)).toMatchObject([{ kind: 'missed' }, { kind: 'verified', checked: 6, missed: 1 }]);
+  });
+
   it('has what is missing pushed and confirmed again, with a note in its history', async () => {
     const w = await world(3);
     w.peer.documents.delete(w.url('f0'));
