@@ -70,6 +70,11 @@ const TABLE = {
     hint: '`peersync status` shows which mirrors have one.',
     exitCode: EXIT.usage,
   },
+  MIRROR_REPLACED: {
+    message: ({ what }) =>
+      `The configuration of the mirror ${what} changed, or it left, while it was to run.`,
+    hint: 'If it is still configured it runs again by itself, in its new way; `peersync mirror` runs it now.',
+  },
   MIRROR_FAILED: {
     message: ({ what, detail }) => `The mirror ${what} failed: ${detail}.`,
     hint: 'It is tried again; if it goes on, report this with the log.',

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { MirrorConfig } from '../config/config.js';
 import { tablePattern } from '../config/table-pattern.js';
 import type { StateView } from '../state/state.js';
@@ -26,7 +27,10 @@ export interface MirrorSetParts {
  */
 export class MirrorSet {
   readonly #parts: MirrorSetParts;
+  #settings: MirrorConfig;
   readonly #mirrors = new Map<string, Mirror>();
+  /** What each of them was made from. */
+  readonly #made = new Map<string, Plan>();
   readonly #places = new Places();
   /** What the peer said last; undefined before it was asked. */
   #tables: ReadonlySet<string> | undefined;
@@ -34,6 +38,7 @@ export class MirrorSet {
 
   constructor(parts: MirrorSetParts) {
     this.#parts = parts;
+    this.#settings = parts.settings;
     this.#add();
   }
 
@@ -43,9 +48,7 @@ export class MirrorSet {
 
   /** In the order of the configuration. */
   get plans(): readonly Plan[] {
-    const { settings, state } = this.#parts;
-    const listed: Listed = { shares: this.#shares, tables: [...(this.#tables ?? [])] };
-    return planOf(settings, state, listed);
+    return this.#plansFor(this.#settings);
   }
 
   get all(): readonly Mirror[] {
@@ -70,7 +73,30 @@ export class MirrorSet {
   /** It is over, until a list brings it again. */
   remove(name: string): void {
     this.#mirrors.delete(name);
+    this.#made.delete(name);
     this.#places.release(name);
+  }
+
+  /** Those that are not, or not so, in another configuration. */
+  notIn(settings: MirrorConfig): readonly Mirror[] {
+    if (settings.root !== this.#settings.root) return this.all;
+    const plans = new Map(this.#plansFor(settings).map((plan) => [plan.name, plan]));
+    return this.all.filter(({ name }) => !isDeepStrictEqual(plans.get(name), this.#made.get(name)));
+  }
+
+  /**
+   * From now on another configuration holds. Those that are not in it are to be removed before.
+   *
+   * @returns the mirrors that it brought
+   */
+  configure(settings: MirrorConfig): readonly Mirror[] {
+    this.#settings = settings;
+    return this.#add();
+  }
+
+  #plansFor(settings: MirrorConfig): readonly Plan[] {
+    const listed: Listed = { shares: this.#shares, tables: [...(this.#tables ?? [])] };
+    return planOf(settings, this.#parts.state, listed);
   }
 
   #add(): readonly Mirror[] {
@@ -86,9 +112,12 @@ export class MirrorSet {
       })),
     );
     const placeFor = new Map(filed.map((plan, i): [Plan, Place | undefined] => [plan, places[i]]));
-    const added = plans.map((plan) => this.#make(plan, placeFor.get(plan), tools));
-    for (const mirror of added) this.#mirrors.set(mirror.name, mirror);
-    return added;
+    return plans.map((plan) => {
+      const mirror = this.#make(plan, placeFor.get(plan), tools);
+      this.#mirrors.set(plan.name, mirror);
+      this.#made.set(plan.name, plan);
+      return mirror;
+    });
   }
 
   #make(plan: Plan, place: Place | undefined, tools: MirrorTools): Mirror {

@@ -48,11 +48,12 @@ interface Asked {
  * What comes from the peer: shared objects, tables and citations as files that follow it.
  *
  * Life: made from its parts; `start` lets each mirror run again and again (see `Rounds`); `stop` calls off what is under way and
- * resolves when nothing is. `run` and `accept` work with and without `start`. A failure of one mirror is in its record and
+ * resolves when nothing is. `configure` changes which mirrors there are in between. `run` and `accept` work with and without `start`. A failure of one mirror is in its record and
  * ends no other.
  */
 export class Mirrors {
   readonly #parts: MirrorsParts;
+  #settings: MirrorConfig;
   readonly #set: MirrorSet;
   readonly #runner: Runner;
   readonly #rounds: Rounds;
@@ -74,8 +75,15 @@ export class Mirrors {
     const counting: MirrorTools['door'] = {
       run: (lane, work, options) => this.#requests.during(() => door.run(lane, work, options)),
     };
-    const tools = { peer, door: counting, state: kept, root: settings.root, stateDir, clock, log };
+    const root = () => this.#settings.root;
+    const tools: MirrorTools = {
+      ...{ peer, door: counting, state: kept, stateDir, clock, log },
+      get root() {
+        return root();
+      },
+    };
     this.#parts = parts;
+    this.#settings = settings;
     this.#runner = new Runner(tools);
     const onNew = (mirrors: readonly Mirror[]): void => {
       if (this.#isStarted) this.#rounds.takeUp(mirrors);
@@ -90,6 +98,28 @@ export class Mirrors {
     this.#starting = this.#prepare().then(() => {
       if (!this.#stopping.signal.aborted) this.#rounds.start(onFailure);
     }, onFailure);
+  }
+
+  /**
+   * From now on another configuration holds. A mirror that is as before goes on undisturbed, also while it runs; any other is
+   * called off, and one of that name begins anew. Those that left are forgotten, their files stay.
+   *
+   * One after the other: to be awaited before the next call, and before `stop`.
+   */
+  async configure(settings: MirrorConfig): Promise<void> {
+    await this.#starting;
+    await this.#prepared?.catch(() => {});
+    const leaving = this.#set.notIn(settings);
+    await this.#runner.dismiss(leaving);
+    await this.#rounds.letGo(leaving);
+    for (const mirror of leaving) {
+      await mirror.close?.();
+      this.#set.remove(mirror.name);
+    }
+    this.#settings = settings;
+    const added = this.#set.configure(settings);
+    this.#forgetStrays();
+    if (this.#isStarted && !this.#stopping.signal.aborted) this.#rounds.takeUp(added);
   }
 
   async stop(): Promise<void> {
@@ -181,6 +211,7 @@ export class Mirrors {
         while (underWay.size < AT_ONCE) {
           const mirror = waiting.shift();
           if (mirror === undefined) break;
+          if (this.#set.get(mirror.name) !== mirror) continue;
           underWay.set(
             mirror,
             this.#runNow(mirror, [], signal).then((report) => [mirror, report] as const),
@@ -198,7 +229,7 @@ export class Mirrors {
 
   async #runNow(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<MirrorReport> {
     const result = await this.#runner.run(mirror, accepted, signal);
-    if (result.end === 'over') this.#set.remove(mirror.name);
+    if (result.end === 'over' && this.#set.get(mirror.name) === mirror) this.#set.remove(mirror.name);
     if (this.#isStarted) this.#rounds.ended(mirror, result);
     return result.report;
   }
@@ -235,7 +266,7 @@ export class Mirrors {
   }
 
   async #tidy(): Promise<void> {
-    const { settings, state, stateDir, clock, log } = this.#parts;
+    const { state, stateDir, clock, log } = this.#parts;
     const spared = new Set<string>();
     for (const name of downloadNames(state)) {
       const download = this.#set.get(name) && downloadOf(state, name);
@@ -244,10 +275,16 @@ export class Mirrors {
     }
     let swept = await sweep(join(stateDir, 'mirrors'), 'alone');
     for (const [directory, depth] of this.#written()) {
-      const real = await directoryBelow(settings.root, directory);
+      const real = await directoryBelow(this.#settings.root, directory);
       if (real !== undefined) swept += await sweep(real, depth, spared);
     }
     if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
+    this.#forgetStrays();
+  }
+
+  /** What is kept of mirrors that are not configured any more. */
+  #forgetStrays(): void {
+    const { state, log } = this.#parts;
     for (const name of recordedNames(state)) {
       if (this.#set.get(name) !== undefined) continue;
       log.info(
@@ -258,6 +295,9 @@ export class Mirrors {
     }
     for (const name of passNames(state)) {
       if (this.#set.get(name) === undefined) keepPass(state, name, undefined);
+    }
+    for (const name of downloadNames(state)) {
+      if (this.#set.get(name) === undefined) keepDownload(state, name, undefined);
     }
   }
 }

@@ -14,12 +14,11 @@ const META = 'mirror-root';
  * to it. Any file in it makes it the root again.
  */
 export class RootGuard {
-  readonly #root: string;
-  readonly #state: Pick<MirrorTools['state'], 'meta' | 'setMeta'>;
+  /** The root may become another one. */
+  readonly #tools: Pick<MirrorTools, 'root' | 'state'>;
 
-  constructor({ root, state }: { readonly root: string; readonly state: MirrorTools['state'] }) {
-    this.#root = root;
-    this.#state = state;
+  constructor(tools: Pick<MirrorTools, 'root' | 'state'>) {
+    this.#tools = tools;
   }
 
   /**
@@ -28,18 +27,20 @@ export class RootGuard {
    * @throws MirrorError MIRROR_ROOT_AWAY
    */
   async check(): Promise<void> {
-    const known = this.#state.meta(META);
-    if (!isKnown(known) || known.path !== this.#root) return;
-    if (known.device !== (await deviceOf(this.#root)) && (await isEmpty(this.#root)))
-      throw new MirrorError('MIRROR_ROOT_AWAY', { what: this.#root, detail: '' });
+    const { root, state } = this.#tools;
+    const known = state.meta(META);
+    if (!isKnown(known) || known.path !== root) return;
+    if (known.device !== (await deviceOf(root)) && (await isEmpty(root)))
+      throw new MirrorError('MIRROR_ROOT_AWAY', { what: root, detail: '' });
   }
 
   /** Remembers where the root is; to be committed with the record of what was written. */
   async wasWritten(): Promise<void> {
-    const device = await deviceOf(this.#root);
-    const known = this.#state.meta(META);
-    if (isKnown(known) && known.path === this.#root && known.device === device) return;
-    this.#state.setMeta(META, { path: this.#root, device });
+    const { root, state } = this.#tools;
+    const device = await deviceOf(root);
+    const known = state.meta(META);
+    if (isKnown(known) && known.path === root && known.device === device) return;
+    state.setMeta(META, { path: root, device });
   }
 }
 

@@ -98,9 +98,19 @@ export class Rounds {
     this.#editsBell.ring();
   }
 
+  /** They run no more. To be told after their runs were called off; resolves when nothing of them is under way. */
+  async letGo(mirrors: readonly Mirror[]): Promise<void> {
+    for (const mirror of mirrors) {
+      this.#waiting.delete(mirror);
+      await this.#underWay.get(mirror);
+      this.#schedule.forget(mirror.name);
+    }
+  }
+
   /** A run of a mirror ended: plans the next. */
   ended(mirror: Mirror, { end, report }: RunResult): void {
     const { name, every } = mirror;
+    if (this.#parts.set.get(name) !== mirror) return;
     switch (end) {
       case 'failed':
         this.#schedule.retry(name, every, report.failures ?? 1);

@@ -23,6 +23,8 @@ export type RunnerTools = Pick<MirrorTools, 'state' | 'root' | 'clock' | 'log'>;
 /**
  * Runs mirrors, each by itself: two runs of the same mirror go one after the other.
  *
+ * A mirror that is *dismissed* is called off, and never runs again: another one may have its name by then.
+ *
  * What a run came to is in its record, on disk, when it resolves, and never before the file is in place: after a crash
  * between the two the next run finds the file as it should be and only writes the record.
  */
@@ -31,6 +33,8 @@ export class Runner {
   readonly #log: MirrorLog;
   readonly #guard: RootGuard;
   readonly #running = new Map<string, Promise<unknown>>();
+  readonly #dismissed = new WeakSet<Mirror>();
+  readonly #calledOff = new Map<Mirror, AbortController>();
 
   constructor(tools: RunnerTools) {
     this.#tools = tools;
@@ -49,20 +53,37 @@ export class Runner {
 
   /**
    * @param accepted the codes of alarms that a person accepts
-   * @throws the reason of `signal` when it aborts, QueueError or PeerError when the door or the peer client is stopped, StateError
+   * @throws the reason of `signal` when it aborts, MirrorError MIRROR_REPLACED when it was dismissed, QueueError or PeerError when the door or the peer client is stopped, StateError
    *   when the record cannot be kept; what is wrong with the mirror is in the report
    */
   async run(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
     for (let other = this.#running.get(mirror.name); other; other = this.#running.get(mirror.name)) {
       await other.catch(() => {});
     }
-    const run = this.#runAlone(mirror, accepted, signal);
+    if (this.#dismissed.has(mirror)) throw replaced(mirror);
+    const calledOff = new AbortController();
+    this.#calledOff.set(mirror, calledOff);
+    const run = this.#runAlone(mirror, accepted, AbortSignal.any([signal, calledOff.signal]));
     this.#running.set(mirror.name, run);
     try {
       return await run;
+    } catch (error) {
+      throw calledOff.signal.aborted ? replaced(mirror) : error;
     } finally {
       this.#running.delete(mirror.name);
+      this.#calledOff.delete(mirror);
     }
+  }
+
+  /** Resolves when none of these is under way any more; none of them begins again. */
+  async dismiss(mirrors: readonly Mirror[]): Promise<void> {
+    const ending = mirrors.map((mirror) => {
+      this.#dismissed.add(mirror);
+      const calledOff = this.#calledOff.get(mirror);
+      calledOff?.abort(replaced(mirror));
+      return calledOff === undefined ? undefined : this.#running.get(mirror.name);
+    });
+    await Promise.allSettled(ending);
   }
 
   async #runAlone(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
@@ -133,7 +154,11 @@ export class Runner {
   }
 }
 
-const CALLED_OFF = new Set(['QUEUE_STOPPED', 'PEER_ABORTED']);
+function replaced({ name }: Mirror): MirrorError {
+  return new MirrorError('MIRROR_REPLACED', { what: JSON.stringify(name), detail: '' });
+}
+
+const CALLED_OFF = new Set(['QUEUE_STOPPED', 'PEER_ABORTED', 'MIRROR_REPLACED']);
 
 /** Whether a run ended because it was told to, and not because of the mirror. */
 export function isCalledOff(error: unknown, signal: AbortSignal): boolean {

@@ -28,7 +28,7 @@ export class Access implements Asking {
   readonly maxAnswer: number;
   readonly #base: URL;
   readonly #http: Http;
-  readonly #auth: Auth | undefined;
+  #auth: Auth | undefined;
   readonly #requests = { push: 0, peerdoc: 0, other: 0 };
   #pushedBytes = 0;
   #introduction: Promise<void> | undefined;
@@ -38,6 +38,12 @@ export class Access implements Asking {
     this.#base = base;
     this.#http = http;
     this.#auth = auth;
+  }
+
+  /** Requests that begin from now on are admitted by this; those under way go on as they began. */
+  set auth(auth: Auth | undefined) {
+    this.#auth = auth;
+    this.#introduction = undefined;
   }
 
   get requests(): RequestCounts {
@@ -97,18 +103,19 @@ export class Access implements Asking {
     answerOf: (sent: T) => HttpAnswer | undefined,
   ): Promise<T> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
+    const auth = this.#auth;
     let authorized = 0;
     for (;;) {
-      const used = this.#auth?.authorize(request.method, this.#path(request.path));
+      const used = auth?.authorize(request.method, this.#path(request.path));
       if (used !== undefined) authorized += 1;
       const sent = await send(used?.header);
       const answer = answerOf(sent);
       if (answer?.status !== 401) {
-        if (used !== undefined || request.isProtected) this.#auth?.admitted(used);
+        if (used !== undefined || request.isProtected) auth?.admitted(used);
         return sent;
       }
-      const again = this.#auth?.refused(answer.headers['www-authenticate'], used) ?? false;
-      if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, this.#auth !== undefined);
+      const again = auth?.refused(answer.headers['www-authenticate'], used) ?? false;
+      if (!again || authorized === MOST_AUTHORIZED) throw refusedError(answer, auth !== undefined);
     }
   }
 
@@ -128,7 +135,12 @@ export class Access implements Asking {
   async #introduce({ path, signal }: PeerRequest): Promise<void> {
     if (this.#auth === undefined || this.#auth.settled) return;
     if (this.#introduction === undefined) this.#auth.renew();
-    this.#introduction ??= this.ask({
+    this.#introduction ??= this.#introduceTo(path);
+    await unlessAborted(this.#introduction, signal, this.url(path));
+  }
+
+  #introduceTo(path: string): Promise<void> {
+    const introduction = this.ask({
       counted: 'other',
       method: 'GET',
       path,
@@ -140,9 +152,10 @@ export class Access implements Asking {
         if (error?.code === 'PEER_BUSY') throw error;
       })
       .finally(() => {
-        this.#introduction = undefined;
+        // Other credentials may have come meanwhile, with an introduction of their own.
+        if (this.#introduction === introduction) this.#introduction = undefined;
       });
-    await unlessAborted(this.#introduction, signal, this.url(path));
+    return introduction;
   }
 }
 

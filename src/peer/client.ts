@@ -89,6 +89,8 @@ export class PeerClient {
   readonly baseUrl: string;
   readonly #http: Http;
   readonly #access: Access;
+  readonly #authOf: (credentials: Credentials | undefined) => Auth | undefined;
+  #credentials: Credentials | undefined;
   #dialect: Dialect | undefined;
   #detection: Promise<DialectName> | undefined;
 
@@ -103,8 +105,9 @@ export class PeerClient {
     const { dialect = 'auto' } = options;
     if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
     this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
-    const auth = credentials && new Auth({ credentials, origin: base, log, clock });
-    this.#access = new Access({ base, http: this.#http, auth, maxAnswer });
+    this.#authOf = (given) => given && new Auth({ credentials: given, origin: base, log, clock });
+    this.#credentials = credentials;
+    this.#access = new Access({ base, http: this.#http, auth: this.#authOf(credentials), maxAnswer });
     const tablesOf = async (signal: AbortSignal | undefined) => (await this.#spoken(signal)).tables;
     this.tables = new PeerTables(this.#access, tablesOf, clock);
   }
@@ -116,6 +119,19 @@ export class PeerClient {
   /** Bytes of the bodies of pushes that began to be sent, those sent again included. */
   get pushedBytes(): number {
     return this.#access.pushedBytes;
+  }
+
+  /**
+   * Requests that begin from now on carry these credentials; those under way go on with the ones before.
+   *
+   * @returns whether they are others
+   */
+  authenticate(credentials: Credentials | undefined): boolean {
+    const { username, password } = this.#credentials ?? {};
+    if (credentials?.username === username && credentials?.password === password) return false;
+    this.#credentials = credentials;
+    this.#access.auth = this.#authOf(credentials);
+    return true;
   }
 
   /** How the peer speaks the API; undefined as long as that is not known. */

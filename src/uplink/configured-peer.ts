@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { PeerClient } from '../peer/client.js';
+import type { Credentials } from '../peer/digest.js';
 
 /**
  * A client for the configured peer.
@@ -32,19 +33,21 @@ export async function configuredPeer(
     ...common,
     dialect,
     baseUrl: url,
-    ...(auth === undefined
-      ? {}
-      : {
-          credentials: {
-            username: auth.username,
-            password: await resolveSecret(auth.password, process.env, parts.log),
-          },
-        }),
+    ...(auth === undefined ? {} : { credentials: await configuredCredentials(auth, parts.log) }),
     ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca) } }),
   });
 }
 
-async function readCa(path: string): Promise<string> {
+/** @throws ConfigError when the password cannot be read */
+export async function configuredCredentials(
+  { username, password }: NonNullable<Config['peer']['auth']>,
+  log: Logger,
+): Promise<Credentials> {
+  return { username, password: await resolveSecret(password, process.env, log) };
+}
+
+/** @throws PeersyncError CONFIG_CA */
+export async function readCa(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

@@ -91,6 +91,8 @@ export class FolderWatch {
   /** Directories that can never be watched; they are looked at every so often instead. */
   readonly #blind = new Set<string>();
   #blindTimer: Timer | undefined;
+  /** Looks that somebody else asked for. */
+  readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
   #state: FolderStatus['state'] = 'scanning';
   #since: number;
@@ -184,24 +186,45 @@ export class FolderWatch {
   async rescanBelow(directory: string): Promise<ScanReport> {
     const { clock, folder } = this.#parts;
     const started = clock.monotonic();
-    await this.#guard.follow();
-    const met = this.#guard.missing ? NOTHING_MET : await this.#scanner.tree(directory, 'rescan');
-    return { folder: folder.name, directory, ...met, durationMs: clock.monotonic() - started };
+    const met = await this.#unlessAway(() => this.#scanner.tree(directory, 'rescan'));
+    return {
+      folder: folder.name,
+      directory,
+      ...(met ?? NOTHING_MET),
+      durationMs: clock.monotonic() - started,
+    };
   }
 
   /** Looks at one path and reads it, also when nothing says that it changed. */
   async look(path: string): Promise<void> {
-    await this.#guard.follow();
-    if (!this.#guard.missing) await this.#scanner.path(path, 'asked');
+    await this.#unlessAway(() => this.#scanner.path(path, 'asked'));
   }
 
+  /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
   async stop(): Promise<void> {
+    const { folder, intake } = this.#parts;
     this.#stopped = true;
     this.#blindTimer?.cancel();
     this.#guard.stop();
     this.#settling.stop();
     this.#become('stopped');
+    // A scan may wait for room among the files that wait to be read.
+    intake.forget(folder.name);
     await Promise.all([this.#hints?.close(), this.#gathering.stop(), this.#queued ?? this.#scanning]);
+    await Promise.allSettled(this.#looks);
+    intake.forget(folder.name);
+  }
+
+  /** Does what somebody asked for where the root is there. */
+  async #unlessAway<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const mayLook = () => !this.#stopped && !this.#guard.missing;
+    const looking = this.#guard.follow().then(() => (mayLook() ? work() : undefined));
+    this.#looks.add(looking);
+    try {
+      return await looking;
+    } finally {
+      this.#looks.delete(looking);
+    }
   }
 
   async #scan(): Promise<ScanReport> {

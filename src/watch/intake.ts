@@ -24,7 +24,7 @@ const SMALL_BYTES = 1024 * 1024;
 /**
  * Reads files at rest, a few at once; where many wait, the small ones of them in groups. An arrival *waits* until a reader is
  * free and is then *in reading*; a second arrival of the same file replaces one that waits, and is dropped beside one in
- * reading (if the file changed since, the reading finds out).
+ * reading (if the file changed since, the reading finds out). What was *forgotten* meanwhile is read to nobody.
  */
 export class Intake {
   readonly #idleReaders: FingerprintReader[];
@@ -33,7 +33,7 @@ export class Intake {
   readonly #onError: (error: unknown, arrival: Arrival) => void;
   /** By what `isSmall` says of their size. */
   readonly #waiting = { small: new Map<string, Arrival>(), large: new Map<string, Arrival>() };
-  readonly #inReading = new Set<string>();
+  readonly #inReading = new Map<string, Arrival>();
   /** Undefined where there is none, or it broke down. */
   #groups: GroupReader | undefined;
   #groupUnderWay = false;
@@ -77,6 +77,16 @@ export class Intake {
     return new Promise((resolve) => this.#forRoom.push(resolve));
   }
 
+  /** Forgets what of a folder waits; what of it is being read ends without a word. Whoever waits for room may go on. */
+  forget(folder: string): void {
+    const { small, large } = this.#waiting;
+    for (const arrivals of [small, large, this.#inReading]) {
+      for (const [key, arrival] of arrivals) if (arrival.folder === folder) arrivals.delete(key);
+    }
+    this.#makeRoom();
+    if (this.size === 0) this.#onQuiet();
+  }
+
   /** Forgets what waits; what is being read ends without a word. */
   stop(): void {
     this.#stopped = true;
@@ -107,7 +117,7 @@ export class Intake {
     for (const [key, arrival] of waiting) {
       if (taken.length === most) break;
       waiting.delete(key);
-      this.#inReading.add(key);
+      this.#inReading.set(key, arrival);
       taken.push(arrival);
     }
     return taken;
@@ -121,8 +131,8 @@ export class Intake {
     } catch {
       // Each by itself then: nothing is lost but speed.
       this.#groups = undefined;
-      for (const arrival of group) this.#inReading.delete(keyOf(arrival));
-      if (!this.#stopped) for (const arrival of group) this.#waiting.small.set(keyOf(arrival), arrival);
+      const known = group.filter((arrival) => this.#wasInReading(arrival));
+      if (!this.#stopped) for (const arrival of known) this.#waiting.small.set(keyOf(arrival), arrival);
     }
     this.#groupUnderWay = false;
     this.#goOn();
@@ -132,21 +142,25 @@ export class Intake {
     try {
       this.#wasRead(arrival, await reader.read(arrival.file, arrival.stat));
     } catch (error) {
-      this.#inReading.delete(keyOf(arrival));
-      this.#onError(error, arrival);
+      if (this.#wasInReading(arrival)) this.#onError(error, arrival);
     }
     this.#idleReaders.push(reader);
     this.#goOn();
   }
 
   #wasRead(arrival: Arrival, fingerprint: Fingerprint): void {
-    this.#inReading.delete(keyOf(arrival));
-    if (this.#stopped) return;
+    if (!this.#wasInReading(arrival) || this.#stopped) return;
     try {
       arrival.read(fingerprint);
     } catch (error) {
       this.#onError(error, arrival);
     }
+  }
+
+  /** Ends the reading of an arrival. @returns whether it was not forgotten meanwhile */
+  #wasInReading(arrival: Arrival): boolean {
+    const key = keyOf(arrival);
+    return this.#inReading.get(key) === arrival && this.#inReading.delete(key);
   }
 
   #goOn(): void {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -37,19 +38,27 @@ export interface WatcherOptions {
 /** The timer of full scans is moved by up to this share, so that many daemons do not scan at once. */
 const JITTER = 0.1;
 
+/** What of a watcher's options may change while it watches. */
+export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs'>;
+
 /**
  * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
  *
  * It begins with a full scan of each folder, and scans again on a timer, after a stall of the event loop and whenever
- * hints may have been lost. In between it follows hints. One watcher is started once and stopped once.
+ * hints may have been lost. In between it follows hints. One watcher is started once and stopped once; `watch` may change
+ * what it watches in between.
  */
 export class Watcher {
   readonly #options: WatcherOptions;
   readonly #policy: WatchPolicy;
   readonly #intake: Intake;
   readonly #commits: Commits;
-  readonly #folders: ReadonlyMap<string, FolderWatch>;
+  readonly #open: (folder: FolderConfig, hints: boolean) => FolderWatch;
+  #settings: WatchSettings;
+  #folders: ReadonlyMap<string, FolderWatch>;
   readonly #looks: Looks;
+  #started = false;
+  #stopped = false;
   #rescanTimer: Timer | undefined;
   #stallTimer: Timer | undefined;
   #hintsThisTurn = 0;
@@ -84,18 +93,55 @@ export class Watcher {
     const shared = {
       ...{ state, clock, log, accepts, onQuiet },
       ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
-      openHints: options.hints ? openHints : undefined,
     };
-    this.#folders = new Map(
-      options.folders.map((folder) => [folder.name, new FolderWatch({ ...shared, folder })]),
-    );
+    this.#open = (folder, hints) =>
+      new FolderWatch({ ...shared, folder, openHints: hints ? openHints : undefined });
+    const { folders, hints, rescanMs } = options;
+    this.#settings = { folders, hints, rescanMs };
+    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, hints)]));
   }
 
   /** Begins to watch; the first scan goes on in the background, see `idle`. */
   async start(): Promise<void> {
+    this.#started = true;
     for (const folder of this.#folders.values()) folder.start();
     this.#planRescan();
-    if (this.#options.hints) this.#watchForStalls();
+    this.#watchForStalls();
+  }
+
+  /**
+   * Watches other folders, or in another way, from now on. A folder that is as before goes on undisturbed; any other is let go,
+   * and one of that name begins anew with a scan. Resolves when nothing looks at what was let go any more.
+   *
+   * One after the other: to be awaited before the next call, and before `stop`.
+   */
+  async watch(settings: WatchSettings): Promise<void> {
+    const before = this.#settings;
+    const known = new Map(before.folders.map((folder) => [folder.name, folder]));
+    const stays = (folder: FolderConfig) =>
+      settings.hints === before.hints && isDeepStrictEqual(known.get(folder.name), folder);
+    const staying = new Set(settings.folders.filter(stays).map(({ name }) => name));
+    const leaving = [...this.#folders].filter(([name]) => !staying.has(name)).map(([, watch]) => watch);
+    await Promise.all(leaving.map((watch) => watch.stop()));
+    if (this.#stopped) return;
+    const added: FolderWatch[] = [];
+    const open = (folder: FolderConfig) => {
+      const watch = this.#open(folder, settings.hints);
+      added.push(watch);
+      return watch;
+    };
+    this.#settings = settings;
+    this.#folders = new Map(
+      settings.folders.map((folder) => {
+        const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
+        return [folder.name, stayed ?? open(folder)];
+      }),
+    );
+    if (this.#started) {
+      for (const watch of added) watch.start();
+      if (settings.rescanMs !== before.rescanMs) this.#planRescan();
+    }
+    this.#checkQuiet();
   }
 
   /** Scans a folder, or only a directory in it (relative), or all folders. Unknown folders are left out. */
@@ -140,6 +186,7 @@ export class Watcher {
 
   /** Ends everything, and commits what is in state. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#rescanTimer?.cancel();
     this.#stallTimer?.cancel();
     this.#intake.stop();
@@ -150,8 +197,9 @@ export class Watcher {
   }
 
   #planRescan(): void {
-    const { clock, rescanMs } = this.#options;
-    const moved = rescanMs * (1 + JITTER * (2 * Math.random() - 1));
+    const { clock } = this.#options;
+    this.#rescanTimer?.cancel();
+    const moved = this.#settings.rescanMs * (1 + JITTER * (2 * Math.random() - 1));
     this.#rescanTimer = clock.after(moved, () => {
       void this.rescan();
       this.#planRescan();
@@ -165,7 +213,11 @@ export class Watcher {
     const asked = clock.monotonic();
     this.#stallTimer = clock.after(stallCheckMs, () => {
       const late = clock.monotonic() - asked - stallCheckMs;
-      if (late >= stallMs && clock.monotonic() - this.#lastStallRescan >= stallRescanGapMs) {
+      if (
+        this.#settings.hints &&
+        late >= stallMs &&
+        clock.monotonic() - this.#lastStallRescan >= stallRescanGapMs
+      ) {
         this.#lastStallRescan = clock.monotonic();
         log.info(
           { lateMs: Math.round(late) },
