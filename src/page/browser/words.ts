@@ -61,6 +61,11 @@ export function rough(ms: number): string {
   return parts.join(' ');
 }
 
+/** As `rough`, in minutes once there are some: a sentence that a person reads does not change each second. */
+export function calm(ms: number): string {
+  return rough(ms < 60_000 ? ms : Math.floor(ms / 60_000) * 60_000);
+}
+
 /** How long ago, in one unit. */
 export function ago(at: number, now: number): string {
   const seconds = Math.round((now - at) / 1000);

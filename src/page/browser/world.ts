@@ -1,5 +1,5 @@
 import type { StatusReport } from '../../inspect/status.js';
-import { ahead, amount, count, counted, hour, rough, sentence, sentences } from './words.js';
+import { ahead, amount, calm, count, counted, hour, rough, sentence, sentences } from './words.js';
 
 /** How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in trouble. */
 export type Level = 'ok' | 'busy' | 'warn' | 'bad';
@@ -41,7 +41,7 @@ export function lostWorld(lostAt: number, now: number, waiting: number | undefin
   return {
     level: 'bad',
     sentence: 'peersync does not answer.',
-    detail: `What you see below is how it stood ${rough(now - lostAt)} ago. It may be stopped, or starting again; this page connects by itself as soon as it is back.`,
+    detail: `What you see below is how it stood ${calm(now - lostAt)} ago. It may be stopped, or starting again; this page connects by itself as soon as it is back.`,
     title: waiting === undefined ? 'no answer' : `no answer · ${count(waiting)} waited`,
   };
 }
@@ -58,7 +58,7 @@ function peerTrouble({ peer }: Report, waiting: number, now: number): World | un
       : `${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}, nothing is lost`;
   return {
     level: 'bad',
-    sentence: `The peer ${TROUBLE[reason.kind]} for ${rough(now - since)}; ${rest}.`,
+    sentence: `The peer ${TROUBLE[reason.kind]} for ${calm(now - since)}; ${rest}.`,
     detail: `${sentences(reason.message, reason.hint)} ${next}`,
     title: `peer away · ${count(waiting)} waiting`,
   };

@@ -1,0 +1,112 @@
+import type { MirrorReport } from '../../mirror/record.js';
+import type { MirrorsAnswer } from '../api.js';
+import { post } from './ask.js';
+import { attr, byId, h, icon, type Row, show, text } from './dom.js';
+import { mirrorTroubles } from './mirror-words.js';
+import type { Model } from './model.js';
+import { act } from './notices.js';
+import { type Column, PagedTable } from './paged-table.js';
+import { sure } from './sure.js';
+import { ago, ahead, count, counted, size } from './words.js';
+
+const COLUMNS: readonly Column[] = [
+  { title: 'Mirror' },
+  { title: 'Up to date', kind: 'number', explains: 'When the file was last known to be what the peer has' },
+  { title: 'Changed', kind: 'number', explains: 'When its content last changed' },
+  { title: 'Rows', kind: 'number' },
+  { title: 'Size', kind: 'number' },
+  { title: 'Next', kind: 'number', explains: 'When the peer is asked next' },
+];
+
+/** The mirrors: files that follow something in the peer. Those in trouble come first. */
+export function showMirrors(model: Model): void {
+  const table = new PagedTable<MirrorReport>({
+    caption: 'Mirrored files, with when they were last brought up to date and last changed',
+    words: ['mirror', 'mirrors'],
+    columns: COLUMNS,
+    keyOf: ({ name }) => name,
+    make: () => mirrorRow(model),
+    textOf: ({ name, path }) => `${name} ${path}`,
+    empty:
+      'Nothing is mirrored. Tables and shared objects of the peer become files here when `mirror` in the configuration names them.',
+  });
+  byId('mirror-list').append(table.element);
+  const all = byId<HTMLButtonElement>('mirror-run');
+  all.addEventListener('click', () => {
+    void act(all, async () => runText(await post<MirrorsAnswer>('/api/mirrors/run', {})));
+  });
+  model.follow(['status', 'tick'], () => {
+    if (model.status === undefined) return;
+    const { mirrors } = model.status;
+    table.set(mirrors.toSorted((a, b) => gravity(b) - gravity(a)));
+    show(all, mirrors.length > 0);
+  });
+}
+
+function gravity({ alarm, failure, conflicts = [] }: MirrorReport): number {
+  return alarm !== undefined ? 3 : conflicts.length > 0 ? 2 : failure !== undefined ? 1 : 0;
+}
+
+function mirrorRow(model: Model): Row<MirrorReport> {
+  const name = h('span', { class: 'name' });
+  const kind = h('span', { class: 'watch' });
+  const path = h('span', { class: 'path' });
+  const troubles = h('ul', { class: 'troubles' });
+  const accept = h('button', { type: 'button', class: 'small' }, 'Accept…');
+  const [current, changed, rows, bytes, next] = COLUMNS.slice(1).map(({ title }) =>
+    h('td', { class: 'number', 'data-label': title }),
+  );
+  const head = h('th', { scope: 'row' }, h('div', { class: 'titled' }, name, kind), path, troubles, accept);
+  let shown: MirrorReport | undefined;
+  accept.addEventListener('click', () => {
+    if (shown !== undefined) void acceptAlarm(shown, accept);
+  });
+  return {
+    element: h('tr', {}, head, current, changed, rows, bytes, next),
+    update: (mirror) => {
+      shown = mirror;
+      const now = model.now();
+      const ofTime = (at: number | undefined) => (at === undefined ? 'never' : ago(at, now));
+      const words = mirrorTroubles(mirror, model.status?.mirrorRoot ?? '');
+      text(name, mirror.name);
+      text(kind, mirror.kind);
+      text(path, mirror.path);
+      if (troubles.dataset.words !== words.map(({ text: words }) => words).join('\n')) {
+        troubles.dataset.words = words.map(({ text: words }) => words).join('\n');
+        const lines = words.map(({ level, text: words }) =>
+          h('li', { class: `s-${level}` }, icon(level === 'bad' ? 'error' : level), h('p', {}, words)),
+        );
+        troubles.replaceChildren(...lines);
+      }
+      show(troubles, words.length > 0);
+      show(accept, mirror.alarm !== undefined);
+      attr(accept, 'aria-label', `Accept what the peer has of ${mirror.name}`);
+      const cells = [
+        [current, ofTime(mirror.succeededAt)],
+        [changed, ofTime(mirror.changedAt)],
+        [rows, mirror.rows === undefined ? '–' : count(mirror.rows)],
+        [bytes, mirror.bytes === undefined ? '–' : size(mirror.bytes)],
+        [next, mirror.running ? 'running' : mirror.nextAt === undefined ? '–' : ahead(mirror.nextAt, now)],
+      ] as const;
+      for (const [cell, words] of cells) if (cell !== undefined) text(cell, words);
+    },
+  };
+}
+
+async function acceptAlarm({ name, path, alarm }: MirrorReport, button: HTMLButtonElement): Promise<void> {
+  const isSure = await sure({
+    title: `Take what the peer has of ${name}?`,
+    text: `${alarm?.message ?? ''} What is in ${path} now is replaced by it.`,
+    yes: 'Accept it',
+  });
+  if (!isSure) return;
+  await act(button, async () => {
+    await post<MirrorsAnswer>('/api/mirrors/accept', { names: [name] });
+    return `${name} follows the peer again.`;
+  });
+}
+
+function runText({ mirrors }: MirrorsAnswer): string {
+  const changed = mirrors.filter((mirror) => mirror.changed === true).length;
+  return `Asked for ${counted(mirrors.length, 'mirror')}: ${changed === 0 ? 'nothing changed' : `${count(changed)} changed`}.`;
+}

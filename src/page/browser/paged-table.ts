@@ -1,0 +1,108 @@
+import { h, type Row, Rows, show, text } from './dom.js';
+import { Pager } from './pager.js';
+import { count } from './words.js';
+
+export interface Column {
+  readonly title: string;
+  /** What it holds; becomes the class of the heading. */
+  readonly kind?: 'number' | 'text';
+  /** For the heading, where its words are too short to be understood alone. */
+  readonly explains?: string;
+}
+
+export interface PagedTableParts<T> {
+  /** For those who do not see it. */
+  readonly caption: string;
+  /** What the things are called: `folder`, `folders`. */
+  readonly words: readonly [one: string, many: string];
+  readonly columns: readonly Column[];
+  keyOf(item: T): string;
+  make(item: T): Row<T>;
+  /** What a person may look for in it. */
+  textOf(item: T): string;
+  /** Said in place of the table while there is nothing. */
+  readonly empty: string;
+  readonly pageSize?: number;
+}
+
+const PAGE_SIZE = 20;
+
+/**
+ * A table of which one page is in the document, however many there are; with a field that narrows it down as soon as there
+ * is more than a page.
+ */
+export class PagedTable<T> {
+  readonly element: HTMLElement;
+  readonly #parts: PagedTableParts<T>;
+  readonly #size: number;
+  readonly #rows: Rows<T>;
+  readonly #pager: Pager;
+  readonly #table: HTMLElement;
+  readonly #empty: HTMLElement;
+  readonly #filter: HTMLInputElement;
+  readonly #filterLine: HTMLElement;
+  #items: readonly T[] = [];
+  #first = 0;
+
+  constructor(parts: PagedTableParts<T>) {
+    this.#parts = parts;
+    this.#size = parts.pageSize ?? PAGE_SIZE;
+    const heads = parts.columns.map(({ title, kind, explains }) =>
+      h('th', { scope: 'col', class: kind, title: explains }, title),
+    );
+    const body = h('tbody', {});
+    this.#table = h(
+      'table',
+      {},
+      h('caption', { class: 'unseen' }, parts.caption),
+      h('thead', {}, h('tr', {}, ...heads)),
+      body,
+    );
+    this.#rows = new Rows(body, parts.keyOf, parts.make);
+    this.#empty = h('p', { class: 'empty' });
+    this.#filter = h('input', {
+      type: 'search',
+      spellcheck: 'false',
+      placeholder: `Find a ${parts.words[0]}`,
+    });
+    this.#filter.setAttribute('aria-label', `Find a ${parts.words[0]}`);
+    this.#filterLine = h('div', { class: 'filters' }, this.#filter);
+    this.#filter.addEventListener('input', () => {
+      this.#first = 0;
+      this.#draw();
+    });
+    this.#pager = new Pager(parts.words[1], (step) => {
+      this.#first += step * this.#size;
+      this.#draw();
+    });
+    const scroll = h('div', { class: 'scroll' }, this.#table);
+    this.element = h('div', {}, this.#filterLine, scroll, this.#empty, this.#pager.element);
+  }
+
+  set(items: readonly T[]): void {
+    this.#items = items;
+    this.#draw();
+  }
+
+  #draw(): void {
+    const { textOf, empty, words } = this.#parts;
+    const wanted = this.#filter.value.trim().toLowerCase();
+    const found =
+      wanted === '' ? this.#items : this.#items.filter((item) => textOf(item).toLowerCase().includes(wanted));
+    this.#first = Math.max(0, Math.min(this.#first, (Math.ceil(found.length / this.#size) - 1) * this.#size));
+    const page = found.slice(this.#first, this.#first + this.#size);
+    show(this.#filterLine, this.#items.length > this.#size);
+    show(this.#table, page.length > 0);
+    show(this.#empty, page.length === 0);
+    if (page.length === 0) {
+      text(
+        this.#empty,
+        this.#items.length === 0
+          ? empty
+          : `None of the ${count(this.#items.length)} ${words[1]} is called so.`,
+      );
+    }
+    this.#rows.set(page);
+    this.#pager.set(this.#first, page.length, found.length, this.#first + this.#size < found.length);
+  }
+}

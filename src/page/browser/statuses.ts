@@ -1,0 +1,30 @@
+import type { WhyReport } from '../../inspect/why.js';
+import type { Entry } from '../../state/entry.js';
+
+/** A status in the words of a person. Each has a shape and a colour of the same name. */
+export const STATUS_WORDS: Readonly<Record<Entry['status'], string>> = {
+  pending: 'Pending',
+  accepted: 'Accepted',
+  confirmed: 'Confirmed',
+  quarantined: 'Quarantine',
+  passed: 'Passed over',
+  gone: 'Gone',
+};
+
+export const VERDICT_WORDS: Readonly<Record<WhyReport['verdict'], string>> = {
+  pending: 'Pending: it is to be pushed.',
+  accepted: 'Accepted by the peer, which does not show it yet.',
+  confirmed: 'Confirmed: the peer shows this very version.',
+  quarantined: 'In quarantine: it cannot succeed without a change.',
+  gone: 'Gone: the file was removed.',
+  passed: 'Passed over by a rule.',
+  ignored: 'Ignored by a rule.',
+  unknown: 'Not known yet.',
+  outside: 'Not watched.',
+};
+
+export const STATUSES = ['quarantined', 'pending', 'accepted', 'confirmed', 'passed', 'gone'] as const;
+
+export function isStatus(word: string): word is Entry['status'] {
+  return Object.hasOwn(STATUS_WORDS, word);
+}

@@ -1,0 +1,134 @@
+import type { WhyReport } from '../../inspect/why.js';
+import { get, wordsOf } from './ask.js';
+import { byId, h, icon, show } from './dom.js';
+import type { Model } from './model.js';
+import { whyHref } from './route.js';
+import { isStatus, STATUS_WORDS, VERDICT_WORDS } from './statuses.js';
+import { ago, ahead, moment, sentence, sentences, size } from './words.js';
+
+/** The explanation of any path. What is explained stands in the address, so that it can be sent to somebody. */
+export class Why {
+  readonly #model: Model;
+  readonly #field = byId<HTMLInputElement>('why-path');
+  readonly #answer = byId('why-answer');
+  #asked = '';
+  #isFollowed = false;
+
+  constructor(model: Model) {
+    this.#model = model;
+    byId<HTMLFormElement>('why-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      const path = this.#field.value.trim();
+      if (path === '') return this.close();
+      if (location.hash === whyHref(path)) void this.explain(path);
+      else location.hash = whyHref(path);
+    });
+    this.#answer.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') this.close();
+    });
+    // What is shown follows the file, as long as the file is on its way.
+    model.follow(['status'], () => {
+      if (this.#isFollowed) void this.#show(this.#asked);
+    });
+  }
+
+  focus(): void {
+    this.#field.focus();
+    this.#field.select();
+  }
+
+  close(): void {
+    this.#asked = '';
+    this.#isFollowed = false;
+    this.#field.value = '';
+    show(this.#answer, false);
+    if (location.hash.startsWith('#why')) history.replaceState(null, '', location.pathname);
+    this.#field.focus();
+  }
+
+  async explain(path: string): Promise<void> {
+    this.#field.value = path;
+    this.#asked = path;
+    await this.#show(path);
+    byId('why').scrollIntoView({ block: 'nearest' });
+  }
+
+  async #show(path: string): Promise<void> {
+    this.#isFollowed = false;
+    const content = await get<WhyReport>('/api/why', { path }).then(
+      (report) => {
+        this.#isFollowed =
+          report.verdict === 'pending' || report.verdict === 'accepted' || report.verdict === 'unknown';
+        return this.#draw(report);
+      },
+      (error: unknown) => [h('p', { class: 'voice' }, wordsOf(error))],
+    );
+    if (path !== this.#asked) return;
+    const close = h('button', { type: 'button', class: 'small close' }, 'Close');
+    close.addEventListener('click', () => this.close());
+    const hadFocus = this.#answer.contains(document.activeElement);
+    this.#answer.replaceChildren(...content, close);
+    show(this.#answer, true);
+    if (hadFocus) close.focus();
+  }
+
+  #draw(report: WhyReport): HTMLElement[] {
+    const now = this.#model.now();
+    const { verdict, trouble, evidence, version } = report;
+    const when = (at: number) => `${moment(at, now)}, ${ago(at, now)}`;
+    const next =
+      report.nextAt === undefined
+        ? ''
+        : report.nextAt <= now
+          ? ' It is due now.'
+          : ` Next: ${ahead(report.nextAt, now)}.`;
+    const facts: (readonly [string, string | undefined, 'path'?])[] = [
+      ['File', report.file, 'path'],
+      ['Rule', report.rule],
+      ['Document', report.url, 'path'],
+      ['Collection', report.collection],
+      ['Version', version && `${size(version.size)}, modified ${when(version.mtimeMs)}`],
+      ['sha256', version?.sha256, 'path'],
+      ['Encoding', report.conversion],
+      ['Attempts', report.attempts ? String(report.attempts) : undefined],
+      ['Evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${when(evidence.at)}`],
+      ['Error', trouble?.code, 'path'],
+    ];
+    const lines = facts.flatMap(([name, value, kind]) =>
+      value === undefined ? [] : [h('div', {}, h('dt', {}, name), h('dd', { class: kind }, value))],
+    );
+    const shape = isStatus(verdict) ? verdict : 'unknown';
+    const title = h(
+      'h3',
+      { class: `verdict s-${verdict}` },
+      icon(shape),
+      h('span', {}, VERDICT_WORDS[verdict]),
+    );
+    const voice = [trouble && sentences(trouble.message, trouble.hint), `${sentence(report.next)}${next}`];
+    const told = voice
+      .filter((words) => words !== undefined)
+      .map((words) => h('p', { class: 'voice' }, words));
+    const history = report.history
+      .toReversed()
+      .map(({ status, at, note }) =>
+        h(
+          'li',
+          { class: `s-${status}` },
+          icon(status),
+          h(
+            'p',
+            {},
+            h('strong', {}, STATUS_WORDS[status]),
+            ` ${when(at)}`,
+            note === undefined ? undefined : h('span', { class: 'note' }, note),
+          ),
+        ),
+      );
+    const left = h('div', {}, title, ...told, h('dl', { class: 'facts' }, ...lines));
+    if (history.length === 0) return [left];
+    return [
+      left,
+      h('div', {}, h('h3', {}, 'What happened to it'), h('ol', { class: 'history' }, ...history)),
+    ];
+  }
+}
