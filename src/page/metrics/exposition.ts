@@ -1,0 +1,139 @@
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type OpenMetricsContentType,
+  openMetricsContentType,
+  type PrometheusContentType,
+  prometheusContentType,
+  Registry,
+} from 'prom-client';
+import type { HistogramMetric, Metric, NumberMetric, Observed } from './metric.js';
+import { METRICS } from './table.js';
+
+export interface Exposition {
+  readonly type: string;
+  readonly text: string;
+}
+
+type ContentType = PrometheusContentType | OpenMetricsContentType;
+
+interface Series {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+  /** Of the parts of a histogram. */
+  readonly metricName?: string;
+}
+
+/** What is told of the process, by the names that dashboards for Node know; `nodejs_eventloop_lag_seconds` reads for those after it. */
+const PROCESS_METRICS = [
+  'process_cpu_user_seconds_total',
+  'process_cpu_system_seconds_total',
+  'process_cpu_seconds_total',
+  'process_start_time_seconds',
+  'process_resident_memory_bytes',
+  'process_open_fds',
+  'process_max_fds',
+  'nodejs_eventloop_lag_seconds',
+  'nodejs_eventloop_lag_mean_seconds',
+  'nodejs_eventloop_lag_p50_seconds',
+  'nodejs_eventloop_lag_p99_seconds',
+  'nodejs_eventloop_lag_max_seconds',
+  'nodejs_heap_size_total_bytes',
+  'nodejs_heap_size_used_bytes',
+  'nodejs_external_memory_bytes',
+  'nodejs_gc_duration_seconds',
+];
+
+/**
+ * Writes the metrics down in the format that is asked for.
+ *
+ * The registry of one scrape is made for it and thrown away: peersync counts where things happen, and only what those
+ * counters say is read here. What is told of the process is collected from when this is made.
+ */
+export class MetricsWriter {
+  readonly #process = new Registry();
+
+  constructor() {
+    collectDefaultMetrics({ register: this.#process });
+  }
+
+  async write(observed: Observed, accept: string | undefined): Promise<Exposition> {
+    return wantsOpenMetrics(accept)
+      ? this.#written(observed, newRegistry<OpenMetricsContentType>(openMetricsContentType))
+      : this.#written(observed, newRegistry<PrometheusContentType>(prometheusContentType));
+  }
+
+  async #written<T extends ContentType>(observed: Observed, registry: Registry<T>): Promise<Exposition> {
+    for (const metric of METRICS) {
+      const series = [...seriesOf(metric, observed)];
+      if (series.length > 0) await register(registry, metric, async () => series);
+    }
+    for (const name of PROCESS_METRICS) {
+      const metric = this.#process.getSingleMetric(name);
+      // A counter is given its name in the format of the registry, for good: the original has to keep its own.
+      if (metric instanceof Counter) {
+        const { help } = await metric.get();
+        await register(registry, { name, help, type: 'counter' }, async () => (await metric.get()).values);
+      } else if (metric !== undefined) registry.registerMetric(metric);
+    }
+    return { type: registry.contentType, text: await registry.metrics() };
+  }
+}
+
+function newRegistry<T extends ContentType>(type: T): Registry<T> {
+  const registry = new Registry<T>();
+  registry.setContentType(type);
+  return registry;
+}
+
+/** Registers a metric whose values are read elsewhere. */
+async function register<T extends ContentType>(
+  registry: Registry<T>,
+  { name, help, type }: Pick<Metric, 'name' | 'help' | 'type'>,
+  read: () => Promise<readonly unknown[]>,
+): Promise<void> {
+  const Kind = { gauge: Gauge, counter: Counter, histogram: Histogram }[type];
+  const metric = new Kind({ name, help, registers: [] });
+  const described = await metric.get();
+  // OpenMetrics has the ending of a counter in its values only.
+  const family = registry.contentType === openMetricsContentType ? name.replace(/_total$/, '') : name;
+  const getForPromString = async () => ({ ...described, name: family, values: await read() });
+  registry.registerMetric(Object.assign(metric, { getForPromString }));
+}
+
+function seriesOf(metric: Metric, observed: Observed): Iterable<Series> {
+  return metric.type === 'histogram' ? histogramSeries(metric, observed) : numberSeries(metric, observed);
+}
+
+function* numberSeries(metric: NumberMetric, observed: Observed): Generator<Series> {
+  const read = metric.read(observed);
+  if (read === undefined) return;
+  for (const { labels = {}, value } of typeof read === 'number' ? [{ value: read }] : read)
+    yield { labels, value };
+}
+
+function* histogramSeries({ name, read }: HistogramMetric, observed: Observed): Generator<Series> {
+  for (const { labels = {}, buckets } of read(observed)) {
+    for (const [i, bound] of buckets.bounds.entries())
+      yield {
+        labels: { ...labels, le: String(bound) },
+        value: buckets.atMost[i] ?? 0,
+        metricName: `${name}_bucket`,
+      };
+    yield { labels: { ...labels, le: '+Inf' }, value: buckets.count, metricName: `${name}_bucket` };
+    yield { labels, value: buckets.sum, metricName: `${name}_sum` };
+    yield { labels, value: buckets.count, metricName: `${name}_count` };
+  }
+}
+
+/** Only who names it gets it: Prometheus does, a person with a browser reads the other. */
+function wantsOpenMetrics(accept = ''): boolean {
+  return accept
+    .split(',')
+    .some(
+      (part) =>
+        /^\s*application\/openmetrics-text\s*(;|$)/i.test(part) && !/;\s*q=0(\.0*)?\s*(;|$)/.test(part),
+    );
+}

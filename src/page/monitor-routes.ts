@@ -1,0 +1,49 @@
+import type { FastifyInstance } from 'fastify';
+import { statusReport } from '../inspect/status.js';
+import type { Stuck } from '../lib/pulse.js';
+import { readBuild, VERSION } from '../lib/version.js';
+import type { PeerClient } from '../peer/client.js';
+import type { ApiParts } from './api-routes.js';
+import { aliveReasons, readyReasons } from './health.js';
+import type { MetricsWriter } from './metrics/exposition.js';
+
+export interface MonitorParts extends Pick<ApiParts, 'current' | 'state' | 'live' | 'followers' | 'clock'> {
+  readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
+  readonly metrics: MetricsWriter;
+  /** What stands still in the daemon. */
+  readonly stuck: () => readonly Stuck[] | undefined;
+}
+
+/** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
+export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
+  const { current, state, live, followers, clock, client, stuck, metrics } = parts;
+  const build = readBuild();
+
+  app.get('/metrics', async (request, reply) => {
+    const observed = {
+      now: clock.now(),
+      status: statusReport(current.config, state, live),
+      state: state.figures(),
+      requests: client.requests,
+      pushedBytes: client.pushedBytes,
+      build,
+      followers: followers.size,
+    };
+    const { type, text } = await metrics.write(observed, request.headers.accept);
+    return await reply.type(type).send(text);
+  });
+
+  app.get('/healthz', async (_request, reply) => {
+    const reasons = aliveReasons(stuck());
+    const alive = reasons.length === 0;
+    reply.code(alive ? 200 : 503);
+    return { alive, version: VERSION, upMs: clock.now() - live.startedAt, reasons };
+  });
+
+  app.get('/readyz', async (_request, reply) => {
+    const reasons = await readyReasons({ live, state, stateDir: current.config.state.dir });
+    const ready = reasons.length === 0;
+    reply.code(ready ? 200 : 503);
+    return { ready, reasons };
+  });
+}

@@ -1,0 +1,261 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Config } from '../../src/config/config.js';
+import { loadConfig } from '../../src/config/load.js';
+import type { Sample } from '../../src/figures/report.js';
+import { answers } from '../../src/inspect/answers.js';
+import type { Live } from '../../src/inspect/live.js';
+import { LiveFeed } from '../../src/inspect/live-feed.js';
+import { statusReport } from '../../src/inspect/status.js';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
+import type { Stuck } from '../../src/lib/pulse.js';
+import type { MirrorReport } from '../../src/mirror/record.js';
+import { StatusPage } from '../../src/page/status-page.js';
+import type { DoorStatus } from '../../src/queue/door.js';
+import { LANES } from '../../src/queue/lanes.js';
+import { RecentEvents } from '../../src/service/recent.js';
+import { type OpenFile, openFile } from '../../src/state/files.js';
+import { State } from '../../src/state/state.js';
+import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
+import { afterwards } from '../support/afterwards.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+export const INDEX = '<!doctype html><title>the page</title>';
+
+export interface PageOptions {
+  readonly listen?: string;
+  /** Asked for where one is given. */
+  readonly token?: string;
+  readonly clock?: Clock;
+  readonly folders?: readonly string[];
+  readonly open?: OpenFile;
+}
+
+/** The status page of a daemon whose loops a test plays: a real state, real answers, a real server. */
+export class PageAtWork {
+  readonly directory = temporaryDirectory();
+  readonly clock: Clock;
+  readonly logged: { level: string; message: string }[] = [];
+  readonly recents: RecentEvents;
+  /** What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of whom. */
+  readonly asked: string[] = [];
+  door: DoorStatus;
+  folders: FolderStatus[] = [];
+  mirrors: MirrorReport[] = [];
+  problems: PathProblem[] = [];
+  isDialectKnown = true;
+  stuck: readonly Stuck[] | undefined;
+  readonly samples: Sample[] = [];
+  readonly #stopping = new AbortController();
+  readonly #listeners = new Set<(before: Config, after: Config) => void>();
+  #config!: Config;
+  state!: State;
+  page!: StatusPage;
+
+  private constructor({ clock = systemClock }: PageOptions) {
+    this.clock = clock;
+    const say = (level: string) => (_fields: object, message: string) =>
+      void this.logged.push({ level, message });
+    const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
+    this.recents = new RecentEvents(log, clock);
+    const lane = { started: 3, failed: 1, running: 0, waiting: 0, p50LatencyMs: 12 };
+    this.door = {
+      circuit: { state: 'closed', since: 0, held: [], tries: 0 },
+      concurrency: { running: 1, limit: 4, max: 8 },
+      lanes: Object.fromEntries(LANES.map((name) => [name, lane])) as DoorStatus['lanes'],
+    };
+  }
+
+  /** Starts the page, and waits until it listens unless the test says that it cannot. */
+  static async start(options: PageOptions = {}, { opens = true } = {}): Promise<PageAtWork> {
+    const work = new PageAtWork(options);
+    await work.#start(options);
+    afterwards('test', () => work.stop());
+    if (opens) await until(() => work.page.url !== undefined, 'the page is open');
+    return work;
+  }
+
+  async #start({
+    listen = '127.0.0.1:0',
+    token,
+    folders = ['inbox', 'notes'],
+    open = openFile,
+  }: PageOptions): Promise<void> {
+    await this.configure({ listen, ...(token === undefined ? {} : { token: this.secret(token) }) }, folders);
+    const { clock } = this;
+    this.state = await State.open(this.#config.state.dir, { clock, log: this.recents, open });
+    this.folders = this.#config.folders.map(({ name }) => ({
+      ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
+      lastScan: {
+        folder: name,
+        directory: '',
+        files: 2,
+        directories: 1,
+        durationMs: 250,
+        at: 1_700_000_000_000,
+      },
+    }));
+    const work = this;
+    const current = {
+      get config() {
+        return work.#config;
+      },
+      onChange: (listener: (before: Config, after: Config) => void) => {
+        this.#listeners.add(listener);
+        return () => void this.#listeners.delete(listener);
+      },
+    };
+    const live = this.#live();
+    const feed = new LiveFeed({
+      status: () => statusReport(this.#config, this.state, live),
+      figures: { samples: () => this.samples, onSample: () => () => {} },
+      recents: this.recents,
+      clock,
+    });
+    const note = (what: string) => void this.asked.push(what);
+    const ask = answers({
+      ...{ current, state: this.state, live, clock, feed, log: this.recents },
+      look: ({ folder, path }) => note(`look ${folder}/${path}`),
+      tryPeer: () => note('try'),
+      lookUp: async () => undefined,
+      holdMs: () => 0,
+      rescan: async (folder) => {
+        note(`rescan ${folder ?? 'all'}`);
+        return [{ folder: folder ?? 'inbox', directory: '', files: 1, directories: 1, durationMs: 5 }];
+      },
+      mirrors: {
+        run: async function* (names) {
+          note(`mirror ${names?.join() ?? 'all'}`);
+          yield* work.mirrors;
+        },
+        accept: async (name) => {
+          note(`accept ${name}`);
+          return { name, kind: 'share', path: name };
+        },
+      },
+      stopping: this.#stopping.signal,
+    } as Parameters<typeof answers>[0]);
+    this.page = new StatusPage({
+      ...{ current, state: this.state, live, ask, feed, clock, log: this.recents },
+      client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
+      stuck: () => this.stuck,
+      env: process.env,
+      assetsDirectory: this.assetsDirectory(),
+    });
+    this.page.start();
+  }
+
+  #live(): Live {
+    const live = {
+      ...{ pid: 1, startedAt: this.clock.now(), peerUrl: 'http://peer.example/' },
+      dialect: () => (this.isDialectKnown ? ('standard' as const) : undefined),
+      door: () => this.door,
+      uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
+      folders: () => this.folders,
+      problems: () => this.problems,
+      figures: () => ({ timeToSearch: [], confirmedPerSecond: 0, alerts: [] }),
+      mirrors: () => this.mirrors,
+      isInFlight: () => false,
+      nextLook: () => undefined,
+      restart: () => [],
+    };
+    return live;
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  /** The port that the page listens on. */
+  get port(): number {
+    return Number(new URL(this.page.url ?? '').port);
+  }
+
+  secret(token: string): { readonly file: string } {
+    const file = join(this.directory, 'token');
+    writeFileSync(file, `${token}\n`, { mode: 0o600 });
+    return { file };
+  }
+
+  /** Loads another configuration, as a reload does. */
+  async configure(
+    status: object,
+    folders: readonly string[] = this.#config.folders.map(({ name }) => name),
+  ): Promise<void> {
+    const before = this.#config;
+    const path = writeConfig(this.directory, {
+      peer: { url: 'http://peer.example/' },
+      folders: folders.map((name) => ({ name })),
+      status: { ...status },
+    });
+    this.#config = (await loadConfig(path)).config;
+    for (const listener of this.#listeners) listener(before, this.#config);
+  }
+
+  private assetsDirectory(): string {
+    const directory = join(this.directory, 'browser');
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'index.html'), INDEX);
+    writeFileSync(join(directory, 'main.js'), 'export {};');
+    writeFileSync(join(directory, 'main.js.map'), '{}');
+    writeFileSync(join(directory, 'tsconfig.json'), '{}');
+    return directory;
+  }
+
+  /** Writes a file into a folder on disk. */
+  file(name: string): string {
+    const path = join(this.directory, name);
+    writeFileSync(path, name);
+    return path;
+  }
+
+  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    return fetch(new URL(path, this.page.url), { redirect: 'manual', ...init });
+  }
+
+  async json(path: string, init?: RequestInit): Promise<unknown> {
+    return await (await this.fetch(path, init)).json();
+  }
+
+  post(path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return this.fetch(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  }
+
+  /** Sends exactly these bytes, for what no client would send. Resolves with all that came until the server closed. */
+  raw(bytes: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = this.connect();
+      let heard = '';
+      socket.setEncoding('utf8');
+      socket.on('data', (text) => {
+        heard += text;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(heard));
+      socket.end(bytes);
+    });
+  }
+
+  /** The status of the answer to a request with just these lines. */
+  async rawStatus(...lines: readonly string[]): Promise<number> {
+    const answer = await this.raw(`${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`);
+    return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+  }
+
+  connect(): Socket {
+    return connect(this.port, '127.0.0.1');
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.page.stop();
+    await this.state.close().catch(() => {});
+  }
+}
