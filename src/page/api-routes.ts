@@ -4,7 +4,7 @@ import type { Config } from '../config/config.js';
 import { listFilter } from '../inspect/answers.js';
 import { LISTED_STATUSES } from '../inspect/list.js';
 import type { Live } from '../inspect/live.js';
-import { statusReport } from '../inspect/status.js';
+import type { StatusReport } from '../inspect/status.js';
 import type { WhyReport } from '../inspect/why.js';
 import type { Clock } from '../lib/clock.js';
 import type { MirrorReport } from '../mirror/record.js';
@@ -21,6 +21,7 @@ export interface ApiParts {
   readonly current: { readonly config: Config };
   readonly state: State;
   readonly live: Live;
+  status(): StatusReport;
   /** What the commands are answered with: the page does nothing in another way. */
   readonly ask: Answerer;
   readonly followers: Followers;
@@ -35,9 +36,9 @@ const LONGEST_PAUSE_MS = 366 * 86_400_000;
 /** The routes below `/api`. */
 export function apiRoutes(
   app: FastifyInstance,
-  { current, state, live, ask, followers, clock }: ApiParts,
+  { current, state, live, status, ask, followers, clock }: ApiParts,
 ): void {
-  app.get('/api/status', async () => statusReport(current.config, state, live));
+  app.get('/api/status', async () => status());
 
   app.get('/api/live', { exposeHeadRoute: false }, async (_request, reply) => {
     const end = followers.admit();
@@ -53,12 +54,12 @@ export function apiRoutes(
 
   app.get('/api/items', async (request): Promise<ItemsPage> => {
     const asked = parameter(request, 'status');
-    const status = LISTED_STATUSES.find((known) => known === asked);
-    if (asked !== undefined && status === undefined) {
+    const wanted = LISTED_STATUSES.find((known) => known === asked);
+    if (asked !== undefined && wanted === undefined) {
       throw new PageError('BAD_REQUEST', { message: `The status is one of ${LISTED_STATUSES.join(', ')}.` });
     }
     const { folder } = listFilter(current.config, { folder: parameter(request, 'folder') });
-    const question = { status, folder, after: parameter(request, 'after'), limit: limitOf(request) };
+    const question = { status: wanted, folder, after: parameter(request, 'after'), limit: limitOf(request) };
     return await itemsPage(current.config, state.entries, question, clock);
   });
 

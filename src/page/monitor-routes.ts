@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import { statusReport } from '../inspect/status.js';
 import type { Stuck } from '../lib/pulse.js';
 import { readBuild, VERSION } from '../lib/version.js';
 import type { PeerClient } from '../peer/client.js';
@@ -7,7 +6,8 @@ import type { ApiParts } from './api-routes.js';
 import { aliveReasons, readyReasons } from './health.js';
 import type { MetricsWriter } from './metrics/exposition.js';
 
-export interface MonitorParts extends Pick<ApiParts, 'current' | 'state' | 'live' | 'followers' | 'clock'> {
+export interface MonitorParts
+  extends Pick<ApiParts, 'current' | 'state' | 'live' | 'status' | 'followers' | 'clock'> {
   readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
   readonly metrics: MetricsWriter;
   /** What stands still in the daemon. */
@@ -16,13 +16,13 @@ export interface MonitorParts extends Pick<ApiParts, 'current' | 'state' | 'live
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
 export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
-  const { current, state, live, followers, clock, client, stuck, metrics } = parts;
+  const { current, state, live, status, followers, clock, client, stuck, metrics } = parts;
   const build = readBuild();
 
   app.get('/metrics', async (request, reply) => {
     const observed = {
       now: clock.now(),
-      status: statusReport(current.config, state, live),
+      status: status(),
       state: state.figures(),
       requests: client.requests,
       pushedBytes: client.pushedBytes,

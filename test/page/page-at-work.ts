@@ -15,6 +15,7 @@ import { StatusPage } from '../../src/page/status-page.js';
 import type { DoorStatus } from '../../src/queue/door.js';
 import { LANES } from '../../src/queue/lanes.js';
 import { RecentEvents } from '../../src/service/recent.js';
+import type { Place } from '../../src/state/entries.js';
 import { type OpenFile, openFile } from '../../src/state/files.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
@@ -109,37 +110,55 @@ export class PageAtWork {
       },
     };
     const live = this.#live();
+    const status = () => statusReport(this.#config, this.state, live);
     const feed = new LiveFeed({
-      status: () => statusReport(this.#config, this.state, live),
+      status,
       figures: { samples: () => this.samples, onSample: () => () => {} },
       recents: this.recents,
       clock,
     });
     const note = (what: string) => void this.asked.push(what);
-    const ask = answers({
+    const parts = {
       ...{ current, state: this.state, live, clock, feed, log: this.recents },
-      look: ({ folder, path }) => note(`look ${folder}/${path}`),
+      look: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
       tryPeer: () => note('try'),
       lookUp: async () => undefined,
       holdMs: () => 0,
-      rescan: async (folder) => {
+      rescan: async (folder: string | undefined) => {
         note(`rescan ${folder ?? 'all'}`);
         return [{ folder: folder ?? 'inbox', directory: '', files: 1, directories: 1, durationMs: 5 }];
       },
       mirrors: {
-        run: async function* (names) {
+        run: async function* (names: readonly string[] | undefined) {
           note(`mirror ${names?.join() ?? 'all'}`);
           yield* work.mirrors;
         },
-        accept: async (name) => {
+        accept: async (name: string) => {
           note(`accept ${name}`);
-          return { name, kind: 'share', path: name };
+          return { name, kind: 'share' as const, path: name };
         },
       },
+      pausing: {
+        pause: async (forMs?: number) => {
+          note(`pause ${forMs ?? 'until resumed'}`);
+          const since = clock.now();
+          const paused = forMs === undefined ? { since } : { since, until: since + forMs };
+          this.door = { ...this.door, paused };
+          return paused;
+        },
+        resume: async () => {
+          note('resume');
+          const { paused, ...door } = this.door;
+          this.door = door;
+          return paused !== undefined;
+        },
+      },
+      reload: async () => ({ changes: [], restart: [] }),
       stopping: this.#stopping.signal,
-    } as Parameters<typeof answers>[0]);
+    };
+    const ask = answers(parts);
     this.page = new StatusPage({
-      ...{ current, state: this.state, live, ask, feed, clock, log: this.recents },
+      ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
       stuck: () => this.stuck,
       env: process.env,
