@@ -105,7 +105,7 @@ class ChartView {
       {
         width: Math.max(80, this.#plot.clientWidth),
         height: HEIGHT,
-        padding: [8, 4, 0, 0],
+        padding: [8, 16, 0, 0],
         legend: { show: false },
         cursor: { sync: { key: 'hour' }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
         scales: { x: { range: () => this.#hour() }, y: { range: (_, __, max) => [0, topOf(max)] } },
@@ -124,7 +124,8 @@ class ChartView {
           ...lines.map(({ token, fill, dash }) => ({
             stroke: colour(token),
             width: 1.75,
-            points: { show: false },
+            spanGaps: true,
+            points: { show: isSparse, size: 4, fill: colour(token) },
             ...(fill ? { fill: `${colour(token)}26` } : {}),
             ...(dash ? { dash: [...dash] } : {}),
           })),
@@ -177,6 +178,12 @@ function percentiles(sample: Sample | undefined): string {
   if (sample?.p50Ms === undefined) return 'nothing confirmed';
   const p95 = sample.p95Ms === undefined ? '' : `, p95 ${duration(sample.p95Ms)}`;
   return `p50 ${duration(sample.p50Ms)}${p95}`;
+}
+
+/** A few values far from each other are no line: they are drawn as points. */
+function isSparse(plot: uPlot, series: number): boolean {
+  const values = plot.data[series] ?? [];
+  return values.filter((value) => value !== null).length < 30;
 }
 
 /** The scale ends above the highest value, and has a height where there is none. */

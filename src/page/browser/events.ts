@@ -1,7 +1,7 @@
 import type { RecentEvent } from '../../service/recent.js';
 import { attr, byId, h, icon, type Row, Rows, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
-import { moment, sentence } from './words.js';
+import { hour, moment, sentence } from './words.js';
 
 const FEW = 12;
 const MANY = 60;
@@ -38,17 +38,18 @@ function row(model: Model): Row<RecentEvent> {
   const shape = icon('info');
   const time = h('time', {});
   const level = h('span', { class: 'unseen' });
-  const message = h('p', {});
-  const element = h('li', {}, shape, time, level, message);
+  const words = h('span', {});
+  const element = h('li', {}, shape, time, h('p', {}, level, words));
   return {
     element,
     update: (event) => {
       attr(element, 'class', CLASSES[event.level]);
       reshape(shape, SHAPES[event.level]);
-      text(time, moment(event.at, model.now()));
+      text(time, hour(event.at, model.now()));
+      attr(time, 'title', moment(event.at, model.now()));
       attr(time, 'datetime', new Date(event.at).toISOString());
       text(level, event.level === 'info' ? '' : `${event.level}: `);
-      text(message, sentence(event.message));
+      text(words, sentence(event.message));
     },
   };
 }

@@ -11,7 +11,7 @@ import { filesHref } from './route.js';
 import { isStatus, STATUS_WORDS, STATUSES } from './statuses.js';
 import { count, counted } from './words.js';
 
-const PAGE_SIZE = 25;
+const PAGE_SIZE = 10;
 /** What is shown is asked for again at most this often, while it changes. */
 const RELOAD_MS = 2_000;
 

@@ -4,7 +4,7 @@ import { post } from './ask.js';
 import { attr, byId, h, icon, type Row, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
-import { type Column, PagedTable } from './paged-table.js';
+import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';
 import { filesHref } from './route.js';
 import { STATUS_WORDS } from './statuses.js';
 import { ago, count, counted, duration, sentences } from './words.js';
@@ -64,10 +64,10 @@ function folderRow(model: Model): Row<FolderReport> {
   const parts = COUNTED.map((status) => h('i', { class: `b-${status}` }));
   bar.append(...parts);
   const cells = COUNTED.map((status) => ({ status, link: h('a', {}) }));
-  const head = h('th', { scope: 'row' }, h('div', { class: 'titled' }, name, watch), path, bar, trouble);
-  const element = h('tr', {}, head);
+  const head = rowHead(h('div', { class: 'titled' }, name, watch), path, bar, trouble);
+  const element = tableRow(head);
   for (const { status, link } of cells) {
-    element.append(h('td', { class: 'number', 'data-label': STATUS_WORDS[status] }, link));
+    element.append(figure(STATUS_WORDS[status], link));
   }
   return {
     element,
@@ -85,8 +85,9 @@ function folderRow(model: Model): Row<FolderReport> {
         attr(link, 'href', filesHref(status, folder.name));
         attr(link, 'class', counts[status] === 0 ? 'zero' : `s-${status}`);
         const part = parts[i];
-        if (part !== undefined)
-          part.style.flexGrow = String(total === 0 ? 0 : widthOf(counts[status], total));
+        if (part === undefined) return;
+        show(part, counts[status] > 0);
+        part.style.flexGrow = String(widthOf(counts[status], total));
       });
     },
   };
@@ -94,7 +95,7 @@ function folderRow(model: Model): Row<FolderReport> {
 
 /** A part that is there is seen, however small. */
 function widthOf(n: number, total: number): number {
-  return n === 0 ? 0 : Math.max(n / total, 0.012);
+  return Math.max(n / Math.max(1, total), 0.012);
 }
 
 function watchText({ watch, collection }: FolderReport, now: number): string {

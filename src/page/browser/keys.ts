@@ -1,5 +1,5 @@
 import { post } from './ask.js';
-import { byId, text } from './dom.js';
+import { byId, show, text } from './dom.js';
 import type { Files } from './files.js';
 import { complain } from './notices.js';
 import type { Pausing } from './pausing.js';
@@ -27,7 +27,11 @@ export function showKeys({ files, why, pausing }: KeyParts): void {
   };
   showTheme();
   byId('theme').addEventListener('click', nextTheme);
-  byId('help').addEventListener('click', () => dialog.showModal());
+  const help = () => {
+    dialog.showModal();
+    void offerSignOut();
+  };
+  byId('help').addEventListener('click', help);
   byId('keys-close').addEventListener('click', () => dialog.close());
   byId('sign-out').addEventListener('click', () => {
     post('/sign-out', {}).then(() => location.assign('/sign-in'), complain);
@@ -40,7 +44,7 @@ export function showKeys({ files, why, pausing }: KeyParts): void {
     f: () => goTo('files'),
     m: () => goTo('mirrors'),
     t: nextTheme,
-    '?': () => dialog.showModal(),
+    '?': help,
   };
   document.addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof HTMLElement && event.target.matches('input, select, textarea');
@@ -51,6 +55,12 @@ export function showKeys({ files, why, pausing }: KeyParts): void {
     event.preventDefault();
     shortcut();
   });
+}
+
+/** Who is let in without a token has nothing to sign out of: the sign-in leads straight back to the page. */
+async function offerSignOut(): Promise<void> {
+  const answer = await fetch('/sign-in', { redirect: 'manual' }).catch(() => undefined);
+  show(byId('sign-out'), answer?.type === 'basic');
 }
 
 /** Brings a section into view, and the focus with it. */

@@ -1,3 +1,4 @@
+import { showAbout } from './about.js';
 import { showCharts } from './charts.js';
 import { pageClock } from './clock.js';
 import { showConcerns } from './concerns.js';
@@ -18,6 +19,7 @@ import { Why } from './why.js';
 import { showWorld } from './world-view.js';
 
 const model = new Model(pageClock);
+showAbout(model);
 showWorld(model);
 showStations(model);
 showConcerns(model);

@@ -5,7 +5,7 @@ import { attr, byId, h, icon, type Row, show, text } from './dom.js';
 import { mirrorTroubles } from './mirror-words.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
-import { type Column, PagedTable } from './paged-table.js';
+import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';
 import { sure } from './sure.js';
 import { ago, ahead, count, counted, size } from './words.js';
 
@@ -53,16 +53,14 @@ function mirrorRow(model: Model): Row<MirrorReport> {
   const path = h('span', { class: 'path' });
   const troubles = h('ul', { class: 'troubles' });
   const accept = h('button', { type: 'button', class: 'small' }, 'Accept…');
-  const [current, changed, rows, bytes, next] = COLUMNS.slice(1).map(({ title }) =>
-    h('td', { class: 'number', 'data-label': title }),
-  );
-  const head = h('th', { scope: 'row' }, h('div', { class: 'titled' }, name, kind), path, troubles, accept);
+  const [current, changed, rows, bytes, next] = COLUMNS.slice(1).map(({ title }) => figure(title));
+  const head = rowHead(h('div', { class: 'titled' }, name, kind), path, troubles, accept);
   let shown: MirrorReport | undefined;
   accept.addEventListener('click', () => {
     if (shown !== undefined) void acceptAlarm(shown, accept);
   });
   return {
-    element: h('tr', {}, head, current, changed, rows, bytes, next),
+    element: tableRow(head, current, changed, rows, bytes, next),
     update: (mirror) => {
       shown = mirror;
       const now = model.now();

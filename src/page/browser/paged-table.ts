@@ -8,6 +8,8 @@ export interface Column {
   readonly kind?: 'number' | 'text';
   /** For the heading, where its words are too short to be understood alone. */
   readonly explains?: string;
+  /** A heading above this and the columns beside it that have the same. */
+  readonly group?: string;
 }
 
 export interface PagedTableParts<T> {
@@ -47,17 +49,15 @@ export class PagedTable<T> {
   constructor(parts: PagedTableParts<T>) {
     this.#parts = parts;
     this.#size = parts.pageSize ?? PAGE_SIZE;
-    const heads = parts.columns.map(({ title, kind, explains }) =>
-      h('th', { scope: 'col', class: kind, title: explains }, title),
+    const body = h('tbody', { role: 'rowgroup' });
+    // Roles are said, for a phone draws the table as blocks, and a block has none by itself.
+    const head = h(
+      'thead',
+      { role: 'rowgroup' },
+      groupsOf(parts.columns),
+      h('tr', { role: 'row' }, ...parts.columns.map(headOf)),
     );
-    const body = h('tbody', {});
-    this.#table = h(
-      'table',
-      {},
-      h('caption', { class: 'unseen' }, parts.caption),
-      h('thead', {}, h('tr', {}, ...heads)),
-      body,
-    );
+    this.#table = h('table', { role: 'table' }, h('caption', { class: 'unseen' }, parts.caption), head, body);
     this.#rows = new Rows(body, parts.keyOf, parts.make);
     this.#empty = h('p', { class: 'empty' });
     this.#filter = h('input', {
@@ -105,4 +105,39 @@ export class PagedTable<T> {
     this.#rows.set(page);
     this.#pager.set(this.#first, page.length, found.length, this.#first + this.#size < found.length);
   }
+}
+
+function headOf({ title, kind, explains }: Column): HTMLElement {
+  return h('th', { scope: 'col', role: 'columnheader', class: kind, title: explains }, title);
+}
+
+/** The row of headings above others, where any column has one. */
+function groupsOf(columns: readonly Column[]): HTMLElement | undefined {
+  if (columns.every(({ group }) => group === undefined)) return undefined;
+  const row = h('tr', { role: 'row' });
+  columns.forEach(({ group }, i) => {
+    if (i > 0 && group === columns[i - 1]?.group && group !== undefined) return;
+    const span =
+      columns.filter((column, j) => j >= i && group !== undefined && column.group === group).length || 1;
+    row.append(
+      group === undefined
+        ? h('td', { role: 'cell' })
+        : h('th', { scope: 'colgroup', role: 'columnheader', colspan: span, class: 'group' }, group),
+    );
+  });
+  return row;
+}
+
+/** The first cell of a row, which names it. */
+export function rowHead(...children: readonly (Node | string)[]): HTMLElement {
+  return h('th', { scope: 'row', role: 'rowheader' }, ...children);
+}
+
+/** A cell with a figure; a phone shows the label beside it. */
+export function figure(label: string, ...children: readonly (Node | string)[]): HTMLElement {
+  return h('td', { role: 'cell', class: 'number', 'data-label': label }, ...children);
+}
+
+export function tableRow(...cells: readonly (HTMLElement | undefined)[]): HTMLElement {
+  return h('tr', { role: 'row' }, ...cells);
 }

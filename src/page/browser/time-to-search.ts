@@ -1,19 +1,34 @@
 import type { Percentiles, TimeToSearch } from '../../figures/report.js';
 import { attr, byId, h, type Row, text } from './dom.js';
 import type { Model } from './model.js';
-import { type Column, PagedTable } from './paged-table.js';
+import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';
 import { count, counted, duration, rough } from './words.js';
+
+const SPANS = [
+  ['1 h', 'last hour'],
+  ['24 h', 'last 24 hours'],
+] as const;
+const SHARES = [
+  ['p50', 'Half'],
+  ['p95', '95 %'],
+  ['p99', '99 %'],
+] as const;
 
 const COLUMNS: readonly Column[] = [
   { title: 'Collection' },
   { title: 'Waiting', kind: 'number' },
-  { title: 'p50, 1 h', kind: 'number', explains: 'Half of the last hour took at most so long' },
-  { title: 'p95', kind: 'number', explains: '95 % of the last hour took at most so long' },
-  { title: 'p99', kind: 'number', explains: '99 % of the last hour took at most so long' },
-  { title: 'p50, 24 h', kind: 'number', explains: 'Half of the last day took at most so long' },
-  { title: 'p95', kind: 'number', explains: '95 % of the last day took at most so long' },
-  { title: 'p99', kind: 'number', explains: '99 % of the last day took at most so long' },
+  ...SPANS.flatMap(([, span]) =>
+    SHARES.map(
+      ([title, share]): Column => ({
+        title,
+        kind: 'number',
+        group: span,
+        explains: `${share} of the ${span} took at most so long`,
+      }),
+    ),
+  ),
 ];
+const LABELS = SPANS.flatMap(([span]) => SHARES.map(([share]) => `${share}, ${span}`));
 
 /** How long it takes until a file at rest is searchable, by collection. */
 export function showTimeToSearch(model: Model): void {
@@ -37,12 +52,11 @@ export function showTimeToSearch(model: Model): void {
 function row(model: Model): Row<TimeToSearch> {
   const name = h('span', { class: 'name' });
   const note = h('span', { class: 'watch' });
-  const waiting = h('td', { class: 'number', 'data-label': 'Waiting' });
-  const labels = ['p50, 1 h', 'p95, 1 h', 'p99, 1 h', 'p50, 24 h', 'p95, 24 h', 'p99, 24 h'];
-  const cells = labels.map((label) => h('td', { class: 'number', 'data-label': label }));
-  const head = h('th', { scope: 'row' }, h('div', { class: 'titled' }, name, note));
+  const waiting = figure('Waiting');
+  const cells = LABELS.map((label) => figure(label));
+  const head = rowHead(h('div', { class: 'titled' }, name, note));
   return {
-    element: h('tr', {}, head, waiting, ...cells),
+    element: tableRow(head, waiting, ...cells),
     update: (line) => {
       const alert = model.status?.figures?.alerts.find(({ collection }) => collection === line.collection);
       const oldest =

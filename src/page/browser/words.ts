@@ -103,9 +103,9 @@ export function size(bytes: number): string {
   return `${unit === 0 ? count(rest) : tenths.format(rest)} ${SIZES[unit]}`;
 }
 
-/** A text as a sentence of its own. */
+/** A text as a sentence of its own; where it begins with a path or an address, that stays as it is. */
 export function sentence(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  const first = /^[a-z]+[ ,]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 
