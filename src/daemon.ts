@@ -76,7 +76,7 @@ export class Daemon {
     const { current } = this;
     const { config } = current;
     const live = this.live();
-    figures.start();
+    await figures.start();
     this.#undoing.add('figures', () => figures.stop());
     const feed = new LiveFeed({
       status: () => statusReport(current.config, state, live),

@@ -148,7 +148,13 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     everyMs: config.audit.every,
   });
   undoing.add('mirrors', () => mirrors.stop());
-  const figures = new Figures({ state, clock });
+  const figures = new Figures({
+    ...{ state, clock, log },
+    settings: () => current.config,
+    dir: config.state.dir,
+    paused: () => door.status().paused !== undefined,
+  });
+  current.onChange(() => figures.reconfigured());
   return {
     ...{ state, housekeeping, client, peerUrl, door, dialect, uplink, audit, watcher, mirrors, figures },
     commits,

@@ -1,96 +1,225 @@
+import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
-import type { Entry } from '../state/entry.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { AcceptedItem, Entry, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { BEGINNINGS } from '../state/transitions.js';
+import { Alerts } from './alerts.js';
+import { atRestSince } from './at-rest.js';
+import type { TimeHistogram } from './durations.js';
+import { readKept, writeKept } from './kept.js';
 import { type FiguresReport, SAMPLE_MS, type Sample } from './report.js';
+import { Samples } from './samples.js';
+import { TimesToSearch } from './times-to-search.js';
+import { Watches } from './watches.js';
 
-/** So many samples are kept: an hour. */
-const KEPT = 360;
-const RATE_SAMPLES = 6;
+/** How often what outlives a restart is written. */
+const KEEP_MS = 120_000;
+/** So many records are looked at without a pause. */
+const SLICE = 5_000;
+/** Acceptances that only were remembered. */
+const SENT_BEFORE: ReadonlySet<string | undefined> = new Set<string>([
+  BEGINNINGS.sentBefore,
+  BEGINNINGS.takenAnewSentBefore,
+]);
 
 export interface FiguresParts {
-  readonly state: Pick<State, 'counts' | 'onChange'>;
+  readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
   readonly clock: Clock;
+  readonly log: Logger;
+  /** As they are now; a reload may change them. */
+  readonly settings: () => Pick<Config, 'folders' | 'alerts'>;
+  /** Where figures outlive a restart. */
+  readonly dir: string;
+  /** Whether a person paused peersync. */
+  readonly paused: () => boolean;
 }
 
-/** What is counted while the daemon works. */
+/** How much happened since the daemon began. */
+export interface Totals {
+  readonly accepted: number;
+  readonly confirmed: number;
+  readonly quarantined: number;
+}
+
+/**
+ * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection, what waits, samples of the
+ * last hour, and the alerts that follow.
+ *
+ * Life: `start` takes up what an earlier run kept and counts what waits; from then on every change of the state is seen.
+ * `stop` keeps what is to outlive it.
+ */
 export class Figures {
   readonly #parts: FiguresParts;
-  readonly #samples: Sample[] = [];
-  readonly #listeners = new Set<(sample: Sample) => void>();
-  #confirmed = 0;
-  #accepted = 0;
+  readonly #times = new TimesToSearch();
+  readonly #watches = new Watches();
+  readonly #samples = new Samples();
+  readonly #alerts: Alerts;
+  #totals = { accepted: 0, confirmed: 0, quarantined: 0 };
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
+  #isStarted = false;
+  #keptAt = Number.NEGATIVE_INFINITY;
+  #isToKeep = false;
+  #keeping: Promise<void> = Promise.resolve();
 
   constructor(parts: FiguresParts) {
     this.#parts = parts;
+    this.#alerts = new Alerts(parts.clock, parts.log);
   }
 
-  start(): void {
-    this.#unsubscribe = this.#parts.state.onChange((after, before) => this.#saw(after, before));
+  async start(): Promise<void> {
+    const { clock, dir, log } = this.#parts;
+    this.reconfigured();
+    const kept = await readKept(dir, log);
+    if (kept !== undefined) {
+      this.#watches.restore(kept.watches);
+      this.#samples.restore(kept.samples, clock.now());
+      this.#times.restore(kept.collections, clock.now());
+    }
+    await this.#takeStock();
+    this.#isStarted = true;
+    this.#isToKeep = true;
     this.#plan();
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#unsubscribe();
+    await this.#keeping;
+    if (this.#isStarted) await this.#keep();
+  }
+
+  /** The folders of the configuration may be others from now on. */
+  reconfigured(): void {
+    const { clock, settings } = this.#parts;
+    const { folders } = settings();
+    this.#watches.are(folders, clock.now());
+    this.#times.configured(
+      folders.flatMap(({ collection, rules }) => [
+        collection,
+        ...rules.flatMap((rule) => ('collection' in rule ? [rule.collection] : [])),
+      ]),
+    );
   }
 
   /** The last hour, oldest first. */
   samples(): readonly Sample[] {
-    return this.#samples;
+    return this.#samples.list();
   }
 
   /** Calls `listener` with each new sample; returns how to stop that. */
   onSample(listener: (sample: Sample) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#samples.onSample(listener);
+  }
+
+  /** Since the daemon began. */
+  totals(): Totals {
+    return this.#totals;
+  }
+
+  /** Time-to-search by collection, since the daemon began. */
+  histograms(): readonly TimeHistogram[] {
+    return this.#times.histograms();
   }
 
   report(): FiguresReport {
-    const last = this.#samples.slice(-RATE_SAMPLES);
-    const confirmed = last.reduce((sum, sample) => sum + sample.confirmed, 0);
+    const now = this.#parts.clock.now();
     return {
-      timeToSearch: [],
-      confirmedPerSecond: last.length === 0 ? 0 : (confirmed * 1000) / (last.length * SAMPLE_MS),
+      timeToSearch: this.#times.rows(now),
+      confirmedPerSecond: this.#samples.confirmedPerSecond(now),
       ...(this.#lastConfirmedAt === undefined ? {} : { lastConfirmedAt: this.#lastConfirmedAt }),
-      alerts: [],
+      alerts: this.#alerts.list(),
     };
+  }
+
+  /** Counts what waits, and follows what changes from there. */
+  async #takeStock(): Promise<void> {
+    const { state } = this.#parts;
+    let changed = false;
+    this.#unsubscribe = state.onChange(() => {
+      changed = true;
+    });
+    await this.#count(SLICE);
+    this.#unsubscribe();
+    // As a rule nothing else works yet. Where it does, one pass without a pause is sure.
+    if (changed) void this.#count(Number.POSITIVE_INFINITY);
+    this.#unsubscribe = state.onChange((after, before) => this.#saw(after, before));
+  }
+
+  async #count(slice: number): Promise<void> {
+    const { clock, state } = this.#parts;
+    this.#times.nothingWaits();
+    let seen = 0;
+    for (const entry of state.entries.all()) {
+      seen += 1;
+      if (seen % slice === 0) await clock.sleep(0);
+      if (isWaiting(entry)) this.#times.enters(entry.collection, this.#restSince(entry));
+      else if (entry.status === 'confirmed')
+        this.#lastConfirmedAt = Math.max(this.#lastConfirmedAt ?? entry.since, entry.since);
+    }
   }
 
   #saw(after: Entry | undefined, before: Entry | undefined): void {
+    if (isWaiting(before)) this.#times.leaves(before.collection, this.#restSince(before));
+    if (isWaiting(after)) this.#times.enters(after.collection, this.#restSince(after));
     if (after === undefined || after.status === before?.status) return;
-    if (after.status === 'accepted') this.#accepted += 1;
-    if (after.status !== 'confirmed') return;
-    this.#confirmed += 1;
+    const { status } = after;
+    if (status === 'quarantined') this.#totals.quarantined += 1;
+    if (status === 'accepted' && !SENT_BEFORE.has(after.history.at(-1)?.note)) this.#wasAccepted();
+    if (status !== 'confirmed') return;
+    // Its push was in doubt until now.
+    if (before?.status === 'pending') this.#wasAccepted();
+    const tookMs = Math.max(0, after.since - this.#restSince(after));
+    this.#times.took(after.collection, tookMs, this.#parts.clock.now());
+    this.#samples.confirmed(tookMs);
+    this.#totals.confirmed += 1;
     this.#lastConfirmedAt = after.since;
+    this.#isToKeep = true;
+  }
+
+  #wasAccepted(): void {
+    this.#totals.accepted += 1;
+    this.#samples.accepted();
+  }
+
+  #restSince(item: Parameters<typeof atRestSince>[0]): number {
+    return atRestSince(item, (folder, at) => this.#watches.at(folder, at));
   }
 
   #plan(): void {
-    this.#timer = this.#parts.clock.after(
-      SAMPLE_MS,
-      () => {
-        this.#sample();
-        this.#plan();
-      },
-      { background: true },
-    );
+    this.#timer = this.#parts.clock.after(SAMPLE_MS, () => this.#tick(), { background: true });
   }
 
-  #sample(): void {
-    const { state, clock } = this.#parts;
+  #tick(): void {
+    this.#plan();
+    const { clock, paused, settings, state } = this.#parts;
+    const now = clock.now();
     const { pending, accepted } = state.counts();
-    const sample: Sample = {
-      at: clock.now(),
-      confirmed: this.#confirmed,
-      accepted: this.#accepted,
-      waiting: pending + accepted,
-    };
-    this.#confirmed = 0;
-    this.#accepted = 0;
-    this.#samples.push(sample);
-    if (this.#samples.length > KEPT) this.#samples.shift();
-    for (const listener of this.#listeners) listener(sample);
+    this.#samples.take(pending + accepted, now);
+    const limitMs = settings().alerts.timeToSearch;
+    const standings = limitMs === undefined ? [] : this.#times.standings(limitMs, now);
+    this.#alerts.check(standings, limitMs, paused());
+    if (!this.#isToKeep || clock.monotonic() - this.#keptAt < KEEP_MS) return;
+    this.#keptAt = clock.monotonic();
+    this.#keeping = this.#keeping.then(() => this.#keep());
   }
+
+  async #keep(): Promise<void> {
+    const { clock, dir, log } = this.#parts;
+    const now = clock.now();
+    this.#isToKeep = false;
+    try {
+      const [watches, collections] = [this.#watches.kept(), this.#times.kept(now)];
+      await writeKept(dir, { watches, collections, samples: this.#samples.list() }, clock);
+    } catch (error) {
+      log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
+    }
+  }
+}
+
+function isWaiting(entry: Entry | undefined): entry is PendingItem | AcceptedItem {
+  return entry?.status === 'pending' || entry?.status === 'accepted';
 }
