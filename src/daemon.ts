@@ -3,15 +3,19 @@ import { Current } from './daemon/current.js';
 import { disksOf, dutiesOf } from './daemon/duties.js';
 import { liveView } from './daemon/live-view.js';
 import { openParts, type Parts, STOP_GRACE_MS } from './daemon/parts.js';
+import { Reloading } from './daemon/reloading.js';
 import { Undoing } from './daemon/undoing.js';
 import { answers } from './inspect/answers.js';
 import type { Live } from './inspect/live.js';
 import { LiveFeed } from './inspect/live-feed.js';
+import type { ReloadReport } from './inspect/reload-report.js';
 import { statusReport } from './inspect/status.js';
 import type { Clock } from './lib/clock.js';
+import { PeersyncError } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
-import type { Duty } from './lib/pulse.js';
+import type { Duty, Stuck } from './lib/pulse.js';
 import type { Mirrors } from './mirror/mirrors.js';
+import { StatusPage } from './page/status-page.js';
 import type { PeerClient } from './peer/client.js';
 import { ControlServer } from './service/control.js';
 import { RecentEvents } from './service/recent.js';
@@ -27,6 +31,8 @@ export interface DaemonOptions {
   readonly patient: boolean;
   /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
   readonly onFailure: (error: unknown) => void;
+  /** Reads the configuration anew, for `reload`; without it there is none. */
+  readonly load?: () => Promise<Config>;
 }
 
 /**
@@ -43,7 +49,10 @@ export class Daemon {
   readonly #recents: RecentEvents;
   readonly current: Current;
   readonly startedAt: number;
+  /** What stands still; whoever watches the daemon sets it. */
+  stuck: () => readonly Stuck[] | undefined = () => undefined;
   #parts: Parts | undefined;
+  #reloading: Reloading | undefined;
 
   private constructor(options: DaemonOptions) {
     this.#recents = new RecentEvents(options.log, options.clock);
@@ -71,38 +80,32 @@ export class Daemon {
 
   /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { clock, log, onFailure, follow } = this.#options;
-    const { state, client, dialect, watcher, uplink, audit, door, mirrors, figures } = this.#opened();
+    const { clock, log, onFailure, follow, load } = this.#options;
+    const parts = this.#opened();
+    const { state, client, dialect, watcher, uplink, audit, door, mirrors, figures, pausing } = parts;
     const { current } = this;
     const { config } = current;
     const live = this.live();
-    await figures.start();
+    figures.start();
     this.#undoing.add('figures', () => figures.stop());
+    const status = () => statusReport(current.config, state, live);
     const feed = new LiveFeed({
-      status: () => statusReport(current.config, state, live),
+      status,
       figures,
       recents: this.#recents,
       clock,
     });
-    const control = await ControlServer.open(
-      config.state.dir,
-      answers({
-        current,
-        state,
-        clock,
-        live,
-        feed,
-        stopping: this.#stopping.signal,
-        look: (place) => watcher.lookSoon(place),
-        tryPeer: () => door.tryNow(),
-        lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
-        holdMs: () => dialect.current?.holdMs,
-        log,
-        rescan: (folder) => watcher.rescan(folder),
-        mirrors,
-      }),
-      log,
-    );
+    const answer = answers({
+      ...{ current, state, clock, live, feed, log, mirrors, pausing },
+      stopping: this.#stopping.signal,
+      look: (place) => watcher.lookSoon(place),
+      tryPeer: () => door.tryNow(),
+      lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+      holdMs: () => dialect.current?.holdMs,
+      rescan: (folder) => watcher.rescan(folder),
+      reload: () => this.reload(),
+    });
+    const control = await ControlServer.open(config.state.dir, answer, log);
     this.#undoing.add('control socket', () => control.close());
     uplink.start(onFailure);
     this.#undoing.add('uplink', async () => {
@@ -115,10 +118,33 @@ export class Daemon {
     // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
     this.#undoing.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
-    if (follow && config.audit.every > 0) {
-      audit.start(onFailure);
-      this.#undoing.add('audit', () => audit.stop());
-    }
+    if (follow) audit.start(config.audit.every, onFailure);
+    this.#undoing.add('audit', () => audit.stop());
+    const page = new StatusPage({
+      ...{ current, state, live, status, feed, ask: answer, client, clock, log },
+      stuck: () => this.stuck(),
+      env: process.env,
+    });
+    this.#undoing.add('status page', () => page.stop());
+    if (follow) page.start();
+    if (load === undefined) return;
+    const reloading = new Reloading({ current, load, parts, log, onFailure });
+    this.#undoing.add('reload', () => reloading.stop());
+    this.#reloading = reloading;
+  }
+
+  /**
+   * Takes up the configuration as its file is now.
+   *
+   * @throws PeersyncError what is wrong with it, and then nothing changed; NOT_RELOADABLE before the daemon has started
+   */
+  async reload(): Promise<ReloadReport> {
+    if (this.#reloading !== undefined) return this.#reloading.reload();
+    throw new PeersyncError({
+      code: 'NOT_RELOADABLE',
+      message: 'This run cannot reload its configuration now: it is starting, or does one round only.',
+      hint: 'Ask `peersync run`, once it watches.',
+    });
   }
 
   /** @throws what went wrong on the way, an AggregateError when that was more than one thing */
@@ -160,7 +186,7 @@ export class Daemon {
   }
 
   live(): Live {
-    return liveView(this.#opened(), this.startedAt);
+    return liveView(this.#opened(), this.current, this.startedAt);
   }
 
   #opened(): Parts {

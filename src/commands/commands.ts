@@ -9,9 +9,12 @@ import { initCommand } from './init.js';
 import { listCommand } from './list.js';
 import { mirrorCommand } from './mirror.js';
 import { onceCommand } from './once.js';
+import { pauseCommand } from './pause.js';
 import { peerCommand } from './peer.js';
 import { pushCommand } from './push.js';
+import { reloadCommand } from './reload.js';
 import { rescanCommand } from './rescan.js';
+import { resumeCommand } from './resume.js';
 import { retryCommand } from './retry.js';
 import { runCommand } from './run.js';
 import { schemaCommand } from './schema.js';
@@ -32,6 +35,9 @@ export const COMMANDS: readonly CommandModule<GlobalOptions>[] = [
   moduleOf(retryCommand),
   moduleOf(verifyCommand),
   moduleOf(rescanCommand),
+  moduleOf(reloadCommand),
+  moduleOf(pauseCommand),
+  moduleOf(resumeCommand),
   moduleOf(mirrorCommand),
   moduleOf(checkCommand),
   moduleOf(initCommand),

@@ -1,9 +1,8 @@
 import type { Argv, CommandModule } from 'yargs';
 import { type LoadedConfig, loadConfig } from '../config/load.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { asErrorLines } from '../service/journal-lines.js';
-import { createLog, isJournal, LOG_LEVELS, type LogLevel } from '../service/log.js';
+import { createLog, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../service/log.js';
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -140,7 +139,7 @@ function complain(text: string): void {
 export async function prepare(
   options: GlobalOptions,
   log: { readonly fd: 1 | 2; readonly quiet?: boolean },
-): Promise<{ readonly loaded: LoadedConfig; readonly log: Logger }> {
+): Promise<{ readonly loaded: LoadedConfig; readonly log: Log }> {
   const loaded = await loadConfig(options.config);
   const level = options.logLevel ?? (log.quiet ? 'warn' : loaded.config.log.level);
   const stream = log.fd === 1 ? process.stdout : process.stderr;

@@ -6,6 +6,7 @@ import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import type { Trouble } from '../queue/outcome.js';
+import type { Paused } from '../queue/recess.js';
 import type { Counts } from '../state/entries.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { GIVE_UP_MS, peerInTrouble } from './give-up.js';
@@ -29,6 +30,7 @@ type Ending =
   | { readonly kind: 'settled' | 'timeout' | 'stopped' }
   | { readonly kind: 'peer'; readonly reason: Trouble }
   | { readonly kind: 'busy'; readonly untilMs: number }
+  | { readonly kind: 'paused'; readonly paused: Paused }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
@@ -158,12 +160,14 @@ async function settle(
       round.itemsAreSettled();
       if (round.isOver) return { kind: 'settled' };
     }
-    const { circuit, pausedUntil = 0 } = live.door();
+    const { circuit, paused, pausedUntil = 0 } = live.door();
     const { reason, since } = circuit;
     const leftMs = deadline - clock.monotonic();
     if (reason !== undefined && (leftMs < 0 || clock.now() - since > GIVE_UP_MS[reason.kind]))
       return { kind: 'peer', reason };
     if (pausedUntil > clock.now() + leftMs) return { kind: 'busy', untilMs: pausedUntil };
+    if (scanned && paused !== undefined && (paused.until ?? Infinity) > clock.now() + leftMs)
+      return { kind: 'paused', paused };
     if (leftMs < 0) return { kind: 'timeout' };
     await clock.sleep(TICK_MS, signal);
   }
@@ -206,6 +210,15 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
         message: `The peer asks to wait for ${durationText(ending.untilMs - systemClock.now())}, which is longer than this run may take (${timeout}).`,
         hint: 'Nothing is lost: run again later, or give a longer --timeout.',
       });
+    case 'paused': {
+      const { until } = ending.paused;
+      const end = until === undefined ? '' : ` for another ${durationText(until - systemClock.now())}`;
+      throw new PeersyncError({
+        code: 'PAUSED',
+        message: `peersync is paused${end}; ${items.pending + items.accepted} items wait.`,
+        hint: 'End the pause with `peersync resume`, then run again; nothing is lost meanwhile.',
+      });
+    }
     case 'peer':
       throw peerInTrouble(ending.reason);
   }

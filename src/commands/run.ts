@@ -1,8 +1,10 @@
+import { loadConfig } from '../config/load.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import { createNotifier } from '../service/notify.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
+import { ReloadSignal } from './reload-signal.js';
 import { giveSigns } from './signs-of-life.js';
 import { makeMissingFolders } from './welcome.js';
 
@@ -10,7 +12,7 @@ interface RunOptions {
   readonly create: boolean;
 }
 
-/** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. */
+/** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
 export const runCommand: Command<RunOptions> = {
   command: ['run'],
   describe: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
@@ -36,6 +38,7 @@ export const runCommand: Command<RunOptions> = {
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
     });
+    const reloads = new ReloadSignal();
     const unlisten = onSignals(
       (signal) => {
         log.info(
@@ -59,6 +62,11 @@ export const runCommand: Command<RunOptions> = {
         follow: true,
         patient: true,
         onFailure: end,
+        load: async () => (await loadConfig(loaded.path)).config,
+      });
+      daemon.current.onChange((_, after) => {
+        log.level = options.logLevel ?? after.log.level;
+        if (options.create) void makeMissingFolders(after, log).catch(end);
       });
       for (const folder of config.folders)
         log.info(
@@ -71,6 +79,12 @@ export const runCommand: Command<RunOptions> = {
       try {
         await daemon.start();
         notifier.ready();
+        reloads.listen(async () => {
+          notifier.reloading();
+          // What is wrong is in the log, and everything goes on as before.
+          await daemon.reload().catch(() => {});
+          notifier.ready();
+        });
         const noMoreSigns = giveSigns(daemon, notifier, { clock: systemClock, log });
         failure = await ended;
         noMoreSigns();
@@ -87,6 +101,7 @@ export const runCommand: Command<RunOptions> = {
       return EXIT.done;
     } finally {
       unlisten();
+      reloads.stop();
     }
   },
 };

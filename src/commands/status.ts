@@ -34,6 +34,7 @@ export function statusText(report: StatusReport, now: number): string[] {
       ? `peersync runs (pid ${report.pid}, for ${durationText(now - report.startedAt)})`
       : 'peersync does not run; this is what the state says',
     `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
+    ...waitingLines(report, now),
   ];
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
@@ -63,6 +64,20 @@ export function statusText(report: StatusReport, now: number): string[] {
       lines.push(`  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`);
   }
   for (const repair of report.repairs) lines.push('', `state: ${safe(repair)}`);
+  return lines;
+}
+
+/** What waits for a person: the end of a pause, a restart. */
+function waitingLines({ paused, restart, running }: StatusReport, now: number): string[] {
+  const lines: string[] = [];
+  if (paused !== undefined) {
+    const end = paused.until === undefined ? '' : `, until ${timeText(paused.until, now)}`;
+    const what = running
+      ? 'nothing is sent to the peer, changes on disk are read and wait'
+      : 'the next run begins so';
+    lines.push(`paused   since ${timeText(paused.since, now)}${end}: ${what}; \`peersync resume\` ends it`);
+  }
+  if (restart !== undefined) lines.push(`restart  takes effect only by a restart: ${restart.join(', ')}`);
   return lines;
 }
 

@@ -1,8 +1,9 @@
 import type { Live } from '../inspect/live.js';
+import type { Current } from './current.js';
 import type { Parts } from './parts.js';
 
 /** What only a running daemon can tell, for who inspects it. */
-export function liveView(parts: Parts, startedAt: number): Live {
+export function liveView(parts: Parts, current: Current, startedAt: number): Live {
   const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
   return {
     pid: process.pid,
@@ -17,5 +18,6 @@ export function liveView(parts: Parts, startedAt: number): Live {
     mirrors: () => mirrors.status(),
     isInFlight: (place) => uplink.isInFlight(place),
     nextLook: (place) => uplink.nextLook(place),
+    restart: () => current.restart,
   };
 }

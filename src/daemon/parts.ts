@@ -10,6 +10,7 @@ import type { PeerClient } from '../peer/client.js';
 import { Door } from '../queue/door.js';
 import { Housekeeping } from '../service/housekeeping.js';
 import { acquireLock } from '../service/lock.js';
+import { Pausing } from '../service/pausing.js';
 import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import { cannotTravel } from '../uplink/can-travel.js';
@@ -45,6 +46,9 @@ export interface OpenOptions {
 /** What a daemon is made of. */
 export interface Parts {
   readonly state: State;
+  /** Brings all changes of the state so far to the disk. */
+  readonly commit: () => Promise<void>;
+  readonly pausing: Pausing;
   readonly housekeeping: Housekeeping;
   readonly client: PeerClient;
   /** The peer's address, also of the embedded one. */
@@ -68,8 +72,14 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   undoing.add('lock', () => lock.release());
   const state = await State.open(config.state.dir, { clock, log });
   undoing.add('state', () => state.close());
+  const commits = new UnderWay();
+  const commitOnce = () => commits.during(() => state.commit());
+  const commit = options.patient
+    ? patientCommit(commitOnce, { clock, log, signal: options.stopping })
+    : commitOnce;
   const housekeeping = new Housekeeping({
     state,
+    commit,
     folders: config.folders.map((folder) => folder.name),
     keepGoneMs: config.state.keepGone,
     clock,
@@ -80,11 +90,8 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, undoing, onFailure });
   const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
   undoing.add('door', () => door.stop(STOP_GRACE_MS));
-  const commits = new UnderWay();
-  const commitOnce = () => commits.during(() => state.commit());
-  const commit = options.patient
-    ? patientCommit(commitOnce, { clock, log, signal: options.stopping })
-    : commitOnce;
+  const pausing = new Pausing({ state, commit, door, clock, log });
+  pausing.restore();
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
@@ -143,20 +150,25 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     clock,
     log,
   });
-  const audit = new Audit({
-    ...{ state, commit, door, peer: client, dialect, clock, log },
-    everyMs: config.audit.every,
-  });
+  const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
   undoing.add('mirrors', () => mirrors.stop());
-  const figures = new Figures({
-    ...{ state, clock, log },
-    settings: () => current.config,
-    dir: config.state.dir,
-    paused: () => door.status().paused !== undefined,
-  });
-  current.onChange(() => figures.reconfigured());
+  const figures = new Figures({ state, clock });
   return {
-    ...{ state, housekeeping, client, peerUrl, door, dialect, uplink, audit, watcher, mirrors, figures },
+    ...{
+      state,
+      commit,
+      pausing,
+      housekeeping,
+      client,
+      peerUrl,
+      door,
+      dialect,
+      uplink,
+      audit,
+      watcher,
+      mirrors,
+      figures,
+    },
     commits,
   };
 }

@@ -6,6 +6,7 @@ import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Answerer, Question } from '../service/control.js';
+import type { Pausing } from '../service/pausing.js';
 import type { Place } from '../state/entries.js';
 import type { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
@@ -15,6 +16,7 @@ import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
 import type { Live } from './live.js';
 import type { LiveFeed } from './live-feed.js';
 import { locate } from './locate.js';
+import type { ReloadReport } from './reload-report.js';
 import { chosen, chosenCount } from './sample.js';
 import { statusReport } from './status.js';
 import { explain } from './why.js';
@@ -36,6 +38,9 @@ export interface AnswerParts {
   /** Scans again; resolves when it is done. */
   rescan(folder: string | undefined): Promise<Iterable<unknown>>;
   readonly mirrors: Pick<Mirrors, 'run' | 'accept'>;
+  readonly pausing: Pick<Pausing, 'pause' | 'resume'>;
+  /** Takes up the configuration as its file is now. */
+  reload(): Promise<ReloadReport>;
   readonly feed: LiveFeed;
   /** Aborts when the daemon stops. */
   readonly stopping: AbortSignal;
@@ -83,10 +88,21 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       yield* verify(chosen(state, count), verifyParts(parts), { repair: repair === true, ...of });
       return;
     }
+    case 'reload':
+      yield await parts.reload();
+      return;
+    case 'pause':
+      yield await parts.pausing.pause(forMs(parameters.forMs));
+      return;
+    case 'resume':
+      yield { wasPaused: await parts.pausing.resume() };
+      return;
     case 'mirror':
+      unlessPaused(live);
       yield* parts.mirrors.run(parameters.names === undefined ? undefined : texts(parameters.names));
       return;
     case 'mirror-accept':
+      unlessPaused(live);
       for (const name of texts(parameters.names)) yield await parts.mirrors.accept(name);
       return;
     default:
@@ -143,6 +159,32 @@ function knownFolder(config: Config, name: string): string {
     code: 'UNKNOWN_FOLDER',
     message: `There is no folder named "${name}".`,
     hint: `The configuration names: ${config.folders.map((folder) => folder.name).join(', ')}.`,
+    exitCode: EXIT.usage,
+  });
+}
+
+/** Mirrors would wait for the end of the pause, and who asked for them as well. */
+function unlessPaused(live: Live): void {
+  if (live.door().paused === undefined) return;
+  throw new PeersyncError({
+    code: 'PAUSED',
+    message: 'peersync is paused, and mirrors rest as well.',
+    hint: 'End the pause with `peersync resume`.',
+  });
+}
+
+const SHORTEST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
+
+/** How long a pause is to be, in ms; undefined for one without an end. */
+function forMs(value: unknown): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && value >= SHORTEST_PAUSE_MS && value <= LONGEST_PAUSE_MS)
+    return Math.round(value);
+  throw new PeersyncError({
+    code: 'USAGE',
+    message: `A pause cannot last ${JSON.stringify(value)} ms.`,
+    hint: 'Give from 1 s to 3650 days, or no time at all for a pause until it is ended.',
     exitCode: EXIT.usage,
   });
 }

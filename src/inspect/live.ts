@@ -23,4 +23,6 @@ export interface Live {
   mirrors(): readonly MirrorReport[];
   isInFlight(place: { folder: string; path: string }): boolean;
   nextLook(place: { folder: string; path: string }): NextLook | undefined;
+  /** The keys of the configuration whose new values wait for a restart. */
+  restart(): readonly string[];
 }

@@ -1,10 +1,13 @@
 import type { Config } from '../config/config.js';
 import type { FiguresReport } from '../figures/report.js';
+import { systemClock } from '../lib/clock.js';
 import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
+import type { Paused } from '../queue/recess.js';
+import { keptPause } from '../service/pausing.js';
 import type { Status } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { rememberedDialect } from '../uplink/peer-dialect.js';
@@ -33,6 +36,10 @@ export interface StatusReport {
   readonly running: boolean;
   readonly pid?: number;
   readonly startedAt?: number;
+  /** What a person paused. */
+  readonly paused?: Paused;
+  /** The keys of the configuration whose new values wait for a restart; only while the daemon runs, and there are any. */
+  readonly restart?: readonly string[];
   readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly door?: DoorStatus };
   readonly items: ItemCounts;
   readonly passedOver: number;
@@ -49,7 +56,13 @@ export interface StatusReport {
   readonly repairs: readonly string[];
 }
 
-export function statusReport(config: Config, state: StateView, live: Live | undefined): StatusReport {
+/** @param now in ms since the epoch; looked at only where no daemon runs. @default the present */
+export function statusReport(
+  config: Config,
+  state: StateView,
+  live: Live | undefined,
+  now = systemClock.now(),
+): StatusReport {
   const watching = new Map(live?.folders().map((folder) => [folder.name, folder]));
   const total = state.counts();
   const quarantined: { file: string; code: string; message: string }[] = [];
@@ -59,16 +72,21 @@ export function statusReport(config: Config, state: StateView, live: Live | unde
     if (quarantined.length === NAMED) break;
   }
   const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
+  const door = live?.door();
+  const paused = live === undefined ? keptPause(state, now) : door?.paused;
+  const restart = live?.restart() ?? [];
   return {
     version: VERSION,
     running: live !== undefined,
     ...(live
       ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink(), figures: live.figures() }
       : {}),
+    ...(paused === undefined ? {} : { paused }),
+    ...(restart.length === 0 ? {} : { restart }),
     peer: {
       url: live?.peerUrl ?? config.peer.url,
       ...(dialect === undefined ? {} : { dialect }),
-      ...(live ? { door: live.door() } : {}),
+      ...(door === undefined ? {} : { door }),
     },
     items: itemCounts(total),
     passedOver: total.passed,

@@ -200,7 +200,14 @@ function waitingForPeer(
   live: Live,
   lane: 'push' | 'confirm',
 ): { readonly next: string; readonly nextAt?: number } | undefined {
-  const { circuit, pausedUntil } = live.door();
+  const { circuit, paused, pausedUntil } = live.door();
+  if (paused !== undefined) {
+    const { until } = paused;
+    const next = 'It waits, for peersync is paused';
+    return until === undefined
+      ? { next: `${next}: \`peersync resume\` lets it go on.` }
+      : { next: `${next}; \`peersync resume\` lets it go on before the time is over.`, nextAt: until };
+  }
   const { reason, held, nextProbeAt } = circuit;
   if (reason !== undefined && held.includes(lane)) {
     const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;

@@ -7,8 +7,13 @@ import { gone } from '../state/transitions.js';
 
 const DAY_MS = 86_400_000;
 
+/** So many records are changed without a pause. */
+const SLICE = 5_000;
+
 export interface HousekeepingParts {
-  readonly state: Pick<State, 'entries' | 'put' | 'remove' | 'commit' | 'forgetGone'>;
+  readonly state: Pick<State, 'entries' | 'put' | 'remove' | 'forgetGone'>;
+  /** Brings all changes of the state so far to the disk. */
+  readonly commit: () => Promise<void>;
   /** The names of the folders in the configuration. */
   readonly folders: readonly string[];
   /** How long a file that is gone is remembered, in ms. */
@@ -21,25 +26,39 @@ export interface HousekeepingParts {
  * Takes out of state what nobody works on any more, so that it does not grow for ever.
  *
  * `start` lets the files of folders that left the configuration be gone, and forgets what has been gone for long; the
- * latter again every day, until `stop`.
+ * latter again every day, until `stop`. `keep` does both when the configuration changes in between.
  */
 export class Housekeeping {
   readonly #parts: HousekeepingParts;
+  #keepGoneMs: number;
   #timer: Timer | undefined;
   #forgetting: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(parts: HousekeepingParts) {
     this.#parts = parts;
+    this.#keepGoneMs = parts.keepGoneMs;
   }
 
   /** @throws StateError when what changed cannot be brought to the disk */
   async start(): Promise<void> {
-    const { state, folders, keepGoneMs } = this.#parts;
-    const configured = new Set(folders);
-    for (const folder of [...state.entries.folders()]) if (!configured.has(folder)) this.#retire(folder);
-    await state.forgetGone(keepGoneMs);
+    const { state, folders } = this.#parts;
+    await this.#retireOthers(folders);
+    await state.forgetGone(this.#keepGoneMs);
     this.#planNext();
+  }
+
+  /**
+   * These folders are in the configuration now, and this is how long what is gone is remembered. To be told when nothing
+   * looks at the others any more.
+   *
+   * @throws StateError when what changed cannot be brought to the disk
+   */
+  async keep(folders: readonly string[], keepGoneMs: number): Promise<void> {
+    const isShorter = keepGoneMs < this.#keepGoneMs;
+    this.#keepGoneMs = keepGoneMs;
+    await this.#retireOthers(folders);
+    if (isShorter) this.#forgetSoon();
   }
 
   async stop(): Promise<void> {
@@ -48,16 +67,27 @@ export class Housekeeping {
     await this.#forgetting;
   }
 
+  async #retireOthers(folders: readonly string[]): Promise<void> {
+    const configured = new Set(folders);
+    for (const folder of [...this.#parts.state.entries.folders()]) {
+      if (!configured.has(folder)) await this.#retire(folder);
+    }
+  }
+
   /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
-  #retire(folder: string): void {
-    const { state, clock, log } = this.#parts;
+  async #retire(folder: string): Promise<void> {
+    const { state, commit, clock, log } = this.#parts;
+    let seen = 0;
     let files = 0;
     for (const entry of state.entries.all(folder)) {
+      seen += 1;
+      if (seen % SLICE === 0) await commit();
       if (entry.status === 'gone') continue;
       if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
       else state.remove(folder, entry.path);
       files += 1;
     }
+    await commit();
     if (files > 0)
       log.info(
         { event: 'retired', folder, files },
@@ -72,16 +102,20 @@ export class Housekeeping {
       DAY_MS,
       () => {
         this.#planNext();
-        this.#forgetting = this.#forgetting.then(() => this.#forget());
+        this.#forgetSoon();
       },
       { background: true },
     );
   }
 
+  #forgetSoon(): void {
+    this.#forgetting = this.#forgetting.then(() => this.#forget());
+  }
+
   async #forget(): Promise<void> {
-    const { state, keepGoneMs, log } = this.#parts;
+    const { state, log } = this.#parts;
     try {
-      const forgotten = await state.forgetGone(keepGoneMs);
+      const forgotten = await state.forgetGone(this.#keepGoneMs);
       log.debug({ event: 'forgotten', forgotten }, `${forgotten} files were gone for long and are forgotten`);
     } catch (error) {
       log.warn(

@@ -7,6 +7,9 @@ import { journalLines } from './journal-lines.js';
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** A log whose level may change. */
+export type Log = Logger & { level: string };
+
 export interface LogOptions {
   readonly level: LogLevel;
   /** 1 where the log is what the command prints (`run`), 2 where it goes beside a result. */
@@ -21,7 +24,7 @@ export interface LogOptions {
  *
  * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
  */
-export function createLog({ level, fd, terminal, env = process.env }: LogOptions): Logger {
+export function createLog({ level, fd, terminal, env = process.env }: LogOptions): Log {
   const forms: Record<LogForm, () => DestinationStream> = {
     pretty: () =>
       PinoPretty({

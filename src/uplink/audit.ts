@@ -12,13 +12,12 @@ const SLICE = 5_000;
 const META = 'auditedUntil';
 
 export interface AuditParts
-  extends Pick<UplinkParts, 'state' | 'commit' | 'door' | 'peer' | 'dialect' | 'clock' | 'log'> {
-  /** In what time every confirmed item is looked up once more, in ms. */
-  readonly everyMs: number;
-}
+  extends Pick<UplinkParts, 'state' | 'commit' | 'door' | 'peer' | 'dialect' | 'clock' | 'log'> {}
 
 /**
  * Notices slowly, in the background, what the peer lost, and has it pushed again.
+ *
+ * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`, `stop` lets it rest again.
  *
  * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked up in the round in which
  * its moment passes. Until when that was done is remembered, so that moments that passed while nothing ran, or while the
@@ -26,14 +25,19 @@ export interface AuditParts
  */
 export class Audit {
   readonly #parts: AuditParts;
-  readonly #stopping = new AbortController();
+  #stopping = new AbortController();
+  #everyMs = 0;
   #loop: Promise<void> = Promise.resolve();
 
   constructor(parts: AuditParts) {
     this.#parts = parts;
   }
 
-  start(onFailure: (error: unknown) => void): void {
+  /** @param everyMs in what time every confirmed item is looked up once more, in ms; 0 for never */
+  start(everyMs: number, onFailure: (error: unknown) => void): void {
+    if (everyMs === 0) return;
+    this.#everyMs = everyMs;
+    this.#stopping = new AbortController();
     this.#loop = this.#run(this.#stopping.signal).catch(onFailure);
   }
 
@@ -43,10 +47,10 @@ export class Audit {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const { clock, dialect, everyMs, state } = this.#parts;
+    const { clock, dialect, state } = this.#parts;
     if (!(await dialect.known(signal))) return;
     if (this.#until === undefined) state.setMeta(META, clock.now());
-    const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
+    const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, this.#everyMs / ROUNDS));
     while (!signal.aborted) {
       await clock.sleep(roundMs, signal);
       if (!signal.aborted) await this.#round(signal);
@@ -76,7 +80,8 @@ export class Audit {
 
   /** The confirmed items whose moment is after `from` and not after `to`. */
   async #due(from: number, to: number): Promise<ConfirmedItem[]> {
-    const { clock, everyMs, state } = this.#parts;
+    const { clock, state } = this.#parts;
+    const everyMs = this.#everyMs;
     const due: ConfirmedItem[] = [];
     let seen = 0;
     for (const entry of state.entries.all()) {

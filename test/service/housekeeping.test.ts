@@ -18,7 +18,14 @@ let housekeeping: Housekeeping;
 beforeEach(async () => {
   said.length = 0;
   state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
-  housekeeping = new Housekeeping({ state, folders: ['inbox'], keepGoneMs: 2 * DAY_MS, clock, log });
+  housekeeping = new Housekeeping({
+    state,
+    commit: () => state.commit(),
+    folders: ['inbox'],
+    keepGoneMs: 2 * DAY_MS,
+    clock,
+    log,
+  });
 });
 afterEach(async () => {
   await housekeeping.stop();
@@ -77,7 +84,14 @@ describe('a file that is gone', () => {
       commit: state.commit.bind(state),
       forgetGone,
     };
-    const keeper = new Housekeeping({ state: slowState, folders: ['inbox'], keepGoneMs: DAY_MS, clock, log });
+    const keeper = new Housekeeping({
+      state: slowState,
+      commit: () => state.commit(),
+      folders: ['inbox'],
+      keepGoneMs: DAY_MS,
+      clock,
+      log,
+    });
     await keeper.start();
     await clock.advance(2 * DAY_MS);
     expect(calls).toBe(2);

@@ -143,9 +143,8 @@ describe('the audit', () => {
       dialect: w.dialect,
       clock: systemClock,
       log: silentLogger,
-      everyMs: 2_000,
     });
-    audit.start((error) => {
+    audit.start(2_000, (error) => {
       w.failure = error;
     });
     setTimeout(() => {

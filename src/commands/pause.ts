@@ -1,0 +1,47 @@
+import { systemClock } from '../lib/clock.js';
+import { EXIT } from '../lib/errors.js';
+import type { Paused } from '../queue/recess.js';
+import { keepPause } from '../service/pausing.js';
+import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { askOr } from './offline.js';
+import { withState } from './offline-state.js';
+import { duration } from './option-values.js';
+import { timeText } from './text.js';
+
+interface PauseOptions {
+  readonly for: string | undefined;
+}
+
+/** Nothing is sent to the peer any more, until it is resumed. */
+export const pauseCommand: Command<PauseOptions> = {
+  command: ['pause'],
+  describe: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
+  builder: (yargs) =>
+    yargs
+      .option('for', {
+        type: 'string',
+        describe: 'How long; until `resume` unless given',
+        requiresArg: true,
+      })
+      .example('$0 pause --for 1h', 'Leave the peer alone for an hour')
+      .example('$0 pause', 'Leave it alone until `peersync resume`, also across restarts'),
+  run: async (options) => {
+    const forMs = options.for === undefined ? undefined : duration('--for', options.for);
+    if (forMs !== undefined && forMs < 1_000)
+      throw new UsageError(`--for: received "${options.for}".`, 'Give at least "1s".');
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = loaded;
+    const parameters = forMs === undefined ? {} : { forMs };
+    const offline = () => withState(config, log, (state) => keepPause(state, systemClock.now(), forMs));
+    for await (const paused of askOr<Paused>(config, 'pause', parameters, offline)) {
+      if (options.json) printJson(paused);
+      else print(pausedLine(paused, systemClock.now()));
+    }
+    return EXIT.done;
+  },
+};
+
+function pausedLine({ until }: Paused, now: number): string {
+  const end = until === undefined ? 'until `peersync resume`' : `until ${timeText(until, now)}`;
+  return `Paused ${end}: nothing is sent to the peer, what changes on disk is read and waits.`;
+}

@@ -1,0 +1,161 @@
+import { changeLines } from '../config/change-text.js';
+import { changesOf } from '../config/changes.js';
+import type { Config } from '../config/config.js';
+import { reloaded } from '../config/reload.js';
+import { resolveSecret } from '../config/secret.js';
+import type { ReloadReport } from '../inspect/reload-report.js';
+import { messageOf, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Credentials } from '../peer/digest.js';
+import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
+import type { Current } from './current.js';
+import { doorLimits } from './lanes.js';
+import type { Parts } from './parts.js';
+
+export interface ReloadingParts {
+  readonly current: Current;
+  /** Reads the configuration anew. */
+  readonly load: () => Promise<Config>;
+  readonly parts: Pick<
+    Parts,
+    'client' | 'door' | 'watcher' | 'housekeeping' | 'mirrors' | 'audit' | 'commit'
+  >;
+  readonly log: Logger;
+  /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/**
+ * Lets a running daemon take up its changed configuration.
+ *
+ * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes effect, and only that:
+ * who is as before goes on undisturbed. Reloads go one after the other; those that wait for their turn are one, for the file
+ * is read when it comes. After `stop`, which resolves when none is under way, there are no more.
+ */
+export class Reloading {
+  readonly #options: ReloadingParts;
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting: Promise<ReloadReport> | undefined;
+  #isStopped = false;
+
+  constructor(options: ReloadingParts) {
+    this.#options = options;
+  }
+
+  /** @throws PeersyncError: what is wrong with the configuration; nothing changed then */
+  reload(): Promise<ReloadReport> {
+    if (this.#waiting !== undefined) return this.#waiting;
+    const turn = this.#last.then(() => {
+      this.#waiting = undefined;
+      return this.#reload();
+    });
+    this.#waiting = turn;
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#last;
+  }
+
+  async #reload(): Promise<ReloadReport> {
+    const { current, load, log } = this.#options;
+    try {
+      this.#unlessStopped();
+      const wanted = await load();
+      const secrets = await readSecrets(wanted, log);
+      const { config, restart } = await reloaded(current.config, wanted);
+      this.#unlessStopped();
+      const changes = changeLines(changesOf(current.config, config));
+      if (await this.#apply(config, restart, secrets)) changes.push('peer.auth: other credentials');
+      const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
+      log.info(
+        { event: 'reloaded', changes, restart },
+        `reloaded the configuration: ${changes.length === 0 ? 'nothing changed' : changes.join('; ')}${waits}`,
+      );
+      return { changes, restart };
+    } catch (error) {
+      const code = error instanceof PeersyncError ? error.code : undefined;
+      log.error(
+        { event: 'reload-failed', ...(code === undefined ? {} : { code }) },
+        `the configuration was not reloaded, everything goes on as before: ${messageOf(error)}`,
+      );
+      throw error;
+    }
+  }
+
+  /** @returns whether the peer gets other credentials from now on */
+  async #apply(config: Config, restart: readonly string[], { credentials }: Secrets): Promise<boolean> {
+    const { current, parts, onFailure } = this.#options;
+    const { client, door, watcher, housekeeping, mirrors, audit, commit } = parts;
+    const before = current.config;
+    const isForThisPeer = !restart.includes('peer.url') && config.peer.url !== 'embedded';
+    try {
+      current.replace(config, restart);
+      const isOther = isForThisPeer && client.authenticate(credentials);
+      if (config !== before) {
+        door.limit(doorLimits(config));
+        await watcher.watch({
+          folders: config.folders,
+          hints: config.watch.hints,
+          rescanMs: config.watch.rescan,
+        });
+        await housekeeping.keep(
+          config.folders.map(({ name }) => name),
+          config.state.keepGone,
+        );
+        await mirrors.configure(config.mirror);
+        if (config.audit.every !== before.audit.every) {
+          await audit.stop();
+          audit.start(config.audit.every, onFailure);
+        }
+        await commit();
+      }
+      // Somebody mended something: a peer that refused the old password need not be waited for.
+      if (isOther) door.tryNow();
+      return isOther;
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+  }
+
+  #unlessStopped(): void {
+    if (!this.#isStopped) return;
+    throw new PeersyncError({
+      code: 'STOPPING',
+      message: 'The daemon is about to stop.',
+      hint: 'Start it again: it begins with the configuration as it is then.',
+    });
+  }
+}
+
+interface Secrets {
+  readonly credentials: Credentials | undefined;
+}
+
+/**
+ * The secrets that a configuration names, and whether they, and the other files that it names, can be read at all.
+ *
+ * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
+ */
+async function readSecrets({ peer, status }: Config, log: Logger): Promise<Secrets> {
+  const { auth, tls } = peer;
+  const [credentials, ...others] = await Promise.allSettled([
+    auth === undefined ? undefined : configuredCredentials(auth, log),
+    tls.ca === undefined ? undefined : readCa(tls.ca),
+    status.token === undefined ? undefined : resolveSecret(status.token, process.env, log),
+  ]);
+  const wrong = [credentials, ...others].flatMap((each) =>
+    each.status === 'rejected' ? [each.reason as unknown] : [],
+  );
+  const [first] = wrong;
+  if (wrong.length > 1 && first instanceof PeersyncError) {
+    const { code, hint, exitCode } = first;
+    const message = wrong.map(messageOf).join('\n  ');
+    throw new PeersyncError({ code, message, hint, exitCode });
+  }
+  if (wrong.length > 0) throw first;
+  return { credentials: credentials.status === 'fulfilled' ? credentials.value : undefined };
+}

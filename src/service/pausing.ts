@@ -1,0 +1,107 @@
+import type { Clock } from '../lib/clock.js';
+import { durationText } from '../lib/duration-text.js';
+import type { Logger } from '../lib/logger.js';
+import type { Door } from '../queue/door.js';
+import type { Paused } from '../queue/recess.js';
+import type { State, StateView } from '../state/state.js';
+
+const META = 'paused';
+
+/** What a person paused, as the state keeps it; undefined also where its time is over. */
+export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
+  const kept = state.meta(META);
+  if (typeof kept !== 'object' || kept === null || !('since' in kept)) return undefined;
+  const { since } = kept;
+  const until = 'until' in kept ? kept.until : undefined;
+  if (typeof since !== 'number') return undefined;
+  if (typeof until !== 'number') return { since };
+  return until > now ? { since, until } : undefined;
+}
+
+/** Keeps a pause that begins now, or goes on; to be committed. @param forMs how long from now; undefined until it is ended */
+export function keepPause(
+  state: Pick<State, 'meta' | 'setMeta'>,
+  now: number,
+  forMs: number | undefined,
+): Paused {
+  const since = keptPause(state, now)?.since ?? now;
+  const paused = forMs === undefined ? { since } : { since, until: now + forMs };
+  state.setMeta(META, paused);
+  return paused;
+}
+
+/** Forgets a pause; to be committed. @returns whether there was one */
+export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number): boolean {
+  const paused = keptPause(state, now);
+  state.setMeta(META, undefined);
+  return paused !== undefined;
+}
+
+export interface PausingParts {
+  readonly state: Pick<State, 'meta' | 'setMeta'>;
+  readonly commit: () => Promise<void>;
+  readonly door: Pick<Door, 'pause' | 'resume' | 'status' | 'onChange'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * A person pauses and resumes the work with the peer.
+ *
+ * `restore` at the start goes on with a pause of an earlier run. What is asked for is on disk before it is answered; a pause
+ * that ended by itself is forgotten, which need not be on disk, for its end is in it.
+ */
+export class Pausing {
+  readonly #parts: PausingParts;
+  #isPaused = false;
+
+  constructor(parts: PausingParts) {
+    this.#parts = parts;
+  }
+
+  restore(): void {
+    const { state, door, clock, log } = this.#parts;
+    door.onChange(() => this.#followDoor());
+    const paused = keptPause(state, clock.now());
+    if (paused === undefined) return;
+    this.#isPaused = true;
+    door.pause(paused);
+    log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
+  }
+
+  /** @param forMs how long, in ms; undefined until `resume` */
+  async pause(forMs: number | undefined): Promise<Paused> {
+    const { state, commit, door, clock, log } = this.#parts;
+    const paused = keepPause(state, clock.now(), forMs);
+    this.#isPaused = true;
+    door.pause(paused);
+    await commit();
+    log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
+    return paused;
+  }
+
+  /** @returns whether it was paused */
+  async resume(): Promise<boolean> {
+    const { state, commit, door, clock, log } = this.#parts;
+    const was = forgetPause(state, clock.now()) || this.#isPaused;
+    this.#isPaused = false;
+    await commit();
+    door.resume();
+    if (was) log.info({ event: 'resumed' }, 'resumed: the work with the peer goes on');
+    return was;
+  }
+
+  #followDoor(): void {
+    const { door, log, state } = this.#parts;
+    if (!this.#isPaused || door.status().paused !== undefined) return;
+    this.#isPaused = false;
+    state.setMeta(META, undefined);
+    log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
+  }
+}
+
+/** As the begin of a sentence. */
+export function pausedText({ until }: Paused, now: number): string {
+  const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - now)}`;
+  return `paused ${end}: nothing is sent to the peer, what changes on disk is read and waits`;
+}
