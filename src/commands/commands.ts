@@ -23,6 +23,7 @@ import { shareCommand } from './share.js';
 import { statusCommand } from './status.js';
 import { tableCommand } from './table.js';
 import { verifyCommand } from './verify.js';
+import { watchCommand } from './watch.js';
 import { whyCommand } from './why.js';
 
 /** Every command, in the order in which the help names them. The manual page is made from the same list. */
@@ -30,6 +31,7 @@ export const COMMANDS: readonly CommandModule<GlobalOptions>[] = [
   moduleOf(runCommand),
   moduleOf(onceCommand),
   moduleOf(statusCommand),
+  moduleOf(watchCommand),
   moduleOf(listCommand),
   moduleOf(whyCommand),
   moduleOf(retryCommand),

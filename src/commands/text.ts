@@ -10,6 +10,19 @@ export function timeText(at: number, now: number): string {
   return `${day} ${time} (${away})`;
 }
 
+/** The time of day here. */
+export function clockText(at: number): string {
+  const date = new Date(at);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
+
+/** A number for a person: `1,204,311`. */
+export function numberText(n: number): string {
+  return n.toLocaleString('en');
+}
+
 /** A number with its noun: `1 file`, `2 files`. */
 export function counted(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;

@@ -64,13 +64,14 @@ export class ControlServer {
  * Asks the daemon that uses `stateDirectory`.
  *
  * @param options.patienceMs how long the daemon may take until it begins to answer; 0 for as long as it needs. @default 60,000
+ * @param options.signal breaks the answer off, with CONTROL_FAILED
  * @returns its answer line by line, or undefined when no daemon listens
  * @throws PeersyncError what the daemon answered in error; CONTROL_FAILED also while the answer is read
  */
 export async function askDaemon(
   stateDirectory: string,
   question: Question,
-  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+  { patienceMs = PATIENCE_MS, signal }: { readonly patienceMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<AsyncIterable<unknown> | undefined> {
   let directory: FileHandle;
   try {
@@ -81,7 +82,7 @@ export async function askDaemon(
   }
   let response: IncomingMessage | undefined;
   try {
-    response = await send(socketPath(stateDirectory, directory), question, patienceMs);
+    response = await send(socketPath(stateDirectory, directory), question, patienceMs, signal);
   } finally {
     await directory.close();
   }
@@ -91,7 +92,12 @@ export async function askDaemon(
   throw cannotAsk(`status ${response.statusCode}`);
 }
 
-function send(socket: string, question: Question, patienceMs: number): Promise<IncomingMessage | undefined> {
+function send(
+  socket: string,
+  question: Question,
+  patienceMs: number,
+  signal: AbortSignal | undefined,
+): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify(question);
     const giveUp = () => call.destroy(new Error(`no answer within ${durationText(patienceMs)}`));
@@ -103,6 +109,7 @@ function send(socket: string, question: Question, patienceMs: number): Promise<I
         method: 'POST',
         path: '/',
         timeout: patienceMs,
+        ...(signal === undefined ? {} : { signal }),
         headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
       },
       (response) => {

@@ -1,0 +1,265 @@
+import type { StatusReport } from '../inspect/status.js';
+import { durationText } from '../lib/duration-text.js';
+import { sentence } from '../lib/sentence.js';
+import type { MirrorReport } from '../mirror/record.js';
+import { TROUBLE_WORDS } from '../queue/words.js';
+import { displayWidth } from './display-width.js';
+import { rateText } from './progress-text.js';
+import { sparkline } from './sparkline.js';
+import { type Span, type Style, type StyledLine, styled } from './styled.js';
+import { clockText, counted, numberText, safe } from './text.js';
+import { type Column, laidOut, type Section, table } from './watch-layout.js';
+import type { WatchModel } from './watch-model.js';
+
+/** A daemon says something at least every 15 s; in ms. */
+const QUIET_MS = 20_000;
+/** So long the last line tells what became of a key, in ms. */
+const NOTE_MS = 4_000;
+
+/** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
+export function watchView(
+  model: WatchModel,
+  size: { readonly columns: number; readonly rows: number },
+  now: number,
+  keys: string,
+): StyledLine[] {
+  const { note, status } = model;
+  const foot: StyledLine =
+    note !== undefined && now - note.at < NOTE_MS ? [note.text] : [styled('dim', keys)];
+  if (size.rows < 2) return [headLine(model, now)];
+  const parts: Section[] =
+    status === undefined
+      ? [{ rank: 0, least: 1, lines: [headLine(model, now)] }]
+      : [
+          {
+            rank: 0,
+            least: 2,
+            lines: [headLine(model, now), ...lastWord(model, now), ...peerLines(model, status, now)],
+          },
+          { rank: 1, least: 2, lines: [totals(status), speed(model, status, size.columns, now)] },
+          { rank: 2, least: 2, lines: troubleLines(status, now) },
+          { rank: 3, least: 4, lines: folderLines(status, size.columns) },
+          { rank: 4, least: 2, lines: searchTimes(status, size.columns, now) },
+          { rank: 5, least: 3, lines: quarantineLines(status) },
+          { rank: 6, least: 3, lines: mirrorTrouble(status.mirrors, now) },
+          { rank: 7, least: 3, open: true, lines: eventLines(model, size.rows) },
+        ];
+  const body = laidOut(parts, size.rows - 1);
+  const blank = Array.from({ length: size.rows - 1 - body.length }, () => []);
+  return [...body, ...blank, foot];
+}
+
+/** The same in one line of plain text. */
+export function watchLine(model: WatchModel, now: number): string {
+  const { status } = model;
+  const time = clockText(now);
+  if (model.away !== undefined) return `${time} ${model.away}`;
+  if (status === undefined) return `${time} Asking the daemon.`;
+  const { pending, accepted, confirmed, quarantined } = status.items;
+  const parts = [
+    `${numberText(confirmed)} confirmed`,
+    `${numberText(pending)} pending`,
+    `${numberText(accepted)} accepted`,
+    `${numberText(quarantined)} quarantined`,
+    `${rateText(status.figures?.confirmedPerSecond ?? 0)}/s`,
+    `the peer ${peerState(status, now).words}`,
+  ];
+  const alarms = status.mirrors.filter(({ alarm, failure }) => (alarm ?? failure) !== undefined).length;
+  if (alarms > 0) parts.push(`${counted(alarms, 'mirror')} in trouble`);
+  const alerts = status.figures?.alerts.length ?? 0;
+  if (alerts > 0) parts.push(counted(alerts, 'alert'));
+  return `${time} ${parts.join(', ')}`;
+}
+
+function headLine({ away, heardAt, status }: WatchModel, now: number): StyledLine {
+  const name = styled('bold', 'peersync');
+  const time = styled('dim', `  ${clockText(now)}`);
+  if (away !== undefined) return [name, '  ', styled('red', away), time];
+  if (status === undefined || heardAt === undefined) return [name, '  asking the daemon', time];
+  if (now - heardAt > QUIET_MS)
+    return [name, '  ', styled('yellow', `no word from the daemon for ${durationText(now - heardAt)}`), time];
+  const since = status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
+  const pid = styled('dim', ` (version ${status.version}, pid ${status.pid})`);
+  return [name, '  ', styled('green', `runs${since}`), pid, time];
+}
+
+/** What the peer does, as the end of a sentence that begins with it. */
+function peerState(status: StatusReport, now: number): { readonly words: string; readonly style: Style } {
+  const { door } = status.peer;
+  if (door === undefined) return { words: 'is not asked', style: 'dim' };
+  const { circuit, paused, pausedUntil } = door;
+  if (paused !== undefined) {
+    const end =
+      paused.until === undefined ? '' : `, for ${durationText(Math.max(0, paused.until - now))} more`;
+    return { words: `is left alone: paused for ${durationText(now - paused.since)}${end}`, style: 'yellow' };
+  }
+  if (circuit.reason !== undefined)
+    return {
+      words: `${TROUBLE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`,
+      style: 'red',
+    };
+  if (pausedUntil !== undefined && pausedUntil > now)
+    return { words: `asks to wait, for ${durationText(pausedUntil - now)} more`, style: 'yellow' };
+  return { words: 'answers', style: 'green' };
+}
+
+/** Of a daemon that is away, how old the rest is. */
+function lastWord({ away, heardAt }: WatchModel, now: number): StyledLine[] {
+  if (away === undefined || heardAt === undefined) return [];
+  return [[styled('dim', `          what it said last, ${durationText(now - heardAt)} ago:`)]];
+}
+
+function peerLines({ away }: WatchModel, status: StatusReport, now: number): StyledLine[] {
+  if (away !== undefined) return [];
+  const { dialect, door, url } = status.peer;
+  const { words, style } = peerState(status, now);
+  const first: Span[] = ['peer      ', styled(style, words), `  ${safe(url)}`];
+  first.push(styled('dim', `  speaks ${dialect ?? 'a dialect not known yet'}`));
+  if (door === undefined) return [first];
+  const { limit, running } = door.concurrency;
+  const latency = door.lanes.push.p50LatencyMs ?? door.lanes.confirm.p50LatencyMs;
+  const slow = latency === undefined ? '' : `, answers in ${durationText(latency)}`;
+  first.push(styled('dim', `, ${running} of ${limit} requests at once${slow}`));
+  const { nextProbeAt, reason, tries } = door.circuit;
+  if (reason === undefined) return [first];
+  const next =
+    nextProbeAt === undefined || nextProbeAt <= now ? 'now' : `in ${durationText(nextProbeAt - now)}`;
+  return [
+    first,
+    [
+      `          ${safe(sentence(reason.message))}${reason.hint === undefined ? '' : ` ${safe(reason.hint)}`}`,
+    ],
+    [
+      styled(
+        'dim',
+        `          Work waits and nothing is lost. Tried ${counted(tries, 'time')}; the next try: ${next}.`,
+      ),
+    ],
+  ];
+}
+
+function totals({ items, passedOver }: StatusReport): StyledLine {
+  const { pending, accepted, confirmed, quarantined } = items;
+  return [
+    'files     ',
+    styled('green', `${numberText(confirmed)} confirmed`),
+    ...(quarantined > 0 ? ['  ', styled('red', `${numberText(quarantined)} quarantined`)] : []),
+    `  ${numberText(pending)} pending  ${numberText(accepted)} accepted`,
+    styled('dim', `  ${numberText(passedOver)} passed over`),
+  ];
+}
+
+function speed({ samples }: WatchModel, { figures }: StatusReport, columns: number, now: number): StyledLine {
+  const last = figures?.lastConfirmedAt;
+  const words = `${rateText(figures?.confirmedPerSecond ?? 0)} documents/s`;
+  const ago = last === undefined ? '' : `  last confirmed ${durationText(Math.max(0, now - last))} ago`;
+  const room = Math.min(60, columns - displayWidth(`speed     ${words}  ${ago}`) - 1);
+  const counts = samples.map(({ confirmed }) => confirmed);
+  return ['speed     ', words, '  ', styled('green', sparkline(counts, room)), styled('dim', ago)];
+}
+
+/** What a person should do something about. */
+function troubleLines({ figures, folders, problems }: StatusReport, now: number): StyledLine[] {
+  const lines = (figures?.alerts ?? []).map((alert) => [
+    styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),
+    ` ${safe(alert.hint)}`,
+  ]);
+  for (const { name, watch } of folders) {
+    if (watch?.trouble === undefined) continue;
+    const { hint, message } = watch.trouble;
+    lines.push([styled('red', `${safe(name)}: ${safe(sentence(message))}`), ` ${safe(hint)}`]);
+  }
+  for (const { path, trouble } of problems)
+    lines.push([
+      styled('yellow', `${safe(path)}: ${safe(sentence(trouble.message))}`),
+      ` ${safe(trouble.hint)}`,
+    ]);
+  return lines;
+}
+
+const FOLDER_COLUMNS: readonly Column[] = [
+  { head: 'folder' },
+  { head: 'pending', align: 'right' },
+  { head: 'accepted', align: 'right', rank: 2 },
+  { head: 'confirmed', align: 'right' },
+  { head: 'quarantined', align: 'right', rank: 1 },
+  { head: 'passed over', align: 'right', rank: 4 },
+  { head: '', rank: 3 },
+];
+
+function folderLines({ folders }: StatusReport, columns: number): StyledLine[] {
+  const rows = folders.map(({ items, name, passedOver, watch }) => [
+    safe(name),
+    ...[items.pending, items.accepted, items.confirmed, items.quarantined, passedOver].map(numberText),
+    watch?.state ?? '',
+  ]);
+  return table(FOLDER_COLUMNS, rows, columns);
+}
+
+const TIME_COLUMNS: readonly Column[] = [
+  { head: 'time to search' },
+  { head: 'p50', align: 'right' },
+  { head: 'p95', align: 'right' },
+  { head: 'p99', align: 'right', rank: 3 },
+  { head: 'in 1 h', align: 'right', rank: 4 },
+  { head: 'p95 in 24 h', align: 'right', rank: 5 },
+  { head: 'waiting', align: 'right', rank: 2 },
+  { head: 'longest', align: 'right', rank: 1 },
+];
+
+function searchTimes({ figures }: StatusReport, columns: number, now: number): StyledLine[] {
+  const times = figures?.timeToSearch ?? [];
+  if (times.length === 0) return [];
+  const text = (ms: number | undefined) => (ms === undefined ? '–' : durationText(ms));
+  const rows = times.map(({ collection, day, hour, oldestSince, waiting }) => [
+    safe(collection),
+    ...[hour.p50Ms, hour.p95Ms, hour.p99Ms].map(text),
+    numberText(hour.count),
+    text(day.p95Ms),
+    numberText(waiting),
+    text(oldestSince === undefined ? undefined : Math.max(0, now - oldestSince)),
+  ]);
+  return table(TIME_COLUMNS, rows, columns);
+}
+
+function quarantineLines({ items, quarantined }: StatusReport): StyledLine[] {
+  if (items.quarantined === 0) return [];
+  const more = items.quarantined - quarantined.length;
+  return [
+    [styled('bold', `in quarantine: ${numberText(items.quarantined)}`)],
+    ...quarantined.map(({ file, message }) => [`  ${safe(file)}: `, styled('red', safe(message))]),
+    ...(more > 0 ? [[styled('dim', `  and ${numberText(more)} more`)]] : []),
+  ];
+}
+
+function mirrorTrouble(mirrors: readonly MirrorReport[], now: number): StyledLine[] {
+  if (mirrors.length === 0) return [];
+  const lines: StyledLine[] = [];
+  for (const { alarm, conflicts = [], failure, name } of mirrors) {
+    const trouble = alarm ?? failure;
+    if (trouble !== undefined) {
+      const words = `${alarm === undefined ? 'fails' : 'ALARM'} for ${durationText(now - trouble.since)}`;
+      lines.push([`  ${safe(name)}: `, styled('red', `${words}: ${safe(sentence(trouble.message))}`)]);
+    }
+    if (conflicts.length > 0)
+      lines.push([`  ${safe(name)}: `, styled('yellow', `${counted(conflicts.length, 'cell')} in conflict`)]);
+  }
+  const trouble = lines.length === 0 ? 'all well' : `${lines.length} in trouble`;
+  return [[styled('bold', `mirrors: ${numberText(mirrors.length)}`), `, ${trouble}`], ...lines];
+}
+
+const LEVEL_STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red' };
+
+/** The latest stands first, so that what is cut away is old. */
+function eventLines({ events }: WatchModel, rows: number): StyledLine[] {
+  const last = events.slice(-rows).reverse();
+  if (last.length === 0) return [];
+  return [
+    [styled('bold', 'latest events')],
+    ...last.map(({ at, level, message }) => {
+      const style = LEVEL_STYLES[level];
+      const text = safe(message);
+      return [styled('dim', `  ${clockText(at)}  `), style === undefined ? text : styled(style, text)];
+    }),
+  ];
+}

@@ -1,0 +1,328 @@
+import { describe, expect, it } from 'vitest';
+import { displayWidth } from '../../src/commands/display-width.js';
+import { Screen } from '../../src/commands/screen.js';
+import { sparkline } from '../../src/commands/sparkline.js';
+import { plain, rendered, styled } from '../../src/commands/styled.js';
+import { laidOut, table } from '../../src/commands/watch-layout.js';
+import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from '../../src/commands/watch-model.js';
+import { watchLine, watchView } from '../../src/commands/watch-view.js';
+import type { FolderReport, StatusReport } from '../../src/inspect/status.js';
+import { FakeTerminal } from '../support/terminal.js';
+
+const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();
+
+const lane = { started: 0, failed: 0, running: 0, waiting: 0 };
+const door = {
+  circuit: { state: 'closed' as const, since: NOW - 60_000, held: [], tries: 0 },
+  concurrency: { running: 2, limit: 4, max: 8 },
+  lanes: {
+    interactive: lane,
+    confirm: { ...lane, p50LatencyMs: 12 },
+    push: lane,
+    mirror: lane,
+    audit: lane,
+  },
+};
+const counts = { pending: 1_204_311, accepted: 40, confirmed: 12_345, quarantined: 0, gone: 7 };
+
+function folder(name: string): FolderReport {
+  const watch = { name, state: 'watching' as const, since: 0, directoriesWatched: 1, settling: 0 };
+  return { name, path: `/data/${name}`, collection: name, items: counts, passedOver: 12, watch };
+}
+
+function report(parts: Partial<StatusReport> = {}): StatusReport {
+  return {
+    version: '1.2.3',
+    running: true,
+    pid: 77,
+    startedAt: NOW - 7_260_000,
+    peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', door },
+    items: counts,
+    passedOver: 12,
+    folders: [folder('inbox'), folder('notes')],
+    uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
+    figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },
+    mirrorRoot: '/data/mirror',
+    mirrors: [],
+    quarantined: [],
+    problems: [],
+    repairs: [],
+    ...parts,
+  };
+}
+
+function modelOf(status: StatusReport, parts: Partial<WatchModel> = {}): WatchModel {
+  return { ...NOTHING_KNOWN, status, heardAt: NOW, ...parts };
+}
+
+const event = (id: number) => ({
+  id,
+  at: NOW - 1_000 * (1_000 - id),
+  level: 'info' as const,
+  message: `event ${id}`,
+});
+
+function shown(model: WatchModel, columns = 110, rows = 40): string[] {
+  const lines = watchView(model, { columns, rows }, NOW, 'q quit').map((line) => rendered(line, columns));
+  for (const line of watchView(model, { columns, rows }, NOW, 'q quit').map(plain))
+    expect(line).not.toContain('\x1b');
+  return lines.map(withoutLooks);
+}
+
+function withoutLooks(line: string): string {
+  return line
+    .split('\x1b[')
+    .map((part, i) => (i === 0 ? part : part.slice(part.indexOf('m') + 1)))
+    .join('');
+}
+
+/** A status with something in every part. */
+function troubled(): StatusReport {
+  const trouble = { code: 'X', message: 'it is so', hint: 'Do this.', since: NOW - 60_000 };
+  const spread = { count: 1_204, p50Ms: 2_100, p95Ms: 4_000, p99Ms: 9_000 };
+  return report({
+    items: { ...counts, quarantined: 9 },
+    peer: {
+      url: 'http://127.0.0.1:8090',
+      dialect: 'yacy',
+      door: {
+        ...door,
+        circuit: {
+          ...door.circuit,
+          state: 'open',
+          reason: { kind: 'unreachable', message: 'connection refused', hint: 'Is it running?' },
+          nextProbeAt: NOW + 5_000,
+          tries: 3,
+        },
+      },
+    },
+    quarantined: [
+      { file: 'inbox/a\x1b[31m.pdf', code: 'REFUSED', message: 'The peer refused it.' },
+      { file: 'inbox/文書.pdf', code: 'REFUSED', message: 'The peer refused it, too.' },
+    ],
+    mirrors: [
+      { name: 'prices', kind: 'table', path: 'tables/prices.csv', alarm: { ...trouble, message: 'no rows' } },
+      { name: 'stock', kind: 'table', path: 'tables/stock.csv' },
+    ],
+    problems: [
+      {
+        folder: 'inbox',
+        since: NOW,
+        path: '/data/inbox/locked',
+        trouble: { ...trouble, message: 'It may not be read.' },
+      },
+    ],
+    figures: {
+      confirmedPerSecond: 17.4,
+      timeToSearch: [
+        { collection: 'inbox', hour: spread, day: spread, waiting: 3, oldestSince: NOW - 90_000 },
+      ],
+      alerts: [{ ...trouble, code: 'TIME_TO_SEARCH', collection: 'inbox', message: 'slower than 1m' }],
+    },
+  });
+}
+
+describe('the view', () => {
+  it('tells daemon, peer, files, speed and folders', () => {
+    const samples = [0, 10, 40, 80].map((confirmed, i) => ({
+      at: NOW - 10_000 * (4 - i),
+      confirmed,
+      accepted: 0,
+      waiting: 0,
+    }));
+    expect(shown(modelOf(report(), { samples, events: [event(1), event(2)] }), 110, 16)).toEqual([
+      'peersync  runs for 2h 1m (version 1.2.3, pid 77)  12:30:00',
+      'peer      answers  http://127.0.0.1:8090  speaks yacy, 2 of 4 requests at once, answers in 12ms',
+      '',
+      'files     12,345 confirmed  1,204,311 pending  40 accepted  12 passed over',
+      'speed     17 documents/s  ▁▂▅█  last confirmed 2s ago',
+      '',
+      'folder    pending  accepted  confirmed  quarantined  passed over',
+      'inbox   1,204,311        40     12,345            0           12  watching',
+      'notes   1,204,311        40     12,345            0           12  watching',
+      '',
+      'latest events',
+      '  12:13:22  event 2',
+      '  12:13:21  event 1',
+      '',
+      '',
+      'q quit',
+    ]);
+  });
+
+  it('tells every trouble, and nothing of a file can write on the terminal', () => {
+    const text = shown(modelOf(troubled(), { events: [event(1)] }), 140, 60).join('\n');
+    expect(text).toContain('peer      does not answer, for 1m');
+    expect(text).toContain('connection refused. Is it running?');
+    expect(text).toContain('Tried 3 times; the next try: in 5s.');
+    expect(text).toContain('ALERT for 1m: slower than 1m. Do this.');
+    expect(text).toContain('/data/inbox/locked: It may not be read. Do this.');
+    expect(text).toMatch(/time to search +p50 +p95 +p99 +in 1 h +p95 in 24 h +waiting +longest/);
+    expect(text).toMatch(/inbox +2s +4s +9s +1,204 +4s +3 +1m 30s/);
+    expect(text).toContain('in quarantine: 9');
+    expect(text).toContain('  inbox/a\\x1b[31m.pdf: The peer refused it.');
+    expect(text).toContain('  and 7 more');
+    expect(text).toContain('mirrors: 2, 1 in trouble');
+    expect(text).toContain('prices: ALARM for 1m: no rows.');
+  });
+
+  it('fits every size, with the keys on the last line', () => {
+    const events = Array.from({ length: 100 }, (_, i) => event(i));
+    const folders = Array.from({ length: 50 }, (_, i) => folder(`folder ${i} 文書`));
+    const model = modelOf({ ...troubled(), folders }, { events });
+    for (const rows of [1, 2, 3, 5, 8, 12, 17, 24, 40, 60])
+      for (const columns of [1, 5, 20, 40, 79, 80, 132, 300]) {
+        const lines = shown(model, columns, rows);
+        expect(lines.length, `${columns}x${rows}`).toBe(rows);
+        for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+        if (rows > 1 && columns > 6) expect(lines.at(-1)).toBe('q quit');
+        if (columns > 20) expect(lines[0]).toMatch(/^peersync {2}runs/);
+      }
+  });
+
+  it('gives what room there is to what matters most', () => {
+    const folders = Array.from({ length: 50 }, (_, i) => folder(`folder ${i}`));
+    const events = Array.from({ length: 100 }, (_, i) => event(i));
+    const lines = shown(modelOf({ ...troubled(), folders }, { events }), 120, 24);
+    const text = lines.join('\n');
+    expect(text).toContain('does not answer');
+    expect(text).toContain('ALERT');
+    expect(text).toMatch(/and \d+ more/);
+    expect(shown(modelOf(troubled(), { events }), 60, 40).join('\n')).toMatch(
+      /folder +pending +accepted +confirmed +quarantined\n/,
+    );
+    expect(shown(modelOf(troubled(), { events }), 40, 40).join('\n')).toMatch(/folder +pending +confirmed\n/);
+  });
+
+  it('says that the daemon went away or is silent, and how old the rest is', () => {
+    const gone = withoutDaemon(modelOf(report(), { heardAt: NOW - 65_000 }), 'the daemon went away');
+    const text = shown(gone).join('\n');
+    expect(text).toContain('peersync  the daemon went away');
+    expect(text).toContain('what it said last, 1m 5s ago:');
+    expect(text).not.toContain('answers');
+    expect(shown({ ...NOTHING_KNOWN, away: 'the daemon does not run' })[0]).toContain('does not run');
+    expect(shown(modelOf(report(), { heardAt: NOW - 30_000 }))[0]).toContain(
+      'no word from the daemon for 30s',
+    );
+  });
+
+  it('tells what became of a key for a while, and that work is paused', () => {
+    const paused = report({ peer: { url: 'u', door: { ...door, paused: { since: NOW - 60_000 } } } });
+    const note = { text: 'paused', at: NOW - 1_000 };
+    expect(shown(modelOf(paused, { note })).at(-1)).toBe('paused');
+    expect(shown(modelOf(paused, { note: { ...note, at: NOW - 10_000 } })).at(-1)).toBe('q quit');
+    expect(shown(modelOf(paused))[1]).toContain('is left alone: paused for 1m');
+  });
+
+  it('is one plain line where nothing is drawn', () => {
+    expect(watchLine(modelOf(troubled()), NOW)).toBe(
+      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, 17/s, the peer does not answer, for 1m, 1 mirror in trouble, 1 alert',
+    );
+    expect(watchLine({ ...NOTHING_KNOWN, away: 'the daemon does not run' }, NOW)).toBe(
+      '12:30:00 the daemon does not run',
+    );
+  });
+});
+
+describe('the model', () => {
+  it('keeps an hour of samples and the latest events, whatever comes', () => {
+    let model = withoutDaemon(NOTHING_KNOWN, 'away');
+    for (let i = 0; i < 2_000; i += 1) {
+      const sample = { at: i, confirmed: i, accepted: 0, waiting: 0 };
+      model = withLine(model, { kind: 'samples', samples: [sample] }, NOW);
+      model = withLine(model, { kind: 'recents', recents: [event(i)] }, NOW);
+    }
+    model = withLine(model, { kind: 'status', status: report() }, NOW + 1);
+    expect(model).toMatchObject({ heardAt: NOW + 1, status: { pid: 77 } });
+    expect(model.away).toBeUndefined();
+    expect(model.samples.length).toBe(360);
+    expect(model.samples.at(-1)?.confirmed).toBe(1_999);
+    expect(model.events.length).toBe(100);
+    expect(withoutDaemon(model, 'away')).toMatchObject({ samples: [], events: [], status: { pid: 77 } });
+  });
+});
+
+describe('a layout', () => {
+  it('shortens what matters less, and says how much is cut where that is missed', () => {
+    const lines = (name: string, n: number) => Array.from({ length: n }, (_, i) => [`${name} ${i}`]);
+    const parts = [
+      { rank: 1, least: 2, lines: lines('b', 9) },
+      { rank: 0, least: 1, lines: lines('a', 2) },
+      { rank: 2, least: 3, open: true, lines: lines('c', 9) },
+    ];
+    expect(laidOut(parts, 9).map(plain)).toEqual([
+      ...['b 0', 'b 1', 'b 2', '  and 6 more'].slice(0, 3),
+      '  and 6 more',
+      'a 0',
+      'a 1',
+      'c 0',
+      'c 1',
+      'c 2',
+    ]);
+    expect(laidOut(parts, 1).map(plain)).toEqual(['a 0']);
+    expect(
+      laidOut(parts, 30)
+        .map(plain)
+        .filter((line) => line === ''),
+    ).toHaveLength(2);
+  });
+
+  it('leaves out the columns of a table that matter least', () => {
+    const columns = [{ head: 'name' }, { head: 'one', rank: 1 }, { head: 'two', rank: 2 }];
+    const rows = [['x', '1', '2']];
+    expect(table(columns, rows, 20).map(plain)).toEqual(['name  one  two', 'x     1    2']);
+    expect(table(columns, rows, 13).map(plain)).toEqual(['name  one', 'x     1']);
+    expect(table(columns, rows, 2).map(plain)).toEqual(['name', 'x']);
+  });
+});
+
+describe('a sparkline', () => {
+  it('is as tall as its numbers, of which the last are shown', () => {
+    expect(sparkline([0, 1, 4, 8], 10)).toBe('▁▂▅█');
+    expect(sparkline([9, 0, 0], 2)).toBe('▁▁');
+    expect(sparkline([1, 2], 0)).toBe('');
+    expect(sparkline([1, 2], -5)).toBe('');
+    expect(sparkline([], 5)).toBe('');
+  });
+});
+
+describe('the screen', () => {
+  it('writes only what changed, and leaves the terminal as it was', () => {
+    const terminal = new FakeTerminal(20, 5);
+    terminal.write('$ peersync watch\n');
+    const screen = new Screen(terminal);
+    screen.open();
+    expect(terminal).toMatchObject({ isAlternate: true, cursorIsShown: false });
+    screen.draw([['one'], ['two'], [styled('red', 'three')]]);
+    expect(terminal.screen).toEqual(['one', 'two', 'three']);
+    const before = terminal.written.length;
+    screen.draw([['one'], ['2'], [styled('red', 'three')]]);
+    expect(terminal.screen).toEqual(['one', '2', 'three']);
+    expect(terminal.written.slice(before)).toBe('\x1b[2;1H\x1b[K2');
+    const writes = terminal.writes;
+    screen.draw([['one'], ['2'], [styled('red', 'three')]]);
+    expect(terminal.writes).toBe(writes);
+    screen.draw([['one']]);
+    expect(terminal.screen).toEqual(['one']);
+    screen.close();
+    screen.close();
+    expect(terminal.screen).toEqual(['$ peersync watch']);
+    expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
+    expect(terminal.written.match(/1049l/g)).toHaveLength(1);
+    screen.draw([['late']]);
+    expect(terminal.screen).toEqual(['$ peersync watch']);
+  });
+
+  it('cuts what is too wide or too long, and draws anew after a wipe', () => {
+    const terminal = new FakeTerminal(8, 2);
+    const screen = new Screen(terminal);
+    screen.open();
+    screen.draw([['a long line'], ['two'], ['three']]);
+    expect(terminal.screen).toEqual(['a long …', 'two']);
+    terminal.resize(20, 3);
+    screen.wipe();
+    screen.draw([['a long line'], ['two'], ['three']]);
+    expect(terminal.screen).toEqual(['a long line', 'two', 'three']);
+    screen.close();
+  });
+});
