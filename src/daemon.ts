@@ -86,7 +86,7 @@ export class Daemon {
     const { current } = this;
     const { config } = current;
     const live = this.live();
-    figures.start();
+    await figures.start();
     this.#undoing.add('figures', () => figures.stop());
     const status = () => statusReport(current.config, state, live);
     const feed = new LiveFeed({

@@ -152,7 +152,13 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   });
   const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
   undoing.add('mirrors', () => mirrors.stop());
-  const figures = new Figures({ state, clock });
+  const figures = new Figures({
+    ...{ state, clock, log },
+    settings: () => current.config,
+    dir: config.state.dir,
+    paused: () => door.status().paused !== undefined,
+  });
+  current.onChange(() => figures.reconfigured());
   return {
     ...{
       state,
