@@ -69,6 +69,6 @@ describe('the units', () => {
       'SyslogIdentifier',
       'StateDirectory',
     ]);
-    expect(without(user, system)).toEqual(['ExecStart', 'ProtectHome', 'WantedBy']);
+    expect(without(user, system)).toEqual(['ExecStart', 'UMask', 'ProtectHome', 'WantedBy']);
   });
 });
