@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { Container, PACKAGE } from './container.js';
+import { rootDirectory, whyNoSystemd } from './root-directory.js';
+
+const CONFIG = '/etc/peersync/config.json';
+const UNIT = 'peersync.service';
+const LONG_MS = 120_000;
+const reason = whyNoSystemd();
+
+const config = {
+  peer: { url: 'embedded', embedded: { dir: '/var/lib/peersync/peer', port: 0 } },
+  folders: [
+    // Systemd has a meaning of its own for much of this.
+    {
+      name: 'odd',
+      path: '/srv/my "docs" %n $HOME ü',
+      collection: 'odd',
+      url: 'http://h.example/odd/',
+      settle: '150ms',
+    },
+    {
+      name: 'slash',
+      path: '/srv/a\\b',
+      collection: 'slash',
+      url: 'http://h.example/slash/',
+      settle: '150ms',
+    },
+    {
+      name: 'notes',
+      path: '/home/ada/notes',
+      collection: 'notes',
+      url: 'http://h.example/notes/',
+      settle: '150ms',
+    },
+  ],
+  state: { dir: '/var/lib/peersync/state' },
+  log: { level: 'debug' },
+};
+const [odd = '', slash = '', notes = ''] = config.folders.map(({ path }) => path);
+
+let container: Container;
+
+/** Another drop-in of the service, which is then started anew. */
+async function startWith(settings: Readonly<Record<string, string>>): Promise<void> {
+  const { WatchdogSec, ...env } = settings;
+  const environment = Object.entries({
+    DIST: `file://${PACKAGE}/dist`,
+    NODE_OPTIONS: `--import=file://${PACKAGE}/test/systemd/hooks.mjs`,
+    ...env,
+  });
+  const lines = [
+    ...environment.map(([name, value]) => `Environment=${name}=${value}`),
+    'RestartSec=200ms',
+    ...(WatchdogSec === undefined ? [] : [`WatchdogSec=${WatchdogSec}`]),
+  ];
+  const text = `[Service]\n${lines.join('\n')}\n`;
+  await container.write('/run/systemd/system/peersync.service.d/90-test.conf', text);
+  await container.sh('systemctl daemon-reload; systemctl restart --no-block peersync.service');
+}
+
+async function isActive(): Promise<void> {
+  await until(async () => (await container.show(UNIT, 'ActiveState')) === 'active', 'active', LONG_MS);
+}
+
+describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped: ${reason})` : ''}`, () => {
+  beforeAll(async () => {
+    container = await Container.boot(rootDirectory());
+    await container.sh('mkdir -p "$@"; chmod 777 "$@"', odd, slash, notes);
+    await container.write(`${slash}/s.txt`, 'hello from a place with a backslash');
+    await container.write(CONFIG, JSON.stringify(config));
+  }, 300_000);
+  afterAll(() => container?.stop(), 60_000);
+
+  it('is shown by --dry-run, which changes nothing', async () => {
+    const { code, stdout } = await container.peersync('service', 'install', '--dry-run', '-c', CONFIG);
+    expect(code).toBe(0);
+    expect(stdout).toContain('would write /etc/systemd/system/peersync.service:\n');
+    expect(stdout).toContain('would run systemctl restart peersync.service\nNothing was done.\n');
+    expect(
+      await container.sh('find /etc/systemd /etc/sysusers.d -name "*peersync*"; id peersync 2>&1 || true'),
+    ).toBe('id: ‘peersync’: no such user\n');
+  });
+
+  it('is put in place and started by one command, which tells each thing that it did', async () => {
+    const { code, stdout, stderr } = await container.peersync('service', 'install', '-c', CONFIG);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^wrote \/etc\/systemd\/system\/peersync\.service$/m);
+    expect(stdout).toMatch(/^made the directory \/var\/lib\/peersync\/state$/m);
+    expect(stdout).toMatch(/^peersync\.service runs\.$/m);
+    expect(stdout).toMatch(/journalctl -u peersync\.service -f/);
+    expect(stdout).not.toMatch(/^!/m);
+    expect(await container.show(UNIT, 'ActiveState')).toBe('active');
+    expect(await container.show(UNIT, 'UnitFileState')).toBe('enabled');
+    const status = await container.peersync('service', 'status', '--json');
+    expect(JSON.parse(status.stdout)).toMatchObject({ installed: true, enabled: true, active: 'active' });
+    expect(status.code).toBe(0);
+  });
+
+  it('confirms files that are dropped, in folders with odd names and in homes', async () => {
+    await container.write(`${odd}/a.txt`, 'hello from an odd place');
+    await container.write(`${notes}/b.txt`, 'hello from a home');
+    await container.hears(UNIT, /^confirmed slash\/s\.txt/);
+    await container.hears(UNIT, /^confirmed odd\/a\.txt/);
+    await container.hears(UNIT, /^confirmed notes\/b\.txt/);
+    await until(
+      async () =>
+        /^3 documents confirmed, nothing waiting, last/.test(await container.show(UNIT, 'StatusText')),
+      'systemd knows it',
+    );
+  });
+
+  it('says everything to the journal with its priority, as peersync', async () => {
+    const warning = await container.hears(UNIT, /A directory with a backslash in its path cannot be watched/);
+    expect(warning).toMatchObject({ PRIORITY: '4', SYSLOG_IDENTIFIER: 'peersync' });
+    const confirmed = await container.hears(UNIT, /^confirmed odd\/a\.txt/);
+    expect(confirmed.PRIORITY).toBe('6');
+    expect((await container.hears(UNIT, /^pushed \d+ items/)).PRIORITY).toBe('7');
+  });
+
+  it('is ready only when it is', async () => {
+    await startWith({ HOLD_START: '/run/start-now' });
+    await until(
+      async () => (await container.show(UNIT, 'StatusText')).startsWith('starting'),
+      'it says that it starts',
+    );
+    const pid = await container.show(UNIT, 'MainPID');
+    expect(await container.show(UNIT, 'ActiveState')).toBe('activating');
+    expect((await container.run('systemctl', 'is-active', UNIT)).stdout).toBe('activating\n');
+    await container.sh('touch /run/start-now');
+    await isActive();
+    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
+  });
+
+  it('can write where it has to, and nowhere else', async () => {
+    const refused = ['/etc/peersync', '/usr', '/opt/peersync/dist', notes, '/srv/plain', '/sys/fs/cgroup'];
+    // Where it sees something empty, what it writes is seen by nobody else.
+    const hidden = ['/home/ada', '/home/eve', '/root', '/run/user', '/tmp', '/var/tmp'];
+    const paths = ['/var/lib/peersync', ...refused, ...hidden].map((directory) => `${directory}/probe-x`);
+    await container.sh('mkdir -p /srv/plain /home/eve; chmod 777 /srv/plain /home/eve /home/ada /root');
+    const result = '/var/lib/peersync/state/probe.json';
+    await startWith({ AT_SIGUSR2: 'probe', PROBE: paths.join(':'), PROBE_RESULT: result });
+    await isActive();
+    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
+    await until(async () => (await container.run('test', '-s', result)).code === 0, 'the result is there');
+    const came = JSON.parse(await container.sh('cat "$1"', result));
+    expect(came).toMatchObject({
+      '/var/lib/peersync/probe-x': 'written',
+      ...Object.fromEntries(refused.map((directory) => [`${directory}/probe-x`, 'EROFS'])),
+    });
+    expect(Object.keys(came)).toHaveLength(paths.length);
+    expect(await container.sh('find / -xdev -name probe-x -not -path "*/systemd-private-*"')).toBe(
+      '/var/lib/peersync/probe-x\n',
+    );
+  });
+
+  it('takes up a changed configuration without a restart, and says why where it is wrong', async () => {
+    await startWith({});
+    await isActive();
+    const pid = await container.show(UNIT, 'MainPID');
+    await container.write('/srv/more/m.txt', 'hello from a new folder');
+    const more = { ...config.folders[0], name: 'more', path: '/srv/more', url: 'http://h.example/more/' };
+    await container.write(CONFIG, JSON.stringify({ ...config, folders: [...config.folders, more] }));
+    await container.sh('systemctl reload peersync.service');
+    await container.hears(UNIT, /^confirmed more\/m\.txt/);
+    await isActive();
+    await container.write(CONFIG, '{ "peer": ');
+    await container.sh('systemctl reload peersync.service');
+    expect((await container.hears(UNIT, /is not JSON/)).PRIORITY).toMatch(/[34]/);
+    await isActive();
+    await container.write(`${notes}/after.txt`, 'it works on as it did');
+    await container.hears(UNIT, /^confirmed notes\/after\.txt/);
+    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
+    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
+    await container.write(CONFIG, JSON.stringify(config));
+  });
+
+  it('is killed by the watchdog when a loop is stuck, and recovers by itself', async () => {
+    await startWith({ AT_SIGUSR2: 'deaf', WatchdogSec: '8s' });
+    await isActive();
+    await container.hears(UNIT, /^Started/);
+    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
+    await container.write(`${notes}/stuck.txt`, 'who takes me along?');
+    const stuck = await container.hears(UNIT, /^stuck: items that are due are not pushed/, LONG_MS);
+    expect(stuck.PRIORITY).toBe('3');
+    await container.hears(UNIT, /^peersync\.service: Watchdog timeout/, LONG_MS);
+    await container.hears(UNIT, /^confirmed notes\/stuck\.txt/, LONG_MS);
+    expect(await container.show(UNIT, 'ActiveState')).toBe('active');
+    expect(await container.show(UNIT, 'NRestarts')).toBe('1');
+  }, 180_000);
+
+  it('is killed by the watchdog when its event loop is blocked, and recovers by itself', async () => {
+    await startWith({ AT_SIGUSR2: 'spin', WatchdogSec: '4s' });
+    await isActive();
+    const pid = await container.show(UNIT, 'MainPID');
+    await container.sh('systemctl kill --kill-whom=main -s USR2 peersync.service');
+    await until(async () => (await container.show(UNIT, 'NRestarts')) === '1', 'restarted', LONG_MS);
+    await isActive();
+    expect(await container.show(UNIT, 'MainPID')).not.toBe(pid);
+    await container.write(`${notes}/spun.txt`, 'after the spin');
+    await container.hears(UNIT, /^confirmed notes\/spun\.txt/, LONG_MS);
+  }, 180_000);
+
+  it('stays up with a watchdog while it has nothing to do', async () => {
+    await startWith({ WatchdogSec: '3s' });
+    await isActive();
+    const pid = await container.show(UNIT, 'MainPID');
+    const since = performance.now();
+    await until(() => performance.now() - since > 8_000, 'more than twice the time of the watchdog is over');
+    expect(await container.show(UNIT, 'MainPID')).toBe(pid);
+    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
+  });
+
+  it('stops cleanly within 10 s', async () => {
+    await container.sh('for i in $(seq 200); do echo "text $i" > "$1/many-$i.txt"; done', notes);
+    await container.hears(UNIT, /^confirmed notes\/many-/);
+    const began = performance.now();
+    await container.sh('systemctl stop peersync.service');
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(await container.show(UNIT, 'Result')).toBe('success');
+    expect(await container.show(UNIT, 'ActiveState')).toBe('inactive');
+    await container.hears(UNIT, /^stopped; everything known is on disk$/);
+    expect((await container.peersync('service', 'status')).code).toBe(1);
+  });
+
+  it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
+    await container.write(CONFIG, JSON.stringify({ ...config, folders: [] }));
+    const { code } = await container.run('systemctl', 'start', UNIT);
+    expect(code).not.toBe(0);
+    expect(await container.show(UNIT, 'ActiveState')).toBe('failed');
+    expect(await container.show(UNIT, 'NRestarts')).toBe('0');
+    expect((await container.hears(UNIT, /^peersync: .*has a problem/)).PRIORITY).toBe('3');
+    const refused = await container.peersync('service', 'install', '-c', CONFIG);
+    expect(refused.code).toBe(2);
+    await container.write(CONFIG, JSON.stringify(config));
+  });
+
+  it('goes without a trace but for what it knows', async () => {
+    const { code, stdout } = await container.peersync('service', 'uninstall');
+    expect(code).toBe(0);
+    expect(stdout).toContain('removed /etc/systemd/system/peersync.service\n');
+    expect(stdout).toContain('The configuration, what peersync remembers, and its user stay.\n');
+    expect(await container.sh('find /etc -name "*peersync*" -not -path "/etc/peersync*"')).toBe('');
+    await container.sh('test -s /var/lib/peersync/state/journal-1 -o -n "$(ls /var/lib/peersync/state)"');
+    const again = await container.peersync('service', 'uninstall');
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('was not installed by');
+  });
+
+  it('runs for a user, who sees to it alone', async () => {
+    await container.sh('useradd -m bob; loginctl enable-linger bob; install -d -o bob /home/bob/notes');
+    const home = { ...config.folders[0], name: 'notes', path: './notes' };
+    const peer = { url: 'embedded', embedded: { dir: './ps/peer', port: 0 } };
+    await container.write(
+      '/home/bob/config.json',
+      JSON.stringify({ ...config, peer, folders: [home], state: { dir: './ps/state' } }),
+    );
+    await container.write('/home/bob/notes/n.txt', 'hello from bob');
+    const as = (line: string): Promise<string> =>
+      container.sh(
+        `runuser -u bob -- env HOME=/home/bob XDG_RUNTIME_DIR=/run/user/$(id -u bob) bash -ec '${line}'`,
+      );
+    await until(
+      async () => (await container.run('bash', '-c', 'test -S /run/user/$(id -u bob)/bus')).code === 0,
+      'bob has a manager',
+    );
+    const said = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
+    expect(said).toContain('peersync.service runs.\n');
+    expect(said).not.toContain('enable-linger');
+    await until(
+      async () => (await as('journalctl --user -u peersync -o cat')).includes('confirmed notes/n.txt'),
+      'ok',
+    );
+    expect(await as('systemctl --user show -P StatusText peersync')).toMatch(/^\d documents? confirmed/);
+    expect(await as(`node ${PACKAGE}/dist/cli.js service uninstall --user`)).toContain('removed ');
+    expect(await as('find ~/.config -name "*peersync*"')).toBe('');
+  }, 120_000);
+
+  it('runs one instance a configuration, each with its credential', async () => {
+    await container.sh(
+      `systemd-run --unit=a-peer -E PATH="$PATH" node ${PACKAGE}/dist/cli.js peer --data /var/tmp/a-peer --port 8399 --require-auth`,
+    );
+    const password = '/var/tmp/a-peer/admin-password';
+    await until(
+      async () => (await container.run('test', '-s', password)).code === 0,
+      'the peer has a password',
+    );
+    await container.sh('install -m 600 "$1" /etc/peersync/docs.peer-password', password);
+    await container.write(
+      '/etc/peersync/docs.json',
+      JSON.stringify({
+        ...config,
+        peer: {
+          url: 'http://127.0.0.1:8399',
+          auth: { username: 'admin', password: { credential: 'peer-password' } },
+        },
+        folders: [{ ...config.folders[0], name: 'docs', path: '/srv/docs' }],
+        state: { dir: '/var/lib/peersync/docs' },
+      }),
+    );
+    await container.write('/srv/docs/d.txt', 'with a credential');
+    const { code, stderr } = await container.peersync(
+      ...['service', 'install', '--name', 'docs', '-c', '/etc/peersync/docs.json'],
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    await container.hears('peersync@docs.service', /^confirmed docs\/d\.txt/);
+    expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
+    expect(await container.sh('find /etc -name "*peersync*" -not -path "/etc/peersync*"')).toBe('');
+  }, 120_000);
+});
