@@ -19,6 +19,7 @@ import { StatusPage } from './page/status-page.js';
 import type { PeerClient } from './peer/client.js';
 import { ControlServer } from './service/control.js';
 import { RecentEvents } from './service/recent.js';
+import { Repeats } from './service/repeats.js';
 import type { State } from './state/state.js';
 
 export interface DaemonOptions {
@@ -47,6 +48,7 @@ export class Daemon {
   readonly #undoing: Undoing;
   readonly #stopping = new AbortController();
   readonly #recents: RecentEvents;
+  readonly #repeats: Repeats;
   readonly current: Current;
   readonly startedAt: number;
   /** What stands still; whoever watches the daemon sets it. */
@@ -56,7 +58,8 @@ export class Daemon {
 
   private constructor(options: DaemonOptions) {
     this.#recents = new RecentEvents(options.log, options.clock);
-    this.#options = { ...options, log: this.#recents };
+    this.#repeats = new Repeats(this.#recents, options.clock);
+    this.#options = { ...options, log: this.#repeats };
     this.#undoing = new Undoing(this.#recents);
     this.current = new Current(options.config);
     this.startedAt = options.clock.now();
@@ -150,7 +153,11 @@ export class Daemon {
   /** @throws what went wrong on the way, an AggregateError when that was more than one thing */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#undoing.all();
+    try {
+      await this.#undoing.all();
+    } finally {
+      this.#repeats.flush();
+    }
   }
 
   /** The peer's address, also of the embedded one. */

@@ -265,7 +265,8 @@ describe.concurrent('a peer in trouble', () => {
       peer: { ...first.section(), timeouts: TIMEOUTS },
     });
     const inbox = join(config, '../inbox');
-    const daemon = new Running(['run', '-c', config], { life: 'file' });
+    // Of 400 files at once not each has a line otherwise.
+    const daemon = new Running(['run', '-c', config, '--log-level', 'debug'], { life: 'file' });
     await daemon.says('"event":"watching"');
     for (let i = 0; i < 400; i += 1) writeFileSync(join(inbox, `${i}.txt`), `text ${i}`);
     const confirmed = () => daemon.stdout.split('"event":"confirmed"').length - 1;

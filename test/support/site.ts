@@ -21,6 +21,8 @@ interface Line {
   readonly level: number;
   readonly msg: string;
   readonly event?: string;
+  /** What a count of lines is about. */
+  readonly of?: string;
 }
 
 /** A folder, a configuration, and a troublesome peer before the real one. */
@@ -105,7 +107,8 @@ export class Daemon {
   readonly running: Running;
 
   constructor(readonly site: Site) {
-    this.running = new Running(['run', '-c', site.config], { life: 'file' });
+    // In detail, for of many files at once not each has a line otherwise.
+    this.running = new Running(['run', '-c', site.config, '--log-level', 'debug'], { life: 'file' });
   }
 
   get #lines(): Line[] {
@@ -123,7 +126,8 @@ export class Daemon {
   /** What a person reads beside the confirmed files, once everything has started: `warn: the sentence`. */
   get said(): string[] {
     return this.#lines
-      .filter(({ event }) => !['confirmed', 'watching', 'peer'].includes(event ?? ''))
+      .filter(({ level }) => level >= 30)
+      .filter(({ event, of }) => !['confirmed', 'watching', 'peer'].includes(of ?? event ?? ''))
       .map(({ level, msg }) => `${{ 30: 'info', 40: 'warn', 50: 'error' }[level]}: ${msg}`);
   }
 
