@@ -29,13 +29,17 @@ function journalLine(line: string): string {
   return asJournalLines(priorityOf(level), `${String(msg ?? '')}${stack}`);
 }
 
-/** One line with its priority, whatever the text holds: what would end it or act on a terminal is written out. */
+/**
+ * One line with its priority, whatever the text holds: several are put behind one another, and what would act on a terminal is
+ * written out.
+ */
 export function asJournalLines(priority: number, text: string): string {
-  const line = text.replace(/[\p{Cc}\u2028\u2029]/gu, (c) => SHORT[c] ?? escaped(c));
+  const line = text
+    .replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ')
+    .replaceAll('\t', ' ')
+    .replace(/\p{Cc}/gu, escaped);
   return `<${priority}>${line}\n`;
 }
-
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': ' ' };
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

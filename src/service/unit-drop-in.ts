@@ -58,8 +58,9 @@ export function credentialOf({ peer }: Config): string | undefined {
  */
 export function dropIn(runs: Runs): string {
   const { config, configPath, node, program, runAs, systemd } = runs;
-  const lines = ['[Service]', 'ExecStart='];
-  lines.push(`ExecStart=${unitCommand([node, program, 'run', '--config', configPath])}`);
+  const command = (word: string): string => unitCommand([node, program, word, '--config', configPath]);
+  const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
+  lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
   const credential = credentialOf(config);
   if (credential !== undefined)

@@ -30,9 +30,9 @@ describe('the log', () => {
     expect(lines.slice(0, 5)).toEqual([
       '<7>a detail',
       '<6>confirmed inbox/größe.txt (1s after its push)',
-      '<4>two\\nlines,\\u001b[31m red and\\u0007 a bell',
+      '<4>two | lines,\\u001b[31m red and\\u0007 a bell',
       '<3>broken',
-      expect.stringMatching(/^<3>the thread broke down: no\\nError: no\\n {4}at /),
+      expect.stringMatching(/^<3>the thread broke down: no \| Error: no \| at /),
     ]);
     expect(lines).toHaveLength(5);
   });

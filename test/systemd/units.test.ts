@@ -66,9 +66,10 @@ describe('the units', () => {
     expect(without(template, system)).toEqual([
       'Description',
       'ExecStart',
+      'ExecReload',
       'SyslogIdentifier',
       'StateDirectory',
     ]);
-    expect(without(user, system)).toEqual(['ExecStart', 'UMask', 'ProtectHome', 'WantedBy']);
+    expect(without(user, system)).toEqual(['ExecStart', 'ExecReload', 'UMask', 'ProtectHome', 'WantedBy']);
   });
 });
