@@ -215,7 +215,7 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
       const end = until === undefined ? '' : ` for another ${durationText(until - systemClock.now())}`;
       throw new PeersyncError({
         code: 'PAUSED',
-        message: `peersync is paused${end}; ${items.pending + items.accepted} items wait.`,
+        message: `peersync is paused${end}; ${counted(items.pending + items.accepted, 'item waits', 'items wait')}.`,
         hint: 'End the pause with `peersync resume`, then run again; nothing is lost meanwhile.',
       });
     }

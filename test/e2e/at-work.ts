@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StatusReport } from '../../src/inspect/status.js';
+import type { WhyReport } from '../../src/inspect/why.js';
+import { askDaemon } from '../../src/service/control.js';
+import { type Ended, peersync, Running } from '../support/cli.js';
+import { type ConfigParts, writeConfig } from '../support/config.js';
+import { PeerProcess } from '../support/peer-process.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+/** A directory with a configuration that a test rewrites, a real peer, and a daemon at work. */
+export class AtWork {
+  readonly directory = temporaryDirectory();
+  config = '';
+  #daemon: Running | undefined;
+
+  private constructor(
+    readonly peer: PeerProcess,
+    readonly proxy: RecordingProxy,
+  ) {}
+
+  static async begin(parts: Partial<ConfigParts> = {}): Promise<AtWork> {
+    const peer = await PeerProcess.start(temporaryDirectory());
+    const work = new AtWork(peer, await RecordingProxy.start(peer.url));
+    work.configure(parts);
+    return work;
+  }
+
+  get daemon(): Running {
+    if (this.#daemon === undefined) throw new Error('no daemon was started');
+    return this.#daemon;
+  }
+
+  /** Writes the configuration; nobody is told. */
+  configure(parts: Partial<ConfigParts>): void {
+    this.config = writeConfig(this.directory, {
+      ...{ peer: this.peer.section(this.proxy.url), ...parts },
+      mirror: { root: join(this.directory, 'mirror'), ...parts.mirror },
+    });
+  }
+
+  /** Starts a daemon, and waits until it answers. */
+  async start(): Promise<void> {
+    const daemon = new Running(['run', '--config', this.config]);
+    this.#daemon = daemon;
+    await daemon.says('pushing to');
+    await until(() => this.ask('status').then(Boolean, () => false), 'the daemon answers');
+  }
+
+  async stop(): Promise<Ended> {
+    return await this.daemon.kill('SIGTERM');
+  }
+
+  run(...args: readonly string[]): Promise<Ended> {
+    return peersync([...args, '--config', this.config]);
+  }
+
+  async ask<T>(question: string, parameters: Record<string, unknown> = {}): Promise<T | undefined> {
+    let last: T | undefined;
+    const answer = await askDaemon(join(this.directory, 'state'), { ask: question, parameters });
+    if (answer === undefined) throw new Error('the daemon does not run');
+    for await (const line of answer) last = line as T;
+    return last;
+  }
+
+  async status(): Promise<StatusReport> {
+    const report = await this.ask<StatusReport>('status');
+    if (report === undefined) throw new Error('no status');
+    return report;
+  }
+
+  why(file: string): Promise<WhyReport | undefined> {
+    return this.ask<WhyReport>('why', { path: join(this.directory, file) });
+  }
+
+  /** Sends SIGHUP, and waits until a reload has ended that began after that. */
+  async hangUp(): Promise<void> {
+    const ended = () => this.daemon.stdout.match(/"event":"reload(ed|-failed)"/g)?.length ?? 0;
+    const before = ended();
+    this.daemon.child.kill('SIGHUP');
+    await until(() => ended() > before, 'the configuration was read anew');
+  }
+
+  /** @param file `FOLDER/PATH` */
+  drop(file: string, content = `${file} of ${this.directory}\n`): void {
+    const path = join(this.directory, file);
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, content);
+  }
+
+  /** Waits until files are confirmed as they are on disk, and the peer shows them. */
+  async confirmed(...files: readonly string[]): Promise<void> {
+    for (const file of files) {
+      const digest = createHash('sha256')
+        .update(readFileSync(join(this.directory, file)))
+        .digest('hex');
+      const isConfirmed = async () => {
+        const report = await this.why(file);
+        return report?.verdict === 'confirmed' && report.version?.sha256 === digest;
+      };
+      await until(isConfirmed, `${file} is confirmed`, 60_000).catch((error: unknown) => {
+        throw new Error(this.daemon.stdout.slice(-3_000), { cause: error });
+      });
+      const url = (await this.why(file))?.url ?? '';
+      if ((await this.peer.peerdoc(url))?.digest !== digest)
+        throw new Error(`the peer does not show ${file}`);
+    }
+  }
+
+  /** What was pushed of a file, each time: its collection. */
+  collectionsOf(url: string): readonly string[] {
+    return this.proxy.requests
+      .filter(({ status }) => status === 200)
+      .flatMap(({ items }) => items.filter((item) => item.url === url).map(({ collection }) => collection));
+  }
+}

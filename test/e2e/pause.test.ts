@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { AtWork } from './at-work.js';
+
+describe('a daemon that a person pauses', () => {
+  it('sends nothing, goes on reading, is still paused after a restart, and goes on when it is resumed', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/before.txt');
+    await work.start();
+    await work.confirmed('inbox/before.txt');
+    const paused = await work.run('pause');
+    expect(paused).toMatchObject({ code: 0, stderr: '' });
+    expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
+    const asked = work.proxy.requests.length;
+    work.drop('inbox/after.txt');
+    await until(async () => (await work.why('inbox/after.txt'))?.verdict === 'pending', 'it was read');
+    expect((await work.why('inbox/after.txt'))?.next).toContain('peersync is paused');
+    expect((await work.run('status')).stdout).toMatch(/^paused +since .*`peersync resume` ends it$/m);
+    // Not gently: the pause was on disk when it was answered.
+    await work.daemon.kill('SIGKILL');
+    await work.start();
+    await until(async () => (await work.status()).folders[0]?.watch?.state === 'watching', 'it watches');
+    expect((await work.status()).paused).toBeDefined();
+    work.drop('inbox/later.txt');
+    await until(async () => (await work.why('inbox/later.txt'))?.verdict === 'pending', 'it was read');
+    expect(work.proxy.requests.slice(asked)).toEqual([]);
+    const resumed = await work.run('resume');
+    expect(resumed).toMatchObject({ code: 0, stdout: 'Resumed: the work with the peer goes on.\n' });
+    await work.confirmed('inbox/after.txt', 'inbox/later.txt');
+    expect((await work.status()).paused).toBeUndefined();
+    expect((await work.run('resume')).stdout).toBe('It was not paused.\n');
+    await work.stop();
+    await work.start();
+    expect((await work.status()).paused).toBeUndefined();
+  });
+
+  it('goes on by itself when the time is over', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const { stdout } = await work.run('pause', '--for', '2s');
+    expect(stdout).toMatch(/^Paused until \d{4}-/);
+    work.drop('inbox/a.txt');
+    await work.confirmed('inbox/a.txt');
+    expect(work.daemon.stdout).toContain('the pause is over');
+    await work.stop();
+    await work.start();
+    expect((await work.status()).paused).toBeUndefined();
+  });
+
+  it('still answers what a person asks the peer for, and no mirror runs meanwhile', async () => {
+    const work = await AtWork.begin({ mirror: { citations: [{ folder: 'inbox' }] } });
+    work.drop('inbox/a.txt');
+    await work.start();
+    await work.confirmed('inbox/a.txt');
+    await work.run('pause');
+    expect(await work.run('verify')).toMatchObject({ code: 0 });
+    const mirror = await work.run('mirror');
+    expect(mirror.code).toBe(1);
+    expect(mirror.stderr).toContain('peersync is paused');
+  });
+
+  it('can be paused before it runs, and `once` says so instead of waiting', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    expect(await work.run('pause', '--for', '1h')).toMatchObject({ code: 0 });
+    expect((await work.run('status')).stdout).toMatch(/^paused +since .*the next run begins so/m);
+    const paused = await work.run('once');
+    expect(paused.code).toBe(1);
+    expect(paused.stderr).toMatch(/peersync is paused for another (59m 5\ds|1h); 1 item waits\./);
+    expect(work.proxy.pushes).toEqual([]);
+    expect((await work.run('resume')).stdout).toBe('Resumed: the work with the peer goes on.\n');
+    expect(await work.run('once')).toMatchObject({ code: 0 });
+  });
+
+  it('takes no time that is none', async () => {
+    const work = await AtWork.begin();
+    for (const time of ['soon', '0s']) {
+      const { code, stderr } = await work.run('pause', '--for', time);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`--for: received "${time}"`);
+    }
+  });
+});

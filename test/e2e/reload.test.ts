@@ -1,0 +1,236 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ReloadReport } from '../../src/inspect/reload-report.js';
+import { until } from '../support/wait.js';
+import { AtWork } from './at-work.js';
+
+const url = (file: string) => `https://files.example.org/${file}`;
+
+describe('a running daemon that reads its configuration anew', () => {
+  it('takes up a folder that was added, and leaves the others alone', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    work.drop('notes/n.txt');
+    await work.start();
+    await work.confirmed('inbox/a.txt');
+    const watchOf = async (name: string) => (await work.status()).folders.find((f) => f.name === name)?.watch;
+    const before = await watchOf('inbox');
+    work.configure({ folders: [{ name: 'inbox' }, { name: 'notes' }] });
+    await work.hangUp();
+    await work.confirmed('notes/n.txt');
+    const after = await watchOf('inbox');
+    expect({ since: after?.since, scan: after?.lastScan }).toEqual({
+      since: before?.since,
+      scan: before?.lastScan,
+    });
+    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox']);
+    work.drop('notes/later.txt');
+    work.drop('inbox/later.txt');
+    await work.confirmed('notes/later.txt', 'inbox/later.txt');
+    expect(await work.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('lets a folder go that was removed: what waits there is never pushed, and back again nothing is pushed twice', async () => {
+    const both = { folders: [{ name: 'inbox' }, { name: 'notes' }] };
+    const work = await AtWork.begin(both);
+    work.drop('notes/known.txt');
+    await work.start();
+    await work.confirmed('notes/known.txt');
+    await work.ask('pause');
+    work.drop('notes/waits.txt');
+    await until(async () => (await work.why('notes/waits.txt'))?.verdict === 'pending', 'it waits');
+    work.configure({ folders: [{ name: 'inbox' }] });
+    expect((await work.run('reload')).stdout).toBe(`folder notes (${work.directory}/notes): removed\n`);
+    expect((await work.why('notes/waits.txt'))?.verdict).toBe('outside');
+    await work.ask('resume');
+    work.drop('inbox/after.txt');
+    work.drop('notes/unseen.txt');
+    await work.confirmed('inbox/after.txt');
+    expect(work.collectionsOf(url('notes/waits.txt'))).toEqual([]);
+    work.configure(both);
+    await work.hangUp();
+    await work.confirmed('notes/known.txt', 'notes/waits.txt', 'notes/unseen.txt');
+    expect(work.collectionsOf(url('notes/known.txt'))).toEqual(['notes']);
+    expect(work.collectionsOf(url('notes/waits.txt'))).toEqual(['notes']);
+  });
+
+  it('pushes the documents of a folder again when their collection changed, and those alone', async () => {
+    const work = await AtWork.begin({ folders: [{ name: 'inbox' }, { name: 'notes' }] });
+    work.drop('inbox/a.txt');
+    work.drop('notes/n.md');
+    work.drop('notes/n.txt');
+    await work.start();
+    await work.confirmed('inbox/a.txt', 'notes/n.md', 'notes/n.txt');
+    const rules = [{ match: '*.md', collection: 'markdown' }];
+    work.configure({ folders: [{ name: 'inbox' }, { name: 'notes', rules }] });
+    const report = await work.ask<ReloadReport>('reload');
+    expect(report).toEqual({ changes: ['folder notes: rules changed'], restart: [] });
+    await until(
+      async () => (await work.peer.peerdoc(url('notes/n.md')))?.collections[0] === 'markdown',
+      'it moved',
+    );
+    await until(async () => (await work.why('notes/n.md'))?.verdict === 'confirmed', 'confirmed');
+    expect(work.collectionsOf(url('notes/n.md'))).toEqual(['notes', 'markdown']);
+    expect(work.collectionsOf(url('notes/n.txt'))).toEqual(['notes']);
+    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox']);
+  });
+
+  it('follows a folder to another path', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    work.drop('moved/b.txt');
+    await work.start();
+    await work.confirmed('inbox/a.txt');
+    work.configure({ folders: [{ name: 'inbox', path: join(work.directory, 'moved') }] });
+    await work.hangUp();
+    await work.confirmed('moved/b.txt');
+    const items = async () => (await work.status()).items;
+    await until(async () => (await items()).gone === 1, 'what is not at the new path is gone');
+  });
+
+  it('changes nothing when the configuration is wrong, and says all that is', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const good = readFileSync(work.config, 'utf8');
+    const wrong = { ...JSON.parse(good), push: { concurrency: 0 }, watch: { rescan: 'often' }, folders: [] };
+    writeFileSync(work.config, JSON.stringify(wrong));
+    await work.hangUp();
+    for (const part of ['reload-failed', 'push.concurrency', 'watch.rescan', 'folders', 'goes on as before'])
+      expect(work.daemon.stdout).toContain(part);
+    const asked = await work.run('reload');
+    expect(asked).toMatchObject({ code: 2, stdout: '' });
+    for (const part of ['push.concurrency', 'watch.rescan', 'A running daemon goes on as before.'])
+      expect(asked.stderr).toContain(part);
+    work.drop('inbox/a.txt');
+    await work.confirmed('inbox/a.txt');
+    writeFileSync(work.config, good);
+    expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
+    expect(await work.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('takes nothing of it when a secret or certificate that it names cannot be read', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const section = work.peer.section(work.proxy.url);
+    work.configure({
+      peer: { ...section, auth: { username: 'admin', password: { file: '/nowhere/password' } } },
+      folders: [{ name: 'inbox' }, { name: 'notes' }],
+      status: { listen: '127.0.0.1:0', token: { env: 'NOT_SET_ANYWHERE' } },
+    });
+    const { code, stderr } = await work.run('reload');
+    expect(code).toBe(2);
+    expect(stderr).toContain('/nowhere/password');
+    expect(stderr).toContain('NOT_SET_ANYWHERE');
+    expect((await work.status()).folders.map(({ name }) => name)).toEqual(['inbox']);
+    expect(await work.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('names what waits for a restart until it is not so any more, and does the rest', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const before = readFileSync(work.config, 'utf8');
+    const peer = { ...work.peer.section(work.proxy.url), maxAnswer: '1 MiB' };
+    work.configure({ peer, folders: [{ name: 'inbox' }, { name: 'notes' }] });
+    const { code, stdout } = await work.run('reload');
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: `folder notes (${work.directory}/notes): added\npeer.maxAnswer: takes effect only by a restart\n`,
+    });
+    expect((await work.run('status')).stdout).toMatch(/^restart +.*peer\.maxAnswer$/m);
+    work.drop('notes/n.txt');
+    await work.confirmed('notes/n.txt');
+    await work.hangUp();
+    expect((await work.status()).restart).toEqual(['peer.maxAnswer']);
+    writeFileSync(work.config, before);
+    await work.hangUp();
+    expect((await work.status()).restart).toBeUndefined();
+  });
+
+  it('reads the password anew, and asks a peer at once that refused the one before', async () => {
+    const work = await AtWork.begin();
+    const password = join(work.directory, 'password');
+    writeFileSync(password, 'wrong');
+    const auth = { username: 'admin', password: { file: password } };
+    work.configure({ peer: { url: work.proxy.url, auth } });
+    work.drop('inbox/a.txt');
+    await work.start();
+    const circuit = async () => (await work.status()).peer.door?.circuit;
+    await until(async () => (await circuit())?.reason?.kind === 'denied', 'the password is refused');
+    writeFileSync(password, readFileSync(join(work.peer.data, 'admin-password')));
+    const { code, stdout } = await work.run('reload');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'peer.auth: other credentials\n' });
+    await work.confirmed('inbox/a.txt');
+    expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
+  });
+
+  it('takes hints, rates and the level of its log at once', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const watch = async () => (await work.status()).folders[0]?.watch?.state;
+    await until(async () => (await watch()) === 'watching', 'it watches');
+    work.configure({ watch: { hints: false, rescan: '1s' }, push: { concurrency: 9 } });
+    writeFileSync(
+      work.config,
+      JSON.stringify({ ...JSON.parse(readFileSync(work.config, 'utf8')), log: { level: 'debug' } }),
+    );
+    await work.hangUp();
+    await until(async () => (await watch()) === 'unwatched', 'hints are off');
+    // 9 pushes, 16 look-ups, and 2 beside them.
+    expect((await work.status()).peer.door?.concurrency.max).toBe(27);
+    work.drop('inbox/by-rescan.txt');
+    await work.confirmed('inbox/by-rescan.txt');
+    expect(work.daemon.stdout).toContain('"level":20');
+  });
+
+  it('takes up mirrors that were added, changed and removed, and the file of a removed one stays', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    await work.start();
+    await work.confirmed('inbox/a.txt');
+    const file = (name: string) => join(work.directory, 'mirror', name, 'a.txt.json');
+    const citations = (name: string) => ({
+      mirror: { citations: [{ folder: 'inbox', every: '1s', path: `${name}/{path}.json` }] },
+    });
+    work.configure(citations('first'));
+    await work.hangUp();
+    await until(() => existsSync(file('first')), 'the first file');
+    work.configure(citations('second'));
+    await work.hangUp();
+    await until(() => existsSync(file('second')), 'the second file');
+    expect((await work.status()).mirrors).toHaveLength(1);
+    work.configure({});
+    await work.hangUp();
+    expect((await work.status()).mirrors).toEqual([]);
+    expect(existsSync(file('second'))).toBe(true);
+  });
+
+  it('is not ended by a SIGHUP while it starts, and stops in good order amid many', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    const starting = work.start();
+    await until(() => work.daemon.child.pid !== undefined, 'spawned');
+    for (let i = 0; i < 20; i += 1) {
+      // Not before the process listens for it: a signal to a process that is being loaded ends that.
+      if (work.daemon.stdout.length > 0) work.daemon.child.kill('SIGHUP');
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await starting;
+    await work.confirmed('inbox/a.txt');
+    for (let i = 0; i < 50; i += 1) {
+      work.configure({ folders: i % 2 === 0 ? [{ name: 'inbox' }] : [{ name: 'inbox' }, { name: 'notes' }] });
+      work.daemon.child.kill('SIGHUP');
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    const ended = await work.stop();
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toContain('everything known is on disk');
+  });
+
+  it('is said to be nobody where none runs', async () => {
+    const work = await AtWork.begin();
+    const { code, stderr } = await work.run('reload');
+    expect(code).toBe(1);
+    expect(stderr).toContain('No daemon runs with this configuration');
+  });
+});
