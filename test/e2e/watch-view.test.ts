@@ -1,0 +1,159 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { peersync, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { hasTmux, Tmux } from '../support/tmux.js';
+import { until } from '../support/wait.js';
+
+const CLI = `${process.execPath} ${resolve(import.meta.dirname, '../../dist/cli.js')}`;
+
+/** A place with a configuration, and how to start a daemon there. */
+function place() {
+  const directory = temporaryDirectory();
+  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  const run = async () => {
+    const daemon = new Running(['run', '-c', config]);
+    await daemon.says('pushing to the embedded peer');
+    return daemon;
+  };
+  const drop = (name: string) => writeFileSync(join(directory, 'inbox', name), `the words of ${name}\n`);
+  return { directory, config, run, drop };
+}
+
+describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
+  it('shows what the daemon does, through resizes, its end and its return, and leaves the terminal as it was', async () => {
+    const { config, drop, run } = place();
+    const daemon = await run();
+    const terminal = new Tmux(110, 30);
+    terminal.enter('echo BE""FORE');
+    terminal.enter(`${CLI} watch -c ${config}`);
+    await terminal.shows(/peersync {2}runs for/);
+    await terminal.shows(/peer +answers/);
+    expect(terminal).toMatchObject({ isAlternate: true, cursorIsShown: false });
+    drop('first.md');
+    await terminal.shows(/1 confirmed/);
+    await terminal.shows(/confirmed inbox\/first\.md/);
+    for (const [columns, rows] of [
+      [60, 14],
+      [20, 5],
+      [132, 40],
+      [80, 24],
+    ] as const) {
+      terminal.resize(columns, rows);
+      // The keys stand on the last line, whatever the size.
+      await until(() => {
+        const { screen } = terminal;
+        const heads = screen.filter((line) => line.startsWith('peersync'));
+        return (
+          screen.length === rows &&
+          heads.length === 1 &&
+          screen[0]?.startsWith('peersync  runs') === true &&
+          screen.at(-1)?.startsWith('q quit') === true
+        );
+      }, `it fits ${columns}x${rows}`);
+    }
+    expect((await daemon.kill('SIGTERM')).code).toBe(0);
+    await terminal.shows(/the daemon went away; waiting for it/);
+    await terminal.shows(/what it said last/);
+    const again = await run();
+    await terminal.shows(/peersync {2}runs for/);
+    drop('second.md');
+    await terminal.shows(/2 confirmed/);
+    terminal.press('q');
+    await until(() => !terminal.isAlternate, 'it left the other screen');
+    terminal.enter('echo exit code $?');
+    await terminal.shows(/exit code 0/);
+    expect(terminal.cursorIsShown).toBe(true);
+    expect(terminal.screen.join('\n')).toMatch(/BEFORE[\s\S]*watch -c[\s\S]*exit code 0/);
+    expect(terminal.everything.join('\n')).not.toContain('answers');
+    await again.kill('SIGTERM');
+  }, 180_000);
+
+  it('pauses peersync with p and resumes it with p', async () => {
+    const { config, drop, run } = place();
+    const daemon = await run();
+    const terminal = new Tmux(100, 24);
+    terminal.enter(`${CLI} watch -c ${config}`);
+    await terminal.shows(/peer +answers/);
+    terminal.press('p');
+    await terminal.shows(/paused: files are watched, the peer is left alone/);
+    await terminal.shows(/peer +is left alone: paused for/);
+    drop('waits.md');
+    await terminal.shows(/1 pending/);
+    terminal.press('p');
+    await terminal.shows(/1 confirmed/);
+    await terminal.shows(/peer +answers/);
+    await daemon.kill('SIGTERM');
+  });
+
+  /** A watch whose process is known, in a terminal. */
+  async function watching() {
+    const { config, directory } = place();
+    const terminal = new Tmux(80, 20);
+    const pidFile = join(directory, 'pid');
+    terminal.enter(`sh -c 'echo $$ > ${pidFile}; exec ${CLI} watch -c ${config}'; echo "exit code $?"`);
+    await terminal.shows(/the daemon does not run; waiting for it/);
+    return { terminal, pid: Number(readFileSync(pidFile, 'utf8')) };
+  }
+
+  it.each(['C-c', 'C-d', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'gives the terminal back at %s',
+    async (how) => {
+      const { pid, terminal } = await watching();
+      if (how === 'C-c' || how === 'C-d') terminal.press(how);
+      else process.kill(pid, how);
+      await terminal.shows(how === 'SIGHUP' ? /exit code 129/ : /exit code 0/);
+      expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
+    },
+  );
+
+  it('steps aside at Ctrl-Z, and is there again when it goes on', async () => {
+    const { terminal } = await watching();
+    terminal.press('C-z');
+    await terminal.shows(/Stopped/);
+    expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
+    terminal.enter('fg');
+    await until(() => terminal.isAlternate, 'it has the screen again');
+    await terminal.shows(/the daemon does not run; waiting for it/);
+    terminal.press('q');
+    await until(() => !terminal.isAlternate && terminal.cursorIsShown, 'all is as it was');
+  });
+});
+
+describe('watch without a terminal', () => {
+  it('prints plain lines, goes on when the daemon comes, and ends with 0', async () => {
+    const { config, drop, run } = place();
+    const watch = new Running(['watch', '-c', config]);
+    await watch.says('the daemon does not run; waiting for it');
+    const daemon = await run();
+    drop('a.md');
+    await watch.says(/\d\d:\d\d:\d\d 1 confirmed, 0 pending, .* the peer answers\n/);
+    const { code, stdout, stderr } = await watch.kill('SIGINT');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).not.toContain('\x1b');
+    await daemon.kill('SIGTERM');
+  });
+
+  it('prints what the daemon tells as JSON', async () => {
+    const { config, drop, run } = place();
+    const daemon = await run();
+    const watch = new Running(['watch', '-c', config, '--json']);
+    drop('a.md');
+    await watch.says(/"confirmed":1/);
+    const { code, stdout } = await watch.kill('SIGTERM');
+    expect(code).toBe(0);
+    const kinds = stdout
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => (JSON.parse(line) as { kind: string }).kind);
+    expect(kinds).toEqual(expect.arrayContaining(['status', 'recents']));
+    await daemon.kill('SIGTERM');
+  });
+
+  it('says what is wrong with a configuration, and ends', async () => {
+    const ended = await peersync(['watch', '-c', join(temporaryDirectory(), 'none.json')]);
+    expect(ended.code).toBe(2);
+  });
+});
