@@ -6,6 +6,7 @@ import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import { State } from '../state/state.js';
 import { type Command, prepare, print, printJson } from './context.js';
+import { alertLines, figuresLines } from './figures-text.js';
 import { mirrorLines } from './mirror-text.js';
 import { askOr } from './offline.js';
 import { columns, safe, timeText } from './text.js';
@@ -35,6 +36,7 @@ export function statusText(report: StatusReport, now: number): string[] {
       : 'peersync does not run; this is what the state says',
     `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
     ...waitingLines(report, now),
+    ...alertLines(report.figures, now),
   ];
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
@@ -44,7 +46,7 @@ export function statusText(report: StatusReport, now: number): string[] {
     const state = folder.watch ? watchText(folder.watch) : '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  lines.push('', ...columns(rows));
+  lines.push('', ...columns(rows), ...figuresLines(report.figures, now));
   if (report.uplink !== undefined && report.items.accepted > 0)
     lines.push(
       '',

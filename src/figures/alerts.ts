@@ -22,15 +22,15 @@ interface Raised {
 }
 
 /** An alert is over when all was well for so long, in ms: one that comes and goes would be heard by nobody. */
-const WELL_MS = 60_000;
+const WELL_MS = 300_000;
 
 /**
  * The promise `alerts.timeToSearch`, by collection.
  *
- * - *Kept*: until 95 % of the files of the last hour do not keep within the limit, or one waits longer than it.
- * - *Raised*: said once as a warning; until it has been kept again for a minute, which is said once too.
+ * - *Kept*: until more than 5 % of the files of the last hour took longer than the limit, or one waits for longer.
+ * - *Raised*: said once as a warning; until it has been kept again for 5 minutes, which is said once too.
  *
- * Of few files even one is more than 5 %. Forgotten without a word when the limit is taken out of the configuration.
+ * Of fewer than 20 files one is more than 5 %: a single late file is an alert where few come. Forgotten without a word when the limit is taken out of the configuration.
  */
 export class Alerts {
   readonly #clock: Clock;
@@ -66,7 +66,7 @@ export class Alerts {
       collection,
       message: `${words} The limit (\`alerts.timeToSearch\`) is ${durationText(limitMs)}.${paused ? ' A person paused peersync.' : ''}`,
       hint: paused
-        ? 'Nothing is pushed until somebody resumes it; nothing is lost.'
+        ? 'Nothing is lost; `peersync resume` lets the work go on.'
         : 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       since: before?.alert.since ?? this.#clock.now(),
     };
