@@ -124,7 +124,7 @@ export class Daemon {
     if (follow) audit.start(config.audit.every, onFailure);
     this.#undoing.add('audit', () => audit.stop());
     const page = new StatusPage({
-      ...{ current, state, live, status, feed, ask: answer, client, clock, log },
+      ...{ current, state, live, status, feed, figures, ask: answer, client, clock, log },
       stuck: () => this.stuck(),
       env: process.env,
     });

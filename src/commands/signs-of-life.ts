@@ -10,7 +10,7 @@ const STATUS_EVERY_MS = 10_000;
 
 /** Lets systemd know that the daemon lives and how it stands, until the returned function is called. */
 export function giveSigns(
-  daemon: Pick<Daemon, 'state' | 'live' | 'duties' | 'disks'>,
+  daemon: Pick<Daemon, 'state' | 'live' | 'duties' | 'disks' | 'stuck'>,
   notifier: Notifier,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): () => void {
@@ -22,6 +22,7 @@ export function giveSigns(
     log,
   });
   watchdog.start();
+  daemon.stuck = () => watchdog.stuck();
   let told: string | undefined;
   let timer: Timer;
   const tell = (): void => {

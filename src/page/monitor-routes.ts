@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Figures } from '../figures/figures.js';
 import type { Stuck } from '../lib/pulse.js';
 import { readBuild, VERSION } from '../lib/version.js';
 import type { PeerClient } from '../peer/client.js';
@@ -9,6 +10,7 @@ import type { MetricsWriter } from './metrics/exposition.js';
 export interface MonitorParts
   extends Pick<ApiParts, 'current' | 'state' | 'live' | 'status' | 'followers' | 'clock'> {
   readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
+  readonly figures: Pick<Figures, 'totals' | 'histograms'>;
   readonly metrics: MetricsWriter;
   /** What stands still in the daemon. */
   readonly stuck: () => readonly Stuck[] | undefined;
@@ -16,7 +18,7 @@ export interface MonitorParts
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
 export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
-  const { current, state, live, status, followers, clock, client, stuck, metrics } = parts;
+  const { current, state, live, status, followers, clock, client, figures, stuck, metrics } = parts;
   const build = readBuild();
 
   app.get('/metrics', async (request, reply) => {
@@ -24,6 +26,8 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
       now: clock.now(),
       status: status(),
       state: state.figures(),
+      totals: figures.totals(),
+      timesToSearch: figures.histograms(),
       requests: client.requests,
       pushedBytes: client.pushedBytes,
       build,

@@ -3,7 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
-import type { Sample } from '../../src/figures/report.js';
+import { HISTOGRAM_ENDS_MS, type TimeHistogram } from '../../src/figures/durations.js';
+import type { FiguresReport, Sample } from '../../src/figures/report.js';
 import { answers } from '../../src/inspect/answers.js';
 import type { Live } from '../../src/inspect/live.js';
 import { LiveFeed } from '../../src/inspect/live-feed.js';
@@ -50,6 +51,13 @@ export class PageAtWork {
   isDialectKnown = true;
   stuck: readonly Stuck[] | undefined;
   readonly samples: Sample[] = [];
+  timesToSearch: TimeHistogram = {
+    collection: 'inbox',
+    upTo: HISTOGRAM_ENDS_MS.map((ms) => (ms >= 10_000 ? 4 : 1)),
+    sumMs: 9_500,
+    count: 5,
+  };
+  figures: FiguresReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
   readonly #stopping = new AbortController();
   readonly #listeners = new Set<(before: Config, after: Config) => void>();
   #config!: Config;
@@ -159,6 +167,10 @@ export class PageAtWork {
     const ask = answers(parts);
     this.page = new StatusPage({
       ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
+      figures: {
+        totals: () => ({ accepted: 8, confirmed: 4, quarantined: 2 }),
+        histograms: () => [this.timesToSearch],
+      },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
       stuck: () => this.stuck,
       env: process.env,
@@ -175,7 +187,7 @@ export class PageAtWork {
       uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
       folders: () => this.folders,
       problems: () => this.problems,
-      figures: () => ({ timeToSearch: [], confirmedPerSecond: 0, alerts: [] }),
+      figures: () => this.figures,
       mirrors: () => this.mirrors,
       isInFlight: () => false,
       nextLook: () => undefined,

@@ -1,11 +1,17 @@
-// Writes the generated parts of the README anew: the configuration, from the schema. Needs the build.
+// Writes the generated parts of the README anew: the configuration, from the schema, and the metrics, from their table. Needs
+// the build.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { configDocs } from '../../dist/config/docs.js';
+import { metricDocs } from '../../dist/page/metrics/table.js';
 
 const path = new URL('../../README.md', import.meta.url);
-const readme = readFileSync(path, 'utf8');
-const section = /<!-- config:start -->[\s\S]*<!-- config:end -->/;
-writeFileSync(
-  path,
-  readme.replace(section, () => `<!-- config:start -->\n${configDocs()}\n<!-- config:end -->`),
+const parts = { config: configDocs(), metrics: metricDocs() };
+const readme = Object.entries(parts).reduce(
+  (text, [name, docs]) =>
+    text.replace(
+      new RegExp(`<!-- ${name}:start -->[^]*<!-- ${name}:end -->`),
+      () => `<!-- ${name}:start -->\n${docs}\n<!-- ${name}:end -->`,
+    ),
+  readFileSync(path, 'utf8'),
 );
+writeFileSync(path, readme);

@@ -1,5 +1,8 @@
+import { HISTOGRAM_ENDS_MS } from '../../figures/durations.js';
 import type { FolderReport } from '../../inspect/status.js';
 import type { Metric, Value } from './metric.js';
+
+const SEARCH_BOUNDS = HISTOGRAM_ENDS_MS.map((ms) => ms / 1000);
 
 /** What becomes of the files. */
 export const ITEM_METRICS: readonly Metric[] = [
@@ -11,6 +14,31 @@ export const ITEM_METRICS: readonly Metric[] = [
     *read({ status }) {
       for (const folder of status.folders) yield* itemsOf(folder);
     },
+  },
+  {
+    name: 'peersync_items_accepted_total',
+    type: 'counter',
+    help: 'How often the peer accepted a file; it may take more than one acceptance until a file is searchable.',
+    read: ({ totals }) => totals.accepted,
+  },
+  {
+    name: 'peersync_items_confirmed_total',
+    type: 'counter',
+    help: 'How often a file was confirmed to be searchable.',
+    read: ({ totals }) => totals.confirmed,
+  },
+  {
+    name: 'peersync_items_quarantined_total',
+    type: 'counter',
+    help: 'How often a file was quarantined.',
+    read: ({ totals }) => totals.quarantined,
+  },
+  {
+    name: 'peersync_lookups_per_confirmed_item',
+    type: 'gauge',
+    help: 'Look-ups for each confirmation since the start; little more than 1 where peersync knows its peer well.',
+    read: ({ requests, totals }) =>
+      totals.confirmed === 0 ? undefined : requests.peerdoc / totals.confirmed,
   },
   {
     name: 'peersync_items_in_flight',
@@ -37,16 +65,27 @@ export const ITEM_METRICS: readonly Metric[] = [
     read: ({ status }) => seconds(status.uplink?.timeToVisibleMs),
   },
   {
-    name: 'peersync_time_to_search_quantile_seconds',
+    name: 'peersync_time_to_search_seconds',
+    type: 'histogram',
+    help: 'Time from a file being at rest until it is confirmed, since the start.',
+    labels: ['collection'],
+    read: ({ timesToSearch }) =>
+      timesToSearch.map(({ collection, upTo, sumMs, count }) => ({
+        labels: { collection },
+        buckets: { bounds: SEARCH_BOUNDS, atMost: upTo, count, sum: sumMs / 1000 },
+      })),
+  },
+  {
+    name: 'peersync_time_to_search_recent_seconds',
     type: 'gauge',
-    help: 'Time from a file being at rest until it is confirmed, of the last hour (1h) and day (24h).',
-    labels: ['collection', 'window', 'quantile'],
+    help: 'Percentiles of the time from a file being at rest until it is confirmed, over the last hour (1h) and day (24h).',
+    labels: ['collection', 'window', 'percentile'],
     *read({ status }) {
       for (const { collection, hour, day } of status.figures?.timeToSearch ?? []) {
         for (const [window, times] of Object.entries({ '1h': hour, '24h': day })) {
-          const quantiles = { '0.5': times.p50Ms, '0.95': times.p95Ms, '0.99': times.p99Ms };
-          for (const [quantile, ms] of Object.entries(quantiles)) {
-            if (ms !== undefined) yield { labels: { collection, window, quantile }, value: ms / 1000 };
+          const percentiles = { 50: times.p50Ms, 95: times.p95Ms, 99: times.p99Ms };
+          for (const [percentile, ms] of Object.entries(percentiles)) {
+            if (ms !== undefined) yield { labels: { collection, window, percentile }, value: ms / 1000 };
           }
         }
       }

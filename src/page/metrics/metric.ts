@@ -1,3 +1,5 @@
+import type { TimeHistogram } from '../../figures/durations.js';
+import type { Totals } from '../../figures/figures.js';
 import type { StatusReport } from '../../inspect/status.js';
 import type { BucketsReading } from '../../lib/buckets.js';
 import type { Build } from '../../lib/version.js';
@@ -10,6 +12,8 @@ export interface Observed {
   readonly now: number;
   readonly status: StatusReport;
   readonly state: StateFigures;
+  readonly totals: Totals;
+  readonly timesToSearch: readonly TimeHistogram[];
   readonly requests: RequestCounts;
   readonly pushedBytes: number;
   readonly build: Build;
