@@ -40,7 +40,9 @@ export class Container {
       ...[`--machine=peersync-${process.pid}`, '--console=pipe', '--quiet', '--kill-signal=SIGRTMIN+3'],
       ...[...binds, `--bind-ro=${process.execPath}:/usr/bin/node`, '-b'],
     ];
-    this.#nspawn = spawn('systemd-nspawn', words, { stdio: ['ignore', 'pipe', 'pipe'] });
+    // Should we be killed, it goes, too.
+    const mortal = ['--pdeathsig', 'TERM', 'systemd-nspawn', ...words];
+    this.#nspawn = spawn('setpriv', mortal, { stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [this.#nspawn.stdout, this.#nspawn.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#output = `${this.#output}${text}`.slice(-20_000);
@@ -138,7 +140,7 @@ export class Container {
     const { pid } = this.#nspawn;
     if (pid === undefined || this.#nspawn.exitCode !== null) throw new Error('systemd-nspawn ended');
     const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    if (!child || !/^systemd|init$/.test(readFileSync(`/proc/${child}/comm`, 'utf8').trim())) return false;
+    if (!child || !/^(systemd|init)$/.test(readFileSync(`/proc/${child}/comm`, 'utf8').trim())) return false;
     this.#init = Number(child);
     return true;
   }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs
 import { join, resolve } from 'node:path';
 
 const repository = resolve(import.meta.dirname, '../..');
-const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'apt-get'];
+const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'setpriv', 'apt-get'];
 
 /** Why no systemd can be booted here, or undefined when one can. */
 export function whyNoSystemd(): string | undefined {
