@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, onTestFailed } from 'vitest';
 import { askDaemon } from '../../src/service/control.js';
 import { peersync, Running } from '../support/cli.js';
-import { writeConfig } from '../support/config.js';
+import { type ConfigParts, writeConfig } from '../support/config.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -22,22 +22,32 @@ export class Setting {
   readonly random = Random.seeded();
   readonly user: BusyUser;
   readonly stateDirectory: string;
-  readonly #config: string;
+  readonly #directory: string;
+  readonly #peer: Readonly<Record<string, unknown>>;
+  #config = '';
   readonly #said: string[] = [];
 
   constructor(peer: Readonly<Record<string, unknown>>) {
     const directory = temporaryDirectory();
     this.stateDirectory = join(directory, 'state');
-    this.#config = writeConfig(directory, {
-      peer,
-      folders: [{ name: 'one' }, { name: 'two' }],
-      push: { maxItems: 10 },
-      confirm: { maxInterval: '200ms' },
-    });
+    this.#directory = directory;
+    this.#peer = peer;
+    this.configure({});
     // Numbers of its own: how many the user takes hangs on the speed of the machine.
     this.user = new BusyUser(directory, ['one', 'two'], new Random(this.random.seed + 1));
     onTestFailed(() => {
       console.error([`PEERSYNC_TEST_SEED=${this.random.seed} repeats this:`, ...this.#said].join('\n'));
+    });
+  }
+
+  /** Writes the configuration anew, with these parts instead of the usual ones; nobody is told. */
+  configure(parts: Partial<ConfigParts>): void {
+    this.#config = writeConfig(this.#directory, {
+      peer: this.#peer,
+      folders: [{ name: 'one' }, { name: 'two' }],
+      push: { maxItems: 10 },
+      confirm: { maxInterval: '200ms' },
+      ...parts,
     });
   }
 
@@ -75,6 +85,13 @@ export class Setting {
     const listed = await this.list();
     expect(differences(this.user.files(), listed)).toEqual([]);
     return listed;
+  }
+
+  /** Asks the daemon. @returns false where none answers */
+  async asked(question: string): Promise<boolean> {
+    const answer = await askDaemon(this.stateDirectory, { ask: question, parameters: {} });
+    for await (const _ of answer ?? []);
+    return answer !== undefined;
   }
 
   async #ask(): Promise<Listed[]> {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 type Section = Readonly<Record<string, unknown>>;
@@ -48,6 +48,8 @@ export function writeConfig(directory: string, parts: ConfigParts): string {
     ...(parts.mirror === undefined ? {} : { mirror: parts.mirror }),
   };
   const path = join(directory, 'config.json');
-  writeFileSync(path, JSON.stringify(config, undefined, 2));
+  // A daemon that reads it anew at this moment finds the one before or this one.
+  writeFileSync(`${path}.new`, JSON.stringify(config, undefined, 2));
+  renameSync(`${path}.new`, path);
   return path;
 }

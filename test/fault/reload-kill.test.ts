@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import { PeerProcess } from '../support/peer-process.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { Ledger } from './ledger.js';
+import { isConfirmed, Setting, urlOf } from './setting.js';
+
+const LIVES = 4;
+const RELOADS = 20;
+/** Files of a folder that comes and goes. */
+const GUESTS = 40;
+
+it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end in a kill, lose nothing`, async () => {
+  const peer = await PeerProcess.start(temporaryDirectory());
+  const proxy = await RecordingProxy.start(peer.url);
+  const setting = new Setting(peer.section(proxy.url));
+  const { random, user } = setting;
+  const ledger = new Ledger();
+  const guests = Array.from({ length: GUESTS }, (_, i) => `three/${i}.txt`);
+
+  /** Another configuration each time: a folder comes and goes, another is replaced, limits change. */
+  const change = (hasGuests: boolean) => {
+    setting.configure({
+      folders: [
+        { name: 'one' },
+        { name: 'two', settle: `${random.between(100, 300)}ms` },
+        ...(hasGuests ? [{ name: 'three' }] : []),
+      ],
+      push: { maxItems: 10, concurrency: random.between(1, 6), requestsPerSecond: random.between(50, 500) },
+      confirm: { maxInterval: '200ms', concurrency: random.between(1, 16) },
+    });
+  };
+  /** A document of the folder that comes and goes may travel once more for it. */
+  const isNoGuest = (sentence: string) =>
+    !(sentence.includes('/three/') && sentence.includes('pushed twice'));
+
+  change(true);
+  for (const guest of guests) user.write(guest);
+  user.work();
+  for (let life = 1; life <= LIVES; life += 1) {
+    const daemon = setting.start();
+    await until(() => setting.asked('status'), 'it answers');
+    for (let reload = 1; reload <= RELOADS; reload += 1) {
+      change(random.chance(0.5));
+      // Some are waited for, some come while the one before is under way, and the last is cut short by the kill.
+      if (random.chance(0.5)) daemon.child.kill('SIGHUP');
+      else if (reload < RELOADS) expect(await setting.asked('reload')).toBe(true);
+      await new Promise((resolve) => setTimeout(resolve, random.between(0, 50)));
+    }
+    const { signal, stdout } = await daemon.kill('SIGKILL');
+    expect(signal).toBe('SIGKILL');
+    expect(stdout).not.toContain('reload-failed');
+    expect(stdout.match(/"event":"reloaded"/g)?.length).toBeGreaterThanOrEqual(RELOADS / 4);
+    expect(ledger.close(proxy.requests, await setting.list()).filter(isNoGuest)).toEqual([]);
+  }
+  change(true);
+  const listed = await setting.settle();
+  expect(ledger.close(proxy.requests, listed).filter(isNoGuest)).toEqual([]);
+  expect(listed.filter(isConfirmed).length).toBeGreaterThanOrEqual(GUESTS);
+  for (const [path, digest] of user.files())
+    expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
+}, 240_000);
