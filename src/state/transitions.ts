@@ -90,7 +90,8 @@ export function broughtIn(item: Item): Item {
   const { history } = item;
   const last = history.at(-1);
   if (last === undefined) return item;
-  return { ...item, history: [...history.slice(0, -1), { ...last, note: BEGINNINGS.broughtIn }] };
+  const note = item.status === 'accepted' ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.broughtIn;
+  return { ...item, history: [...history.slice(0, -1), { ...last, note }] };
 }
 
 /** Where in a history the present work begins; -1 where that is forgotten. */

@@ -11,7 +11,7 @@ import {
   type Trouble,
   type Version,
 } from '../state/entry.js';
-import { gone, passedOver, quarantined, read } from '../state/transitions.js';
+import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Commits } from './commits.js';
 import type { Fingerprint } from './fingerprint.js';
 import type { Intake } from './intake.js';
@@ -42,11 +42,21 @@ export interface FindingsParts {
   readonly accepts: Accepts;
   readonly clock: Clock;
   readonly log: Logger;
+  /** When the last full scan began that went to its end, in ms since the epoch. */
+  readonly scannedFrom: () => number | undefined;
   /** The path is to be looked at once more: what was found is out of date. */
   readonly lookAgain: (path: string) => void;
 }
 
 const ENCODINGS: readonly Encoding[] = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'];
+
+/** What is known of a file beside its stat. */
+export interface Circumstances {
+  /** How it looked earlier. */
+  readonly seen?: Seen | undefined;
+  /** When a directory that it stands in was last moved, as far as is known; in ms since the epoch. */
+  readonly movedAt?: number;
+}
 
 type Taken = Extract<Decision, { take: true }>;
 
@@ -60,10 +70,12 @@ type Taken = Extract<Decision, { take: true }>;
 export class Findings {
   readonly #parts: FindingsParts;
   readonly #twins: Twins;
+  readonly #beganAt: number;
 
   constructor(parts: FindingsParts) {
     this.#parts = parts;
     this.#twins = new Twins(parts.folder.name, parts.state);
+    this.#beganAt = parts.clock.now();
   }
 
   /**
@@ -71,7 +83,7 @@ export class Findings {
    *
    * @param file where to read it: the absolute path, or of a followed link the target
    */
-  regularFile(path: string, file: string, stat: FileStat, purpose: Purpose, seen?: Seen): void {
+  regularFile(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
     const { folder, rules, state, settling, intake } = this.#parts;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
@@ -82,17 +94,18 @@ export class Findings {
     if (before !== undefined && before.status !== 'gone' && sameStat(before.version, stat)) {
       if (purpose !== 'asked' && this.#isSettledFor(before, decision, stat, purpose)) return;
     }
-    if (!settling.atRest(path, stat, seen)) return;
+    if (!settling.atRest(path, stat, known.seen)) return;
     if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
     else if (stat.size > folder.maxFileSize) {
       this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
     } else {
+      const cameLater = this.#cameLater(stat, known.movedAt);
       intake.add({
         folder: folder.name,
         path,
         file,
         stat,
-        read: (fingerprint) => this.#wasRead(path, stat, fingerprint),
+        read: (fingerprint) => this.#wasRead(path, stat, fingerprint, cameLater),
       });
     }
   }
@@ -164,11 +177,21 @@ export class Findings {
     });
   }
 
-  #wasRead(path: string, stat: FileStat, fingerprint: Fingerprint): void {
+  /**
+   * Whether a file that is new here came later than its own times say: it was moved in with its directory, or was not
+   * there, or was kept out by a rule, when everything was scanned.
+   */
+  #cameLater({ ctimeMs }: FileStat, movedAt = Number.NEGATIVE_INFINITY): boolean {
+    const { folder, scannedFrom } = this.#parts;
+    const notBefore = Math.max(movedAt, scannedFrom() ?? Number.NEGATIVE_INFINITY);
+    return notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore;
+  }
+
+  #wasRead(path: string, stat: FileStat, fingerprint: Fingerprint, cameLater: boolean): void {
     const { settling, lookAgain } = this.#parts;
     switch (fingerprint.kind) {
       case 'version':
-        this.#hasVersion(path, fingerprint.version);
+        this.#hasVersion(path, fingerprint.version, cameLater);
         return;
       case 'unreadable':
         this.#isUnreadable(path, stat, fingerprint.code);
@@ -184,7 +207,7 @@ export class Findings {
     }
   }
 
-  #hasVersion(path: string, version: Version): void {
+  #hasVersion(path: string, version: Version, cameLater: boolean): void {
     const { folder, rules, state, clock, commits, accepts } = this.#parts;
     const decision = rules.decide(path);
     if (!decision.take) {
@@ -204,7 +227,9 @@ export class Findings {
       return;
     }
     const before = state.get(folder.name, path);
-    state.put(read(before, { folder: folder.name, path, url, collection }, version, clock.now()));
+    const item = read(before, { folder: folder.name, path, url, collection }, version, clock.now());
+    const isNew = before === undefined || before.status === 'gone';
+    state.put(isNew && cameLater ? broughtIn(item) : item);
     this.#twins.met(path);
     commits.changed();
   }

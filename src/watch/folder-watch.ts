@@ -85,6 +85,7 @@ export class FolderWatch {
   #scanning: Promise<ScanReport> | undefined;
   #queued: Promise<ScanReport> | undefined;
   #lastScan: FolderStatus['lastScan'];
+  #scannedFrom: number | undefined;
   #degraded: Trouble | undefined;
   /** How many directories no watch could be had for in the present scan. */
   #unwatched = 0;
@@ -119,7 +120,11 @@ export class FolderWatch {
     const shared = { ...parts, root: this.#root, rules: new FolderRules(folder), settling: this.#settling };
     this.#scanner = new Scanner({
       ...shared,
-      findings: new Findings({ ...shared, lookAgain: (path) => this.#gathering.again(path, undefined) }),
+      findings: new Findings({
+        ...shared,
+        lookAgain: (path) => this.#gathering.again(path, undefined),
+        scannedFrom: () => this.#scannedFrom,
+      }),
       problems: this.#problems,
       hints: this.#hints,
       onUnwatched: (directory, code) => this.#notWatched(directory, code),
@@ -229,7 +234,7 @@ export class FolderWatch {
 
   async #scan(): Promise<ScanReport> {
     const { clock, folder, log } = this.#parts;
-    const started = clock.monotonic();
+    const [began, started] = [clock.now(), clock.monotonic()];
     let met = NOTHING_MET;
     try {
       await this.#guard.check();
@@ -239,6 +244,7 @@ export class FolderWatch {
         this.#problems.beginScan();
         met = await this.#scanner.tree('', 'rescan');
         this.#problems.endScan();
+        if (!this.#guard.missing && !this.#stopped) this.#scannedFrom = began;
         if (this.#unwatched === 0 && !this.#guard.missing) this.#endDegraded();
       }
     } catch (error) {

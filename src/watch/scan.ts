@@ -47,7 +47,11 @@ interface Step {
   readonly path: string;
   /** It was reached through a link: links to directories in it are not followed again, so a walk always ends. */
   readonly linked: boolean;
+  /** When it, or one that it stands in, was last moved, as far as the walk knows; in ms since the epoch. */
+  readonly movedAt: number;
 }
+
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
  * Looks at what is on disk in one folder and hands it to the findings: the one truth behind scans and hints.
@@ -114,7 +118,7 @@ export class Scanner {
   /** Looks at one path, and at all below it if it is a directory. */
   async #seen(path: string, stats: Stats, purpose: Purpose, linked: boolean, seen?: Seen): Promise<void> {
     const met: Met = { files: 0, directories: 0 };
-    const step = await this.#found(path, stats, purpose, linked, met, seen);
+    const step = await this.#found(path, stats, purpose, { linked, movedAt: NEVER }, met, seen);
     if (step === undefined) await this.#absences.below(path);
     else await this.#walk(step, purpose, met, () => true);
   }
@@ -138,6 +142,7 @@ export class Scanner {
     if (!step.linked) await this.#watch(absolute, stats);
     await this.#rulesReader.read(step.path);
     if (this.#rulesReader.isUnknown(step.path)) return [];
+    const movedAt = Math.max(step.movedAt, step.path === '' ? NEVER : movedAtOf(stats));
     const names = new Set<string>();
     const below = new Map<string, Step>();
     try {
@@ -149,7 +154,8 @@ export class Scanner {
             // Listed a moment ago and gone now; or a name that is not UTF-8, which is reported as that.
             if (!isAbsence(found.error.code)) this.#unreadable(path, step.path, found.error.code);
           } else {
-            const next = await this.#found(path, found.stats, purpose, step.linked, met);
+            const from = { linked: step.linked, movedAt };
+            const next = await this.#found(path, found.stats, purpose, from, met);
             if (next !== undefined) below.set(found.name, next);
           }
         }
@@ -172,7 +178,7 @@ export class Scanner {
     path: string,
     stats: Stats,
     purpose: Purpose,
-    linked: boolean,
+    { linked, movedAt }: Omit<Step, 'path'>,
     met: Met,
     seen?: Seen,
   ): Promise<Step | undefined> {
@@ -188,14 +194,14 @@ export class Scanner {
         target.path || this.#parts.root.absolute(path),
         fileStat(target.stats),
         purpose,
-        seen,
+        { seen, movedAt },
       );
       return undefined;
     }
     await findings.noFile(path);
     if (!target.stats.isDirectory() || (linked && target.path !== '')) return undefined;
     const closed = this.#parts.rules.closedEntered(path);
-    if (closed === undefined) return { path, linked: linked || target.path !== '' };
+    if (closed === undefined) return { path, linked: linked || target.path !== '', movedAt };
     await this.#absences.exclude(path, closed);
     return undefined;
   }
@@ -215,8 +221,10 @@ export class Scanner {
       return undefined;
     }
     const standing = await standingOf(root.real, directory);
-    if (standing === 'plain') return { path: directory, linked: false };
-    return standing === 'linked' && folder.followSymlinks ? { path: directory, linked: true } : undefined;
+    if (standing === 'plain') return { path: directory, linked: false, movedAt: NEVER };
+    return standing === 'linked' && folder.followSymlinks
+      ? { path: directory, linked: true, movedAt: NEVER }
+      : undefined;
   }
 
   /** A directory could not be seen: it is not there, or nothing is known of it. */
@@ -250,4 +258,9 @@ export class Scanner {
       );
     }
   }
+}
+
+/** When a directory was moved, or let us in: only that changes its ctime alone. */
+function movedAtOf({ ctimeMs, mtimeMs }: Stats): number {
+  return ctimeMs > mtimeMs ? ctimeMs : NEVER;
 }

@@ -30,6 +30,7 @@ describe('a finding', () => {
       intake: new Intake({ readers: 1, crowd: 1, onQuiet, onError: onQuiet }),
       commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
       lookAgain: onQuiet,
+      scannedFrom: () => undefined,
     });
     return { state, findings };
   }

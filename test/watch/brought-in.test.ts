@@ -1,0 +1,65 @@
+import { mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BEGINNINGS } from '../../src/state/transitions.js';
+import { until } from '../support/wait.js';
+import { SETTLE_MS, type Started, WatchWorld } from './world.js';
+
+function noteOf(inbox: Started, path: string): string | undefined {
+  return inbox.get(path)?.history.at(-1)?.note;
+}
+
+/** Makes a directory beside the folder, whose file has long been at rest. */
+async function elsewhere(world: WatchWorld, name: string): Promise<string> {
+  const directory = join(world.root, '..', name);
+  mkdirSync(join(directory, 'deep'), { recursive: true });
+  const file = join(directory, 'deep', 'a.txt');
+  writeFileSync(file, 'x');
+  await until(() => Date.now() - statSync(file).ctimeMs > 2 * SETTLE_MS, 'the file is at rest');
+  return directory;
+}
+
+describe('a file that came to its place later than its own times say', () => {
+  it('is told from a new one where it was moved in with its directory', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    renameSync(await elsewhere(world, 'made'), join(world.root, 'made'));
+    await until(() => inbox.status('made/deep/a.txt') === 'pending', 'it is pending');
+    expect(noteOf(inbox, 'made/deep/a.txt')).toBe(BEGINNINGS.broughtIn);
+    world.write('made/deep/new.txt');
+    await until(() => inbox.status('made/deep/new.txt') === 'pending', 'the new one is pending');
+    expect(noteOf(inbox, 'made/deep/new.txt')).toBe(BEGINNINGS.newFile);
+  });
+
+  it('is a new one where it was moved by itself, for that its own times tell', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    renameSync(join(await elsewhere(world, 'one'), 'deep/a.txt'), join(world.root, 'a.txt'));
+    await until(() => inbox.status('a.txt') === 'pending', 'it is pending');
+    expect(noteOf(inbox, 'a.txt')).toBe(BEGINNINGS.newFile);
+  });
+
+  it('is told from a new one where a rule kept it out until now', async () => {
+    const world = new WatchWorld();
+    world.write('.peersyncignore', '*.txt\n');
+    const file = world.write('a.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    await until(() => Date.now() - statSync(file).ctimeMs > 2 * SETTLE_MS, 'the file is at rest');
+    await inbox.watcher.rescan();
+    rmSync(join(world.root, '.peersyncignore'));
+    await until(() => inbox.status('a.txt') === 'pending', 'it is pending');
+    expect(noteOf(inbox, 'a.txt')).toBe(BEGINNINGS.broughtIn);
+  });
+
+  it('is a new one where it was there before the watch began, however it came', async () => {
+    const world = new WatchWorld();
+    renameSync(await elsewhere(world, 'old'), join(world.root, 'old'));
+    utimesSync(join(world.root, 'old'), 0, 0);
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    expect(noteOf(inbox, 'old/deep/a.txt')).toBe(BEGINNINGS.newFile);
+  });
+});
