@@ -3,7 +3,7 @@ import type { DoorStatus } from '../queue/door.js';
 /** What the sentence is made of; a status report has all of it. Times in ms since the epoch. */
 export interface Standing {
   readonly items: Readonly<Record<'pending' | 'accepted' | 'confirmed' | 'quarantined' | 'gone', number>>;
-  readonly peer: { readonly door?: Pick<DoorStatus, 'circuit' | 'pausedUntil'> };
+  readonly peer: { readonly door?: Pick<DoorStatus, 'circuit' | 'pausedUntil' | 'paused'> };
   readonly uplink?: { readonly lastConfirmedAt?: number };
   readonly mirrors: readonly { readonly alarm?: unknown; readonly failure?: unknown }[];
 }
@@ -26,7 +26,11 @@ export function statusSentence(standing: Standing): string {
 
 function troubles({ peer, mirrors }: Standing): string[] {
   const told: string[] = [];
-  const { circuit, pausedUntil } = peer.door ?? {};
+  const { circuit, pausedUntil, paused } = peer.door ?? {};
+  if (paused !== undefined) {
+    const end = paused.until === undefined ? '' : ` until ${timeText(paused.until)}`;
+    told.push(`paused since ${timeText(paused.since)}${end}`);
+  }
   if (circuit !== undefined && circuit.state !== 'closed')
     told.push(`${TROUBLE[circuit.reason?.kind ?? 'unreachable']} since ${timeText(circuit.since)}`);
   else if (pausedUntil !== undefined) told.push(`the peer asked to wait until ${timeText(pausedUntil)}`);

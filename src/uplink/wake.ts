@@ -1,5 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 
+/** Longest sleep where a time is waited for, in ms: a wall clock that is set ahead makes due what was not. */
+const LONGEST_SLEEP_MS = 30_000;
+
 /** Lets one loop sleep until something happens, a time comes, or it is told to stop. */
 export class Wake {
   readonly #clock: Clock;
@@ -16,14 +19,14 @@ export class Wake {
     this.#waiter?.();
   }
 
-  /** Sleeps until `ring`, until `ms` are over (for ever when undefined), or until `signal` aborts. */
+  /** Sleeps until `ring`, until `ms` or half a minute are over (for ever when undefined), or until `signal` aborts. */
   async wait(ms: number | undefined, signal: AbortSignal): Promise<void> {
     if (this.#rung || signal.aborted || (ms !== undefined && ms <= 0)) {
       this.#rung = false;
       return;
     }
     await new Promise<void>((resolve) => {
-      const timer = ms === undefined ? undefined : this.#clock.after(ms, finish);
+      const timer = ms === undefined ? undefined : this.#clock.after(Math.min(ms, LONGEST_SLEEP_MS), finish);
       const waiter = finish;
       this.#waiter = waiter;
       signal.addEventListener('abort', finish, { once: true });

@@ -54,6 +54,14 @@ describe('the duties of the door', () => {
     await settle();
     expect(small.door.mayStart('confirm')).toBe(false);
 
+    const paused = openDoor();
+    paused.door.pause({ since: 0 });
+    void paused.door.run('push', new Gate().task('a')).catch(() => {});
+    await settle();
+    expect(paused.door.mayStart('push')).toBe(false);
+    expect(paused.door.hasRoom('push')).toBe(false);
+    await paused.door.stop(0);
+
     const away = openDoor({ policy: { openAfter: { unreachable: 1, failing: 1, denied: 1 } } });
     await expect(away.door.run('push', () => Promise.reject(bad('unreachable')))).rejects.toThrow();
     void away.door.run('push', new Gate().task('a')).catch(() => {});

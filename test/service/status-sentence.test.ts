@@ -44,6 +44,15 @@ describe('the sentence for systemctl status', () => {
     );
   });
 
+  it('tells that a person paused the work, beside any trouble', () => {
+    const door = { circuit: closed, paused: { since: at('10:00:00') } };
+    expect(statusSentence({ ...calm, peer: { door } })).toMatch(/; paused since 2026-11-21 10:00:00$/);
+    const paused = { since: at('10:00:00'), until: at('12:00:00') };
+    expect(statusSentence({ ...calm, peer: { door: { circuit: closed, paused } } })).toMatch(
+      /; paused since 2026-11-21 10:00:00 until 2026-11-21 12:00:00$/,
+    );
+  });
+
   it('tells of mirrors with an alarm and of those that fail', () => {
     const [alarm, failure] = [{ code: 'A' }, { code: 'F' }];
     expect(statusSentence({ ...calm, mirrors: [{ alarm }, { failure }, { alarm, failure }, {}] })).toMatch(

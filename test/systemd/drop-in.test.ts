@@ -1,0 +1,202 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/config/check.js';
+import {
+  assertOurs,
+  isOurs,
+  makeDirectory,
+  marked,
+  remove,
+  siteOf,
+  write,
+} from '../../src/service/installation.js';
+import { dropIn, type Runs } from '../../src/service/unit-drop-in.js';
+import { unitCommand, unitWord } from '../../src/service/unit-words.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+async function runsOf(config: object, parts: Partial<Runs> = {}): Promise<Runs> {
+  const configPath = parts.configPath ?? '/etc/peersync/config.json';
+  return {
+    scope: 'system',
+    node: '/usr/bin/node',
+    program: '/usr/lib/node_modules/peersync/dist/cli.js',
+    programRoot: '/usr/lib/node_modules',
+    credentialFile: '/etc/peersync/peer-password',
+    systemd: 252,
+    ...parts,
+    configPath,
+    config: await checkConfig(config, configPath),
+  };
+}
+
+const remote = { peer: { url: 'https://peer.example.org' }, state: { dir: '/var/lib/peersync/state' } };
+const folder = { path: '/srv/docs', collection: 'c' };
+
+describe('a word in a unit', () => {
+  it('is quoted, and holds nothing that systemd would take for its own', () => {
+    expect(unitWord('/srv/a b')).toBe('"/srv/a b"');
+    expect(unitWord('/srv/100%n "x" \\y')).toBe('"/srv/100%%n \\"x\\" \\\\y"');
+    expect(() => unitWord('/srv/a\nExecStart=/bin/evil')).toThrow(
+      expect.objectContaining({ code: 'SERVICE_WORD' }),
+    );
+  });
+
+  it('is no variable in a command', () => {
+    expect(unitCommand(['/usr/bin/node', '/a/$HOME', 'run'])).toBe('":/usr/bin/node" "/a/$HOME" "run"');
+  });
+});
+
+describe('what is particular to an installation', () => {
+  it('is what runs, what it reads and what it writes', async () => {
+    expect(dropIn(await runsOf({ ...remote, folders: [folder] }))).toBe(`[Service]
+ExecStart=
+ExecStart=":/usr/bin/node" "/usr/lib/node_modules/peersync/dist/cli.js" "run" "--config" "/etc/peersync/config.json"
+ExecReload=
+ExecReload=":/usr/bin/node" "/usr/lib/node_modules/peersync/dist/cli.js" "reload" "--config" "/etc/peersync/config.json"
+ReadOnlyPaths="-/srv/docs"
+ReadWritePaths="/var/lib/peersync/state"
+`);
+  });
+
+  it('brings in what lies in homes and temporary directories: folders, configuration, node, peersync, what is written', async () => {
+    const runs = await runsOf(
+      {
+        peer: { url: 'embedded' },
+        folders: [{ path: '/home/ada/notes', collection: 'c' }],
+        mirror: { root: '/tmp/mirrored', shares: [{ data: 'x.csv' }] },
+      },
+      {
+        node: '/root/.nvm/versions/node/v22.0.0/bin/node',
+        programRoot: '/home/ada/peersync',
+        configPath: '/home/ada/sync/config.json',
+      },
+    );
+    const lines = dropIn(runs).split('\n');
+    expect(lines.filter((line) => line.startsWith('BindReadOnlyPaths='))).toEqual([
+      'BindReadOnlyPaths="-/home/ada/sync"',
+      'BindReadOnlyPaths="-/root/.nvm/versions/node/v22.0.0/bin/node"',
+      'BindReadOnlyPaths="-/home/ada/peersync"',
+      'BindReadOnlyPaths="-/home/ada/notes"',
+    ]);
+    expect(lines.filter((line) => line.startsWith('BindPaths='))).toEqual([
+      'BindPaths="/home/ada/sync/data/state"',
+      'BindPaths="/home/ada/sync/data/peer"',
+      'BindPaths="/tmp/mirrored"',
+    ]);
+  });
+
+  it('hides nothing from the service of a user, and opens what it writes', async () => {
+    const runs = await runsOf(
+      { peer: { url: 'embedded' }, folders: [{ path: './notes', collection: 'c' }] },
+      { scope: 'user', configPath: '/home/ada/config.json' },
+    );
+    expect(dropIn(runs).split('\n').slice(5)).toEqual([
+      'ReadOnlyPaths="-/home/ada/notes"',
+      'ReadWritePaths="/home/ada/data/state"',
+      'ReadWritePaths="/home/ada/data/peer"',
+      '',
+    ]);
+  });
+
+  it('loads the credential of the peer, runs as who it is told, and waits longer where systemd can', async () => {
+    const auth = { username: 'admin', password: { credential: 'peer-password' } };
+    const config = { ...remote, peer: { ...remote.peer, auth }, folders: [folder] };
+    const text = dropIn(
+      await runsOf(config, { runAs: 'ada', systemd: 255, credentialFile: '/etc/100% mine' }),
+    );
+    expect(text).toContain('\nLoadCredential=peer-password:/etc/100%% mine\n');
+    expect(text).toContain('\nUser=ada\nGroup=\n');
+    expect(text).toContain('\nRestartSteps=6\nRestartMaxDelaySec=5min\n');
+    expect(dropIn(await runsOf(config))).not.toMatch(/RestartSteps|User=/);
+  });
+
+  it('is something that systemd understands', async (context) => {
+    try {
+      execFileSync('systemd-analyze', ['--version'], { stdio: 'ignore' });
+    } catch {
+      context.skip('systemd-analyze is not installed');
+    }
+    const odd = '/srv/my "docs" %n $HOME \\x ü';
+    const text = dropIn(
+      await runsOf(
+        { ...remote, folders: [{ name: 'odd', path: odd, collection: 'c' }] },
+        { node: '/bin/sh', systemd: 252, programRoot: odd },
+      ),
+    );
+    const directory = temporaryDirectory();
+    const unit = join(directory, 'peersync-test.service');
+    writeFileSync(
+      unit,
+      `[Unit]\nDescription=x\n${text.replace('ExecStart=\n', '').replace('ExecReload=\n', '')}`,
+    );
+    const { stderr, status } = await verified(unit);
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+  });
+});
+
+async function verified(unit: string): Promise<{ readonly stderr: string; readonly status: number }> {
+  try {
+    execFileSync('systemd-analyze', ['verify', '--man=no', unit], { stdio: 'pipe' });
+    return { stderr: '', status: 0 };
+  } catch (error) {
+    const { stderr, status } = error as { readonly stderr: Buffer; readonly status: number };
+    return { stderr: stderr.toString(), status };
+  }
+}
+
+describe('an installation', () => {
+  it('stands where systemd looks', () => {
+    const configHome = '/home/ada/.config';
+    const system = siteOf({ scope: 'system', configHome });
+    expect(system).toMatchObject({
+      unit: 'peersync.service',
+      unitFile: '/etc/systemd/system/peersync.service',
+      dropInFile: '/etc/systemd/system/peersync.service.d/50-installed.conf',
+      source: 'peersync.service',
+    });
+    expect(system.snippets.map(({ file }) => file)).toEqual([
+      '/etc/sysusers.d/peersync.conf',
+      '/etc/tmpfiles.d/peersync.conf',
+    ]);
+    expect(siteOf({ scope: 'user', name: 'docs', configHome })).toMatchObject({
+      unit: 'peersync@docs.service',
+      unitFile: '/home/ada/.config/systemd/user/peersync@.service',
+      dropInFile: '/home/ada/.config/systemd/user/peersync@docs.service.d/50-installed.conf',
+      source: 'peersync.user.service',
+      snippets: [],
+    });
+  });
+
+  it('replaces and removes what it wrote, and leaves alone what somebody else did', async () => {
+    const directory = temporaryDirectory();
+    const file = join(directory, 'peersync.service.d/50-installed.conf');
+    await assertOurs(file);
+    await write(file, marked('[Service]\n'));
+    await assertOurs(file);
+    expect(await isOurs(file)).toBe(true);
+    await remove(file);
+    expect(() => readFileSync(join(directory, 'peersync.service.d'))).toThrow('ENOENT');
+    const foreign = join(directory, 'peersync.service');
+    writeFileSync(foreign, '[Service]\n');
+    await expect(assertOurs(foreign)).rejects.toMatchObject({ code: 'SERVICE_FOREIGN' });
+    expect(await isOurs(foreign)).toBe(false);
+  });
+
+  it('keeps the directory of drop-ins in which somebody else has one', async () => {
+    const directory = join(temporaryDirectory(), 'peersync.service.d');
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'mine.conf'), '');
+    await write(join(directory, '50-installed.conf'), marked(''));
+    await remove(join(directory, '50-installed.conf'));
+    expect(readFileSync(join(directory, 'mine.conf'), 'utf8')).toBe('');
+  });
+
+  it('makes a directory once, with those above it', async () => {
+    const path = join(temporaryDirectory(), 'a/b');
+    expect(await makeDirectory(path, 0o700, undefined)).toBe(true);
+    expect(await makeDirectory(path, 0o700, undefined)).toBe(false);
+  });
+});

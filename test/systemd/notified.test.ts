@@ -1,0 +1,37 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+it('a daemon that systemd started tells it that it starts, is ready, lives, how it stands, and that it stops', async () => {
+  const directory = temporaryDirectory();
+  const heard = join(directory, 'heard');
+  const program = join(directory, 'systemd-notify');
+  writeFileSync(heard, '');
+  writeFileSync(program, `#!/bin/sh\nprintf '%s ' "$@" >> '${heard}'\necho >> '${heard}'\n`);
+  chmodSync(program, 0o755);
+  const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
+  const words = (): string[] =>
+    readFileSync(heard, 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => line.trim());
+  const running = new Running(['run', '-c', config], {
+    env: {
+      NOTIFY_SOCKET: '/not/there',
+      WATCHDOG_USEC: '2000000',
+      PATH: `${directory}:${process.env.PATH}`,
+    },
+  });
+  await until(() => words().includes('READY=1'), 'it is ready');
+  expect(words()[0]).toBe('STATUS=starting: reading what is known');
+  await until(() => words().filter((word) => word === 'WATCHDOG=1').length >= 3, 'it gives signs of life');
+  expect(words()).toContain('STATUS=0 documents confirmed, nothing waiting');
+  await running.kill('SIGTERM');
+  await until(() => words().includes('STOPPING=1'), 'it said that it stops');
+  const ready = words().indexOf('READY=1');
+  expect(words().indexOf('WATCHDOG=1')).toBeGreaterThan(ready);
+});
