@@ -128,7 +128,9 @@ export class StatusPage {
     log.info({ event: 'page', url }, `status page at ${url}`);
   }
 
-  #shutOut(error: unknown): void {
+  async #shutOut(error: unknown): Promise<void> {
+    // What was open before would be so where, or for whom, it is not to be any more.
+    await this.#close();
     const { clock, log, current } = this.#parts;
     const { listen } = current.config.status;
     const message = wordsOf(error, listen);

@@ -1,0 +1,184 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import type { LiveLine } from '../../src/inspect/live-feed.js';
+import type { StatusReport } from '../../src/inspect/status.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { Followers } from '../../src/page/followers.js';
+import { pendingRecord } from '../state/records.js';
+import { afterwards } from '../support/afterwards.js';
+import { until } from '../support/wait.js';
+import { PageAtWork } from './page-at-work.js';
+
+/** What came on one connection that follows, as a browser would read it. */
+class Following {
+  text = '';
+  readonly #socket: Socket;
+  isClosed = false;
+
+  constructor(port: number) {
+    this.#socket = connect(port, '127.0.0.1');
+    this.#socket.setEncoding('utf8');
+    this.#socket.on('data', (text) => {
+      this.text += text;
+    });
+    this.#socket.on('error', () => {});
+    this.#socket.on('close', () => {
+      this.isClosed = true;
+    });
+    this.#socket.write(`GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+    afterwards('test', () => void this.#socket.destroy());
+  }
+
+  get status(): number {
+    return Number(/^HTTP\/1\.1 (\d+)/.exec(this.text)?.[1]);
+  }
+
+  of(kind: string): unknown[] {
+    return [...this.text.matchAll(/event: (\w+)\r?\ndata: (.*)\r?\n/g)]
+      .filter(([, name]) => name === kind)
+      .map(([, , data = '']) => JSON.parse(data));
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+}
+
+describe('GET /api/live', () => {
+  it('tells everything first, then what changes', async () => {
+    const page = await PageAtWork.start();
+    page.samples.push({ at: 1, confirmed: 2, accepted: 3, waiting: 4 });
+    page.recents.info({ event: 'x' }, 'a line\nwith two lines');
+    const following = new Following(page.port);
+    await until(() => following.of('recents').length === 1, 'the first events came');
+    expect(following.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(following.text).toMatch(/content-type: text\/event-stream/i);
+    expect(following.text).toMatch(/content-security-policy: default-src/i);
+    expect(following.of('status')).toMatchObject([{ running: true, items: { pending: 0 } }]);
+    expect(following.of('samples')).toEqual([page.samples]);
+    expect(following.of('recents')[0]).toContainEqual(
+      expect.objectContaining({ message: 'a line\nwith two lines' }),
+    );
+    page.state.put(pendingRecord('a.md'));
+    await until(() => following.of('status').length === 2, 'the change came');
+    expect(following.of('status')[1]).toMatchObject({ items: { pending: 1 } });
+  });
+
+  it('lets go who left, and takes no more than it says', async () => {
+    const page = await PageAtWork.start();
+    const all = Array.from({ length: 32 }, () => new Following(page.port));
+    await until(() => all.every(({ status }) => status === 200), 'all of them follow');
+    const refused = await page.fetch('/api/live');
+    expect([refused.status, await refused.json()]).toMatchObject([
+      503,
+      { error: { code: 'TOO_MANY_FOLLOWERS' } },
+    ]);
+    all[0]?.end();
+    let another = new Following(page.port);
+    await until(() => {
+      if (another.status === 503) another = new Following(page.port);
+      return another.status === 200;
+    }, 'there is room again');
+  });
+
+  it('ends when the page does, within a second', async () => {
+    const page = await PageAtWork.start();
+    const all = [1, 2, 3].map(() => new Following(page.port));
+    await until(() => all.every(({ status }) => status === 200), 'all of them follow');
+    const started = performance.now();
+    await page.page.stop();
+    expect(performance.now() - started).toBeLessThan(1_000);
+    await until(() => all.every(({ isClosed }) => isClosed), 'all connections are closed');
+  });
+});
+
+/** A server whose only route follows a feed that says very much. */
+async function talkative(lines: () => AsyncGenerator<LiveLine>, options: { slowMs: number }) {
+  const followers = new Followers({ feed: { follow: () => lines() }, clock: systemClock, ...options });
+  const server: Server = createServer((_request, response) => {
+    void followers.serve(response, followers.admit(), {}).catch(() => {});
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterwards('test', () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  afterwards('test', () => void socket.destroy());
+  socket.on('error', () => {});
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  return { followers, socket };
+}
+
+const MEGABYTE = 'x'.repeat(1024 * 1024);
+
+describe('who follows and does not read', () => {
+  it('is let go, and nothing more is made for them meanwhile', async () => {
+    let made = 0;
+    async function* lines(): AsyncGenerator<LiveLine> {
+      for (;;) {
+        made += 1;
+        yield { kind: 'status', status: { version: `${made}${MEGABYTE}` } as StatusReport };
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    const { followers, socket } = await talkative(lines, { slowMs: 300 });
+    socket.pause();
+    await until(() => followers.size === 1, 'it follows');
+    await until(() => followers.size === 0, 'it was let go');
+    // The system's buffers take some megabytes, and one event waits in ours.
+    expect(made).toBeLessThan(32);
+  });
+
+  it('stays as long as they read, be it slowly', async () => {
+    let made = 0;
+    async function* lines(): AsyncGenerator<LiveLine> {
+      for (; made < 20; ) {
+        made += 1;
+        yield { kind: 'status', status: { version: `${made}${MEGABYTE}` } as StatusReport };
+      }
+    }
+    const { socket } = await talkative(lines, { slowMs: 20_000 });
+    let bytes = 0;
+    let ended = false;
+    socket.on('data', (chunk) => {
+      bytes += chunk.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), 1);
+    });
+    socket.on('close', () => {
+      ended = true;
+    });
+    await until(() => ended, 'the end came');
+    expect(bytes).toBeGreaterThan(20 * MEGABYTE.length);
+  });
+
+  it('put what is told into words once for all who follow', async () => {
+    let serialized = 0;
+    const status = {
+      toJSON: () => {
+        serialized += 1;
+        return {};
+      },
+    } as unknown as StatusReport;
+    async function* lines(): AsyncGenerator<LiveLine> {
+      yield { kind: 'status', status };
+    }
+    const followers = new Followers({ feed: { follow: () => lines() }, clock: systemClock });
+    const server = createServer(
+      (_request, response) => void followers.serve(response, followers.admit(), {}),
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    afterwards('test', () => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    for (let i = 0; i < 3; i += 1)
+      await fetch(url)
+        .then((answer) => answer.text())
+        .catch(() => {});
+    expect(serialized).toBe(1);
+  });
+});
