@@ -180,7 +180,7 @@ class Installing {
     const user = this.#options.runAs ?? SERVICE_USER;
     if (!(await isThere(path)) || (await mayRead(user, path))) return;
     this.advice.push(
-      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX ${path}, and x on what is above it.`,
+      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it), then restart ${this.#site.unit}.`,
     );
   }
 
