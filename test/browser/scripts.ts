@@ -408,3 +408,9 @@ export function hugeStatus(step = 0): StatusReport {
     figures: { ...REST.figures, confirmedPerSecond: 812 + step },
   });
 }
+
+export function scriptOf(name: string): Script {
+  const script = SCRIPTS[name];
+  if (script === undefined) throw new Error(`there is no script ${name}`);
+  return script;
+}

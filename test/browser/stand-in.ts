@@ -69,6 +69,7 @@ export class StandIn {
       this.posted.push({ path: pathname, body: JSON.parse(body) });
       return sendJson(response, { retried: 1, lookedAt: 0, mirrors: [], scans: [] });
     }
+    if (pathname === '/sign-in') return void response.writeHead(303, { location: '/' }).end();
     if (pathname === '/api/live') return this.#follow(response);
     if (pathname === '/api/status') return sendJson(response, this.#script.status);
     if (pathname === '/api/items') return sendJson(response, this.#items(searchParams));

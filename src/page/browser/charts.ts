@@ -5,6 +5,7 @@ import uPlot from './uPlot.esm.js';
 import { amount, count, duration, hour } from './words.js';
 
 const HOUR_MS = 3_600_000;
+const SHORTEST_MS = 600_000;
 const SLOT_S = 10;
 const HEIGHT = 132;
 
@@ -154,7 +155,9 @@ class ChartView {
 
   #hour(): [number, number] {
     const now = this.#model.now();
-    return [(now - HOUR_MS) / 1000, now / 1000];
+    const first = this.#model.samples[0]?.at ?? now;
+    // What began a moment ago does not look at an hour of nothing.
+    return [Math.max(now - HOUR_MS, Math.min(first, now - SHORTEST_MS)) / 1000, now / 1000];
   }
 
   #fit(): void {

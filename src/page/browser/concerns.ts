@@ -1,5 +1,5 @@
 import { type Concern, concernsOf } from './attention.js';
-import { attr, byId, h, icon, Rows, reshape, show, text } from './dom.js';
+import { attr, byId, h, icon, prose, Rows, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
 
 /** What needs a person, if anything does. */
@@ -19,7 +19,7 @@ export function showConcerns(model: Model): void {
           reshape(shape, concern.level === 'bad' ? 'error' : 'warn');
           attr(about, 'href', concern.href);
           text(about, concern.about);
-          text(words, concern.text);
+          prose(words, concern.text);
         },
       };
     },

@@ -28,6 +28,14 @@ export function text(element: Element, value: string): void {
   if (element.textContent !== value) element.textContent = value;
 }
 
+/** Sets a text in which names stand between backticks, as in the words of the daemon; they are shown as code. */
+export function prose(element: HTMLElement, value: string): void {
+  if (element.dataset.prose === value) return;
+  element.dataset.prose = value;
+  const parts = value.split(/`([^`]+)`/);
+  element.replaceChildren(...parts.map((part, i) => (i % 2 === 1 ? h('code', {}, part) : part)));
+}
+
 export function attr(element: Element, name: string, value: string | number | boolean | undefined): void {
   if (value === undefined || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);

@@ -1,5 +1,5 @@
 import type { RecentEvent } from '../../service/recent.js';
-import { attr, byId, h, icon, type Row, Rows, reshape, show, text } from './dom.js';
+import { attr, byId, h, icon, prose, type Row, Rows, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { hour, moment, sentence } from './words.js';
 
@@ -49,7 +49,7 @@ function row(model: Model): Row<RecentEvent> {
       attr(time, 'title', moment(event.at, model.now()));
       attr(time, 'datetime', new Date(event.at).toISOString());
       text(level, event.level === 'info' ? '' : `${event.level}: `);
-      text(words, sentence(event.message));
+      prose(words, sentence(event.message));
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { ItemLine } from '../api.js';
-import { attr, h, icon, type Row, show, text } from './dom.js';
+import { attr, h, icon, prose, type Row, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { whyHref } from './route.js';
 import { STATUS_WORDS } from './statuses.js';
@@ -35,7 +35,7 @@ export function fileRow(
       text(folder, `${item.folder}/`);
       text(name, item.path);
       text(status, ` ${STATUS_WORDS[item.status]}`);
-      text(reason, sentences(item.message, item.hint));
+      prose(reason, sentences(item.message, item.hint));
       show(reason, item.message !== undefined);
       text(facts, factsOf(item, model.now()));
       attr(facts, 'title', moment(item.since, model.now()));

@@ -82,6 +82,8 @@ export class Files {
     this.#folder = folder;
     this.#cursors = [undefined];
     this.#page = undefined;
+    this.#shownCount = undefined;
+    this.#follow();
     byId('files').scrollIntoView({ block: 'start' });
     void this.#load();
   }

@@ -1,7 +1,7 @@
 import type { FolderReport } from '../../inspect/status.js';
 import type { RescanAnswer } from '../api.js';
 import { post } from './ask.js';
-import { attr, byId, h, icon, type Row, show, text } from './dom.js';
+import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
 import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';
@@ -79,7 +79,7 @@ function folderRow(model: Model): Row<FolderReport> {
       text(watch, watchText(folder, model.now()));
       show(trouble, folder.watch?.trouble !== undefined);
       attr(trouble, 'class', 'trouble s-warn');
-      text(words, sentences(folder.watch?.trouble?.message, folder.watch?.trouble?.hint));
+      prose(words, sentences(folder.watch?.trouble?.message, folder.watch?.trouble?.hint));
       cells.forEach(({ status, link }, i) => {
         text(link, count(counts[status]));
         attr(link, 'href', filesHref(status, folder.name));

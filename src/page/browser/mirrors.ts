@@ -1,7 +1,7 @@
 import type { MirrorReport } from '../../mirror/record.js';
 import type { MirrorsAnswer } from '../api.js';
 import { post } from './ask.js';
-import { attr, byId, h, icon, type Row, show, text } from './dom.js';
+import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';
 import { mirrorTroubles } from './mirror-words.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
@@ -71,9 +71,11 @@ function mirrorRow(model: Model): Row<MirrorReport> {
       text(path, mirror.path);
       if (troubles.dataset.words !== words.map(({ text: words }) => words).join('\n')) {
         troubles.dataset.words = words.map(({ text: words }) => words).join('\n');
-        const lines = words.map(({ level, text: words }) =>
-          h('li', { class: `s-${level}` }, icon(level === 'bad' ? 'error' : level), h('p', {}, words)),
-        );
+        const lines = words.map(({ level, text: words }) => {
+          const paragraph = h('p', {});
+          prose(paragraph, words);
+          return h('li', { class: `s-${level}` }, icon(level === 'bad' ? 'error' : level), paragraph);
+        });
         troubles.replaceChildren(...lines);
       }
       show(troubles, words.length > 0);

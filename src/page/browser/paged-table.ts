@@ -1,4 +1,4 @@
-import { h, type Row, Rows, show, text } from './dom.js';
+import { h, prose, type Row, Rows, show } from './dom.js';
 import { Pager } from './pager.js';
 import { count } from './words.js';
 
@@ -95,7 +95,7 @@ export class PagedTable<T> {
     show(this.#table, page.length > 0);
     show(this.#empty, page.length === 0);
     if (page.length === 0) {
-      text(
+      prose(
         this.#empty,
         this.#items.length === 0
           ? empty

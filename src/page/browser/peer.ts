@@ -1,5 +1,5 @@
 import type { StatusReport } from '../../inspect/status.js';
-import { attr, byId, h, icon, reshape, show, text } from './dom.js';
+import { attr, byId, h, icon, prose, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { ahead, calm, count, counted, duration, hour, sentences } from './words.js';
 
@@ -64,7 +64,7 @@ export function showPeer(model: Model): void {
     attr(state, 'class', `peer-state ${health.tone}`);
     reshape(shape, health.shape);
     text(words, health.words);
-    text(detail, health.detail);
+    prose(detail, health.detail);
     show(detail, health.detail !== '');
     const { door, dialect, url } = status.peer;
     address(url);
@@ -75,7 +75,7 @@ export function showPeer(model: Model): void {
     if (door === undefined) return;
     const { running, limit, max } = door.concurrency;
     requests(
-      `${count(running)} of ${count(limit)} at a time${limit < max ? `, slowed from ${count(max)}` : ''}`,
+      `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
     );
     for (const { lane, cells } of lanes) {
       const { p50LatencyMs, running: now, waiting, failed } = door.lanes[lane];

@@ -1,4 +1,4 @@
-import { byId, h, icon, type Row, Rows, show, text } from './dom.js';
+import { byId, h, icon, prose, type Row, Rows, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { count, sentence, sentences } from './words.js';
 
@@ -41,7 +41,7 @@ function row(): Row<Problem> {
     element: h('li', { class: 's-warn' }, icon('warn'), h('div', {}, what, words)),
     update: (problem) => {
       text(what, problem.what);
-      text(words, problem.words);
+      prose(words, problem.words);
     },
   };
 }

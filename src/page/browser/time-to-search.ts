@@ -60,7 +60,7 @@ function row(model: Model): Row<TimeToSearch> {
     update: (line) => {
       const alert = model.status?.figures?.alerts.find(({ collection }) => collection === line.collection);
       const oldest =
-        line.oldestSince === undefined ? '' : `, the oldest for ${rough(model.now() - line.oldestSince)}`;
+        line.oldestSince === undefined ? '' : ` · the oldest waits ${rough(model.now() - line.oldestSince)}`;
       text(name, line.collection);
       text(
         note,

@@ -1,6 +1,6 @@
 import type { WhyReport } from '../../inspect/why.js';
 import { get, wordsOf } from './ask.js';
-import { byId, h, icon, show } from './dom.js';
+import { byId, h, icon, prose, show } from './dom.js';
 import type { Model } from './model.js';
 import { whyHref } from './route.js';
 import { isStatus, STATUS_WORDS, VERDICT_WORDS } from './statuses.js';
@@ -61,7 +61,7 @@ export class Why {
           report.verdict === 'pending' || report.verdict === 'accepted' || report.verdict === 'unknown';
         return this.#draw(report);
       },
-      (error: unknown) => [h('p', { class: 'voice' }, wordsOf(error))],
+      (error: unknown) => [spoken(wordsOf(error))],
     );
     if (path !== this.#asked) return;
     const close = h('button', { type: 'button', class: 'small close' }, 'Close');
@@ -91,7 +91,8 @@ export class Why {
       ['sha256', version?.sha256, 'path'],
       ['Encoding', report.conversion],
       ['Attempts', report.attempts ? String(report.attempts) : undefined],
-      ['Evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${when(evidence.at)}`],
+      ['Evidence', evidence && `${evidence.kind}, seen ${when(evidence.at)}`],
+      ['Shown', evidence?.shown, 'path'],
       ['Error', trouble?.code, 'path'],
     ];
     const lines = facts.flatMap(([name, value, kind]) =>
@@ -105,9 +106,7 @@ export class Why {
       h('span', {}, VERDICT_WORDS[verdict]),
     );
     const voice = [trouble && sentences(trouble.message, trouble.hint), `${sentence(report.next)}${next}`];
-    const told = voice
-      .filter((words) => words !== undefined)
-      .map((words) => h('p', { class: 'voice' }, words));
+    const told = voice.filter((words) => words !== undefined).map(spoken);
     const history = report.history
       .toReversed()
       .map(({ status, at, note }) =>
@@ -131,4 +130,10 @@ export class Why {
       h('div', {}, h('h3', {}, 'What happened to it'), h('ol', { class: 'history' }, ...history)),
     ];
   }
+}
+
+function spoken(words: string): HTMLElement {
+  const paragraph = h('p', { class: 'voice' });
+  prose(paragraph, words);
+  return paragraph;
 }

@@ -1,4 +1,4 @@
-import { attr, byId, text } from './dom.js';
+import { attr, byId, prose, text } from './dom.js';
 import type { Model } from './model.js';
 import { ahead } from './words.js';
 import { type Level, lostWorld, worldOf } from './world.js';
@@ -40,7 +40,7 @@ export function showWorld(model: Model): void {
     attr(document.body, 'data-level', world.level);
     attr(favicon, 'href', FAVICONS[world.level]);
     text(sentence, world.sentence);
-    text(detail, world.detail);
+    prose(detail, world.detail);
     const title = `${world.title} · peersync`;
     if (document.title !== title) document.title = title;
     // Who listens hears of each change, and not of each second.

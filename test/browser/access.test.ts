@@ -1,0 +1,191 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/wait.js';
+import { CHROMIUM, visit } from './chromium.js';
+import { scriptOf } from './scripts.js';
+import { StandIn } from './stand-in.js';
+
+const trouble = scriptOf('trouble');
+
+async function ready(page: Page): Promise<void> {
+  await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+  await page.locator('.files li').first().waitFor();
+}
+
+/** What has the focus, as a person who does not see it hears it, and whether the focus is seen. */
+const FOCUSED = `(() => {
+  const at = document.activeElement;
+  const ring = getComputedStyle(at.closest('.field') ?? at);
+  const box = at.getBoundingClientRect();
+  const label = at.labels?.[0]?.textContent ?? '';
+  return {
+    name: (at.getAttribute('aria-label') ?? (label || at.textContent)).trim(),
+    tag: at.tagName,
+    isSeen: ring.outlineStyle !== 'none' && parseFloat(ring.outlineWidth) >= 2 && box.width > 0 && box.height > 0,
+  };
+})()`;
+
+interface Focused {
+  readonly name: string;
+  readonly tag: string;
+  readonly isSeen: boolean;
+}
+
+describe.skipIf(CHROMIUM === undefined)('the page without a mouse', () => {
+  test('leads through everything by the tab key, with a name and a visible focus each', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    const stops: Focused[] = [];
+    for (let i = 0; i < 120; i += 1) {
+      await page.keyboard.press('Tab');
+      const stop = (await page.evaluate(FOCUSED)) as Focused;
+      if (stop.tag === 'BODY') break;
+      stops.push(stop);
+    }
+    const names = stops.map(({ name }) => name);
+    expect(names.slice(0, 4)).toEqual(['Skip to the content', 'Pause', 'Colours: auto', 'Keys']);
+    for (const wanted of [
+      'Why?',
+      'Explain',
+      'Scan all now',
+      'Retry all',
+      'Retry 2020/field-report-0001.pdf',
+      'files: the next page',
+      'Accept what the peer has of prices',
+      'Update all now',
+      'metrics',
+    ]) {
+      expect(names).toContain(wanted);
+    }
+    expect(stops.filter(({ name }) => name === '')).toEqual([]);
+    expect(stops.filter(({ isSeen }) => !isSeen)).toEqual([]);
+    // Nothing is a trap: the walk ended.
+    expect(stops.length).toBeLessThan(120);
+  });
+
+  test('skips to the content, and has its shortcuts, which rest while somebody types', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    const focus = async () => (await page.evaluate(FOCUSED)) as Focused;
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('main');
+
+    await page.keyboard.press('/');
+    expect((await focus()).name).toBe('Why?');
+    await page.keyboard.type('p?r');
+    expect(await page.getByRole('textbox', { name: 'Why?' }).inputValue()).toBe('p?r');
+    expect(await page.locator('dialog[open]').count()).toBe(0);
+
+    await page.getByRole('textbox', { name: 'Why?' }).blur();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
+
+    await page.keyboard.press('p');
+    expect((await focus()).name).toBe('for 15 minutes');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await until(() => standIn.posted.length === 1, 'the pause is asked for');
+    expect(standIn.posted).toEqual([{ path: '/api/pause', body: { forMs: 3_600_000 } }]);
+
+    await page.keyboard.press('r');
+    await until(() => standIn.posted.length === 2, 'the retry is asked for');
+    expect(standIn.posted[1]).toEqual({ path: '/api/retry', body: { all: true } });
+    await page.keyboard.press('m');
+    expect(await page.evaluate('document.activeElement.id')).toBe('mirrors');
+  });
+
+  test('asks before it takes what the peer has, and takes no for an answer', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
+    await accept.click();
+    const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
+    await dialog.waitFor();
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(standIn.posted).toEqual([]);
+    await accept.click();
+    await dialog.getByRole('button', { name: 'Accept it' }).click();
+    await until(() => standIn.posted.length === 1, 'it is accepted');
+    expect(standIn.posted).toEqual([{ path: '/api/mirrors/accept', body: { names: ['prices'] } }]);
+  });
+});
+
+describe.skipIf(CHROMIUM === undefined)('the page for everybody', () => {
+  test('has landmarks, one heading above the others, and names for what has no words', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    for (const role of ['banner', 'main', 'complementary', 'contentinfo'] as const) {
+      expect(await page.getByRole(role).count(), role).toBe(1);
+    }
+    expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+    expect(await page.locator('html').getAttribute('lang')).toBe('en');
+    const tables = page.getByRole('table');
+    for (let i = 0; i < (await tables.count()); i += 1) {
+      expect(await tables.nth(i).locator('caption').textContent()).not.toBe('');
+      expect(await tables.nth(i).getByRole('columnheader').count()).toBeGreaterThan(3);
+    }
+    const charts = page.getByRole('img');
+    expect(await charts.count()).toBe(3);
+    for (const words of [
+      /^Documents confirmed over the last hour: [\d,]+, at most /,
+      /^Files that waited/,
+      /^Time to search/,
+    ]) {
+      expect(await page.getByRole('img', { name: words }).count()).toBe(1);
+    }
+    // A change of the world is read out, and not each second of it.
+    expect(await page.locator('#announce').textContent()).toMatch(/^Files of papers take longer/);
+  });
+
+  test.each([
+    ['trouble', 360],
+    ['busy', 360],
+    ['trouble', 320],
+  ])('%s fits a screen of %d px', async (name, width) => {
+    const standIn = await StandIn.start(scriptOf(name));
+    const { page } = await visit(standIn.url, { viewport: { width, height: 740 } });
+    await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+    await page.locator('#folder-list tbody tr').first().waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+    expect(
+      await page.evaluate(
+        '[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .unseen, .sprite, .plot, .wide thead, .menu") && e.checkVisibility()).map((e) => e.className || e.tagName)',
+      ),
+    ).toEqual([]);
+  });
+
+  test('remembers whether it is to be light or dark', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url, { colorScheme: 'light' });
+    await ready(page);
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const bright = await ground();
+    await page.keyboard.press('t');
+    await page.keyboard.press('t');
+    expect(await page.locator('#theme').getAttribute('aria-label')).toBe('Colours: dark');
+    const night = await ground();
+    expect(night).not.toBe(bright);
+    await page.reload();
+    expect(await ground()).toBe(night);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.keyboard.press('t');
+    expect(await page.locator('#theme').getAttribute('aria-label')).toBe('Colours: auto');
+    expect(await ground()).toBe(night);
+  });
+
+  test('stands still for who wants that', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url, { reducedMotion: 'reduce' });
+    expect(await page.evaluate('getComputedStyle(document.querySelector(".band")).transitionDuration')).toBe(
+      '0s',
+    );
+  });
+});

@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'vitest';
+import { TroublesomePeer } from '../support/troublesome-peer.js';
+import { until } from '../support/wait.js';
+import { CHROMIUM, shoot, visit } from './chromium.js';
+import { Daemon } from './daemon.js';
+
+const REST = 'Everything that is at rest is searchable.';
+/** What Chromium says of a daemon that is away. */
+const NO_DAEMON = /net::ERR_|Failed to load resource/;
+
+describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', () => {
+  test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
+    const daemon = await Daemon.start();
+    const { page } = await visit(daemon.url);
+    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    await page.evaluate('window.isTheSame = true');
+
+    const file = daemon.drop('inbox/notes/garden.md');
+    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
+    expect(await page.title()).toBe('all searchable · peersync');
+    expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
+
+    await page.getByRole('link', { name: 'Confirmed 1', exact: true }).first().click();
+    await page.getByRole('link', { name: 'inbox/notes/garden.md' }).click();
+    await page.getByText('Confirmed: the peer shows this very version.').waitFor();
+    const answer = page.locator('#why-answer');
+    expect(await answer.getByText(file, { exact: true }).count()).toBe(1);
+    expect(await answer.locator('.history li').count()).toBe(3);
+    expect(await page.evaluate('window.isTheSame')).toBe(true);
+    await shoot(page, 'real-confirmed-desktop');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await shoot(page, 'real-confirmed-phone');
+  });
+
+  test('says that the peer is away and what waits, and that it is back', async () => {
+    const daemon = await Daemon.start();
+    const { page } = await visit(daemon.url);
+    daemon.drop('inbox/before.md');
+    await page.getByRole('heading', { name: REST }).waitFor();
+
+    await daemon.losePeer();
+    daemon.drop('inbox/while-away.md');
+    await page
+      .getByRole('heading', { name: /^The peer has not answered for .*; 1 file waits, nothing is lost\.$/ })
+      .waitFor();
+    expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
+    expect(await page.title()).toBe('peer away · 1 waiting · peersync');
+    await page
+      .locator('#peer-card')
+      .getByText(/^Does not answer, for /)
+      .waitFor();
+    await page
+      .locator('#peer-card')
+      .getByText(/The next try is/)
+      .waitFor();
+    await shoot(page, 'real-peer-away-desktop');
+
+    await daemon.regainPeer();
+    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+    await page
+      .locator('#peer-card')
+      .getByText(/^Answers, for /)
+      .waitFor();
+  });
+
+  test('keeps its last view greyed while the daemon is away, and goes on by itself', async () => {
+    const daemon = await Daemon.start();
+    const { page, forgive } = await visit(daemon.url);
+    forgive(NO_DAEMON);
+    daemon.drop('inbox/one.md');
+    await page.getByRole('heading', { name: REST }).waitFor();
+
+    await daemon.die();
+    await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
+    expect(await page.locator('.station.s-confirmed .number').textContent()).toBe('1');
+    expect(await page.evaluate('getComputedStyle(document.querySelector("main")).filter')).toBe(
+      'grayscale(1)',
+    );
+    expect(await page.title()).toMatch(/^no answer/);
+    await shoot(page, 'real-daemon-away-desktop');
+
+    await daemon.comeBack();
+    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+    daemon.drop('inbox/two.md');
+    await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
+  });
+
+  test('retries what is in quarantine, one and all', async () => {
+    let isPicky = true;
+    const troublesome: TroublesomePeer[] = [];
+    const daemon = await Daemon.start({
+      peerUrl: async (peer) => {
+        const before = await TroublesomePeer.start(peer.url);
+        before.behaviour = async (call) => {
+          const answer = await call.forward();
+          const refused = call.urls.filter((url) => url.includes('bad'));
+          if (!isPicky || refused.length === 0) return answer;
+          const items = call.urls.map((url, i) => [
+            `item-${i}`,
+            {
+              url,
+              success: String(!refused.includes(url)),
+              message: refused.includes(url) ? 'url is in the blacklist' : '',
+            },
+          ]);
+          const told = { count: String(items.length), successall: 'false', ...Object.fromEntries(items) };
+          return {
+            ...answer,
+            headers: { 'content-type': 'application/json' },
+            body: Buffer.from(JSON.stringify(told)),
+          };
+        };
+        troublesome.push(before);
+        return before.url;
+      },
+    });
+    const { page } = await visit(daemon.url);
+    for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) daemon.drop(`inbox/${name}`);
+    await page
+      .getByRole('heading', { name: 'Everything is searchable but 3 files that need you.' })
+      .waitFor();
+    const rows = page.locator('.files li');
+    await until(async () => (await rows.count()) === 3, 'three rows');
+    expect(await rows.first().textContent()).toContain('The peer refused it: url is in the blacklist.');
+    await page.locator('#concerns').getByText('3 files cannot be delivered without a change.').waitFor();
+    await shoot(page, 'real-quarantine-desktop');
+
+    isPicky = false;
+    await page.getByRole('button', { name: 'Retry bad-2.md' }).click();
+    await page.getByText('1 file is tried again.').waitFor();
+    await page
+      .getByRole('heading', { name: 'Everything is searchable but 2 files that need you.' })
+      .waitFor();
+    await until(async () => (await rows.count()) === 2, 'two rows');
+
+    await page.getByRole('button', { name: 'Retry all' }).click();
+    await page.getByText('2 files are tried again.').waitFor();
+    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByText(/^Nothing is in quarantine/).waitFor();
+  });
+
+  test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
+    const daemon = await Daemon.start();
+    const file = daemon.drop('inbox/ein Brief & mehr+.md');
+    const { page, forgive } = await visit(`${daemon.url}#why=${encodeURIComponent(file)}`);
+    const answer = page.locator('#why-answer');
+    // It is followed until it is at rest.
+    await answer.getByText('Confirmed: the peer shows this very version.').waitFor();
+    expect(await answer.locator('.facts').textContent()).toContain(file);
+
+    await page.getByRole('textbox', { name: 'Why?' }).fill('/etc/hostname');
+    await page.getByRole('textbox', { name: 'Why?' }).press('Enter');
+    await answer.getByText('Not watched.').waitFor();
+    expect(decodeURIComponent(new URL(page.url()).hash)).toBe('#why=/etc/hostname');
+
+    forgive(/status of 4\d\d/);
+    await page.getByRole('textbox', { name: 'Why?' }).fill(`${daemon.directory}/inbox`);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await answer.getByText(/is the folder inbox itself\. Name a file in it/).waitFor();
+    await answer.getByRole('button', { name: 'Close' }).click();
+    await answer.waitFor({ state: 'hidden' });
+  });
+
+  test('pauses for an hour and resumes', async () => {
+    const daemon = await Daemon.start();
+    const { page } = await visit(daemon.url);
+    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'for 1 hour' }).click();
+    await page.getByRole('heading', { name: /^Paused until \d\d:\d\d; nothing waits\.$/ }).waitFor();
+    daemon.drop('inbox/later.md');
+    await page.getByRole('heading', { name: /^Paused until \d\d:\d\d; 1 file waits\.$/ }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('heading', { name: REST }).waitFor();
+  });
+
+  test('asks for the token where one is needed, and lets in who has it', async () => {
+    const token = 'a long and winding token 0123456789';
+    const daemon = await Daemon.start({ token });
+    const { page, forgive } = await visit(daemon.url);
+    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+    expect(await page.getByText('That is not the token.').isVisible()).toBe(false);
+    await shoot(page, 'real-sign-in-desktop');
+
+    await page.getByLabel('Token').fill('a guess');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('That is not the token.').waitFor();
+
+    await page.getByLabel('Token').fill(token);
+    await page.getByLabel('Token').press('Enter');
+    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    daemon.drop('inbox/one.md');
+    await page.getByRole('heading', { name: REST }).waitFor();
+
+    // A session that is over leads back to the sign-in.
+    forgive(/status of 401/);
+    await page.keyboard.press('?');
+    await page.getByRole('button', { name: 'Sign this browser out' }).click();
+    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+    await page.goto(daemon.url);
+    await page.getByRole('heading', { name: 'Who is there?' }).waitFor();
+  });
+});

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const css = readFileSync(resolve(import.meta.dirname, '../../src/page/browser/base.css'), 'utf8');
+
+/** The tokens of a block of the style sheet that begins with this. */
+function tokensOf(opening: string): ReadonlyMap<string, string> {
+  const block = css.slice(css.indexOf(opening)).split('}')[0] ?? '';
+  return new Map(
+    [...block.matchAll(/(--[a-z-]+): (#[0-9a-f]{6});/g)].map(([, name = '', value = '']) => [name, value]),
+  );
+}
+
+const light = tokensOf(':root {');
+const dark = tokensOf(':root[data-theme="dark"] {');
+
+type Colour = readonly [number, number, number];
+
+function colour(tokens: ReadonlyMap<string, string>, name: string): Colour {
+  const hex = tokens.get(name);
+  if (hex === undefined) throw new Error(`there is no ${name}`);
+  return [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Colour;
+}
+
+function luminance(of: Colour): number {
+  const [r, g, b] = of.map((byte) => {
+    const part = byte / 255;
+    return part <= 0.040_45 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  }) as unknown as Colour;
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** By WCAG 2. */
+function contrast(a: Colour, b: Colour): number {
+  const [high, low] = [luminance(a), luminance(b)].toSorted((x, y) => y - x) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
+const mix = (a: Colour, b: Colour, share: number): Colour =>
+  a.map((part, i) => part * share + (b[i] ?? 0) * (1 - share)) as unknown as Colour;
+
+const GROUNDS = ['--paper', '--raised', '--band-ok', '--band-busy', '--band-warn', '--band-bad'];
+const WORDS = [
+  '--ink',
+  '--soft',
+  '--accent',
+  '--pending',
+  '--accepted',
+  '--confirmed',
+  '--quarantined',
+  '--gone',
+  '--passed',
+  '--warn',
+  '--bad',
+];
+
+describe.each([
+  ['light', light],
+  ['dark', dark],
+] as const)('the %s palette', (_name, tokens) => {
+  test.each(GROUNDS)('is legible on %s', (ground) => {
+    for (const name of WORDS) {
+      const ratio = contrast(colour(tokens, name), colour(tokens, ground));
+      expect(ratio, `${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    }
+    // The notes below the counts are ink at 72 %.
+    const note = mix(colour(tokens, '--ink'), colour(tokens, ground), 0.72);
+    expect(contrast(note, colour(tokens, ground)), `a note on ${ground}`).toBeGreaterThanOrEqual(4.5);
+  });
+
+  test('has buttons that are legible', () => {
+    expect(contrast(colour(tokens, '--on-accent'), colour(tokens, '--accent'))).toBeGreaterThanOrEqual(4.5);
+  });
+});
+
+test('the palette of a dark system is the dark one', () => {
+  const automatic = tokensOf(':root:not([data-theme="light"]) {');
+  expect(Object.fromEntries(automatic)).toEqual(Object.fromEntries(dark));
+});
