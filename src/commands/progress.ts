@@ -15,6 +15,11 @@ const NO_WRAP = '\x1b[?7l';
 const WRAP = '\x1b[?7h';
 /** From the cursor on, so that a line that the terminal broke in two goes as a whole. */
 const CLEAR = '\x1b[J';
+/**
+ * The whole line, from its begin. The blank is for terminals that take clearing from the first corner of the window for
+ * clearing the window, and keep what stood there above it.
+ */
+const CLEAR_LINE = `\r ${CLEAR}\r`;
 
 /** Where progress is shown: a terminal, or any stream for plain lines. */
 export interface ProgressStream {
@@ -67,7 +72,7 @@ export class Progress {
   /** Makes room for a line of something else. */
   clear(): void {
     if (this.#callOff === undefined || this.#lastText === '') return;
-    this.#stream?.write(`\r${CLEAR}`);
+    this.#stream?.write(CLEAR_LINE);
     this.#lastText = '';
   }
 
@@ -78,7 +83,7 @@ export class Progress {
     this.#callOff = undefined;
     this.#step = undefined;
     this.#stream?.off('resize', this.#redraw);
-    this.#stream?.write(`\r${CLEAR}${SHOW_CURSOR}`);
+    this.#stream?.write(`${CLEAR_LINE}${SHOW_CURSOR}`);
   }
 
   /** A log whose lines the bar makes room for; those below `least` are not written anyway. */
