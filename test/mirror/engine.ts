@@ -191,6 +191,11 @@ export class Engine {
     return this.#mirrors;
   }
 
+  /** From now on these settings hold, as after a change of the configuration file. */
+  async configure(settings: Parameters<Engine['open']>[0], root = this.root): Promise<void> {
+    await this.mirrors.configure(completed(settings, root));
+  }
+
   start(): void {
     this.mirrors.start((error) => {
       this.failure = error;

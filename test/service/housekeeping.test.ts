@@ -56,6 +56,30 @@ describe('a folder that left the configuration', () => {
   });
 });
 
+describe('a folder that leaves the configuration of a running daemon', () => {
+  it('has no files that anybody waits for, and that is on disk when it is answered', async () => {
+    await housekeeping.start();
+    for (let i = 0; i < 12_000; i += 1) state.put(pendingRecord(`${i}`, 'old'));
+    state.put(pendingRecord('stays'));
+    await housekeeping.keep(['inbox'], 2 * DAY_MS);
+    expect(state.counts()).toMatchObject({ pending: 1, gone: 12_000 });
+    expect(state.figures().unsaved).toBe(0);
+    expect(said).toEqual([expect.stringContaining('its 12000 files count as gone')]);
+  });
+
+  it('is remembered for as long as is said then', async () => {
+    await housekeeping.start();
+    state.put(gone(pendingRecord('a'), clock.now()));
+    await clock.advance(1.5 * DAY_MS);
+    await housekeeping.keep(['inbox'], DAY_MS);
+    await until(() => state.counts().gone === 0, 'it is forgotten');
+    state.put(gone(pendingRecord('b'), clock.now()));
+    await housekeeping.keep(['inbox'], 10 * DAY_MS);
+    await clock.advance(5 * DAY_MS);
+    expect(state.counts().gone).toBe(1);
+  });
+});
+
 describe('a file that is gone', () => {
   it('is forgotten in time by a daemon that is never restarted, and not earlier', async () => {
     await housekeeping.start();

@@ -9,6 +9,7 @@ import { type ReadingOrder, readNow } from '../../src/watch/reading.js';
 import { type GroupReader, ThreadReader } from '../../src/watch/thread-reader.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 
 function setUp(readers: number, crowd: number, groups?: GroupReader) {
   const directory = temporaryDirectory();
@@ -48,6 +49,27 @@ describe('the intake', () => {
     add('f');
     await quiet;
     expect(done).toEqual([['f', 'raced']]);
+  });
+
+  it('reads to nobody what was forgotten, and reads the same file again for somebody else', async () => {
+    const { intake, add, done, quiet } = setUp(1, 100);
+    add('reading');
+    add('waiting');
+    intake.forget('inbox');
+    expect(intake.size).toBe(0);
+    add('reading', 'of somebody else');
+    await quiet;
+    await until(() => done.length > 0, 'it was read');
+    expect(done).toEqual([['reading', 'version']]);
+  });
+
+  it('keeps nobody waiting for room among files that were forgotten', async () => {
+    const { intake, add } = setUp(1, 2);
+    for (let i = 0; i < 5; i += 1) add(`f${i}`);
+    const room = intake.room();
+    intake.forget('inbox');
+    await room;
+    expect(intake.size).toBe(0);
   });
 
   it('takes a newer look at a file that still waits', async () => {

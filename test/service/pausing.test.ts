@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { Door } from '../../src/queue/door.js';
+import { eachLane } from '../../src/queue/lanes.js';
+import { keepPause, keptPause, Pausing } from '../../src/service/pausing.js';
+import { State } from '../../src/state/state.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+const HOUR_MS = 3_600_000;
+let clock: FakeClock;
+let directory: string;
+let state: State;
+let said: string[];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  directory = temporaryDirectory();
+  said = [];
+  state = await State.open(directory, { clock, log: silentLogger });
+});
+afterEach(() => state.close());
+
+/** A daemon's door and pausing, as they are after a start. */
+function started(commit = () => state.commit()) {
+  const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
+  const door = new Door({
+    lanes: eachLane(() => ({ requestsPerSecond: 100, concurrency: 1 })),
+    ...{ maxConcurrency: 1, classify: () => ({ kind: 'answered' }), clock, log, peerName: 'the peer' },
+  });
+  const pausing = new Pausing({ state, commit, door, clock, log });
+  pausing.restore();
+  return { door, pausing };
+}
+
+describe('a pause', () => {
+  it('is on disk when it is answered, and so is its end', async () => {
+    const { door, pausing } = started();
+    const since = clock.now();
+    expect(await pausing.pause(HOUR_MS)).toEqual({ since, until: since + HOUR_MS });
+    expect(keptPause(await State.read(directory), clock.now())).toEqual({ since, until: since + HOUR_MS });
+    expect(await pausing.resume()).toBe(true);
+    expect(keptPause(await State.read(directory), clock.now())).toBeUndefined();
+    expect(door.status().paused).toBeUndefined();
+    expect(await pausing.resume()).toBe(false);
+    expect(said).toEqual([
+      'paused for 1h: nothing is sent to the peer, what changes on disk is read and waits',
+      'resumed: the work with the peer goes on',
+    ]);
+  });
+
+  it('holds the door before it is on disk, and is not answered when it cannot get there', async () => {
+    const { door, pausing } = started(() => Promise.reject(new Error('no disk')));
+    await expect(pausing.pause(undefined)).rejects.toThrow('no disk');
+    expect(door.status().paused).toBeDefined();
+  });
+
+  it('goes on after a restart, for what is left of its time', async () => {
+    const since = clock.now();
+    await started().pausing.pause(HOUR_MS);
+    await clock.advance(HOUR_MS / 2);
+    const { door } = started();
+    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    await clock.advance(HOUR_MS / 2 - 1);
+    expect(door.status().paused).toBeDefined();
+    await clock.advance(1);
+    expect(door.status().paused).toBeUndefined();
+    expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+    expect(state.meta('paused')).toBeUndefined();
+  });
+
+  it('is over where its time passed while nothing ran', async () => {
+    await started().pausing.pause(HOUR_MS);
+    clock.skip(HOUR_MS);
+    expect(started().door.status().paused).toBeUndefined();
+  });
+
+  it('that is prolonged began when it began', async () => {
+    const { pausing } = started();
+    const since = clock.now();
+    await pausing.pause(HOUR_MS);
+    await clock.advance(1_000);
+    expect(await pausing.pause(undefined)).toEqual({ since });
+    expect(await pausing.pause(2 * HOUR_MS)).toEqual({ since, until: clock.now() + 2 * HOUR_MS });
+    await clock.advance(2 * HOUR_MS);
+    expect(await pausing.pause(undefined)).toEqual({ since: clock.now() });
+  });
+
+  it('that was kept in a way that cannot be read is none', () => {
+    for (const kept of ['yes', 7, null, {}, { since: 'now' }]) {
+      state.setMeta('paused', kept);
+      expect(keptPause(state, clock.now())).toBeUndefined();
+    }
+    keepPause(state, clock.now(), undefined);
+    expect(keptPause(state, clock.now())).toEqual({ since: clock.now() });
+  });
+});
