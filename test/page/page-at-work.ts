@@ -243,8 +243,8 @@ export class PageAtWork {
     return path;
   }
 
-  fetch(path: string, init: RequestInit = {}): Promise<Response> {
-    return fetch(new URL(path, this.page.url), { redirect: 'manual', ...init });
+  async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    return await fetch(new URL(path, this.page.url), { redirect: 'manual', ...init });
   }
 
   async json(path: string, init?: RequestInit): Promise<unknown> {
