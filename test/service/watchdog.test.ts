@@ -152,10 +152,10 @@ describe('a watchdog', () => {
   });
 
   it('keeps within a short time also while it asks disks that do not answer', async () => {
-    const w = new Watched({}, {}, 8_000);
+    const w = new Watched({}, {}, 4_000);
     w.neglected = 'a commit of the state does not end';
     w.diskAnswers = false;
-    expect(await w.longestSilence(MINUTE)).toBeLessThan(8_000);
+    expect(await w.longestSilence(MINUTE)).toBeLessThan(4_000);
   });
 
   it('does not count the time in which the process could not run', async () => {

@@ -135,8 +135,9 @@ describe('the duties of the uplink', () => {
     expect(neglects(w)).toEqual([]);
     w.write('a.txt', 'hello');
     await until(() => neglects(w).length > 0, 'neglected');
-    worlds.splice(0);
-    await w.stop();
+    const stopped = w.uplink.stop();
+    expect(neglects(w)).toEqual([]);
+    await stopped;
     expect(neglects(w)).toEqual([]);
   });
 
@@ -147,11 +148,13 @@ describe('the duties of the uplink', () => {
       read = resolve;
     });
     w.packs = () => blocked;
-    await w.start();
-    w.write('a.txt', 'hello');
-    await until(() => neglects(w).includes('a batch is not read from the disk'), 'neglected');
+    await w.start({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
+    for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `content ${i}`);
+    // What is due beside them waits for them, though the door has room.
+    await until(() => w.uplink.status().inFlight > QUICK.push.concurrency, 'as many as may be are under way');
+    expect(neglects(w)).toEqual(['a batch is not read from the disk']);
     read();
-    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    await until(() => w.state.counts().confirmed === 20, 'confirmed');
     expect(neglects(w)).toEqual([]);
   });
 });
