@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs';
  * SIGHUP, which asks a daemon to read its configuration anew.
  *
  * One that comes before `listen` is heard then: it must not end a daemon that is starting. Where the terminal was closed that
- * the process was started in, it means that, and is passed on as SIGTERM.
+ * the process was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
  */
 export class ReloadSignal {
   readonly #hadTerminal = process.stdout.isTTY === true;
@@ -13,8 +13,12 @@ export class ReloadSignal {
     this.#isAsked = true;
   };
   readonly #heard = () => {
-    if (this.#hadTerminal && isTerminalGone()) process.kill(process.pid, 'SIGTERM');
-    else void this.#reload();
+    if (!this.#hadTerminal || !isTerminalGone()) {
+      void this.#reload();
+      return;
+    }
+    this.stop();
+    process.kill(process.pid, 'SIGHUP');
   };
 
   constructor() {
