@@ -164,20 +164,25 @@ describe('a running daemon that reads its configuration anew', () => {
     expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
   });
 
-  it('takes hints, rates and the level of its log at once', async () => {
+  it('takes hints, rates, the audit and the level of its log at once', async () => {
     const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
     await work.start();
+    await work.confirmed('inbox/a.txt');
     const watch = async () => (await work.status()).folders[0]?.watch?.state;
     await until(async () => (await watch()) === 'watching', 'it watches');
+    const lookups = work.proxy.lookups.length;
     work.configure({ watch: { hints: false, rescan: '1s' }, push: { concurrency: 9 } });
+    const config = JSON.parse(readFileSync(work.config, 'utf8'));
     writeFileSync(
       work.config,
-      JSON.stringify({ ...JSON.parse(readFileSync(work.config, 'utf8')), log: { level: 'debug' } }),
+      JSON.stringify({ ...config, log: { level: 'debug' }, audit: { every: '1s' } }),
     );
     await work.hangUp();
     await until(async () => (await watch()) === 'unwatched', 'hints are off');
     // 9 pushes, 16 look-ups, and 2 beside them.
     expect((await work.status()).peer.door?.concurrency.max).toBe(27);
+    await until(() => work.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
     work.drop('inbox/by-rescan.txt');
     await work.confirmed('inbox/by-rescan.txt');
     expect(work.daemon.stdout).toContain('"level":20');
