@@ -4,11 +4,10 @@ import { scopesOf } from '../inspect/answers.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { acquireLock } from '../service/lock.js';
-import { State } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { askOr } from './offline.js';
+import { withState } from './offline-state.js';
 
 interface RetryOptions {
   readonly path: string[];
@@ -65,16 +64,8 @@ async function retryOffline(
   log: Logger,
 ): Promise<Retried[]> {
   const scopes = await scopesOf(config, parameters);
-  const lock = await acquireLock(config.state.dir, { clock: systemClock });
-  try {
-    const state = await State.open(config.state.dir, { clock: systemClock, log });
-    try {
-      const report = retryItems(state, scopes, systemClock);
-      return [{ retried: report.retried, lookedAt: report.lookedAt.length }];
-    } finally {
-      await state.close();
-    }
-  } finally {
-    await lock.release();
-  }
+  return await withState(config, log, (state) => {
+    const { retried, lookedAt } = retryItems(state, scopes, systemClock);
+    return { retried, lookedAt: lookedAt.length };
+  });
 }

@@ -1,7 +1,7 @@
 import { changeLines } from '../config/change-text.js';
 import { changesOf } from '../config/changes.js';
 import type { Config } from '../config/config.js';
-import { reloaded } from '../config/reload.js';
+import { type Reloaded, reloaded } from '../config/reload.js';
 import { resolveSecret } from '../config/secret.js';
 import type { ReloadReport } from '../inspect/reload-report.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
@@ -60,21 +60,28 @@ export class Reloading {
   }
 
   async #reload(): Promise<ReloadReport> {
+    const { current, log } = this.#options;
+    const { config, restart, credentials } = await this.#read();
+    const changes = changeLines(changesOf(current.config, config));
+    if (await this.#apply(config, restart, credentials)) changes.push('peer.auth: other credentials');
+    const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
+    log.info(
+      { event: 'reloaded', changes, restart },
+      `reloaded the configuration: ${changes.length === 0 ? 'nothing changed' : changes.join('; ')}${waits}`,
+    );
+    return { changes, restart };
+  }
+
+  /** Reads and checks everything; nothing changed yet. */
+  async #read(): Promise<Reloaded & { readonly credentials: Credentials | undefined }> {
     const { current, load, log } = this.#options;
     try {
       this.#unlessStopped();
       const wanted = await load();
-      const secrets = await readSecrets(wanted, log);
-      const { config, restart } = await reloaded(current.config, wanted);
+      const credentials = await readSecrets(wanted, log);
+      const now = await reloaded(current.config, wanted);
       this.#unlessStopped();
-      const changes = changeLines(changesOf(current.config, config));
-      if (await this.#apply(config, restart, secrets)) changes.push('peer.auth: other credentials');
-      const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
-      log.info(
-        { event: 'reloaded', changes, restart },
-        `reloaded the configuration: ${changes.length === 0 ? 'nothing changed' : changes.join('; ')}${waits}`,
-      );
-      return { changes, restart };
+      return { ...now, credentials };
     } catch (error) {
       const code = error instanceof PeersyncError ? error.code : undefined;
       log.error(
@@ -86,7 +93,11 @@ export class Reloading {
   }
 
   /** @returns whether the peer gets other credentials from now on */
-  async #apply(config: Config, restart: readonly string[], { credentials }: Secrets): Promise<boolean> {
+  async #apply(
+    config: Config,
+    restart: readonly string[],
+    credentials: Credentials | undefined,
+  ): Promise<boolean> {
     const { current, parts, onFailure } = this.#options;
     const { client, door, watcher, housekeeping, mirrors, audit, commit } = parts;
     const before = current.config;
@@ -131,16 +142,12 @@ export class Reloading {
   }
 }
 
-interface Secrets {
-  readonly credentials: Credentials | undefined;
-}
-
 /**
- * The secrets that a configuration names, and whether they, and the other files that it names, can be read at all.
+ * The credentials that a configuration names; and whether its other secrets and certificates can be read at all.
  *
  * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
  */
-async function readSecrets({ peer, status }: Config, log: Logger): Promise<Secrets> {
+async function readSecrets({ peer, status }: Config, log: Logger): Promise<Credentials | undefined> {
   const { auth, tls } = peer;
   const [credentials, ...others] = await Promise.allSettled([
     auth === undefined ? undefined : configuredCredentials(auth, log),
@@ -157,5 +164,5 @@ async function readSecrets({ peer, status }: Config, log: Logger): Promise<Secre
     throw new PeersyncError({ code, message, hint, exitCode });
   }
   if (wrong.length > 0) throw first;
-  return { credentials: credentials.status === 'fulfilled' ? credentials.value : undefined };
+  return credentials.status === 'fulfilled' ? credentials.value : undefined;
 }
