@@ -1,24 +1,26 @@
 import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { join, sep } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
-import { EXIT } from '../lib/errors.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
 import { assertOurs, isThere, makeDirectory, marked, type Site, write } from '../service/installation.js';
 import { type RunTool, runTool } from '../service/tools.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from '../service/unit-drop-in.js';
 import { type Command, print, printJson, UsageError } from './context.js';
 import {
   assertMayChange,
+  configHome,
   lookWords,
   type PlaceOptions,
   placeOptions,
   siteOfOptions,
   systemctl,
 } from './service-place.js';
+import { safe } from './text.js';
 
 interface InstallOptions extends PlaceOptions {
   readonly start: boolean;
@@ -58,11 +60,13 @@ export const serviceInstallCommand: Command<InstallOptions> = {
       .example('$0 service install --dry-run', 'See the units first') as unknown as Argv<InstallOptions>,
   run: async (options) => {
     const site = siteOfOptions(options);
-    if (site.scope === 'user' && options.runAs !== undefined)
-      throw new UsageError('--run-as: a service of your own runs as you.');
+    checkUser(site, options.runAs);
     const { path: configPath, config } = await loadConfig(options.config);
     const systemd = await systemdVersion(runTool);
-    if (!options.dryRun) assertMayChange(site);
+    if (!options.dryRun) {
+      assertMayChange(site);
+      await assertSystemd();
+    }
     const install = new Installing(site, options, await realpath(configPath), config, systemd);
     await install.run();
     if (options.json) printJson({ unit: site.unit, did: install.did, advice: install.advice });
@@ -70,6 +74,24 @@ export const serviceInstallCommand: Command<InstallOptions> = {
     return EXIT.done;
   },
 };
+
+/** @throws UsageError for a user that nobody could be, or where none can be chosen */
+function checkUser({ scope }: Site, runAs: string | undefined): void {
+  if (runAs === undefined) return;
+  if (scope === 'user') throw new UsageError('--run-as: a service of your own runs as you.');
+  if (!/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/.test(runAs))
+    throw new UsageError(`--run-as: received ${JSON.stringify(runAs)}; expected the name of a user.`);
+}
+
+/** @throws PeersyncError SERVICE_NO_SYSTEMD where another program started the system */
+async function assertSystemd(): Promise<void> {
+  if (await isThere('/run/systemd/system')) return;
+  throw new PeersyncError({
+    code: 'SERVICE_NO_SYSTEMD',
+    message: 'This system was not started by systemd.',
+    hint: 'Start `peersync run` by what starts services here; `--dry-run` shows the units.',
+  });
+}
 
 async function systemdVersion(run: RunTool): Promise<number> {
   return Number(/systemd (\d+)/.exec(await run(['systemctl', '--version']))?.[1] ?? 0);
@@ -120,7 +142,20 @@ class Installing {
     await this.#run(systemctl(this.#site, 'daemon-reload'));
     if (!this.#options.start) return;
     await this.#run(systemctl(this.#site, 'enable', unit));
-    await this.#run(systemctl(this.#site, 'restart', unit));
+    await this.#restart(unit);
+  }
+
+  /** What it said before it failed to start says why. */
+  async #restart(unit: string): Promise<void> {
+    try {
+      await this.#run(systemctl(this.#site, 'restart', unit));
+    } catch (error) {
+      const user = this.#site.scope === 'user' ? ['--user'] : [];
+      const words = ['journalctl', ...user, '-u', unit, '-n', '10', '-o', 'cat', '--no-pager'];
+      const last = await runTool(words).catch(() => '');
+      for (const line of last.trimEnd().split('\n')) this.#tell(`  ${safe(line)}`);
+      throw error;
+    }
   }
 
   tellTheEnd(): void {
@@ -149,7 +184,10 @@ class Installing {
       node: await realpath(process.execPath),
       program: join(await realpath(PACKAGE_ROOT), 'dist/cli.js'),
       programRoot: withPackages(await realpath(PACKAGE_ROOT)),
-      credentialFile: credentialFile ?? join(scope === 'user' ? '%E/peersync' : '/etc/peersync', file),
+      credentialFile:
+        credentialFile === undefined
+          ? join(scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync', file)
+          : resolve(credentialFile),
     };
   }
 
@@ -162,7 +200,7 @@ class Installing {
         this.advice.push(`The folder ${path} is not there: make it, then restart ${unit}.`);
     const credential = credentialOf(this.#config);
     const { credentialFile } = await this.#runs();
-    if (credential !== undefined && !credentialFile.startsWith('%') && !(await isThere(credentialFile)))
+    if (credential !== undefined && !(await isThere(credentialFile)))
       this.advice.push(
         `Put the peer's password into ${credentialFile} (chmod 600): it does not start without.`,
       );
@@ -180,7 +218,7 @@ class Installing {
     const user = this.#options.runAs ?? SERVICE_USER;
     if (!(await isThere(path)) || (await mayRead(user, path))) return;
     this.advice.push(
-      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it), then restart ${this.#site.unit}.`,
+      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
     );
   }
 

@@ -32,8 +32,12 @@ export function siteOfOptions({ user, name }: PlaceOptions): Site {
       `--name: received ${JSON.stringify(name)}; expected a name of letters, digits and any of - _ .`,
       'Name it like peersync service install --name docs.',
     );
-  const configHome = process.env.XDG_CONFIG_HOME || join(homedir(), '.config');
-  return siteOf({ scope: user ? 'user' : 'system', name, configHome });
+  return siteOf({ scope: user ? 'user' : 'system', name, configHome: configHome() });
+}
+
+/** Where this user's configurations stand. */
+export function configHome(): string {
+  return process.env.XDG_CONFIG_HOME || join(homedir(), '.config');
 }
 
 /** @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody who may not */

@@ -230,8 +230,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
 
   it('is not started again and again with a wrong configuration, and says what is wrong as an error', async () => {
     await container.write(CONFIG, JSON.stringify({ ...config, folders: [] }));
-    const { code } = await container.run('systemctl', 'start', UNIT);
-    expect(code).not.toBe(0);
+    expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
     expect(await container.show(UNIT, 'ActiveState')).toBe('failed');
     expect(await container.show(UNIT, 'NRestarts')).toBe('0');
     expect((await container.hears(UNIT, /^peersync: .*has a problem/)).PRIORITY).toBe('3');
