@@ -208,8 +208,9 @@ export class PushLoop {
     try {
       answer = await door.run('push', (signal) => {
         began = clock.now();
-        // It may have waited while the dialect was found out to be another.
-        if (dialect.current !== spoken) return Promise.resolve(undefined);
+        // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
+        if (dialect.current !== spoken || parcels.some(({ item }) => this.#isGone(item)))
+          return Promise.resolve(undefined);
         return peer.push(items, { ...options, signal });
       });
     } catch (error) {
@@ -283,6 +284,11 @@ export class PushLoop {
     }
     await this.#blame.answeredBadly(only.item, failure.error, before);
     return [];
+  }
+
+  #isGone({ folder, path }: Place): boolean {
+    const entry = this.#parts.state.get(folder, path);
+    return entry === undefined || entry.status === 'gone';
   }
 
   /** As they were: they are made ready anew. */
