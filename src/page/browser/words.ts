@@ -109,6 +109,11 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 
+/** Keeps a figure and its unit on one line. */
+export function together(text: string): string {
+  return text.replaceAll(/(\d) (?=(?:d|h|min|s|ms)\b)/g, '$1\u00a0');
+}
+
 /** Two texts as sentences, one after the other; either may be missing. */
 export function sentences(...texts: readonly (string | undefined)[]): string {
   return texts

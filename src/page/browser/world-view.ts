@@ -1,6 +1,6 @@
 import { attr, byId, prose, text } from './dom.js';
 import type { Model } from './model.js';
-import { ahead } from './words.js';
+import { ahead, together } from './words.js';
 import { type Level, lostWorld, worldOf } from './world.js';
 
 const FAVICONS: Readonly<Record<Level, string>> = {
@@ -39,7 +39,7 @@ export function showWorld(model: Model): void {
         : worldOf(status, model.now());
     attr(document.body, 'data-level', world.level);
     attr(favicon, 'href', FAVICONS[world.level]);
-    text(sentence, world.sentence);
+    text(sentence, together(world.sentence));
     prose(detail, world.detail);
     const title = `${world.title} · peersync`;
     if (document.title !== title) document.title = title;
