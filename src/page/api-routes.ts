@@ -60,7 +60,7 @@ export function apiRoutes(
     }
     const { folder } = listFilter(current.config, { folder: parameter(request, 'folder') });
     const question = { status: wanted, folder, after: parameter(request, 'after'), limit: limitOf(request) };
-    return await itemsPage(current.config, state.entries, question, clock);
+    return await itemsPage(current.config, state, question, clock);
   });
 
   app.post('/api/retry', async (request): Promise<RetryAnswer> => {

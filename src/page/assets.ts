@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { systemCode } from '../lib/errors.js';
 
 /** One file of the page, as it is sent. */
@@ -24,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Beside the page's own files, by the name that it asks for. */
 const CHART_FILES = ['uPlot.esm.js', 'uPlot.min.css'];
 
-const BROWSER_DIRECTORY = new URL('./browser/', import.meta.url).pathname;
+const BROWSER_DIRECTORY = fileURLToPath(new URL('./browser/', import.meta.url));
 
 /**
  * Reads everything that a browser may get, once: a request chooses from this list and never names a file on disk.

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import type { EntriesView, Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
+import type { State } from '../state/state.js';
 import type { ItemLine, ItemsPage } from './api.js';
 
 export interface ItemsQuestion {
@@ -14,8 +15,9 @@ export interface ItemsQuestion {
   readonly limit: number;
 }
 
-/** How many records are passed without a pause: a few ms, also on a small machine. */
-const SLICE = 10_000;
+/** How long records are passed without a pause, in ms, and how many between two looks at the clock. */
+const SLICE_MS = 4;
+const SLICE = 250;
 
 /**
  * One page of files, in the order of the state. Nothing is kept between two pages: each walks to where the one before ended, a
@@ -23,32 +25,77 @@ const SLICE = 10_000;
  * come twice, and none is left out.
  */
 export async function itemsPage(
+  config: Pick<Config, 'folders'>,
+  state: Pick<State, 'entries' | 'onChange'>,
+  question: ItemsQuestion,
+  clock: Clock,
+): Promise<ItemsPage> {
+  let isChanged = false;
+  const unsubscribe = state.onChange(() => {
+    isChanged = true;
+  });
+  try {
+    return await walk(config, state.entries, question, { clock, isChanged: () => isChanged });
+  } finally {
+    unsubscribe();
+  }
+}
+
+interface Walking {
+  readonly clock: Clock;
+  /** Whether any record changed since the walk began. */
+  readonly isChanged: () => boolean;
+}
+
+async function walk(
   { folders }: Pick<Config, 'folders'>,
   entries: EntriesView,
   { status, folder, after, limit }: ItemsQuestion,
-  clock: Clock,
+  { clock, isChanged }: Walking,
 ): Promise<ItemsPage> {
   const roots = new Map(folders.map(({ name, path }) => [name, path]));
-  const quarantined = status === 'quarantined';
-  const mark = after === undefined ? undefined : readMark(after);
-  const marked = mark === undefined ? undefined : entries.get(mark.folder, mark.path);
-  const isKnown = marked !== undefined && (!quarantined || marked.status === status);
-  let isSkipping = isKnown && (folder === undefined || folder === mark?.folder);
+  const mark = markIn(entries, status, folder, after);
+  const counts = entries.counts(folder);
+  const total = status === undefined ? Number.POSITIVE_INFINITY : counts[status];
   const items: ItemLine[] = [];
+  let isSkipping = mark !== undefined;
   let passed = 0;
-  for (const entry of quarantined ? entries.quarantined(folder) : entries.all(folder)) {
+  let wanted = 0;
+  let sliceBegan = clock.monotonic();
+  for (const entry of status === 'quarantined' ? entries.quarantined(folder) : entries.all(folder)) {
+    // Where nothing changed, nothing can come after the last one.
+    if (wanted === total && !isChanged()) break;
     passed += 1;
-    if (passed % SLICE === 0) await clock.sleep(0);
+    if (passed % SLICE === 0 && clock.monotonic() - sliceBegan >= SLICE_MS) {
+      await clock.sleep(0);
+      sliceBegan = clock.monotonic();
+    }
+    const isWanted = status === undefined || entry.status === status;
+    if (isWanted) wanted += 1;
     if (isSkipping) {
       isSkipping = !(entry.path === mark?.path && entry.folder === mark.folder);
       continue;
     }
-    if (status !== undefined && entry.status !== status) continue;
+    if (!isWanted) continue;
     const last = items.at(-1);
     if (last !== undefined && items.length === limit) return { items, next: markText(last) };
     items.push(lineOf(entry, roots.get(entry.folder)));
   }
   return { items };
+}
+
+/** Where a page begins; undefined for the beginning. */
+function markIn(
+  entries: EntriesView,
+  status: Entry['status'] | undefined,
+  folder: string | undefined,
+  after: string | undefined,
+): Place | undefined {
+  const mark = after === undefined ? undefined : readMark(after);
+  if (mark === undefined || (folder !== undefined && folder !== mark.folder)) return undefined;
+  const entry = entries.get(mark.folder, mark.path);
+  const isListed = entry !== undefined && (status !== 'quarantined' || entry.status === status);
+  return isListed ? mark : undefined;
 }
 
 function lineOf(entry: Entry, root: string | undefined): ItemLine {

@@ -95,20 +95,65 @@ describe('GET /api/items', () => {
       expect(await leaf(page, `after=${mark}`)).toHaveLength(1);
   });
 
-  it('never holds the process up for long, however many files are passed', async () => {
-    const page = await PageAtWork.start();
-    for (let i = 0; i < 50_000; i += 1) page.state.put({ ...pendingRecord('x', 'inbox', 'x'), path: `${i}` });
-    quarantine(page, 'last');
-    let turns = 0;
-    const counting = {
-      ...page.clock,
-      sleep: async () => {
-        turns += 1;
-      },
-    };
-    const question = { status: 'gone', limit: 1 } as const;
-    expect(await itemsPage(page.config, page.state.entries, question, counting)).toEqual({ items: [] });
-    expect(turns).toBe(5);
+  describe('among very many files', () => {
+    /** A clock that moves on by 1 ms whenever it is looked at. */
+    function counting(page: PageAtWork, onSleep = () => {}) {
+      let now = 0;
+      let slept = 0;
+      let longest = 0;
+      const monotonic = () => {
+        now += 1;
+        longest = Math.max(longest, now - slept);
+        return now;
+      };
+      const sleep = async () => {
+        slept = now;
+        onSleep();
+      };
+      const clock = { ...page.clock, monotonic, sleep };
+      return { clock, longest: () => longest, looks: () => now };
+    }
+
+    async function crowded(): Promise<PageAtWork> {
+      const page = await PageAtWork.start();
+      for (let i = 0; i < 50_000; i += 1)
+        page.state.put({ ...pendingRecord('x', 'inbox', 'x'), path: String(i) });
+      for (const path of ['one.md', 'two.md'])
+        for (const entry of lifeOf(pendingRecord(path))) page.state.put(entry);
+      return page;
+    }
+
+    it('never holds the process up for long', async () => {
+      const page = await crowded();
+      const { clock, longest, looks } = counting(page);
+      const { items } = await itemsPage(page.config, page.state, { status: 'confirmed', limit: 5 }, clock);
+      expect(items.map(({ path }) => path)).toEqual(['one.md', 'two.md']);
+      expect(looks()).toBeGreaterThan(200);
+      expect(longest()).toBeLessThan(8);
+    });
+
+    it('does not look for what is not there', async () => {
+      const page = await crowded();
+      const { clock, looks } = counting(page);
+      expect(await itemsPage(page.config, page.state, { status: 'gone', limit: 5 }, clock)).toEqual({
+        items: [],
+      });
+      expect(looks()).toBeLessThan(3);
+    });
+
+    it('leaves out none that was there, where others change meanwhile', async () => {
+      const page = await crowded();
+      // One enters the list before the end of it, and one that was met leaves it.
+      for (const entry of lifeOf(pendingRecord('5'))) page.state.put(entry);
+      let sleeps = 0;
+      const { clock } = counting(page, () => {
+        sleeps += 1;
+        if (sleeps === 2) page.state.put(pendingRecord('5'));
+        if (sleeps === 3) for (const entry of lifeOf(pendingRecord('49000'))) page.state.put(entry);
+      });
+      const { items } = await itemsPage(page.config, page.state, { status: 'confirmed', limit: 9 }, clock);
+      expect(items.map(({ path }) => path)).toEqual(['5', '49000', 'one.md', 'two.md']);
+    });
   });
 
   it.each(['status=nonsense', 'limit=0', 'limit=501', 'limit=1.5', 'limit=x', 'status=gone&status=gone'])(
