@@ -1,6 +1,7 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a table. Ends with 1 when a
 // promise was not kept. Arguments: names of the benches to run; all when none is given.
 import { mirrorBench } from './mirror.bench.js';
+import { pageBench } from './page.bench.js';
 import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 import { stateBench } from './state.bench.js';
@@ -8,6 +9,7 @@ import { watchBench } from './watch.bench.js';
 
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
+  page: pageBench,
   push: pushBench,
   state: stateBench,
   watch: watchBench,

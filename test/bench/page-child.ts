@@ -1,0 +1,124 @@
+// The status page of a daemon that knows very many files and mirrors, and does nothing else. It says where it listens, and, for
+// each message it gets, the longest time that its event loop stood still since the one before. Its own process, so that who asks
+// does not stand in its way. Arguments: files, mirrors, directory.
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { checkConfig } from '../../src/config/check.js';
+import { Figures } from '../../src/figures/figures.js';
+import { answers } from '../../src/inspect/answers.js';
+import type { Live } from '../../src/inspect/live.js';
+import { LiveFeed } from '../../src/inspect/live-feed.js';
+import { statusReport } from '../../src/inspect/status.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { Mirrors } from '../../src/mirror/mirrors.js';
+import { keepRecord } from '../../src/mirror/records.js';
+import { StatusPage } from '../../src/page/status-page.js';
+import { PeerClient } from '../../src/peer/client.js';
+import { Door } from '../../src/queue/door.js';
+import { LANES } from '../../src/queue/lanes.js';
+import { RecentEvents } from '../../src/service/recent.js';
+import { State } from '../../src/state/state.js';
+import { quarantined } from '../../src/state/transitions.js';
+import { classify } from '../../src/uplink/trouble.js';
+import { lifeOf, pendingRecord } from '../state/records.js';
+
+const [files = '0', mirrorCount = '0', directory = ''] = process.argv.slice(2);
+const clock = systemClock;
+const names = Array.from({ length: Number(mirrorCount) }, (_, i) => `object-${i}`);
+const config = await checkConfig(
+  {
+    folders: ['bench', 'other'].map((name) => ({
+      ...{ name, path: join(directory, name), collection: name, url: `https://${name}.example/` },
+    })),
+    state: { dir: join(directory, 'state') },
+    mirror: { root: join(directory, 'mirror'), shares: names.map((data) => ({ name: data, data })) },
+    peer: { url: 'http://127.0.0.1:1/' },
+    status: { listen: '127.0.0.1:0' },
+  },
+  join(directory, 'config.json'),
+);
+const recents = new RecentEvents(silentLogger, clock);
+const state = await State.open(config.state.dir, { clock, log: recents });
+for (let i = 0; i < Number(files); i += 1) {
+  const item = pendingRecord(`directory-${i % 10_000}/a file with a name ${i}.md`, 'bench', 'text');
+  const [, , confirmed] = lifeOf(item);
+  const trouble = { code: 'PEER_REFUSED', message: 'The peer refused it.', hint: 'Mend it.' };
+  state.put(i % 1_000 === 0 ? quarantined(item, item, item.version, trouble, clock.now()) : confirmed);
+}
+for (const [i, name] of names.entries()) {
+  const sha256 = createHash('sha256').update(name).digest('hex');
+  const record = {
+    path: `shares/${name}`,
+    succeededAt: clock.now() - i,
+    triedAt: clock.now() - i,
+    changedAt: i,
+    bytes: i,
+  };
+  keepRecord(state, name, { kind: 'share', sha256, ...record });
+}
+await state.commit();
+const limits = { requestsPerSecond: 10, concurrency: 2 };
+const lanes = Object.fromEntries(LANES.map((lane) => [lane, limits])) as Record<
+  (typeof LANES)[number],
+  typeof limits
+>;
+const door = new Door({ lanes, maxConcurrency: 4, classify, clock, log: recents, peerName: 'The peer' });
+const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standard' });
+const mirrors = new Mirrors({
+  ...{ settings: config.mirror, stateDir: config.state.dir, state, door, peer: client, clock, log: recents },
+});
+const figures = new Figures({
+  ...{ state, clock, log: recents, dir: config.state.dir },
+  settings: () => config,
+  paused: () => false,
+});
+await figures.start();
+for (let i = 0; i < 200; i += 1)
+  recents.info({ event: 'confirmed' }, `confirmed bench/a file with a name ${i}.md`);
+const live: Live = {
+  ...{ pid: process.pid, startedAt: clock.now(), peerUrl: 'http://127.0.0.1:1/' },
+  dialect: () => client.dialect,
+  door: () => door.status(),
+  uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
+  folders: () => [],
+  problems: () => [],
+  figures: () => figures.report(),
+  mirrors: () => mirrors.status(),
+  isInFlight: () => false,
+  nextLook: () => undefined,
+  restart: () => [],
+};
+const current = { config, onChange: () => () => {} };
+const status = () => statusReport(config, state, live);
+const feed = new LiveFeed({ status, figures, recents, clock });
+const nothing = () => {};
+const ask = answers({
+  ...{ current, state, live, clock, feed, mirrors, log: recents },
+  ...{ look: nothing, tryPeer: nothing, lookUp: async () => undefined, holdMs: () => undefined },
+  rescan: async () => [],
+  pausing: { pause: async () => ({ since: 0 }), resume: async () => false },
+  reload: async () => ({ changes: [], restart: [] }),
+  stopping: new AbortController().signal,
+});
+const page = new StatusPage({
+  ...{ current, state, live, status, feed, figures, ask, client, clock, log: recents, env: {} },
+  stuck: () => undefined,
+});
+page.start();
+while (page.url === undefined) await clock.sleep(10);
+
+let pauseMs = 0;
+let last = performance.now();
+const look = () => {
+  const now = performance.now();
+  pauseMs = Math.max(pauseMs, now - last);
+  last = now;
+  setImmediate(look);
+};
+look();
+process.on('message', () => {
+  process.send?.({ pauseMs });
+  pauseMs = 0;
+});
+process.send?.({ url: page.url, rssBytes: process.memoryUsage().rss });
