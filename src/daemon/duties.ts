@@ -11,8 +11,15 @@ const STREAMING = 12;
 /** A commit waits for the one before it, and for a disk that has much to write. In ms. */
 const LONGEST_COMMIT_MS = 5 * 60_000;
 
+export type DutifulParts = Pick<Parts, 'door' | 'commits'> & {
+  readonly [part in 'uplink' | 'mirrors']: Pick<Parts[part], 'duties'>;
+};
+
 /** Everything that must not stand still in a daemon. */
-export function dutiesOf({ door, uplink, mirrors, commits }: Parts, { peer }: Config): readonly Duty[] {
+export function dutiesOf(
+  { door, uplink, mirrors, commits }: DutifulParts,
+  { peer }: Config,
+): readonly Duty[] {
   const longestTaskMs = (lane: Lane): number =>
     peer.timeouts.total * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
   return [

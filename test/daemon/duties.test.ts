@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { checkConfig } from '../../src/config/check.js';
+import { disksOf, dutiesOf } from '../../src/daemon/duties.js';
+import { UnderWay } from '../../src/lib/pulse.js';
+import { openDoor, settle } from '../queue/at-the-door.js';
+
+const folders = [{ path: '/srv/docs', collection: 'c' }];
+const configOf = (more: object = {}) => checkConfig({ folders, ...more }, '/etc/peersync/config.json');
+
+async function duties(more: object = {}) {
+  const { door } = openDoor();
+  const commits = new UnderWay();
+  const own = (name: string) => ({ name, moves: () => 0, neglects: () => undefined });
+  const parts = { door, commits, uplink: { duties: [own('push')] }, mirrors: { duties: [own('mirrors')] } };
+  return { door, commits, all: dutiesOf(parts, await configOf(more)) };
+}
+
+describe('the duties of a daemon', () => {
+  it('are those of all its parts, each with a name of its own', async () => {
+    const names = (await duties()).all.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['push', 'door push', 'request push', 'mirrors', 'state']));
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('are neglected while what is known is not brought to the disk, commit by commit', async () => {
+    const { commits, all } = await duties();
+    const state = all.find(({ name }) => name === 'state');
+    expect(state?.neglects()).toBeUndefined();
+    let end: () => void = () => {};
+    const first = commits.during(
+      () =>
+        new Promise<void>((resolve) => {
+          end = resolve;
+        }),
+    );
+    expect(state?.neglects()).toBe('what is known is not brought to the disk');
+    const moves = state?.moves();
+    const second = commits.during(() => Promise.reject(new Error('full')));
+    await expect(second).rejects.toThrow('full');
+    expect(state?.moves()).toBe(moves);
+    end();
+    await first;
+    expect(state?.neglects()).toBeUndefined();
+    void commits.during(() => new Promise(() => {}));
+    expect(state?.moves()).not.toBe(moves);
+  });
+
+  it('bear with a request for as long as its time-outs allow, and with one that streams for longer', async () => {
+    const { door, all } = await duties({ peer: { timeouts: { total: '2m' } } });
+    void door.run('push', () => new Promise(() => {}));
+    void door.run('mirror', () => new Promise(() => {}));
+    await settle();
+    const limits = all
+      .filter((duty) => duty.neglects() !== undefined)
+      .map(({ name, limitMs }) => [name, limitMs]);
+    expect(limits).toContainEqual(['request push', 6 * 60_000]);
+    expect(limits).toContainEqual(['request mirror', 72 * 60_000]);
+    expect(limits).toHaveLength(2);
+  });
+});
+
+describe('the disks of a daemon', () => {
+  it('are those of its state, its folders, and its mirrors where there are any', async () => {
+    expect(disksOf(await configOf())).toEqual(['/etc/peersync/data/state', '/srv/docs']);
+    const mirror = { root: '/srv/mirror', shares: [{ data: 'x.csv' }] };
+    expect(disksOf(await configOf({ mirror }))).toEqual([
+      '/etc/peersync/data/state',
+      '/srv/docs',
+      '/srv/mirror',
+    ]);
+  });
+});

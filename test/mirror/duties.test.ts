@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { Engine, FakePeer } from './engine.js';
+
+it('a mirror that runs and asks the peer for nothing is neglected; one that asks is not, nor one that is done', async () => {
+  const peer = new FakePeer();
+  const engine = new Engine(peer);
+  peer.objects.set('x.csv', { content: 'a,b\n' });
+  const mirrors = await engine.open({ shares: [{ data: 'x.csv', every: '1h' }] });
+  const duty = mirrors.duties.find(({ name }) => name === 'mirror runs');
+  let answer: () => void = () => {};
+  peer.onAsk = () =>
+    new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+  const commit = engine.state.commit.bind(engine.state);
+  let keep: () => void = () => {};
+  const kept = new Promise<void>((resolve) => {
+    keep = resolve;
+  });
+  engine.state.commit = async () => {
+    await kept;
+    await commit();
+  };
+  expect(duty?.neglects()).toBeUndefined();
+  engine.start();
+  await until(() => peer.asked.length === 1, 'the peer is asked');
+  expect(duty?.neglects()).toBeUndefined();
+  const moves = duty?.moves();
+  answer();
+  await until(
+    () => duty?.neglects() === 'mirrors under way ask the peer for nothing',
+    'the record is not kept',
+  );
+  expect(duty?.moves()).not.toBe(moves);
+  keep();
+  await until(() => duty?.neglects() === undefined, 'done');
+  await engine.stop();
+});
