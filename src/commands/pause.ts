@@ -1,7 +1,7 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { Paused } from '../queue/recess.js';
-import { keepPause } from '../service/pausing.js';
+import { keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../service/pausing.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { askOr } from './offline.js';
 import { withState } from './offline-state.js';
@@ -27,8 +27,8 @@ export const pauseCommand: Command<PauseOptions> = {
       .example('$0 pause', 'Leave it alone until `peersync resume`, also across restarts'),
   run: async (options) => {
     const forMs = options.for === undefined ? undefined : duration('--for', options.for);
-    if (forMs !== undefined && forMs < 1_000)
-      throw new UsageError(`--for: received "${options.for}".`, 'Give at least "1s".');
+    if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
+      throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const { config } = loaded;
     const parameters = forMs === undefined ? {} : { forMs };

@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Answerer, Question } from '../service/control.js';
-import type { Pausing } from '../service/pausing.js';
+import { LONGEST_PAUSE_MS, type Pausing, SHORTEST_PAUSE_MS } from '../service/pausing.js';
 import type { Place } from '../state/entries.js';
 import type { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
@@ -172,9 +172,6 @@ function unlessPaused(live: Live): void {
     hint: 'End the pause with `peersync resume`.',
   });
 }
-
-const SHORTEST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
 /** How long a pause is to be, in ms; undefined for one without an end. */
 function forMs(value: unknown): number | undefined {

@@ -8,7 +8,7 @@ import { gone } from '../state/transitions.js';
 const DAY_MS = 86_400_000;
 
 /** So many records are changed without a pause. */
-const SLICE = 5_000;
+const SLICE = 1_000;
 
 export interface HousekeepingParts {
   readonly state: Pick<State, 'entries' | 'put' | 'remove' | 'forgetGone'>;

@@ -6,6 +6,8 @@ import type { Paused } from '../queue/recess.js';
 import type { State, StateView } from '../state/state.js';
 
 const META = 'paused';
+export const SHORTEST_PAUSE_MS = 1_000;
+export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
 /** What a person paused, as the state keeps it; undefined also where its time is over. */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {

@@ -74,7 +74,7 @@ describe('a daemon that a person pauses', () => {
 
   it('takes no time that is none', async () => {
     const work = await AtWork.begin();
-    for (const time of ['soon', '0s']) {
+    for (const time of ['soon', '0s', '4000d']) {
       const { code, stderr } = await work.run('pause', '--for', time);
       expect(code).toBe(2);
       expect(stderr).toContain(`--for: received "${time}"`);
