@@ -11,7 +11,8 @@ export interface MonitorParts
   extends Pick<ApiParts, 'current' | 'state' | 'live' | 'status' | 'followers' | 'clock'> {
   readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
   readonly figures: Pick<Figures, 'totals' | 'histograms'>;
-  readonly metrics: MetricsWriter;
+  /** Made by the first scrape. */
+  readonly metrics: () => Promise<MetricsWriter>;
   /** What stands still in the daemon. */
   readonly stuck: () => readonly Stuck[] | undefined;
 }
@@ -35,7 +36,8 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
     };
     // Both take a moment where there are thousands of mirrors: the daemon's work goes on in between.
     await clock.sleep(0);
-    const { type, text } = await metrics.write(observed, request.headers.accept);
+    const writer = await metrics();
+    const { type, text } = await writer.write(observed, request.headers.accept);
     return await reply.type(type).send(text);
   });
 
