@@ -15,7 +15,7 @@ import { chromium } from 'playwright-core';
 const root = resolve(import.meta.dirname, '../..');
 const cli = join(root, 'dist/cli.js');
 const picture = join(root, '.github/status-page.png');
-const minutes = Number(process.argv[2] ?? 20);
+const minutes = Number(process.argv[2] ?? 15);
 const home = resolve(process.argv[3] ?? join(tmpdir(), 'library'));
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 if (existsSync(home)) throw new Error(`${home} is there already`);
@@ -46,8 +46,8 @@ const config = {
   mirror: {
     root: join(home, 'mirror'),
     tables: [
-      { table: 'readers', interval: '5m' },
-      { table: 'shelves', interval: '15m' },
+      { table: 'readers', every: '5m' },
+      { table: 'shelves', every: '15m' },
     ],
   },
   status: { listen: '127.0.0.1:8397' },
