@@ -1,0 +1,289 @@
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { afterwards } from '../support/afterwards.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const REPOSITORY = resolve(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
+interface PackageJson {
+  readonly name: string;
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+const ours = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as PackageJson;
+
+/** The source alone, as on a machine where nothing was built yet, and without git. */
+function copyOfSource(): string {
+  const copy = temporaryDirectory('file');
+  const listed = ['ls-files', '-co', '--exclude-standard', '-z'];
+  for (const file of execFileSync('git', listed, { cwd: REPOSITORY, encoding: 'utf8' }).split('\0')) {
+    const isNeeded =
+      file !== '' && file !== 'node_modules' && (!file.startsWith('test/') || file.startsWith('test/tools/'));
+    if (!isNeeded || !existsSync(join(REPOSITORY, file))) continue;
+    mkdirSync(dirname(join(copy, file)), { recursive: true });
+    cpSync(join(REPOSITORY, file), join(copy, file));
+  }
+  symlinkSync(join(REPOSITORY, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+/** The imports and exports of a file at its top, and those within. */
+const IMPORTS = /^(?:(?:import|export)\b[^'"=]*?\bfrom |import )['"]([^'"]+)['"];$|\bimport\('([^']+)'\)/gm;
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(directory, join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+describe('the package', () => {
+  let source: string;
+  let tarball: string;
+  /** What is in it. */
+  let content: string;
+  let files: Set<string>;
+
+  beforeAll(async () => {
+    source = copyOfSource();
+    const out = temporaryDirectory('file');
+    await run('npm', ['pack', '--silent', '--pack-destination', out], { cwd: source });
+    tarball = join(out, `peersync-${ours.version}.tgz`);
+    execFileSync('tar', ['-xzf', tarball, '-C', out]);
+    content = join(out, 'package');
+    files = new Set(filesBelow(content));
+  }, 300_000);
+
+  const read = (file: string) => readFileSync(join(content, file), 'utf8');
+
+  it('holds what is needed and nothing else', () => {
+    const places = [...files].map((file) => {
+      const parts = file.split('/');
+      const depth = parts[0] === 'dist' ? 2 : 1;
+      return parts.length > depth ? `${parts.slice(0, depth).join('/')}/` : file;
+    });
+    const expected = [
+      ...['LICENSE', 'README.md', 'config.example.json', 'package.json', 'systemd/'],
+      ...[
+        'build.json',
+        'cli.js',
+        'completions/',
+        'daemon.js',
+        'file-thread.js',
+        'index.d.ts',
+        'index.js',
+        'man/',
+      ].map((name) => `dist/${name}`),
+      ...readdirSync(join(source, 'src'), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => `dist/${name}/`),
+    ];
+    expect(new Set(places)).toEqual(new Set(expected));
+    expect([...files].filter((file) => /\.map$|\.ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([]);
+    for (const file of files)
+      if (/\.(js|d\.ts)$/.test(file)) expect(read(file), file).not.toContain('sourceMappingURL');
+  });
+
+  it('holds every file that another one of it reads, and names every package', () => {
+    const allowed = new Set([...Object.keys(ours.dependencies), ...builtinModules]);
+    let local = 0;
+    for (const file of files) {
+      if (!/\.(js|d\.ts)$/.test(file)) continue;
+      const text = read(file).replace(/^\s*(\/\/|\*).*$/gm, '');
+      for (const [, atTop, later] of text.matchAll(IMPORTS)) {
+        const name = atTop ?? later ?? '';
+        if (name.startsWith('node:') || name.startsWith('/')) continue;
+        if (!name.startsWith('.')) {
+          const packageName = name
+            .split('/')
+            .slice(0, name.startsWith('@') ? 2 : 1)
+            .join('/');
+          expect(allowed, `${file} wants ${name}`).toContain(packageName);
+          continue;
+        }
+        // What the page's server has from a package and not from here.
+        if (
+          file.startsWith('dist/page/browser/') &&
+          existsSync(join(REPOSITORY, 'node_modules/uplot/dist', name))
+        )
+          continue;
+        const target = join(dirname(file), name);
+        const found =
+          files.has(target) && (!file.endsWith('.d.ts') || files.has(target.replace(/js$/, 'd.ts')));
+        expect(found, `${file} wants ${name}`).toBe(true);
+        local += 1;
+      }
+      for (const [, name = ''] of text.matchAll(/new URL\('([^']+)', import\.meta\.url\)/g))
+        expect(existsSync(join(content, dirname(file), name)), `${file} reads ${name}`).toBe(true);
+    }
+    expect(local).toBeGreaterThan(500);
+  });
+
+  it('holds the units of systemd, the manual page, the completions and the page with all that it asks for', () => {
+    expect(files).toContain('dist/man/peersync.1');
+    for (const name of ['peersync.bash', '_peersync', 'peersync.fish'])
+      expect(files).toContain(`dist/completions/${name}`);
+    for (const name of readdirSync(join(source, 'systemd'))) expect(files).toContain(`systemd/${name}`);
+    for (const name of readdirSync(join(source, 'src/page/browser')))
+      if (/\.(html|css|svg)$/.test(name)) expect(files).toContain(`dist/page/browser/${name}`);
+  });
+
+  it('is built without git, and then names no commit', () => {
+    expect(JSON.parse(read('dist/build.json'))).toEqual({});
+  });
+
+  it('tells from which commit it was built, and whether the source was changed since', async () => {
+    const finish = () => run(process.execPath, ['test/tools/finish-build.mjs'], { cwd: source });
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@example.org', ...args], {
+        cwd: source,
+        encoding: 'utf8',
+        env: {
+          ...process.env,
+          GIT_COMMITTER_DATE: '2026-02-03T23:00:00Z',
+          GIT_AUTHOR_DATE: '2025-01-01T00:00:00Z',
+        },
+      }).trim();
+    const built = () => JSON.parse(readFileSync(join(source, 'dist/build.json'), 'utf8')) as unknown;
+    git('init', '-q');
+    git('add', 'src', 'package.json', 'README.md');
+    git('commit', '-q', '-m', 'All of it');
+    const commit = git('rev-parse', '--short=7', 'HEAD');
+    await finish();
+    expect(built()).toEqual({ commit, date: '2026-02-03' });
+    writeFileSync(join(source, 'README.md'), 'changed');
+    await finish();
+    expect(built()).toEqual({ commit, date: '2026-02-03', modified: true });
+    const { stdout } = await run(process.execPath, ['dist/cli.js', '--version'], { cwd: source });
+    expect(stdout).toBe(
+      `peersync ${ours.version} (${commit} modified, 2026-02-03, Node ${process.versions.node})\n`,
+    );
+  }, 180_000);
+
+  it('runs where it is installed: from the first configuration to a confirmed file', async (context) => {
+    const machine = temporaryDirectory();
+    // A blank in the path is no reason not to work.
+    const prefix = join(machine, 'pre fix');
+    mkdirSync(prefix);
+    const install = [
+      'install',
+      '-g',
+      '--prefix',
+      prefix,
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      tarball,
+    ];
+    const installed = spawnSync('npm', install, { cwd: machine, encoding: 'utf8' });
+    if (
+      installed.status !== 0 &&
+      /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH/.test(installed.stderr)
+    )
+      context.skip('the dependencies cannot be fetched here');
+    expect(installed.status, installed.stderr).toBe(0);
+
+    const home = join(machine, 'home');
+    mkdirSync(join(home, 'data', 'inbox'), { recursive: true });
+    const env = { PATH: `${join(prefix, 'bin')}:${dirname(process.execPath)}:/usr/bin:/bin`, HOME: home };
+    const peersync = (...args: string[]) => run('peersync', args, { cwd: home, env });
+
+    expect((await peersync('--version')).stdout).toMatch(/^peersync \d/);
+    expect((await peersync('init')).stdout).toContain('config.json');
+    const path = join(home, 'config.json');
+    const config = JSON.parse(readFileSync(path, 'utf8'));
+    config.peer.embedded = { dir: './data/peer', port: 0 };
+    config.status = { listen: '127.0.0.1:0' };
+    writeFileSync(path, JSON.stringify(config));
+    expect((await peersync('check')).stdout).toContain('ok       folder inbox');
+
+    const daemon = spawn('peersync', ['run'], { cwd: home, env });
+    afterwards('test', () => void daemon.kill('SIGKILL'));
+    let log = '';
+    daemon.stdout.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+    daemon.stderr.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+    const page = /status page at (http:\/\/127\.0\.0\.1:\d+\/)/;
+    await until(() => page.test(log), `the page is there: ${log}`);
+    writeFileSync(join(home, 'data', 'inbox', 'first.md'), 'The first words here.');
+    await until(() => log.includes('confirmed inbox/first.md'), `it is confirmed: ${log}`);
+    expect((await peersync('why', 'data/inbox/first.md')).stdout).toContain('confirmed: the peer showed');
+
+    const address = page.exec(log)?.[1] ?? '';
+    const html = await (await fetch(address)).text();
+    const wanted = [...html.matchAll(/(?:src|href)="([^"#:]+)"/g)].map(([, name = '']) => name);
+    expect(wanted.length).toBeGreaterThan(1);
+    for (const name of wanted) expect((await fetch(new URL(name, address))).status, name).toBe(200);
+
+    const ended = new Promise((done) => daemon.on('close', done));
+    daemon.kill('SIGTERM');
+    expect(await ended, log).toBe(0);
+
+    const lib = join(prefix, 'lib');
+    expect(existsSync(join(prefix, 'share/man/man1/peersync.1'))).toBe(true);
+    writeFileSync(
+      join(lib, 'user.mjs'),
+      "import { PeerClient } from 'peersync'; console.log(typeof PeerClient.prototype.peerdoc);",
+    );
+    expect((await run(process.execPath, ['user.mjs'], { cwd: lib })).stdout).toBe('function\n');
+  }, 300_000);
+});
+
+describe('the list of dependencies', () => {
+  it('is CycloneDX and names every package that is installed with peersync', async () => {
+    const { stdout } = await run('npm', ['run', '--silent', 'sbom'], {
+      cwd: REPOSITORY,
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    const list = JSON.parse(stdout);
+    expect(list).toMatchObject({
+      bomFormat: 'CycloneDX',
+      specVersion: expect.stringMatching(/^1\.\d+$/),
+      serialNumber: expect.stringMatching(/^urn:uuid:[0-9a-f-]{36}$/),
+      version: 1,
+      metadata: {
+        component: { name: 'peersync', version: ours.version, purl: `pkg:npm/peersync@${ours.version}` },
+      },
+    });
+    const references = new Set<string>();
+    const named = new Set<string>();
+    for (const component of list.components) {
+      expect(component.type).toBe('library');
+      expect(component.purl).toMatch(/^pkg:npm\//);
+      expect(references.has(component['bom-ref'])).toBe(false);
+      references.add(component['bom-ref']);
+      named.add(`${component.name}@${component.version}`);
+    }
+    for (const { dependsOn = [], ref } of list.dependencies)
+      for (const each of [ref, ...dependsOn])
+        if (each !== list.metadata.component['bom-ref']) expect(references, each).toContain(each);
+
+    const lock = JSON.parse(readFileSync(join(REPOSITORY, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string; dev?: boolean; optional?: boolean; devOptional?: boolean }>;
+    };
+    const wanted = Object.entries(lock.packages)
+      .filter(([path, entry]) => path !== '' && !entry.dev && !entry.optional && !entry.devOptional)
+      .map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`);
+    expect(wanted.length).toBeGreaterThan(Object.keys(ours.dependencies).length);
+    expect([...named]).toEqual(expect.arrayContaining(wanted));
+    for (const name of [...named])
+      expect(name).not.toMatch(/^(vitest|typescript|@biomejs\/biome|playwright-core)@/);
+  }, 120_000);
+});

@@ -1,0 +1,34 @@
+// Prints what is installed with peersync, in CycloneDX, by npm's own command. That is run where there is nothing for
+// development: it would leave out a package that something for development wants as well. And it calls the whole by the name
+// of the directory that it is run in.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
+const read = (name) => JSON.parse(readFileSync(join(root, name), 'utf8'));
+const { devDependencies: _, ...ours } = read('package.json');
+const lock = read('package-lock.json');
+delete lock.packages[''].devDependencies;
+for (const [path, { dev }] of Object.entries(lock.packages)) if (dev) delete lock.packages[path];
+
+const place = mkdtempSync(join(tmpdir(), 'sbom-'));
+try {
+  const directory = join(place, ours.name);
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'package.json'), JSON.stringify(ours));
+  writeFileSync(join(directory, 'package-lock.json'), JSON.stringify(lock));
+  const options = [
+    '--sbom-format',
+    'cyclonedx',
+    '--sbom-type',
+    'application',
+    '--omit',
+    'dev',
+    '--package-lock-only',
+  ];
+  execFileSync('npm', ['sbom', '--silent', ...options], { cwd: directory, stdio: 'inherit' });
+} finally {
+  rmSync(place, { recursive: true });
+}
