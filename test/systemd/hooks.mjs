@@ -14,6 +14,7 @@ if (isMainThread && process.argv.includes('run')) {
   if (HOLD_START !== undefined) {
     const start = Daemon.prototype.start;
     Daemon.prototype.start = async function held() {
+      process.stdout.write('held back\n');
       while (!existsSync(HOLD_START)) await new Promise((resolve) => setTimeout(resolve, 50));
       await start.call(this);
     };
