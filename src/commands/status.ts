@@ -79,7 +79,10 @@ function waitingLines({ paused, restart, running }: StatusReport, now: number): 
       : 'the next run begins so';
     lines.push(`paused   since ${timeText(paused.since, now)}${end}: ${what}; \`peersync resume\` ends it`);
   }
-  if (restart !== undefined) lines.push(`restart  takes effect only by a restart: ${restart.join(', ')}`);
+  if (restart !== undefined)
+    lines.push(
+      `restart  needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}`,
+    );
   return lines;
 }
 
