@@ -8,6 +8,8 @@ const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
 const SLOT_S = 10;
 const HEIGHT = 132;
+/** So many values in an hour with gaps are no line. */
+const SPARSE = 60;
 
 interface Line {
   readonly token: string;
@@ -186,7 +188,7 @@ function percentiles(sample: Sample | undefined): string {
 /** A few values far from each other are no line: they are drawn as points. */
 function isSparse(plot: uPlot, series: number): boolean {
   const values = plot.data[series] ?? [];
-  return values.filter((value) => value !== null).length < 30;
+  return values.includes(null) && values.filter((value) => value !== null).length < SPARSE;
 }
 
 /** The scale ends above the highest value, and has a height where there is none. */
@@ -195,6 +197,7 @@ function topOf(max: number | null): number {
 }
 
 function short(value: number): string {
+  if (!Number.isInteger(value)) return '';
   return value >= 10_000 ? `${amount(value / 1000)}k` : amount(value);
 }
 

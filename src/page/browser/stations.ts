@@ -44,7 +44,7 @@ const ASIDE: readonly Station[] = [
     count: ({ items }) => items.quarantined,
     note: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
   },
-  { status: 'passed', count: ({ passedOver }) => passedOver, note: () => 'empty, too large, not text' },
+  { status: 'passed', count: ({ passedOver }) => passedOver, note: () => 'kept out by a rule' },
   { status: 'gone', count: ({ items }) => items.gone, note: () => 'removed from disk' },
 ];
 
