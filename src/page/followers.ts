@@ -59,7 +59,12 @@ export class Followers {
     response.on('close', onClose);
     response.on('error', onClose);
     try {
-      response.writeHead(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8' });
+      response.writeHead(200, {
+        ...headers,
+        'content-type': 'text/event-stream; charset=utf-8',
+        // A server in between is not to collect events before it passes them on.
+        'x-accel-buffering': 'no',
+      });
       response.flushHeaders();
       for await (const line of feed.follow(end.signal)) {
         if (!response.write(this.#textOf(line)) && !(await this.#drained(response, end.signal))) break;

@@ -56,6 +56,7 @@ describe('GET /api/live', () => {
     expect(following.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(following.text).toMatch(/content-type: text\/event-stream/i);
     expect(following.text).toMatch(/content-security-policy: default-src/i);
+    expect(following.text).toMatch(/x-accel-buffering: no/i);
     expect(following.of('status')).toMatchObject([{ running: true, items: { pending: 0 } }]);
     expect(following.of('samples')).toEqual([page.samples]);
     expect(following.of('recents')[0]).toContainEqual(
