@@ -188,7 +188,8 @@ function percentiles(sample: Sample | undefined): string {
 /** A few values far from each other are no line: they are drawn as points. */
 function isSparse(plot: uPlot, series: number): boolean {
   const values = plot.data[series] ?? [];
-  return values.includes(null) && values.filter((value) => value !== null).length < SPARSE;
+  const known = values.filter((value) => value !== null && value !== undefined).length;
+  return known < values.length && known < SPARSE;
 }
 
 /** The scale ends above the highest value, and has a height where there is none. */
