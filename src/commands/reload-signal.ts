@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import { isatty } from 'node:tty';
 
 /**
  * SIGHUP, which asks a daemon to read its configuration anew.
@@ -7,7 +8,7 @@ import { closeSync, openSync } from 'node:fs';
  * the process was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
  */
 export class ReloadSignal {
-  readonly #hadTerminal = process.stdout.isTTY === true;
+  readonly #hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
   #isAsked = false;
   #reload: () => Promise<void> = async () => {
     this.#isAsked = true;
