@@ -14,10 +14,12 @@ import { Samples } from './samples.js';
 import { TimesToSearch } from './times-to-search.js';
 import { Watches } from './watches.js';
 
-/** How often what outlives a restart is written. */
+/** How often what outlives a restart is written, but never for more than a hundredth of the time. */
 const KEEP_MS = 120_000;
-/** So many records are looked at without a pause. */
-const SLICE = 5_000;
+const KEEP_SHARE = 100;
+/** After so many records it is looked whether a pause is due, which is after so long, in ms. */
+const SLICE = 250;
+const WITHOUT_PAUSE_MS = 5;
 /** Acceptances that only were remembered. */
 const SENT_BEFORE: ReadonlySet<string | undefined> = new Set<string>([
   BEGINNINGS.sentBefore,
@@ -61,7 +63,8 @@ export class Figures {
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
   #isStarted = false;
-  #keptAt = Number.NEGATIVE_INFINITY;
+  /** When it is written next, on the monotonic clock. */
+  #keepAt = 0;
   #isToKeep = false;
   #keeping: Promise<void> = Promise.resolve();
 
@@ -142,20 +145,24 @@ export class Figures {
     this.#unsubscribe = state.onChange(() => {
       changed = true;
     });
-    await this.#count(SLICE);
+    await this.#count(WITHOUT_PAUSE_MS);
     this.#unsubscribe();
     // As a rule nothing else works yet. Where it does, one pass without a pause is sure.
     if (changed) void this.#count(Number.POSITIVE_INFINITY);
     this.#unsubscribe = state.onChange((after, before) => this.#saw(after, before));
   }
 
-  async #count(slice: number): Promise<void> {
+  async #count(withoutPauseMs: number): Promise<void> {
     const { clock, state } = this.#parts;
     this.#times.nothingWaits();
     let seen = 0;
+    let began = clock.monotonic();
     for (const entry of state.entries.all()) {
       seen += 1;
-      if (seen % slice === 0) await clock.sleep(0);
+      if (seen % SLICE === 0 && clock.monotonic() - began >= withoutPauseMs) {
+        await clock.sleep(0);
+        began = clock.monotonic();
+      }
       if (isWaiting(entry)) this.#times.enters(entry.collection, this.#restSince(entry));
       else if (entry.status === 'confirmed')
         this.#lastConfirmedAt = Math.max(this.#lastConfirmedAt ?? entry.since, entry.since);
@@ -202,14 +209,14 @@ export class Figures {
     const limitMs = settings().alerts.timeToSearch;
     const standings = limitMs === undefined ? [] : this.#times.standings(limitMs, now);
     this.#alerts.check(standings, limitMs, paused());
-    if (!this.#isToKeep || clock.monotonic() - this.#keptAt < KEEP_MS) return;
-    this.#keptAt = clock.monotonic();
+    if (!this.#isToKeep || clock.monotonic() < this.#keepAt) return;
+    this.#keepAt = Number.POSITIVE_INFINITY;
     this.#keeping = this.#keeping.then(() => this.#keep());
   }
 
   async #keep(): Promise<void> {
     const { clock, dir, log } = this.#parts;
-    const now = clock.now();
+    const [now, began] = [clock.now(), clock.monotonic()];
     this.#isToKeep = false;
     try {
       const [watches, collections] = [this.#watches.kept(), this.#times.kept(now)];
@@ -217,6 +224,8 @@ export class Figures {
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }
+    const ended = clock.monotonic();
+    this.#keepAt = ended + Math.max(KEEP_MS, KEEP_SHARE * (ended - began));
   }
 }
 

@@ -20,6 +20,8 @@ export class RecentSpread {
   readonly #slots: number;
   readonly #total: Counts = new Uint32Array(BUCKETS);
   #count = 0;
+  /** Undefined where it has to be computed anew. */
+  #percentiles: Percentiles | undefined;
   /** Oldest first; bucket and count in turns. */
   readonly #closed: Slot[] = [];
   readonly #open = new Map<number, number>();
@@ -42,7 +44,8 @@ export class RecentSpread {
 
   percentiles(now: number): Percentiles {
     this.#moveOn(now);
-    return percentiles(this.#total, this.#count);
+    this.#percentiles ??= percentiles(this.#total, this.#count);
+    return this.#percentiles;
   }
 
   longerThan(ms: number, now: number): number {
@@ -73,6 +76,7 @@ export class RecentSpread {
     this.#open.set(bucket, (this.#open.get(bucket) ?? 0) + count);
     this.#total[bucket] = (this.#total[bucket] ?? 0) + count;
     this.#count += count;
+    this.#percentiles = undefined;
   }
 
   #moveOn(now: number): void {
@@ -92,6 +96,7 @@ export class RecentSpread {
   }
 
   #drop(slot: Slot | undefined): void {
+    this.#percentiles = undefined;
     const counts = slot?.counts ?? [];
     for (let i = 0; i + 1 < counts.length; i += 2) {
       const [bucket = 0, count = 0] = [counts[i], counts[i + 1]];

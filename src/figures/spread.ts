@@ -22,16 +22,20 @@ export function durationOf(bucket: number): number {
   return bucket === 0 ? 0.5 : (2 * GROWTH ** bucket) / (GROWTH + 1);
 }
 
-/** The duration that this part of them did not exceed, by nearest rank, in ms; undefined when there are none. */
-export function quantile(counts: Counts, count: number, part: number): number | undefined {
-  if (count === 0) return undefined;
-  const rank = Math.max(1, Math.ceil(part * count));
+/** The durations that these parts of them (ascending) did not exceed, by nearest rank, in ms. */
+function quantiles(counts: Counts, count: number, parts: readonly number[]): number[] {
+  const told: number[] = [];
   let seen = 0;
-  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
-    seen += counts[bucket] ?? 0;
-    if (seen >= rank) return Math.round(durationOf(bucket));
+  let bucket = -1;
+  for (const part of parts) {
+    const rank = Math.max(1, Math.ceil(part * count));
+    while (seen < rank && bucket < BUCKETS - 1) {
+      bucket += 1;
+      seen += counts[bucket] ?? 0;
+    }
+    told.push(Math.round(durationOf(bucket)));
   }
-  return Math.round(durationOf(BUCKETS - 1));
+  return told;
 }
 
 /** How many took longer than `ms`. */
@@ -43,7 +47,7 @@ export function longerThan(counts: Counts, ms: number): number {
 }
 
 export function percentiles(counts: Counts, count: number): Percentiles {
-  const [p50Ms, p95Ms, p99Ms] = [0.5, 0.95, 0.99].map((part) => quantile(counts, count, part));
-  if (p50Ms === undefined || p95Ms === undefined || p99Ms === undefined) return { count };
+  if (count === 0) return { count };
+  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = quantiles(counts, count, [0.5, 0.95, 0.99]);
   return { count, p50Ms, p95Ms, p99Ms };
 }
