@@ -117,6 +117,17 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', () => {
   });
 });
 
+test.skipIf(CHROMIUM === undefined)(
+  'a peer that is away is asked at once when a person says so',
+  async () => {
+    const standIn = await StandIn.start(scriptOf('away'));
+    const { page } = await visit(standIn.url);
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByText('The peer is asked again.').waitFor();
+    expect(standIn.posted).toEqual([{ path: '/api/retry', body: { paths: [] } }]);
+  },
+);
+
 describe.skipIf(CHROMIUM === undefined)('the page for everybody', () => {
   test('has landmarks, one heading above the others, and names for what has no words', async () => {
     const standIn = await StandIn.start(trouble);
@@ -160,6 +171,10 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', () => {
         '[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .unseen, .sprite, .plot, .wide thead, .menu") && e.checkVisibility()).map((e) => e.className || e.tagName)',
       ),
     ).toEqual([]);
+    // Nor is anything hidden in a box that scrolls by itself.
+    const scrolled =
+      '[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1).length';
+    expect(await page.evaluate(scrolled)).toBe(0);
   });
 
   test('remembers whether it is to be light or dark', async () => {

@@ -1,6 +1,9 @@
 import type { StatusReport } from '../../inspect/status.js';
+import type { RetryAnswer } from '../api.js';
+import { post } from './ask.js';
 import { attr, byId, h, icon, prose, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
+import { act } from './notices.js';
 import { ahead, calm, count, counted, duration, hour, sentences } from './words.js';
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
@@ -55,7 +58,15 @@ export function showPeer(model: Model): void {
     h('thead', {}, h('tr', {}, ...heads)),
     h('tbody', {}, ...lanes.map(({ element }) => element)),
   );
-  byId('peer-card').append(state, detail, facts, h('div', { class: 'scroll' }, table));
+  const tryNow = h('button', { type: 'button', class: 'small' }, 'Try now');
+  tryNow.addEventListener('click', () => {
+    void act(tryNow, async () => {
+      // Nothing is retried but the peer itself.
+      await post<RetryAnswer>('/api/retry', { paths: [] });
+      return 'The peer is asked again.';
+    });
+  });
+  byId('peer-card').append(state, detail, tryNow, facts, h('div', { class: 'scroll' }, table));
 
   model.follow(['status', 'tick'], () => {
     const { status } = model;
@@ -66,6 +77,7 @@ export function showPeer(model: Model): void {
     text(words, health.words);
     prose(detail, health.detail);
     show(detail, health.detail !== '');
+    show(tryNow, status.peer.door?.circuit.nextProbeAt !== undefined);
     const { door, dialect, url } = status.peer;
     address(url);
     speaks(dialect === undefined ? 'not known yet' : DIALECTS[dialect]);
