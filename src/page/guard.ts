@@ -49,6 +49,7 @@ export class Guard {
     if (tokens === undefined) this.#checkHost(visitor);
     else if (!isOpen(visitor.path)) this.#checkToken(visitor, tokens);
     if (visitor.method !== 'GET' && visitor.method !== 'HEAD') checkOrigin(visitor);
+    else if (visitor.path.startsWith('/api/')) checkSite(visitor);
   }
 
   /**
@@ -86,7 +87,8 @@ export class Guard {
     if (session !== undefined && tokens.isSession(session, this.#parts.clock.now())) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
-    this.admit(address, bearer);
+    // What a header holds beyond ASCII comes byte by byte.
+    this.admit(address, Buffer.from(bearer, 'latin1').toString());
   }
 }
 
@@ -104,6 +106,12 @@ function checkOrigin({ headers, path }: Visitor): void {
   if (site === undefined && origin !== undefined && hostOf(text(origin)) !== text(headers.host).toLowerCase())
     throw new PageError('FOREIGN_ORIGIN');
   if (!/^application\/json\s*(;|$)/i.test(text(headers['content-type']))) throw new PageError('NOT_JSON');
+}
+
+/** Another page could not read the answer, but have it made again and again. */
+function checkSite({ headers }: Visitor): void {
+  const site = headers['sec-fetch-site'];
+  if (site === 'cross-site' || site === 'same-site') throw new PageError('FOREIGN_ORIGIN');
 }
 
 function hostOf(origin: string): string | undefined {

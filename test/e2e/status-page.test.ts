@@ -74,6 +74,20 @@ describe('the page of a running daemon', () => {
     await until(async () => (await ready()) === '503 FOLDER_HELD', 'the folder is missed');
   });
 
+  it('follows a reload: who has no token is shut out from then on', async () => {
+    const { daemon, url } = await run();
+    const port = Number(new URL(url).port);
+    const status = async (headers: Record<string, string> = {}) =>
+      (await fetch(new URL('/api/status', url), { headers }).catch(() => undefined))?.status;
+    expect(await status()).toBe(200);
+    writeFileSync(join(world, 'token'), 'open sesame\n', { mode: 0o600 });
+    const token = { file: join(world, 'token') };
+    writeConfig(world, { peer: peer.section(), status: { listen: `127.0.0.1:${port}`, token } });
+    daemon.child.kill('SIGHUP');
+    await until(async () => (await status()) === 401, 'the token is asked for');
+    expect(await status({ authorization: 'Bearer open sesame' })).toBe(200);
+  });
+
   it('holds no stop up, also while browsers follow', async () => {
     const { daemon, url } = await run();
     const sockets = [1, 2, 3].map(() => connect(Number(new URL(url).port), '127.0.0.1'));

@@ -39,6 +39,17 @@ describe('without a token, the page', () => {
     expect(page.asked).toEqual(['rescan all']);
   });
 
+  it('makes no answer of the API for another page', async () => {
+    const page = await PageAtWork.start();
+    for (const site of ['cross-site', 'same-site', 'same-origin', 'none']) {
+      const headers = { 'sec-fetch-site': site };
+      const status = async (path: string) => (await page.fetch(path, { headers })).status;
+      expect([site, await status('/api/status')]).toEqual([site, site.includes('site') ? 403 : 200]);
+      // A link that leads here is no harm.
+      expect(await status('/')).toBe(200);
+    }
+  });
+
   it('lets itself change something', async () => {
     const page = await PageAtWork.start();
     const own = { origin: `http://127.0.0.1:${page.port}`, 'sec-fetch-site': 'same-origin' };
@@ -110,6 +121,17 @@ describe('with a token, the page', () => {
     ).toBe(200);
     for (const wrong of [`Bearer ${TOKEN}x`, 'Bearer ', `Basic ${TOKEN}`, TOKEN])
       expect((await page.fetch('/api/status', { headers: { authorization: wrong } })).status).toBe(401);
+  });
+
+  it('takes a token of any letters', async () => {
+    const page = await PageAtWork.start({ token: 'schlüssel €' });
+    const bytes = Buffer.from('schlüssel €').toString('latin1');
+    expect((await page.fetch('/api/status', { headers: { authorization: `Bearer ${bytes}` } })).status).toBe(
+      200,
+    );
+    const body = new URLSearchParams({ token: 'schlüssel €' });
+    const form = await page.fetch('/sign-in', { method: 'POST', body });
+    expect(form.headers.get('location')).toBe('/');
   });
 
   it('signs in by its form, for a session that is not the token', async () => {
