@@ -122,6 +122,11 @@ describe('a running daemon that reads its configuration anew', { timeout: 120_00
     expect(code).toBe(2);
     expect(stderr).toContain('/nowhere/password');
     expect(stderr).toContain('NOT_SET_ANYWHERE');
+    const folders = [{ name: 'inbox' }, { name: 'notes' }];
+    work.configure({ peer: { ...section, tls: { ca: '/nowhere/ca.pem' } }, folders });
+    const alone = await work.run('reload');
+    expect(alone.code).toBe(2);
+    expect(alone.stderr).toContain('/nowhere/ca.pem');
     expect((await work.status()).folders.map(({ name }) => name)).toEqual(['inbox']);
     expect(await work.stop()).toMatchObject({ code: 0 });
   });
