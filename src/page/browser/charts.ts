@@ -127,7 +127,6 @@ class ChartView {
           ...lines.map(({ token, fill, dash }) => ({
             stroke: colour(token),
             width: 1.75,
-            spanGaps: true,
             points: { show: isSparse, size: 4, fill: colour(token) },
             ...(fill ? { fill: `${colour(token)}26` } : {}),
             ...(dash ? { dash: [...dash] } : {}),
