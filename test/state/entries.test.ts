@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
 import type { Entry } from '../../src/state/entry.js';
+import { quarantined } from '../../src/state/transitions.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { pendingRecord } from './records.js';
 
@@ -76,6 +77,21 @@ describe('the records in memory', () => {
       }),
       { numRuns: 200 },
     );
+  });
+
+  it('know which are quarantined, and no more once they are not', () => {
+    const entries = new Entries();
+    const item = pendingRecord('a.txt');
+    const trouble = { code: 'NO', message: 'No.', hint: 'Wait.' };
+    const given = quarantined(item, item, item.version, trouble, 1);
+    entries.set(given);
+    entries.set({ ...given, since: 2 });
+    expect([...entries.quarantined()]).toEqual([{ ...given, since: 2 }]);
+    entries.set(item);
+    expect([...entries.quarantined('inbox')]).toEqual([]);
+    entries.set(given);
+    entries.delete('inbox', 'a.txt');
+    expect([...entries.quarantined('inbox')]).toEqual([]);
   });
 
   it('can be followed while they change', () => {
