@@ -102,7 +102,7 @@ describe('the page of a running daemon', () => {
     await until(() => heard === 3, 'all of them follow');
     const started = performance.now();
     expect(await daemon.kill('SIGTERM')).toMatchObject({ code: 0 });
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 
   it('is missed by nobody where its port is in use', async () => {

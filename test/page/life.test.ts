@@ -111,6 +111,25 @@ describe('the status page', () => {
     expect(before).toBeGreaterThan(0);
   });
 
+  it('stops at once, also where somebody is in the middle of a request', async () => {
+    const page = await PageAtWork.start();
+    const socket = page.connect();
+    let closed = false;
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      closed = true;
+    });
+    socket.write(
+      `POST /api/retry HTTP/1.1\r\nHost: 127.0.0.1:${page.port}\r\nContent-Type: application/json\r\n`,
+    );
+    socket.write('Content-Length: 1000\r\n\r\n{');
+    await page.fetch('/healthz');
+    const started = performance.now();
+    await page.page.stop();
+    expect(performance.now() - started).toBeLessThan(10_000);
+    await until(() => closed, 'it was let go');
+  });
+
   it('stops while it waits, and while it opens', async () => {
     const { listen } = await occupied();
     const page = await PageAtWork.start({ listen }, { opens: false });
