@@ -1,8 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { milliseconds } from '../../src/config/units.js';
 import { until } from '../support/wait.js';
-import { type Started, WatchWorld } from './world.js';
+import { folderOf, type Started, WatchWorld } from './world.js';
 
 function paths(inbox: Started): string[] {
   return [...inbox.state.entries.all()].map(({ path }) => path).sort();
@@ -52,7 +53,9 @@ describe('a .peersyncignore file', () => {
     const world = new WatchWorld();
     world.write('.peersyncignore', 'secret*\n');
     world.write('secret.txt');
-    const inbox = await world.start();
+    // Half-written is what is written again before it was at rest, on a machine however busy.
+    const settle = milliseconds(4_000);
+    const inbox = await world.start({ folders: [folderOf(world.root, { settle })] });
     await inbox.watcher.idle();
     const seen: string[] = [];
     inbox.state.onChange((_after, _before, { path }) => seen.push(path));
