@@ -7,6 +7,13 @@ import { AtWork } from './at-work.js';
 
 const url = (file: string) => `https://files.example.org/${file}`;
 
+/** Whether a process has a handler for SIGHUP. */
+function catchesHangUp(pid: number | undefined): boolean {
+  if (pid === undefined) return false;
+  const [, mask = '0'] = /^SigCgt:\s*(\w+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return (BigInt(`0x${mask}`) & 1n) === 1n;
+}
+
 describe('a running daemon that reads its configuration anew', { timeout: 120_000 }, () => {
   it('takes up a folder that was added, and leaves the others alone', async () => {
     const work = await AtWork.begin();
@@ -227,13 +234,11 @@ describe('a running daemon that reads its configuration anew', { timeout: 120_00
     const work = await AtWork.begin();
     work.drop('inbox/a.txt');
     const starting = work.start();
-    await until(() => work.daemon.child.pid !== undefined, 'spawned');
-    for (let i = 0; i < 20; i += 1) {
-      // Not before the process listens for it: a signal to a process that is being loaded ends that.
-      if (work.daemon.stdout.length > 0) work.daemon.child.kill('SIGHUP');
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
+    // Not before the process listens for it: a signal to a process that is being loaded ends that.
+    await until(() => catchesHangUp(work.daemon.child.pid), 'it listens for the signal');
+    work.daemon.child.kill('SIGHUP');
     await starting;
+    await work.daemon.says('"event":"reloaded"');
     await work.confirmed('inbox/a.txt');
     for (let i = 0; i < 50; i += 1) {
       work.configure({ folders: i % 2 === 0 ? [{ name: 'inbox' }] : [{ name: 'inbox' }, { name: 'notes' }] });

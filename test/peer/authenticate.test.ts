@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer } from './auth-server.js';
-import { clientOf, ITEM } from './servers.js';
+import { ACCEPTED, clientOf, HttpServer, ITEM } from './servers.js';
 
 const OTHER = { username: CREDENTIALS.username, password: 'another' };
 
@@ -28,14 +29,22 @@ describe('a client that gets other credentials', () => {
     expect(server.log.length - asked).toBe(1);
   });
 
-  it('begins anew where an introduction with the old ones is under way', async () => {
-    const server = await DigestServer.start();
-    server.changePassword();
+  it('begins anew while an introduction with the old ones is under way', async () => {
+    const basic = `Basic ${Buffer.from(`${OTHER.username}:${OTHER.password}`).toString('base64')}`;
+    let refuseFirst = () => {};
+    const server = await HttpServer.start(({ headers, method }, response, n) => {
+      const refuse = () => void response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end('no');
+      if (n === 0) refuseFirst = refuse;
+      else if (headers.authorization !== basic) refuse();
+      else response.end(method === 'GET' ? '<p>Push</p>' : ACCEPTED);
+    });
     const client = clientOf(server.url, { credentials: CREDENTIALS });
     const before = client.push([ITEM]).catch((error: unknown) => error);
+    await until(() => server.requests.length === 1, 'it introduces itself');
     client.authenticate(OTHER);
     await client.push([ITEM]);
+    refuseFirst();
+    expect(await before).toMatchObject({ code: 'PEER_AUTH' });
     await client.push([ITEM]);
-    await before;
   });
 });

@@ -72,7 +72,9 @@ describe('a pause', () => {
   it('is over where its time passed while nothing ran', async () => {
     await started().pausing.pause(HOUR_MS);
     clock.skip(HOUR_MS);
+    expect(keptPause(state, clock.now())).toBeUndefined();
     expect(started().door.status().paused).toBeUndefined();
+    expect(said.filter((line) => line.includes('as before the start'))).toEqual([]);
   });
 
   it('that is prolonged began when it began', async () => {
