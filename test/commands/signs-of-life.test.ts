@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { giveSigns } from '../../src/commands/signs-of-life.js';
+import type { Daemon } from '../../src/daemon.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { createNotifier } from '../../src/service/notify.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+it('lets the daemon know what stands still, for those who ask it, also without systemd', async () => {
+  const clock = new FakeClock();
+  let neglect: string | undefined;
+  const lane = { started: 0, failed: 0, running: 0, waiting: 0 };
+  const daemon = {
+    state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 }) },
+    live: () => ({
+      door: () => ({
+        circuit: { state: 'closed', since: 0, held: [], tries: 0 },
+        concurrency: { running: 0, limit: 1, max: 1 },
+        lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
+      }),
+      uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 0 }),
+      mirrors: () => [],
+    }),
+    duties: () => [{ name: 'work', moves: () => 0, neglects: () => neglect }],
+    disks: () => [],
+    stuck: () => undefined,
+  } as unknown as Daemon;
+  const end = giveSigns(daemon, createNotifier({}, { log: silentLogger }), { clock, log: silentLogger });
+  await clock.advance(300_000);
+  expect(daemon.stuck()).toBeUndefined();
+  neglect = 'what is due is not done';
+  await clock.advance(300_000);
+  expect(daemon.stuck()).toMatchObject([{ name: 'work', what: 'what is due is not done' }]);
+  end();
+});
