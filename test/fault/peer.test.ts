@@ -95,7 +95,7 @@ describe.concurrent('once', () => {
     const site = await Site.make(real, 'once-failing');
     site.peer.behaviour = answering(500, 'java.lang.OutOfMemoryError');
     site.drop(...some('f'));
-    const { code, stderr } = await site.command('once', '--timeout', '4s');
+    const { code, stderr } = await site.command('once', '--timeout', '12s');
     expect(code).toBe(1);
     expect(stderr).toMatch(
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
