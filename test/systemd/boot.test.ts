@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../support/wait.js';
 import { Container, PACKAGE } from './container.js';
 import { rootDirectory, whyNoSystemd } from './root-directory.js';
@@ -8,13 +8,15 @@ const UNIT = 'peersync.service';
 const LONG_MS = 120_000;
 const reason = whyNoSystemd();
 
+vi.setConfig({ testTimeout: 240_000 });
+
 const config = {
   peer: { url: 'embedded', embedded: { dir: '/var/lib/peersync/peer', port: 0 } },
   folders: [
     // Systemd has a meaning of its own for much of this.
     {
       name: 'odd',
-      path: '/srv/my "docs" %n $HOME ü',
+      path: '/home/my "docs" %n $HOME ü',
       collection: 'odd',
       url: 'http://h.example/odd/',
       settle: '150ms',
@@ -69,7 +71,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     await container.sh('mkdir -p "$@"; chmod 777 "$@"', odd, slash, notes);
     await container.write(`${slash}/s.txt`, 'hello from a place with a backslash');
     await container.write(CONFIG, JSON.stringify(config));
-  }, 300_000);
+  }, 600_000);
   afterAll(() => container?.stop(), 60_000);
 
   it('is shown by --dry-run, which changes nothing', async () => {
@@ -190,7 +192,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     await container.hears(UNIT, /^confirmed notes\/stuck\.txt/, LONG_MS);
     expect(await container.show(UNIT, 'ActiveState')).toBe('active');
     expect(await container.show(UNIT, 'NRestarts')).toBe('1');
-  }, 180_000);
+  });
 
   it('is killed by the watchdog when its event loop is blocked, and recovers by itself', async () => {
     await startWith({ AT_SIGUSR2: 'spin', WatchdogSec: '4s' });
@@ -202,7 +204,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     expect(await container.show(UNIT, 'MainPID')).not.toBe(pid);
     await container.write(`${notes}/spun.txt`, 'after the spin');
     await container.hears(UNIT, /^confirmed notes\/spun\.txt/, LONG_MS);
-  }, 180_000);
+  });
 
   it('stays up with a watchdog while it has nothing to do', async () => {
     await startWith({ WatchdogSec: '3s' });
@@ -277,7 +279,7 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     expect(await as('systemctl --user show -P StatusText peersync')).toMatch(/^\d documents? confirmed/);
     expect(await as(`node ${PACKAGE}/dist/cli.js service uninstall --user`)).toContain('removed ');
     expect(await as('find ~/.config -name "*peersync*"')).toBe('');
-  }, 120_000);
+  });
 
   it('runs one instance a configuration, each with its credential', async () => {
     await container.sh(
@@ -309,5 +311,5 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     await container.hears('peersync@docs.service', /^confirmed docs\/d\.txt/);
     expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
     expect(await container.sh('find /etc -name "*peersync*" -not -path "/etc/peersync*"')).toBe('');
-  }, 120_000);
+  });
 });
