@@ -112,6 +112,16 @@ describe('on a terminal', () => {
     expect(terminal.screen).toEqual(['$ peersync once']);
   });
 
+  it('goes as a whole, also when it was broken in two and could not be drawn anew', () => {
+    const { terminal, progress } = start(120);
+    progress.show(step(1_000));
+    terminal.removeAllListeners('resize');
+    terminal.resize(30);
+    expect(terminal.screen.length).toBeGreaterThan(3);
+    progress.end();
+    expect(terminal.screen).toEqual(['$ peersync once']);
+  });
+
   it('is cut, not wrapped, where the terminal is narrower than it said', () => {
     const { terminal } = start(40);
     const said = {
@@ -186,9 +196,12 @@ describe('a terminal that was drawn on', () => {
       cwd: resolve(join(import.meta.dirname, '../..')),
     });
     let output = '';
+    let isSent = false;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
-      if (signal !== undefined && output.includes('%')) child.kill(signal);
+      if (signal === undefined || isSent || !output.includes('%')) return;
+      isSent = true;
+      child.kill(signal);
     });
     const ended = await new Promise<NodeJS.Signals | number | null>((done) => {
       child.on('close', (code, by) => done(by ?? code));
