@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
-import { CHROMIUM, visit } from './chromium.js';
+import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
 import { scriptOf } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
@@ -31,7 +31,7 @@ interface Focused {
   readonly isSeen: boolean;
 }
 
-describe.skipIf(CHROMIUM === undefined)('the page without a mouse', () => {
+describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: LIMIT_MS }, () => {
   test('leads through everything by the tab key, with a name and a visible focus each', async () => {
     const standIn = await StandIn.start(trouble);
     const { page } = await visit(standIn.url);
@@ -128,7 +128,7 @@ test.skipIf(CHROMIUM === undefined)(
   },
 );
 
-describe.skipIf(CHROMIUM === undefined)('the page for everybody', () => {
+describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIMIT_MS }, () => {
   test('has landmarks, one heading above the others, and names for what has no words', async () => {
     const standIn = await StandIn.start(trouble);
     const { page } = await visit(standIn.url);

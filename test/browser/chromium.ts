@@ -7,6 +7,9 @@ import { afterwards } from '../support/afterwards.js';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
+/** How long a test in a browser may take: machines are shared, and a browser is heavy. */
+export const LIMIT_MS = 240_000;
+
 /** The Chromium of this machine: `$CHROMIUM`, or the first of the usual names; undefined where there is none. */
 export const CHROMIUM = find();
 
@@ -40,6 +43,7 @@ export interface Visit {
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   browser ??= chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox', '--disable-gpu'] });
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(60_000);
   const trouble: string[] = [];
   const forgiven: RegExp[] = [];
   const { origin } = new URL(url);

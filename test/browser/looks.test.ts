@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
-import { CHROMIUM, shoot, visit } from './chromium.js';
+import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 import { SCRIPTS } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
@@ -8,7 +8,7 @@ const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 390, heig
 /** These are kept as they look in the dark, too. */
 const DARK = ['quiet', 'trouble'];
 
-describe.skipIf(CHROMIUM === undefined)('the page as a person sees it', () => {
+describe.skipIf(CHROMIUM === undefined)('the page as a person sees it', { timeout: LIMIT_MS }, () => {
   for (const [name, script] of Object.entries(SCRIPTS)) {
     test(`${name}: is drawn on a desktop and on a phone, and kept as pictures`, async () => {
       const standIn = await StandIn.start(script);

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { TroublesomePeer } from '../support/troublesome-peer.js';
 import { until } from '../support/wait.js';
-import { CHROMIUM, shoot, visit } from './chromium.js';
+import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 import { Daemon } from './daemon.js';
 
 const REST = 'Everything that is at rest is searchable.';
 /** What Chromium says of a daemon that is away. */
 const NO_DAEMON = /net::ERR_|Failed to load resource/;
 
-describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', () => {
+describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeout: LIMIT_MS }, () => {
   test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
     const daemon = await Daemon.start();
     const { page } = await visit(daemon.url);
