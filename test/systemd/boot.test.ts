@@ -8,6 +8,8 @@ const UNIT = 'peersync.service';
 const LONG_MS = 120_000;
 const reason = whyNoSystemd();
 
+if (reason !== undefined) console.warn(`No real systemd is booted: ${reason}.`);
+
 vi.setConfig({ testTimeout: 240_000 });
 
 const config = {
