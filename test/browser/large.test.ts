@@ -57,7 +57,7 @@ describe.skipIf(CHROMIUM === undefined)(
           },
         ]);
         const wanted = (812 + step).toLocaleString('en');
-        await page.locator('.station.s-confirmed .note', { hasText: `${wanted} more` }).waitFor();
+        await page.locator('.station.s-confirmed .note', { hasText: `+${wanted}/s` }).waitFor();
       }
       expect(await page.evaluate(NODES)).toBeLessThan(before + 300);
       // One may be held up by a machine that does something else; most may not.

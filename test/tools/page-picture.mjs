@@ -91,7 +91,11 @@ try {
   }
 
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  const page = await browser.newPage({ viewport: { width: 1200, height: 1010 }, colorScheme: 'light' });
+  const page = await browser.newPage({
+    viewport: { width: 1120, height: 908 },
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+  });
   await page.goto('http://127.0.0.1:8397/');
   await page.getByRole('heading', { name: 'Everything that is at rest is searchable.' }).waitFor();
   mkdirSync(dirname(picture), { recursive: true });

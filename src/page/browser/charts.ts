@@ -23,7 +23,7 @@ interface Chart {
   readonly lines: readonly Line[];
   unit(value: number): string;
   /** The readout beside the title: of the sample that is pointed at, or of the last hour. */
-  readout(samples: readonly Sample[]): string;
+  readout(samples: readonly Sample[], waiting: number): string;
   at(sample: Sample): string;
   /** What a person who does not see the chart is told. */
   told(samples: readonly Sample[]): string;
@@ -43,7 +43,7 @@ const CHARTS: readonly Chart[] = [
     title: 'Backlog',
     lines: [{ token: '--pending', fill: true, value: ({ waiting }) => waiting }],
     unit: (value) => short(value),
-    readout: (samples) => `${count(samples.at(-1)?.waiting ?? 0)} now`,
+    readout: (_, waiting) => `${count(waiting)} now`,
     at: ({ waiting }) => `${count(waiting)} waited`,
     told: (samples) =>
       `Files that waited over the last hour: ${count(samples.at(-1)?.waiting ?? 0)} now, at most ${count(most(samples, ({ waiting }) => waiting))}.`,
@@ -71,6 +71,9 @@ export function showCharts(model: Model): void {
   const all = CHARTS.map((chart) => new ChartView(chart, model, byId('charts')));
   model.follow(['samples'], () => {
     for (const view of all) view.draw();
+  });
+  model.follow(['status'], () => {
+    for (const view of all) view.read();
   });
   const again = () => {
     for (const view of all) view.make();
@@ -145,8 +148,13 @@ class ChartView {
   draw(): void {
     if (this.#uplot === undefined) this.make();
     else this.#uplot.setData(this.#data());
-    this.#point(this.#uplot?.cursor.idx);
+    this.read();
     this.#plot.setAttribute('aria-label', this.#chart.told(this.#model.samples));
+  }
+
+  /** Says what is pointed at, or how it stands. */
+  read(): void {
+    this.#point(this.#uplot?.cursor.idx);
   }
 
   #data(): uPlot.AlignedData {
@@ -168,11 +176,12 @@ class ChartView {
   }
 
   #point(index: number | null | undefined): void {
-    const { samples } = this.#model;
+    const { samples, status } = this.#model;
+    const waiting = status === undefined ? 0 : status.items.pending + status.items.accepted;
     const sample = index === null || index === undefined ? undefined : samples[index];
     const words =
       sample === undefined
-        ? this.#chart.readout(samples)
+        ? this.#chart.readout(samples, waiting)
         : `${hour(sample.at, this.#model.now())} ${this.#chart.at(sample)}`;
     text(this.#readout, words);
   }

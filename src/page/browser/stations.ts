@@ -33,7 +33,7 @@ const WAY: readonly Station[] = [
     count: ({ items }) => items.confirmed,
     note: ({ figures }) => {
       const rate = figures?.confirmedPerSecond ?? 0;
-      return rate > 0 ? `searchable, ${amount(rate)} more a second` : 'searchable';
+      return rate > 0 ? `searchable, +${amount(rate)}/s` : 'searchable';
     },
   },
 ];

@@ -130,10 +130,8 @@ function atWork({ figures, peer, items }: Report, waiting: number): World | unde
       ? `${amount(rate)} ${rate === 1 ? 'document becomes' : 'documents become'} searchable a second`
       : '';
   const left = rate > 0 && waiting / rate > 10 ? `, about ${rough((waiting / rate) * 1000)} to go` : '';
-  const where =
-    items.accepted > 0
-      ? `The peer has ${count(items.accepted)} of them already and will show them soon.`
-      : '';
+  const which = items.pending === 0 ? 'them' : `${count(items.accepted)} of them`;
+  const where = items.accepted > 0 ? `The peer has ${which} already and will show them soon.` : '';
   return {
     level: 'busy',
     sentence: `${counted(waiting, 'file')} ${waiting === 1 ? 'is' : 'are'} on the way.`,
