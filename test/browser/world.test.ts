@@ -48,6 +48,8 @@ describe('the state of the world in a sentence', () => {
       title: '1,464 waiting',
     });
     expect(world(statusOf([folder('notes', { pending: 1 })])).sentence).toBe('1 file is on the way.');
+    const taken = statusOf([folder('notes', { accepted: 5 })]);
+    expect(world(taken).detail).toBe('The peer has them already and will show them soon.');
     const unknown = { url: 'https://search.example.org', door: door() };
     expect(world(statusOf([folder('notes', { pending: 2 })], { peer: unknown })).sentence).toBe(
       '2 files wait while peersync finds out how the peer speaks.',
