@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
-import { scriptOf } from './scripts.js';
+import { item, scriptOf } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
 const trouble = scriptOf('trouble');
@@ -175,6 +175,32 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     const scrolled =
       '[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1).length';
     expect(await page.evaluate(scrolled)).toBe(0);
+  });
+
+  test('shows names as they are, whatever is in them', async () => {
+    const evil = '<img src="/x" onerror="window.isTaken = true"><b>bold</b> & `code`.md';
+    const quiet = scriptOf('trouble');
+    const mirrors = quiet.status.mirrors.map((mirror) => ({ ...mirror, notes: [`It is called ${evil}`] }));
+    const folders = quiet.status.folders.map((folder) => ({ ...folder, path: `/srv/${evil}` }));
+    const standIn = await StandIn.start({
+      ...quiet,
+      status: { ...quiet.status, mirrors, folders },
+      recents: [{ id: 1, at: 1, level: 'warn', message: `passed over ${evil}` }],
+      item: (index, status) => ({
+        ...item(index, status),
+        path: evil,
+        file: `/srv/${index}/${evil}`,
+        message: evil,
+      }),
+    });
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    for (const place of ['.files li .path', '#folder-list .path', '#mirror-list .troubles', '.events']) {
+      const shown = await page.locator(place).first().textContent();
+      expect(shown, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
+    }
+    expect(await page.locator('main img, main b').count()).toBe(0);
+    expect(await page.evaluate('window.isTaken')).toBeUndefined();
   });
 
   test('remembers whether it is to be light or dark', async () => {
