@@ -2,7 +2,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, COMMANDS, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { completionsFor, withoutShell } from './commands/completion.js';
+import { completionsFor, fishScript, withoutShell } from './commands/completion.js';
 import { globalOptions, print, reportError, UsageError } from './commands/context.js';
 import { withoutShortGroup } from './commands/share.js';
 import { EXIT } from './lib/errors.js';
@@ -40,7 +40,8 @@ const commandLine = (args: string[]) =>
 
 try {
   const args = hideBin(process.argv);
-  const completions = await completionsFor(args, process.env);
+  const script = fishScript(args, process.env);
+  const completions = script === undefined ? await completionsFor(args, process.env) : [script];
   if (completions === undefined)
     await commandLine(withoutShell(withoutShortGroup(args), process.env)).parseAsync();
   else for (const completion of completions) print(completion);

@@ -26,6 +26,29 @@ export function withoutShell(args: readonly string[], env: NodeJS.ProcessEnv): s
   return [command, ...rest];
 }
 
+/** That of yargs leaves out an empty last word, and offers no files. */
+const FISH_SCRIPT = `###-begin-peersync-completions-###
+# Installation: peersync completion fish > ~/.config/fish/completions/peersync.fish
+function __peersync_complete
+    set -l current (commandline -ct)
+    set -l found (peersync --get-yargs-completions (commandline -opc) "$current")
+    if test (count $found) -gt 0
+        printf '%s\\n' $found
+    else
+        __fish_complete_path "$current"
+    end
+end
+complete -f -c peersync -a '(__peersync_complete)'
+###-end-peersync-completions-###`;
+
+/** The script for fish, where that is what the arguments ask for. */
+export function fishScript(args: readonly string[], env: NodeJS.ProcessEnv): string | undefined {
+  const [command, shell, ...rest] = args;
+  if (command !== 'completion' || rest.length > 0) return undefined;
+  const isFish = shell === undefined ? /(^|\/)fish$/.test(env.SHELL ?? '') : shell === 'fish';
+  return isFish ? FISH_SCRIPT : undefined;
+}
+
 /** How a shell asks; behind it stand the words of the line, the command's name first. */
 const QUESTION = '--get-yargs-completions';
 /** A person waits with a finger on the key. */

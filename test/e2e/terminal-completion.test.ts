@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { peersync } from '../support/cli.js';
@@ -80,7 +80,7 @@ describe('bash completes', () => {
     expect(inBash(['mirror', 'accept', 'st'], cwd)).toEqual(['stock']);
     expect(inBash([...named, 'rescan', 'in'], elsewhere)).toEqual(['inbox']);
     expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
-  });
+  }, 120_000);
 
   it('files where files belong, which is bash to do', () => {
     const cwd = place();
@@ -92,6 +92,36 @@ describe('bash completes', () => {
       expect(inBash(words, cwd), words.join(' ')).toEqual([]);
     expect(readFileSync(join(COMPLETIONS, 'peersync.bash'), 'utf8')).toContain('-o default');
   });
+});
+
+describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
+  it('commands, options, names and files', () => {
+    const cwd = place();
+    const directory = temporaryDirectory();
+    const program = join(directory, 'peersync');
+    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${join(DIST, 'cli.js')}" "$@"\n`, {
+      mode: 0o755,
+    });
+    const offered = (line: string) => {
+      const commands = `source '${join(COMPLETIONS, 'peersync.fish')}'; complete -C '${line}'`;
+      const { stdout } = spawnSync('fish', ['--no-config', '-c', commands], {
+        cwd,
+        encoding: 'utf8',
+        env: {
+          ...process.env,
+          PATH: `${directory}:${process.env.PATH}`,
+          HOME: directory,
+          SHELL: '/bin/fish',
+        },
+      });
+      return stdout.split('\n').flatMap((each) => (each === '' ? [] : (each.split('\t')[0] ?? '')));
+    };
+    expect(offered('peersync veri')).toEqual(['verify']);
+    expect(offered('peersync list --st')).toEqual(['--status']);
+    expect(offered('peersync rescan ')).toEqual(['inbox', 'my notes']);
+    expect(offered('peersync mirror accept ')).toEqual(['prices', 'stock']);
+    expect(offered('peersync -c conf')).toEqual(['config.json']);
+  }, 120_000);
 });
 
 describe('the scripts', () => {
