@@ -6,9 +6,11 @@ import { type Defined, type Definition, definitionsOf, noteOf } from './definiti
 const ENVIRONMENT = [
   ['PEERSYNC_CONFIG', 'The configuration file where --config is not given.'],
   ['PEERSYNC_DEBUG', 'Set to anything: an error that should not have happened shows where it did.'],
+  ['PEERSYNC_LOG', '`pretty`, `journal` or `json`: how the log is written, whatever it goes to.'],
   ['NO_COLOR', 'Set to anything: no colours, and `watch` prints plain lines.'],
   ['TERM', '`dumb`: nothing is drawn, progress is told in plain lines.'],
   ['CREDENTIALS_DIRECTORY', "Where systemd puts the credentials that the configuration's secrets may name."],
+  ['NOTIFY_SOCKET', 'Where systemd is told that the daemon is ready, how it stands and that it lives.'],
 ] as const;
 
 const LINE_WIDTH = 78;
