@@ -34,7 +34,7 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
       build,
       followers: followers.size,
     };
-    // Both take a moment where there are thousands of mirrors: the daemon's work goes on in between.
+    // To read took a moment where there are thousands of mirrors: the daemon's work goes on before it is written.
     await clock.sleep(0);
     const writer = await metrics();
     const { type, text } = await writer.write(observed, request.headers.accept);

@@ -128,7 +128,9 @@ export class StatusPage {
 
   /** Whom nobody scrapes pays nothing for it. */
   #metricsWriter(): Promise<MetricsWriter> {
-    this.#metrics ??= import('./metrics/exposition.js').then(({ MetricsWriter }) => new MetricsWriter());
+    this.#metrics ??= import('./metrics/exposition.js').then(
+      ({ MetricsWriter }) => new MetricsWriter(this.#parts.clock),
+    );
     return this.#metrics;
   }
 

@@ -9,6 +9,7 @@ import {
   prometheusContentType,
   Registry,
 } from 'prom-client';
+import type { Clock } from '../../lib/clock.js';
 import type { HistogramMetric, Metric, NumberMetric, Observed } from './metric.js';
 import { METRICS } from './table.js';
 
@@ -46,6 +47,9 @@ const PROCESS_METRICS = [
   'nodejs_gc_duration_seconds',
 ];
 
+/** How long is written without a pause, in ms: thousands of series are not to hold the daemon's work up. */
+const SLICE_MS = 3;
+
 /**
  * Writes the metrics down in the format that is asked for.
  *
@@ -54,8 +58,10 @@ const PROCESS_METRICS = [
  */
 export class MetricsWriter {
   readonly #process = new Registry();
+  readonly #clock: Clock;
 
-  constructor() {
+  constructor(clock: Clock) {
+    this.#clock = clock;
     collectDefaultMetrics({ register: this.#process });
   }
 
@@ -66,9 +72,20 @@ export class MetricsWriter {
   }
 
   async #written<T extends ContentType>(observed: Observed, registry: Registry<T>): Promise<Exposition> {
+    const clock = this.#clock;
+    const texts: string[] = [];
+    let sliceBegan = clock.monotonic();
+    const writeDown = async (name: string): Promise<void> => {
+      texts.push(await registry.getSingleMetricAsString(name));
+      if (clock.monotonic() - sliceBegan < SLICE_MS) return;
+      await clock.sleep(0);
+      sliceBegan = clock.monotonic();
+    };
     for (const metric of METRICS) {
       const series = [...seriesOf(metric, observed)];
-      if (series.length > 0) await register(registry, metric, async () => series);
+      if (series.length === 0) continue;
+      await register(registry, metric, async () => series);
+      await writeDown(metric.name);
     }
     for (const name of PROCESS_METRICS) {
       const metric = this.#process.getSingleMetric(name);
@@ -77,8 +94,12 @@ export class MetricsWriter {
         const { help } = await metric.get();
         await register(registry, { name, help, type: 'counter' }, async () => (await metric.get()).values);
       } else if (metric !== undefined) registry.registerMetric(metric);
+      else continue;
+      await writeDown(name);
     }
-    return { type: registry.contentType, text: await registry.metrics() };
+    const isOpen = registry.contentType === openMetricsContentType;
+    const text = isOpen ? `${texts.join('\n')}\n# EOF\n` : `${texts.join('\n\n')}\n`;
+    return { type: registry.contentType, text };
   }
 }
 
