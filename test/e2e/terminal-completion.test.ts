@@ -134,13 +134,12 @@ describe('the scripts', () => {
     }
   });
 
-  it.each([
+  it.for([
     ['bash', 'peersync.bash'],
     ['zsh', '_peersync'],
     ['fish', 'peersync.fish'],
-  ])('of %s can be read by it', (shell, name) => {
-    // Where it is not installed there is nothing to read it.
-    if (!exists(shell)) return;
+  ] as const)('of %s can be read by it', ([shell, name], context) => {
+    if (!exists(shell)) context.skip(`${shell} is not installed`);
     const { status, stderr } = spawnSync(shell, ['-n', join(COMPLETIONS, name)], { encoding: 'utf8' });
     expect(stderr).toBe('');
     expect(status).toBe(0);
