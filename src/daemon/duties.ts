@@ -11,18 +11,30 @@ const STREAMING = 12;
 /** A commit waits for the one before it, and for a disk that has much to write. In ms. */
 const LONGEST_COMMIT_MS = 5 * 60_000;
 
+/** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
+const LONGEST_ORDER_MS = 15 * 60_000;
+
 export type DutifulParts = Pick<Parts, 'door' | 'commits'> & {
-  readonly [part in 'uplink' | 'mirrors']: Pick<Parts[part], 'duties'>;
+  readonly fileThread: Pick<Parts['fileThread'], 'waiting' | 'answered'>;
+} & {
+  readonly [part in 'uplink' | 'watcher' | 'mirrors']: Pick<Parts[part], 'duties'>;
 };
 
 /** Everything that must not stand still in a daemon. */
 export function dutiesOf(
-  { door, uplink, mirrors, commits }: DutifulParts,
+  { door, uplink, watcher, fileThread, mirrors, commits }: DutifulParts,
   { peer }: Config,
 ): readonly Duty[] {
   const longestTaskMs = (lane: Lane): number =>
     peer.timeouts.total * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
   return [
+    ...watcher.duties,
+    {
+      name: 'file thread',
+      moves: () => fileThread.answered,
+      neglects: () => (fileThread.waiting > 0 ? 'the thread that reads files gives no answer' : undefined),
+      limitMs: LONGEST_ORDER_MS,
+    },
     ...uplink.duties,
     ...doorDuties(door, { longestTaskMs }),
     ...mirrors.duties,

@@ -58,6 +58,8 @@ export interface Parts {
   readonly uplink: Uplink;
   readonly audit: Audit;
   readonly watcher: Watcher;
+  /** Reads files, for what comes in and what goes out. */
+  readonly fileThread: WorkThread;
   readonly mirrors: Mirrors;
   readonly figures: Figures;
   /** What is being brought to the disk. */
@@ -172,6 +174,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       uplink,
       audit,
       watcher,
+      fileThread,
       mirrors,
       figures,
     },

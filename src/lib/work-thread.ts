@@ -31,6 +31,7 @@ export class WorkThread {
   readonly #program: URL;
   readonly #onBreakdown: (error: Error) => void;
   #running: Running | undefined;
+  #answered = 0;
 
   /**
    * @param program a module that calls `serve`
@@ -39,6 +40,16 @@ export class WorkThread {
   constructor(program: URL, onBreakdown: (error: Error) => void = () => {}) {
     this.#program = program;
     this.#onBreakdown = onBreakdown;
+  }
+
+  /** How many orders it has not answered. */
+  get waiting(): number {
+    return this.#running?.waiting.length ?? 0;
+  }
+
+  /** How many orders it answered. */
+  get answered(): number {
+    return this.#answered;
   }
 
   /** The caller knows what this work answers. */
@@ -60,7 +71,10 @@ export class WorkThread {
     const worker = new Worker(this.#program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
-    worker.on('message', (value: unknown) => running.waiting.shift()?.resolve(value));
+    worker.on('message', (value: unknown) => {
+      this.#answered += 1;
+      running.waiting.shift()?.resolve(value);
+    });
     const end = (error: Error): void => {
       if (this.#running === running) this.#running = undefined;
       for (const { reject } of running.waiting.splice(0)) reject(error);

@@ -7,6 +7,7 @@ import { look } from './listing.js';
 import { joinPath, nameOf } from './paths.js';
 import type { Root } from './root.js';
 import type { FolderRules } from './rules.js';
+import type { Steps } from './steps.js';
 import type { WatchState } from './watch-state.js';
 
 /** Records are gone through in slices of so many, with room for other work in between. */
@@ -18,6 +19,7 @@ export interface AbsencesParts {
   readonly rules: FolderRules;
   readonly state: WatchState;
   readonly findings: Findings;
+  readonly steps: Steps;
   readonly hints: Hints | undefined;
 }
 
@@ -45,19 +47,19 @@ export class Absences {
 
   /** There is no directory at a path, so nothing of what state knows below it is there. */
   async below(path: string): Promise<void> {
-    const { folder, state, findings } = this.#parts;
+    const { folder, state, findings, steps } = this.#parts;
     // That the folder itself cannot be seen says nothing of its files.
     if (path === '') return;
-    await inSlices(state.entries.underDirectory(folder.name, path), isLive, (entries) =>
+    await inSlices(state.entries.underDirectory(folder.name, path), isLive, steps, (entries) =>
       findings.removed(entries),
     );
   }
 
   /** What state knows directly in a directory, and a list of it did not show, is looked up by name. */
   async unlisted(directory: string, listed: ReadonlySet<string>): Promise<void> {
-    const { folder, state, findings } = this.#parts;
+    const { folder, state, findings, steps } = this.#parts;
     const isUnlisted = (entry: Entry) => isLive(entry) && !listed.has(nameOf(entry.path));
-    await inSlices(state.entries.inDirectory(folder.name, directory), isUnlisted, async (entries) => {
+    await inSlices(state.entries.inDirectory(folder.name, directory), isUnlisted, steps, async (entries) => {
       const missing: Entry[] = [];
       for (const entry of entries) if (await this.#isAbsent(entry.path)) missing.push(entry);
       if (missing.length > 0) await findings.removed(missing);
@@ -69,6 +71,7 @@ export class Absences {
     const { folder, state, rules, root } = this.#parts;
     for (const name of state.entries.knownDirectories(folder.name, directory)) {
       if (entered(name)) continue;
+      this.#parts.steps.take();
       const path = joinPath(directory, name);
       const stats = await look(root.absolute(path));
       if (stats instanceof Error) {
@@ -84,14 +87,15 @@ export class Absences {
 
   /** A rule keeps a directory out: there is nothing to remember of what is below it. */
   async exclude(directory: string, rule: string): Promise<void> {
-    const { folder, state, findings, hints, root } = this.#parts;
+    const { folder, state, findings, hints, root, steps } = this.#parts;
     hints?.unwatch(root.absolute(directory));
-    await inSlices(state.entries.underDirectory(folder.name, directory), isLive, (entries) => {
+    await inSlices(state.entries.underDirectory(folder.name, directory), isLive, steps, (entries) => {
       for (const entry of entries) findings.excluded(entry.path, rule);
     });
   }
 
   async #isAbsent(path: string): Promise<boolean> {
+    this.#parts.steps.take();
     const stats = await look(this.#parts.root.absolute(path));
     return stats instanceof Error && isAbsence(stats.code);
   }
@@ -104,6 +108,7 @@ function isLive(entry: Entry): boolean {
 async function inSlices(
   entries: Iterable<Entry>,
   wanted: (entry: Entry) => boolean,
+  steps: Steps,
   work: (entries: readonly Entry[]) => Promise<void> | void,
 ): Promise<void> {
   let slice: Entry[] = [];
@@ -112,6 +117,7 @@ async function inSlices(
     seen += 1;
     if (wanted(entry)) slice.push(entry);
     if (seen % SLICE !== 0) continue;
+    steps.take();
     if (slice.length > 0) await work(slice);
     slice = [];
     await nextTurn();

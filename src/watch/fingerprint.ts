@@ -44,7 +44,13 @@ export function fileStat(stats: Stats): FileStat {
  * read several files at once.
  */
 export class FingerprintReader {
+  readonly #onPiece: () => void;
   #buffer: Buffer | undefined;
+
+  /** @param onPiece called whenever a piece of a file was read */
+  constructor(onPiece: () => void = () => {}) {
+    this.#onPiece = onPiece;
+  }
 
   /**
    * Hashes a file and finds its encoding. A symbolic link is not followed, and a pipe or device never waited for.
@@ -78,6 +84,7 @@ export class FingerprintReader {
     while (size <= expected.size) {
       const bytes = await files.read(fd, this.#buffer);
       if (bytes === 0) break;
+      this.#onPiece();
       const piece = this.#buffer.subarray(0, bytes);
       hash.update(piece);
       encoding.write(piece);

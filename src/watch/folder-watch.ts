@@ -2,8 +2,10 @@ import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
 import type { Commits } from './commits.js';
+import { folderDuties } from './duties.js';
 import { type Accepts, Findings } from './findings.js';
 import { Gathering } from './gathering.js';
 import type { HintListener, Hints } from './hints.js';
@@ -14,6 +16,7 @@ import { RootGuard } from './root-guard.js';
 import { FolderRules } from './rules.js';
 import { type Met, Scanner } from './scan.js';
 import { Settling } from './settling.js';
+import { Steps } from './steps.js';
 import { trouble } from './trouble.js';
 import type { WatchPolicy } from './watch-policy.js';
 import type { WatchState } from './watch-state.js';
@@ -82,6 +85,8 @@ export class FolderWatch {
   readonly #gathering: Gathering;
   readonly #problems: Problems;
   readonly #scanner: Scanner;
+  readonly #steps = new Steps();
+  readonly duties: readonly Duty[];
   #scanning: Promise<ScanReport> | undefined;
   #queued: Promise<ScanReport> | undefined;
   #lastScan: FolderStatus['lastScan'];
@@ -117,7 +122,10 @@ export class FolderWatch {
       lookAgain: (path, seen) => this.#gathering.again(path, seen),
       lookAtDirectory: (directory) => this.#gathering.add(directory, undefined),
     });
-    const shared = { ...parts, root: this.#root, rules: new FolderRules(folder), settling: this.#settling };
+    const shared = {
+      ...{ ...parts, root: this.#root, rules: new FolderRules(folder) },
+      ...{ settling: this.#settling, steps: this.#steps },
+    };
     this.#scanner = new Scanner({
       ...shared,
       findings: new Findings({
@@ -140,6 +148,15 @@ export class FolderWatch {
       },
       onQuiet: () => this.#quiet(),
     });
+    this.duties = folderDuties({
+      ...{ name: folder.name, steps: this.#steps, guard: this.#guard, intake: parts.intake },
+      ...{ gathering: this.#gathering, settling: this.#settling, looking: () => this.#looking() },
+    });
+  }
+
+  /** How far the looks at this folder have got. */
+  get steps(): number {
+    return this.#steps.taken;
   }
 
   /** Whether something is being looked at, waited for, or due to be. */
@@ -317,6 +334,17 @@ export class FolderWatch {
   #failed(what: string, error: unknown): void {
     const { log, folder } = this.#parts;
     log.error({ folder: folder.name, err: error }, `${what} in ${folder.name} failed: ${messageOf(error)}`);
+  }
+
+  #looking(): string | undefined {
+    const { name } = this.#parts.folder;
+    if (this.#stopped) return undefined;
+    if (this.#scanning !== undefined || this.#queued !== undefined)
+      return `the scan of ${name} does not go on`;
+    if (this.#looks.size > 0) return `a look at ${name} does not end`;
+    return this.#gathering.busy && !this.#gathering.waits
+      ? `a look at changes in ${name} does not end`
+      : undefined;
   }
 
   #update(): void {

@@ -25,6 +25,7 @@ export class Gathering {
   /** Names by directory, or that anything in a directory may have changed. */
   readonly #changes = new Map<string, Set<string> | 'anything'>();
   #paths = 0;
+  #rounds = 0;
   /** Files whose rest may be over by now, and those that were found out of date. */
   #again: { readonly path: string; readonly seen: Seen | undefined }[] = [];
   #looking: Promise<void> | undefined;
@@ -37,6 +38,18 @@ export class Gathering {
 
   get busy(): boolean {
     return this.#looking !== undefined || this.#changes.size > 0 || this.#again.length > 0;
+  }
+
+  /** Whether something was gathered that is not being looked at. */
+  get waits(): boolean {
+    return (
+      !this.#stopped && this.#looking === undefined && (this.#changes.size > 0 || this.#again.length > 0)
+    );
+  }
+
+  /** How often it was begun to look at what was gathered. */
+  get rounds(): number {
+    return this.#rounds;
   }
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
@@ -100,6 +113,7 @@ export class Gathering {
 
   async #lookOnce(): Promise<void> {
     const { scanner, policy } = this.#parts;
+    this.#rounds += 1;
     const again = this.#again;
     const changes = [...this.#changes];
     this.clear();

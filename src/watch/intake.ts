@@ -38,6 +38,8 @@ export class Intake {
   #groups: GroupReader | undefined;
   #groupUnderWay = false;
   #forRoom: (() => void)[] = [];
+  readonly #readers: number;
+  #moves = 0;
   #stopped = false;
 
   constructor(parts: {
@@ -50,7 +52,11 @@ export class Intake {
     /** Something that no disk does: a mistake in the program. */
     readonly onError: (error: unknown, arrival: Arrival) => void;
   }) {
-    this.#idleReaders = Array.from({ length: parts.readers }, () => new FingerprintReader());
+    const onPiece = () => {
+      this.#moves += 1;
+    };
+    this.#readers = parts.readers;
+    this.#idleReaders = Array.from({ length: parts.readers }, () => new FingerprintReader(onPiece));
     this.#groups = parts.groups;
     this.#crowd = parts.crowd;
     this.#onQuiet = parts.onQuiet;
@@ -59,6 +65,27 @@ export class Intake {
 
   get size(): number {
     return this.#waitingCount + this.#inReading.size;
+  }
+
+  /** Another value whenever a piece of a file was read, or the reading of one ended. */
+  get moves(): number {
+    return this.#moves;
+  }
+
+  /** How many files wait though somebody is free to read them. */
+  get readable(): number {
+    if (this.#idleReaders.length === 0) return 0;
+    return this.#groupUnderWay ? this.#waiting.large.size : this.#waitingCount;
+  }
+
+  /** How many files are being read one by one. What is read in groups is read by another. */
+  get reading(): number {
+    return this.#stopped ? 0 : this.#readers - this.#idleReaders.length;
+  }
+
+  /** Whether so many files wait that scans wait, too. */
+  get isCrowded(): boolean {
+    return this.#waitingCount >= this.#crowd;
   }
 
   add(arrival: Arrival): void {
@@ -73,7 +100,7 @@ export class Intake {
 
   /** Resolves when more files may be added. */
   room(): Promise<void> {
-    if (this.#waitingCount < this.#crowd || this.#stopped) return Promise.resolve();
+    if (!this.isCrowded || this.#stopped) return Promise.resolve();
     return new Promise((resolve) => this.#forRoom.push(resolve));
   }
 
@@ -164,7 +191,8 @@ export class Intake {
   }
 
   #goOn(): void {
-    if (this.#waitingCount < this.#crowd) this.#makeRoom();
+    this.#moves += 1;
+    if (!this.isCrowded) this.#makeRoom();
     this.#next();
     if (this.size === 0) this.#onQuiet();
   }

@@ -10,6 +10,8 @@ export class Looks {
   readonly #look: (place: Place) => Promise<void>;
   readonly #log: Logger;
   #waiting: Place[] = [];
+  #asked = 0;
+  #ended = 0;
   #running: Promise<void> | undefined;
   #stopped = false;
 
@@ -18,7 +20,18 @@ export class Looks {
     this.#log = log;
   }
 
+  /** How many wait or are under way. */
+  get size(): number {
+    return this.#asked - this.#ended;
+  }
+
+  /** How many were looked at. */
+  get ended(): number {
+    return this.#ended;
+  }
+
   add(place: Place): void {
+    this.#asked += 1;
     this.#waiting.push(place);
     this.#running ??= this.#run();
   }
@@ -33,7 +46,10 @@ export class Looks {
     while (this.#waiting.length > 0) {
       const places = this.#waiting;
       this.#waiting = [];
-      await forEachLimited(places, AT_ONCE, (place) => this.#lookAt(place));
+      await forEachLimited(places, AT_ONCE, async (place) => {
+        await this.#lookAt(place);
+        this.#ended += 1;
+      });
     }
     this.#running = undefined;
   }

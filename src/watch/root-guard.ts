@@ -31,6 +31,8 @@ export class RootGuard {
   #missing = false;
   #scanIsDue = false;
   #timer: Timer | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #checks = 0;
   #stopped = false;
 
   constructor(parts: RootGuardParts) {
@@ -46,8 +48,19 @@ export class RootGuard {
     return this.#missing;
   }
 
+  /** Whether the time of the next check is over. */
+  get isOverdue(): boolean {
+    return !this.#stopped && this.#parts.clock.monotonic() > this.#dueAt;
+  }
+
+  /** How often the root was checked. */
+  get checks(): number {
+    return this.#checks;
+  }
+
   start(): void {
     const { clock, intervalMs } = this.#parts;
+    this.#dueAt = clock.monotonic() + intervalMs;
     this.#timer = clock.after(intervalMs, async () => {
       await this.follow();
       if (!this.#stopped) this.start();
@@ -75,6 +88,7 @@ export class RootGuard {
   /** Checks the root. For a caller that is about to look at everything. */
   async check(): Promise<'same' | 'changed'> {
     const found = await this.#parts.root.check();
+    this.#checks += 1;
     if (this.#stopped) return 'same';
     const { path } = this.#parts.folder;
     const before = this.#held;

@@ -15,6 +15,7 @@ import type { Root } from './root.js';
 import type { FolderRules } from './rules.js';
 import { RulesReader } from './rules-reader.js';
 import type { Seen, Settling } from './settling.js';
+import type { Steps } from './steps.js';
 import { trouble } from './trouble.js';
 import type { WatchState } from './watch-state.js';
 
@@ -27,6 +28,7 @@ export interface ScannerParts {
   readonly settling: Settling;
   readonly problems: Problems;
   readonly intake: Intake;
+  readonly steps: Steps;
   /** Undefined where changes are found by scans alone. */
   readonly hints: Hints | undefined;
   /** A directory cannot be watched; `code` is the system's. */
@@ -132,6 +134,7 @@ export class Scanner {
 
   /** Lists one directory, and returns those that stand in it. */
   async #visit(step: Step, purpose: Purpose, met: Met): Promise<Iterable<Step>> {
+    this.#parts.steps.take();
     const absolute = this.#parts.root.absolute(step.path);
     const stats = await look(absolute);
     if (stats instanceof Error) {
@@ -182,7 +185,8 @@ export class Scanner {
     met: Met,
     seen?: Seen,
   ): Promise<Step | undefined> {
-    const { folder, root, findings } = this.#parts;
+    const { folder, root, findings, steps } = this.#parts;
+    steps.take();
     let target = { path: '', stats };
     if (stats.isSymbolicLink() && folder.followSymlinks) {
       target = (await followLink(root.real, path)) ?? target;

@@ -38,6 +38,7 @@ export class Settling {
   readonly #files = new Map<string, Waiting>();
   /** By path, when to look again. */
   readonly #directories = new Map<string, number>();
+  #handedOn = 0;
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -56,6 +57,19 @@ export class Settling {
 
   get size(): number {
     return this.#files.size + this.#directories.size;
+  }
+
+  /** Whether any is to be looked at again by now. */
+  get isDue(): boolean {
+    const now = this.#clock.monotonic();
+    for (const { due } of this.#files.values()) if (due <= now) return true;
+    for (const due of this.#directories.values()) if (due <= now) return true;
+    return false;
+  }
+
+  /** How many were handed on to be looked at again. */
+  get handedOn(): number {
+    return this.#handedOn;
   }
 
   /** Whether a file may be read now; if not, it is looked at again in time. */
@@ -114,11 +128,13 @@ export class Settling {
     for (const [path, waiting] of this.#files) {
       if (waiting.due > now) continue;
       this.#files.delete(path);
+      this.#handedOn += 1;
       this.#lookAgain(path, waiting);
     }
     for (const [directory, due] of this.#directories) {
       if (due > now) continue;
       this.#directories.delete(directory);
+      this.#handedOn += 1;
       this.#lookAtDirectory(directory);
     }
     if (this.size > 0) this.#timer ??= this.#clock.after(this.#tick(), () => this.#lookAround());

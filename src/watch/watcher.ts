@@ -3,8 +3,10 @@ import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import { Commits } from './commits.js';
+import { watcherDuties } from './duties.js';
 import type { Accepts } from './findings.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { ChokidarHints, type HintListener, type Hints } from './hints.js';
@@ -60,6 +62,8 @@ export class Watcher {
   #started = false;
   #stopped = false;
   #rescanTimer: Timer | undefined;
+  #rescanDueAt = Number.POSITIVE_INFINITY;
+  #rescansPlanned = 0;
   #stallTimer: Timer | undefined;
   #hintsThisTurn = 0;
   #lastStallRescan = Number.NEGATIVE_INFINITY;
@@ -184,6 +188,21 @@ export class Watcher {
     return [...this.#folders.values()].flatMap((folder) => folder.problems);
   }
 
+  /** What must not stand still while it watches. */
+  get duties(): readonly Duty[] {
+    const { clock } = this.#options;
+    const folders = [...this.#folders.values()];
+    return [
+      ...folders.flatMap(({ duties }) => duties),
+      ...watcherDuties({
+        ...{ intake: this.#intake, commits: this.#commits, looks: this.#looks },
+        steps: () => folders.reduce((sum, { steps }) => sum + steps, 0),
+        isRescanOverdue: () => !this.#stopped && clock.monotonic() > this.#rescanDueAt,
+        rescans: () => this.#rescansPlanned,
+      }),
+    ];
+  }
+
   /** Ends everything, and commits what is in state. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -200,6 +219,8 @@ export class Watcher {
     const { clock } = this.#options;
     this.#rescanTimer?.cancel();
     const moved = this.#settings.rescanMs * (1 + JITTER * (2 * Math.random() - 1));
+    this.#rescanDueAt = clock.monotonic() + moved;
+    this.#rescansPlanned += 1;
     this.#rescanTimer = clock.after(moved, () => {
       void this.rescan();
       this.#planRescan();

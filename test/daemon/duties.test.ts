@@ -11,14 +11,30 @@ async function duties(more: object = {}) {
   const { door } = openDoor();
   const commits = new UnderWay();
   const own = (name: string) => ({ name, moves: () => 0, neglects: () => undefined });
-  const parts = { door, commits, uplink: { duties: [own('push')] }, mirrors: { duties: [own('mirrors')] } };
-  return { door, commits, all: dutiesOf(parts, await configOf(more)) };
+  const fileThread = { waiting: 0, answered: 0 };
+  const parts = {
+    ...{ door, commits, fileThread },
+    uplink: { duties: [own('push')] },
+    watcher: { duties: [own('intake')] },
+    mirrors: { duties: [own('mirrors')] },
+  };
+  return { door, commits, fileThread, all: dutiesOf(parts, await configOf(more)) };
 }
 
 describe('the duties of a daemon', () => {
   it('are those of all its parts, each with a name of its own', async () => {
     const names = (await duties()).all.map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(['push', 'door push', 'request push', 'mirrors', 'state']));
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'push',
+        'intake',
+        'file thread',
+        'door push',
+        'request push',
+        'mirrors',
+        'state',
+      ]),
+    );
     expect(new Set(names).size).toBe(names.length);
   });
 
@@ -43,6 +59,17 @@ describe('the duties of a daemon', () => {
     expect(state?.neglects()).toBeUndefined();
     void commits.during(() => new Promise(() => {}));
     expect(state?.moves()).not.toBe(moves);
+  });
+
+  it('are neglected while the thread that reads files answers nothing', async () => {
+    const { fileThread, all } = await duties();
+    const thread = all.find(({ name }) => name === 'file thread');
+    expect(thread?.neglects()).toBeUndefined();
+    fileThread.waiting = 2;
+    expect(thread?.neglects()).toBe('the thread that reads files gives no answer');
+    const moves = thread?.moves();
+    fileThread.answered += 1;
+    expect(thread?.moves()).not.toBe(moves);
   });
 
   it('bear with a request for as long as its time-outs allow, and with one that streams for longer', async () => {

@@ -51,6 +51,44 @@ describe('the intake', () => {
     expect(done).toEqual([['f', 'raced']]);
   });
 
+  it('moves with every piece of a large file, and reads it for as long as that takes', async () => {
+    const { intake, add, done, quiet } = setUp(1, 100);
+    const moves = new Set([intake.moves]);
+    add('large', 'x'.repeat(20 * 1024 * 1024));
+    add('next');
+    expect([intake.reading, intake.readable, intake.isCrowded]).toEqual([1, 0, false]);
+    await until(() => {
+      moves.add(intake.moves);
+      return done.length > 0;
+    }, 'it was read');
+    await quiet;
+    expect(intake.moves).toBeGreaterThanOrEqual(20);
+    expect([intake.reading, intake.readable]).toEqual([0, 0]);
+  });
+
+  it('leaves what a group reads, and what waits for the next group, to whoever reads groups', async () => {
+    let answer: () => void = () => {};
+    const groups: GroupReader = {
+      read: (orders) =>
+        new Promise((resolve) => {
+          answer = () => resolve(orders.map(readNow));
+        }),
+    };
+    const { intake, add, quiet } = setUp(1, 100, groups);
+    add('large', 'x'.repeat(2 * 1024 * 1024));
+    for (let i = 0; i < 150; i += 1) add(`f${i}`);
+    await until(() => intake.reading === 0, 'the large one was read');
+    expect([intake.size, intake.readable, intake.isCrowded]).toEqual([150, 0, false]);
+    for (let i = 0; i < 50; i += 1) add(`g${i}`);
+    expect([intake.readable, intake.isCrowded]).toEqual([0, true]);
+    const isQuiet = quiet.then(() => true);
+    await until(() => {
+      answer();
+      return Promise.race([isQuiet, new Promise<false>((resolve) => setImmediate(resolve, false))]);
+    }, 'all was read');
+    expect([intake.size, intake.readable, intake.reading]).toEqual([0, 0, 0]);
+  });
+
   it('reads to nobody what was forgotten, and reads the same file again for somebody else', async () => {
     const { intake, add, done, quiet } = setUp(1, 100);
     add('reading');

@@ -47,3 +47,16 @@ it('a stop forgets what waits', async () => {
   await looks.stop();
   expect(seen).toBeLessThan(20);
 });
+
+it('what was asked for counts until it was looked at, also where that fails', async () => {
+  let fail: (error: Error) => void = () => {};
+  const failed = new Promise<void>((_, reject) => {
+    fail = reject;
+  });
+  const looks = new Looks(() => failed, silentLogger);
+  for (let i = 0; i < 20; i += 1) looks.add({ folder: 'inbox', path: `${i}` });
+  expect([looks.size, looks.ended]).toEqual([20, 0]);
+  fail(new Error('no'));
+  await until(() => looks.size === 0, 'all were looked at');
+  expect(looks.ended).toBe(20);
+});
