@@ -33,6 +33,8 @@ export interface Notifier {
   watchdog(): void;
   /** Without a sign of life for so long systemd kills us; undefined where it does not watch. */
   readonly watchdogMs: number | undefined;
+  /** Whether the last call failed, so that a sign of life may not have reached systemd. */
+  readonly isUnheard: boolean;
   /** Resolves when everything that was to be said is said. */
   idle(): Promise<void>;
 }
@@ -49,6 +51,7 @@ const MUTE: Notifier = {
   status() {},
   watchdog() {},
   watchdogMs: undefined,
+  isUnheard: false,
   idle: () => Promise.resolve(),
 };
 
@@ -90,6 +93,10 @@ class Herald implements Notifier {
 
   watchdog(): void {
     this.#say('watchdog', ['WATCHDOG=1']);
+  }
+
+  get isUnheard(): boolean {
+    return this.#hasFailed;
   }
 
   async idle(): Promise<void> {

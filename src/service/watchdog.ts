@@ -15,7 +15,7 @@ const SHARE_OF_WATCHDOG = 0.75;
 const DISK_ANSWERS_MS = 5_000;
 
 export interface WatchdogParts {
-  readonly notifier: Pick<Notifier, 'watchdog' | 'watchdogMs'>;
+  readonly notifier: Pick<Notifier, 'watchdog' | 'watchdogMs' | 'isUnheard'>;
   /** Asked at each look: a new configuration brings others. */
   readonly duties: () => readonly Duty[];
   /** The directories that the work depends on. */
@@ -31,7 +31,8 @@ export interface WatchdogParts {
 /**
  * Gives systemd signs of life for as long as every duty is seen to.
  *
- * - *Well*: each look finds every duty's pulse; a sign of life leaves at half the time that systemd grants.
+ * - *Well*: each look finds every duty's pulse; a sign of life leaves at half the time that systemd grants, and again at the
+ *   next look where it did not arrive.
  * - *Waiting for a disk*: something stands still, and a directory that the work depends on does not answer. It is said once,
  *   and the signs go on: a new start would wait, too.
  * - *Stuck*: something stands still, and all disks answer. It is said once, and no sign leaves any more, so that systemd ends the
@@ -108,9 +109,10 @@ export class Watchdog {
   #feed(): void {
     const { clock, notifier } = this.#parts;
     const now = clock.monotonic();
+    if (notifier.watchdogMs === undefined) return;
     // The next look comes before the half is over by more than a quarter.
-    if (notifier.watchdogMs === undefined || now - this.#fedAt < notifier.watchdogMs / 2 - this.#everyMs / 2)
-      return;
+    const isSoon = now - this.#fedAt < notifier.watchdogMs / 2 - this.#everyMs / 2;
+    if (isSoon && !notifier.isUnheard) return;
     this.#fedAt = now;
     notifier.watchdog();
   }

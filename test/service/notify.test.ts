@@ -114,10 +114,15 @@ describe('a notifier', () => {
     const [reloading, status] = readFileSync(heard, 'utf8').split('\n');
     expect(reloading).toMatch(/^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|$/);
     expect(status).toBe('/here|STATUS=all is well; "really"|');
-    expect(warnings).toEqual([]);
+    expect([warnings, notifier.isUnheard]).toEqual([[], false]);
     writeFileSync(program, '#!/bin/sh\necho "Failed to notify" >&2\nexit 1\n');
     notifier.ready();
     await until(() => warnings.length === 1, 'warned');
     expect(warnings[0]).toMatch(/Failed to notify; see/);
+    expect(notifier.isUnheard).toBe(true);
+    writeFileSync(program, '#!/bin/sh\n');
+    notifier.watchdog();
+    await notifier.idle();
+    expect(notifier.isUnheard).toBe(false);
   });
 });

@@ -15,13 +15,21 @@ class Watched {
   moves = 0;
   diskAnswers = true;
   asked = 0;
+  isUnheard = false;
   readonly watchdog: Watchdog;
 
   constructor(parts: Partial<WatchdogParts> = {}, duty: Partial<Duty> = {}, watchdogMs?: number) {
     const hear = (level: string) => (_: object, message: string) =>
       void this.said.push(`${level}: ${message}`);
+    const isUnheard = (): boolean => this.isUnheard;
     this.watchdog = new Watchdog({
-      notifier: { watchdogMs: watchdogMs ?? 2 * MINUTE, watchdog: () => this.#sign() },
+      notifier: {
+        watchdogMs: watchdogMs ?? 2 * MINUTE,
+        watchdog: () => this.#sign(),
+        get isUnheard() {
+          return isUnheard();
+        },
+      },
       duties: () => [{ name: 'work', moves: () => this.moves, neglects: () => this.neglected, ...duty }],
       disks: () => ['/state'],
       askDisk: () => {
@@ -60,6 +68,19 @@ describe('a watchdog', () => {
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
     expect(w.signs).toBeLessThan(25);
     expect(w.said).toEqual([]);
+  });
+
+  it('gives a sign again soon, until it arrives', async () => {
+    const w = new Watched();
+    await w.longestSilence(40_000);
+    expect(w.signs).toBe(1);
+    w.isUnheard = true;
+    await w.longestSilence(40_000);
+    expect(w.signs).toBeGreaterThanOrEqual(4);
+    w.isUnheard = false;
+    const { signs } = w;
+    await w.longestSilence(40_000);
+    expect(w.signs).toBe(signs);
   });
 
   it('gives no more signs once a duty was neglected for 90 s without a move, and says once what and since when', async () => {
@@ -172,7 +193,7 @@ describe('a watchdog', () => {
     const clock = new FakeClock();
     const said: string[] = [];
     const watchdog = new Watchdog({
-      notifier: { watchdogMs: undefined, watchdog: () => said.push('sign') },
+      notifier: { watchdogMs: undefined, watchdog: () => said.push('sign'), isUnheard: false },
       duties: () => [{ name: 'work', moves: () => 0, neglects: () => 'items wait' }],
       disks: () => [],
       clock,
