@@ -52,6 +52,8 @@ export function pageApp(parts: AppParts): FastifyInstance {
     keepAliveTimeout: IDLE_MS,
     forceCloseConnections: true,
     http: { maxHeaderSize: LARGEST_HEAD, headersTimeout: HEAD_MS },
+    // What fastify refuses before it looks for a route passes no hook.
+    frameworkErrors: (error, request, reply) => void sendError(error, request, reply.headers(HEADERS), log),
     // What is not HTTP at all gets no words, and is no event for the log.
     clientErrorHandler: (_error, socket) => {
       if (socket.writable)

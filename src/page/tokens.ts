@@ -34,9 +34,10 @@ export class Tokens {
 
   isSession(offered: string, now: number): boolean {
     const [end = '', signature = ''] = offered.split('.');
-    const right = this.#sign(end);
-    if (signature.length !== right.length) return false;
-    return timingSafeEqual(Buffer.from(signature), Buffer.from(right)) && Number(end) > now;
+    // Anything may stand in a cookie: its bytes are counted, not its letters.
+    const [offeredBytes, right] = [Buffer.from(signature), Buffer.from(this.#sign(end))];
+    if (offeredBytes.length !== right.length) return false;
+    return timingSafeEqual(offeredBytes, right) && Number(end) > now;
   }
 
   #sign(end: string): string {

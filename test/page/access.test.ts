@@ -148,6 +148,10 @@ describe('with a token, the page', () => {
     expect(await (await page.fetch('/', { headers: { cookie } })).text()).toBe(INDEX);
     const tampered = cookie.replace(/=\d/, (text) => `=${(Number(text[1]) + 1) % 10}`);
     expect((await page.fetch('/api/status', { headers: { cookie: tampered } })).status).toBe(401);
+    // As many letters as a signature has, but more bytes.
+    const foreign = cookie.replace(/\.\w+$/, `.${'é'.repeat(64)}`);
+    expect((await page.fetch('/api/status', { headers: { cookie: foreign } })).status).toBe(401);
+    expect(page.logged.filter(({ level }) => level === 'error')).toEqual([]);
     const out = await page.post('/sign-out', {}, { cookie });
     expect(out.headers.get('set-cookie')).toMatch(/=; Path=\/; Max-Age=0;/);
   });
@@ -254,6 +258,8 @@ describe('every answer of the page', () => {
     const page = await PageAtWork.start();
     for (const [path, status] of [
       ['/nothing', 404],
+      ['/%zz', 400],
+      [`/assets/${'x'.repeat(200)}`, 400],
       ['/api/items?limit=0', 400],
       ['/api/why?path=%00', 400],
       ['/api/why?path=%zz', 400],
@@ -261,6 +267,7 @@ describe('every answer of the page', () => {
       const answer = await page.fetch(path);
       const text = await answer.text();
       expect([path, answer.status]).toEqual([path, status]);
+      expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'/);
       expect(JSON.parse(text)).toEqual({
         error: {
           code: expect.any(String),
