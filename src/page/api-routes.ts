@@ -41,6 +41,9 @@ export function apiRoutes(
   app.get('/api/status', async () => status());
 
   app.get('/api/live', { exposeHeadRoute: false }, async (_request, reply) => {
+    // Behind an answer that has not ended it would hear nothing, not even that its connection is closed.
+    if (reply.raw.socket === null)
+      throw new PageError('BAD_REQUEST', { message: 'To follow takes a connection of its own.' });
     const end = followers.admit();
     reply.hijack();
     await followers.serve(reply.raw, end, reply.getHeaders() as OutgoingHttpHeaders);

@@ -17,7 +17,8 @@ class Following {
   readonly #socket: Socket;
   isClosed = false;
 
-  constructor(port: number) {
+  /** @param times how often it is asked for, at once */
+  constructor(port: number, times = 1) {
     this.#socket = connect(port, '127.0.0.1');
     this.#socket.setEncoding('utf8');
     this.#socket.on('data', (text) => {
@@ -27,7 +28,7 @@ class Following {
     this.#socket.on('close', () => {
       this.isClosed = true;
     });
-    this.#socket.write(`GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+    this.#socket.write(`GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`.repeat(times));
     afterwards('test', () => void this.#socket.destroy());
   }
 
@@ -82,6 +83,17 @@ describe('GET /api/live', () => {
       if (another.status === 503) another = new Following(page.port);
       return another.status === 200;
     }, 'there is room again');
+  });
+
+  it('takes nobody who waits behind another answer, and would never be seen to leave', async () => {
+    const page = await PageAtWork.start();
+    const following = new Following(page.port, 40);
+    await until(() => following.of('status').length === 1, 'the first one follows');
+    const followers = async () =>
+      /^peersync_page_followers (\d+)$/m.exec(await (await page.fetch('/metrics')).text())?.[1];
+    expect(await followers()).toBe('1');
+    following.end();
+    await until(async () => (await followers()) === '0', 'it is gone');
   });
 
   it('ends when the page does, at once', async () => {
