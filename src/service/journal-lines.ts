@@ -29,16 +29,17 @@ function journalLine(line: string): string {
   return asJournalLines(priorityOf(level), `${String(msg ?? '')}${stack}`);
 }
 
-/**
- * One line with its priority, whatever the text holds: several are put behind one another, and what would act on a terminal is
- * written out.
- */
+/** One line with its priority, whatever the text holds. */
 export function asJournalLines(priority: number, text: string): string {
-  const line = text
+  return `<${priority}>${oneLine(text)}\n`;
+}
+
+/** Several lines behind one another, with what would act on a terminal, or turn the words around, written out. */
+export function oneLine(text: string): string {
+  return text
     .replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ')
     .replaceAll('\t', ' ')
-    .replace(/\p{Cc}/gu, escaped);
-  return `<${priority}>${line}\n`;
+    .replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, escaped);
 }
 
 function escaped(character: string): string {

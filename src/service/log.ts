@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
 import { PinoPretty } from 'pino-pretty';
 import type { Logger } from '../lib/logger.js';
-import { journalLines } from './journal-lines.js';
+import { journalLines, oneLine } from './journal-lines.js';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -34,6 +34,7 @@ export function createLog({ level, fd, terminal, env = process.env }: LogOptions
         translateTime: 'HH:MM:ss',
         ignore: 'pid,hostname,event,folder,path,url,evidence,tookMs,items,code,hint,circuit',
         hideObject: true,
+        messageFormat: (log, key) => oneLine(String(log[key] ?? '')),
       }),
     journal: () => journalLines(pino.destination({ dest: fd, sync: true })),
     json: () => pino.destination({ dest: fd, sync: true }),

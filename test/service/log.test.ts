@@ -59,6 +59,8 @@ describe('the log', () => {
       NO_COLOR: '1',
     }));
     expect(pretty).toMatch(/^\[\d\d:\d\d:\d\d\] DEBUG: a detail\n/);
+    expect(pretty).toContain('] WARN: two | lines,\\u001b[31m red and\\u0007 a bell\n');
+    expect(pretty.trimEnd().split('\n')).toHaveLength(5);
   });
 });
 
