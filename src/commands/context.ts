@@ -3,6 +3,7 @@ import { type LoadedConfig, loadConfig } from '../config/load.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { asErrorLines } from '../service/journal-lines.js';
 import { createLog, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../service/log.js';
+import { safe } from './text.js';
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -114,7 +115,7 @@ export function reportError(error: unknown, json: boolean): ExitCode {
     complain(
       json
         ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
-        : `peersync: ${message}\n  ${hint}\n`,
+        : safeLines(`peersync: ${message}\n  ${hint}\n`),
     );
     return exitCode;
   }
@@ -125,10 +126,18 @@ export function reportError(error: unknown, json: boolean): ExitCode {
   complain(
     json
       ? `${JSON.stringify({ error: { code: 'BUG', message } })}\n`
-      : `peersync: This should not have happened: ${message}\n  Please report it, with the output of PEERSYNC_DEBUG=1.\n`,
+      : safeLines(
+          `peersync: This should not have happened: ${message}\n  Please report it, with the output of PEERSYNC_DEBUG=1.\n`,
+        ),
   );
-  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error) complain(`${error.stack}\n`);
+  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
+    complain(safeLines(`${error.stack}\n`));
   return EXIT.failure;
+}
+
+/** What the peer says, or a file is called, is not to act on a terminal. */
+function safeLines(text: string): string {
+  return text.split('\n').map(safe).join('\n');
 }
 
 function complain(text: string): void {

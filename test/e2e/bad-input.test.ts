@@ -36,6 +36,13 @@ describe('a configuration', () => {
     expectClear(ended, 2, /line 2, column 15/);
   });
 
+  it('with a name that would act on a terminal shows it written out', async () => {
+    const ended = await peersync(['status', '-c', join(temporaryDirectory(), '\u001b[31mnone\u202e.json')]);
+    expectClear(ended, 2, /\\x1b\[31mnone\\u202e\.json/);
+    const json = await peersync(['status', '--json', '-c', join(temporaryDirectory(), '\u009b31m.json')]);
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { message: expect.stringContaining('\u009b') } });
+  });
+
   it('with several mistakes tells all of them at once, with what is right', async () => {
     const config = {
       folder: [],
