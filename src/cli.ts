@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ABOUT, COMMANDS, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { completionsFor, fishScript, withoutShell } from './commands/completion.js';
+import { ABOUT, COMMANDS, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
+import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
 import { globalOptions, print, reportError, UsageError } from './commands/context.js';
 import { withoutShortGroup } from './commands/share.js';
 import { EXIT } from './lib/errors.js';
@@ -19,11 +19,9 @@ const exitCodes = Object.entries(EXIT_WORDS)
   .join(', ');
 
 const commandLine = (args: string[]) =>
-  globalOptions(yargs(args))
+  withCompletion(globalOptions(yargs(args)).command([...COMMANDS]), args)
     .scriptName('peersync')
     .usage(`$0 <command>\n\n${ABOUT}`)
-    .command([...COMMANDS])
-    .completion('completion', COMPLETION.describe)
     .example(FIRST_EXAMPLES)
     .epilogue(`Exit codes: ${exitCodes}.`)
     .demandCommand(1, 'Name a command.')

@@ -1,9 +1,11 @@
+import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import type { StatusReport } from '../inspect/status.js';
 import { planOf } from '../mirror/plan.js';
 import { askDaemon } from '../service/control.js';
-import { DEFAULT_CONFIG, UsageError } from './context.js';
+import { COMPLETION } from './commands.js';
+import { DEFAULT_CONFIG, type GlobalOptions, UsageError } from './context.js';
 import { safe } from './text.js';
 
 const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
@@ -24,6 +26,13 @@ export function withoutShell(args: readonly string[], env: NodeJS.ProcessEnv): s
     );
   env.SHELL = shell;
   return [command, ...rest];
+}
+
+/** Adds the command: that of yargs, but where its help is asked for, for which yargs would print the script. */
+export function withCompletion(yargs: Argv<GlobalOptions>, args: readonly string[]): Argv<GlobalOptions> {
+  const { describe, examples, usage } = COMPLETION;
+  if (!args.includes('--help') && !args.includes('-h')) return yargs.completion('completion', describe);
+  return yargs.command(usage, describe, (its) => its.example(examples.map(([line, what]) => [line, what])));
 }
 
 /** That of yargs leaves out an empty last word, and offers no files. */
