@@ -12,14 +12,22 @@ import type { Current } from './current.js';
 import { doorLimits } from './lanes.js';
 import type { Parts } from './parts.js';
 
+/** What takes up another configuration. */
+export interface ReloadedParts {
+  readonly client: Pick<Parts['client'], 'authenticate'>;
+  readonly door: Pick<Parts['door'], 'limit' | 'tryNow'>;
+  readonly watcher: Pick<Parts['watcher'], 'watch'>;
+  readonly housekeeping: Pick<Parts['housekeeping'], 'keep' | 'stop'>;
+  readonly mirrors: Pick<Parts['mirrors'], 'configure'>;
+  readonly audit: Pick<Parts['audit'], 'start' | 'stop'>;
+  readonly commit: Parts['commit'];
+}
+
 export interface ReloadingParts {
   readonly current: Current;
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
-  readonly parts: Pick<
-    Parts,
-    'client' | 'door' | 'watcher' | 'housekeeping' | 'mirrors' | 'audit' | 'commit'
-  >;
+  readonly parts: ReloadedParts;
   readonly log: Logger;
   /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
   readonly onFailure: (error: unknown) => void;
@@ -56,6 +64,8 @@ export class Reloading {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    // What is long about a reload: the many files of a folder that was removed.
+    await this.#options.parts.housekeeping.stop();
     await this.#last;
   }
 

@@ -7,8 +7,11 @@ import { gone } from '../state/transitions.js';
 
 const DAY_MS = 86_400_000;
 
-/** So many records are changed without a pause. */
-const SLICE = 1_000;
+/** After so many changed records they are brought to the disk: one write of them takes some milliseconds. */
+const UNSAVED = 250;
+/** How long it goes on without a pause, in ms; looked at after so many records. */
+const WITHOUT_PAUSE_MS = 5;
+const LOOK = 25;
 
 export interface HousekeepingParts {
   readonly state: Pick<State, 'entries' | 'put' | 'remove' | 'forgetGone'>;
@@ -26,7 +29,8 @@ export interface HousekeepingParts {
  * Takes out of state what nobody works on any more, so that it does not grow for ever.
  *
  * `start` lets the files of folders that left the configuration be gone, and forgets what has been gone for long; the
- * latter again every day, until `stop`. `keep` does both when the configuration changes in between.
+ * latter again every day. `keep` does both when the configuration changes in between. `stop` ends all of it; the next run
+ * does what is left.
  */
 export class Housekeeping {
   readonly #parts: HousekeepingParts;
@@ -70,22 +74,33 @@ export class Housekeeping {
   async #retireOthers(folders: readonly string[]): Promise<void> {
     const configured = new Set(folders);
     for (const folder of [...this.#parts.state.entries.folders()]) {
-      if (!configured.has(folder)) await this.#retire(folder);
+      if (!configured.has(folder) && !this.#stopped) await this.#retire(folder);
     }
   }
 
   /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
   async #retire(folder: string): Promise<void> {
     const { state, commit, clock, log } = this.#parts;
-    let seen = 0;
-    let files = 0;
+    let [seen, files, unsaved] = [0, 0, 0];
+    let began = clock.monotonic();
     for (const entry of state.entries.all(folder)) {
       seen += 1;
-      if (seen % SLICE === 0) await commit();
-      if (entry.status === 'gone') continue;
-      if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
-      else state.remove(folder, entry.path);
-      files += 1;
+      if (entry.status !== 'gone') {
+        if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
+        else state.remove(folder, entry.path);
+        files += 1;
+        unsaved += 1;
+      }
+      // What comes next is as it is after the pause.
+      if (seen % LOOK > 0 || clock.monotonic() - began < WITHOUT_PAUSE_MS) continue;
+      if (unsaved < UNSAVED) {
+        await clock.sleep(0);
+      } else {
+        await commit();
+        unsaved = 0;
+      }
+      if (this.#stopped) return;
+      began = clock.monotonic();
     }
     await commit();
     if (files > 0)

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Housekeeping } from '../../src/service/housekeeping.js';
 import { State } from '../../src/state/state.js';
-import { gone, passedOver, read } from '../../src/state/transitions.js';
-import { lifeOf, pendingRecord } from '../state/records.js';
+import { accepted, gone, passedOver, read } from '../../src/state/transitions.js';
+import { lifeOf, pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -31,6 +32,22 @@ afterEach(async () => {
   await housekeeping.stop();
   await state.close();
 });
+
+/** Each look at the clock takes 10 ms there. @param whilePausing what others do in each pause */
+function housekeeperOnSlowMachine(whilePausing: () => void): Housekeeping {
+  let now = 0;
+  const slow: Clock = {
+    now: () => clock.now(),
+    monotonic: () => {
+      now += 10;
+      return now;
+    },
+    after: (ms, fn) => clock.after(ms, fn),
+    sleep: async () => whilePausing(),
+  };
+  const commit = () => state.commit();
+  return new Housekeeping({ state, commit, folders: ['inbox'], keepGoneMs: DAY_MS, clock: slow, log });
+}
 
 describe('a folder that left the configuration', () => {
   it('has no files that anybody waits for, and that is said once', async () => {
@@ -65,6 +82,35 @@ describe('a folder that leaves the configuration of a running daemon', () => {
     expect(state.counts()).toMatchObject({ pending: 1, gone: 12_000 });
     expect(state.figures().unsaved).toBe(0);
     expect(said).toEqual([expect.stringContaining('its 12000 files count as gone')]);
+  });
+
+  it('lets others work meanwhile, and takes what they did with it', async () => {
+    await housekeeping.start();
+    for (let i = 0; i < 2_000; i += 1) state.put(pendingRecord(`${i}`, 'old'));
+    const goneAt: number[] = [];
+    const answered = () => {
+      goneAt.push(state.counts().gone);
+      for (const entry of [...state.entries.all('old')])
+        if (entry.status === 'pending') state.put(accepted(entry, sentOf(entry), clock.now()));
+    };
+    const keeper = housekeeperOnSlowMachine(answered);
+    await keeper.keep([], 2 * DAY_MS);
+    expect(goneAt.length).toBeGreaterThan(20);
+    const unsent = [...state.entries.all('old')].filter((entry) => entry.sent === undefined);
+    expect(unsent).toHaveLength(goneAt[0] ?? 0);
+  });
+
+  it('is left to the next run where the daemon stops', async () => {
+    await housekeeping.start();
+    for (let i = 0; i < 1_500; i += 1) state.put(pendingRecord(`${i}`, 'old'));
+    const stopped: Promise<void>[] = [];
+    const keeper = housekeeperOnSlowMachine(() => void stopped.push(keeper.stop()));
+    await keeper.keep([], 2 * DAY_MS);
+    await Promise.all(stopped);
+    expect(state.counts().pending).toBeGreaterThan(500);
+    expect(said).toEqual([]);
+    await housekeeping.start();
+    expect(state.counts()).toMatchObject({ pending: 0, gone: 1_500 });
   });
 
   it('is remembered for as long as is said then', async () => {

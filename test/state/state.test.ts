@@ -165,6 +165,21 @@ describe('state', () => {
     await state.close();
   });
 
+  it('does not forget a file that is back while it goes through the others', async () => {
+    const clock = new FakeClock();
+    const state = await State.open(temporaryDirectory(), { ...options, clock });
+    const count = 6_000;
+    for (let i = 0; i < count; i += 1) state.put(gone(pendingRecord(`${i}`), clock.now() - 1_001));
+    const forgetting = state.forgetGone(1_000);
+    const left = [...state.entries.all()].map(({ path }) => path);
+    expect(left.length).toBeGreaterThan(0);
+    for (const path of left) state.put(pendingRecord(path));
+    await clock.advance(10);
+    expect(await forgetting).toBe(count - left.length);
+    expect(state.counts()).toMatchObject({ pending: left.length, gone: 0 });
+    await state.close();
+  });
+
   it('is read as empty where there is none, without making one', async () => {
     const dir = join(temporaryDirectory(), 'none');
     const view = await State.read(dir);
