@@ -34,7 +34,12 @@ export function watchView(
           {
             rank: 0,
             least: 2,
-            lines: [headLine(model, now), ...lastWord(model, now), ...peerLines(model, status, now)],
+            lines: [
+              headLine(model, now),
+              ...lastWord(model, now),
+              ...peerLines(model, status, now),
+              ...restartLine(status),
+            ],
           },
           { rank: 1, least: 2, lines: [totals(status), speed(model, status, size.columns, now)] },
           { rank: 2, least: 2, lines: troubleLines(status, now) },
@@ -136,6 +141,12 @@ function peerLines({ away }: WatchModel, status: StatusReport, now: number): Sty
       ),
     ],
   ];
+}
+
+function restartLine({ restart }: StatusReport): StyledLine[] {
+  if (restart === undefined) return [];
+  const values = restart.length === 1 ? 'value' : 'values';
+  return [['restart   ', styled('yellow', `needed for the new ${values} of ${restart.join(', ')}`)]];
 }
 
 function totals({ items, passedOver }: StatusReport): StyledLine {

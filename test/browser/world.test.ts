@@ -139,6 +139,12 @@ describe('what needs a look', () => {
       '2,000 mirrors have an alarm.',
     ]);
   });
+
+  test('names what waits for a restart', () => {
+    expect(concernsOf(statusOf([], { restart: ['peer.url', 'state.dir'] })).map(({ text }) => text)).toEqual([
+      'A restart is needed for the new values of peer.url, state.dir.',
+    ]);
+  });
 });
 
 test('a mirror tells its alarm, and where what was changed on both sides is kept', () => {

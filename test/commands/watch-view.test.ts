@@ -194,6 +194,14 @@ describe('the view', () => {
     expect(shown(modelOf(troubled(), { events }), 40, 40).join('\n')).toMatch(/folder +pending +confirmed\n/);
   });
 
+  it('names what waits for a restart', () => {
+    const restart = ['peer.url', 'state.dir'];
+    expect(shown(modelOf(report({ restart })))).toContain(
+      'restart   needed for the new values of peer.url, state.dir',
+    );
+    expect(shown(modelOf(report())).join('\n')).not.toContain('restart');
+  });
+
   it('says that the daemon went away or is silent, and how old the rest is', () => {
     const gone = withoutDaemon(modelOf(report(), { heardAt: NOW - 65_000 }), 'the daemon went away');
     const text = shown(gone).join('\n');

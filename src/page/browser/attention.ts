@@ -24,6 +24,7 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
     ...mirrors(status),
     ...problems(status),
     ...repairs(status),
+    ...restart(status),
   ];
 }
 
@@ -139,6 +140,20 @@ function repairs({ repairs: all }: StatusReport): Concern[] {
       about: 'state',
       text: 'The state was repaired when peersync started.',
       href: '#problems',
+    },
+  ];
+}
+
+function restart({ restart: keys }: StatusReport): Concern[] {
+  if (keys === undefined) return [];
+  const values = keys.length === 1 ? 'value' : 'values';
+  return [
+    {
+      key: 'restart',
+      level: 'warn',
+      about: 'configuration',
+      text: `A restart is needed for the new ${values} of ${keys.join(', ')}.`,
+      href: '#peer',
     },
   ];
 }
