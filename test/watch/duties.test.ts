@@ -153,6 +153,9 @@ describe('the duties of the watcher', () => {
       before[0],
     );
     expect(movesOf(inbox.watcher, 'rescan')).not.toBe(before[1]);
+    await inbox.watcher.stop();
+    clock.skip(2 * 3_600_000);
+    expect(neglects(inbox.watcher)).toEqual([]);
   });
 
   it('wait for a folder that is held, and end with the watcher', async () => {
