@@ -1,7 +1,8 @@
-import { chown, mkdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { makeDirectoryFor, type Owner } from './made-directory.js';
 
 /** By this a file is known to be ours to replace and to remove. */
 const MARK =
@@ -101,20 +102,15 @@ export async function remove(path: string): Promise<void> {
 }
 
 /**
- * Makes a directory with all above it that are missing; those are owned by `owner`.
+ * Makes a directory with all above it that are missing; those are owned by `owner`. One that is there stays as it is.
  *
  * @returns whether it was missing
  */
-export async function makeDirectory(
-  path: string,
-  mode: number,
-  owner: { readonly uid: number; readonly gid: number } | undefined,
-): Promise<boolean> {
+export async function makeDirectory(path: string, mode: number, owner: Owner | undefined): Promise<boolean> {
   try {
-    const first = await mkdir(path, { recursive: true, mode });
-    if (first === undefined) return false;
-    for (let each = path; owner !== undefined && each.length >= first.length; each = dirname(each))
-      await chown(each, owner.uid, owner.gid);
+    if (owner === undefined) return (await mkdir(path, { recursive: true, mode })) !== undefined;
+    if (await isThere(path)) return false;
+    await makeDirectoryFor(path, mode, owner);
     return true;
   } catch (error) {
     throw cannot(`the directory ${path} could not be made`, error);

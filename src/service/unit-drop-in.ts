@@ -1,6 +1,6 @@
 import { dirname, sep } from 'node:path';
 import type { Config } from '../config/config.js';
-import { unitCommand, unitWord, unitWordIfThere } from './unit-words.js';
+import { unitCommand, unitRest, unitWord, unitWordIfThere } from './unit-words.js';
 
 /** What the unit runs, and where. */
 export interface Runs {
@@ -63,8 +63,7 @@ export function dropIn(runs: Runs): string {
   lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
   const credential = credentialOf(config);
-  if (credential !== undefined)
-    lines.push(`LoadCredential=${credential}:${runs.credentialFile.replaceAll('%', '%%')}`);
+  if (credential !== undefined) lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile)}`);
   if (systemd >= KNOWS_STEPS)
     lines.push('# Waits longer with each new start.', 'RestartSteps=6', 'RestartMaxDelaySec=5min');
   lines.push(...(runs.scope === 'system' ? systemPlaces(runs) : userPlaces(config)));

@@ -6,6 +6,10 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
  * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of systemd cannot name
  */
 export function unitWord(word: string): string {
+  return `"${named(word).replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+}
+
+function named(word: string): string {
   if (/\p{Cc}/u.test(word))
     throw new PeersyncError({
       code: 'SERVICE_WORD',
@@ -13,7 +17,23 @@ export function unitWord(word: string): string {
       hint: 'Use a path without line breaks and the like.',
       exitCode: EXIT.usage,
     });
-  return `"${word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+  return word;
+}
+
+/**
+ * A path as it stands at the end of a setting that knows no quotes.
+ *
+ * @throws PeersyncError SERVICE_WORD also for one that ends so that systemd would read it otherwise
+ */
+export function unitRest(path: string): string {
+  if (/[\s\\]$/.test(path))
+    throw new PeersyncError({
+      code: 'SERVICE_WORD',
+      message: `${JSON.stringify(path)} ends in a blank or a backslash, which a unit of systemd would lose.`,
+      hint: 'Use another path.',
+      exitCode: EXIT.usage,
+    });
+  return named(path).replaceAll('%', '%%');
 }
 
 /** A path that need not be there. */

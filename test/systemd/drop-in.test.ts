@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
@@ -110,6 +120,10 @@ ReadWritePaths="/var/lib/peersync/state"
     expect(text).toContain('\nUser=ada\nGroup=\n');
     expect(text).toContain('\nRestartSteps=6\nRestartMaxDelaySec=5min\n');
     expect(dropIn(await runsOf(config))).not.toMatch(/RestartSteps|User=/);
+    for (const credentialFile of ['/etc/x\nUser=root', '/etc/x\\', '/etc/x ']) {
+      const runs = await runsOf(config, { credentialFile });
+      expect(() => dropIn(runs)).toThrow(expect.objectContaining({ code: 'SERVICE_WORD' }));
+    }
   });
 
   it('is something that systemd understands', async (context) => {
@@ -199,4 +213,35 @@ describe('an installation', () => {
     expect(await makeDirectory(path, 0o700, undefined)).toBe(true);
     expect(await makeDirectory(path, 0o700, undefined)).toBe(false);
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'makes it for another user, led on by links of root alone',
+    async () => {
+      const base = temporaryDirectory();
+      const nobody = { uid: 65_534, gid: 65_534 };
+      const make = (path: string) => makeDirectory(join(base, path), 0o700, nobody);
+      for (const name of ['home', 'secret', 'disk']) mkdirSync(join(base, name));
+      symlinkSync('disk', join(base, 'link'));
+      expect(await make('link/a/b')).toBe(true);
+      for (const path of ['disk/a', 'disk/a/b']) expect(statSync(join(base, path))).toMatchObject(nobody);
+      expect(statSync(join(base, 'disk')).uid).toBe(0);
+      expect(await make('link/a/b')).toBe(false);
+
+      chownSync(join(base, 'home'), nobody.uid, nobody.gid);
+      symlinkSync('../secret', join(base, 'home/mine'));
+      await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
+      lchownSync(join(base, 'home/mine'), nobody.uid, nobody.gid);
+      await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
+      // Where everybody may put links, as in /tmp.
+    mkdirSync(join(base, 'shared'));
+    chmodSync(join(base, 'shared'), 0o1777);
+    symlinkSync('../secret', join(base, 'shared/theirs'));
+    lchownSync(join(base, 'shared/theirs'), nobody.uid, nobody.gid);
+    await expect(make('shared/theirs/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
+    expect(readdirSync(join(base, 'secret'))).toEqual([]);
+      expect(await make('home/other/a')).toBe(true);
+      symlinkSync('round', join(base, 'round'));
+      await expect(make('round/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
+    },
+  );
 });
