@@ -69,9 +69,11 @@ export function statusText(report: StatusReport, now: number): string[] {
   return lines;
 }
 
-/** What waits for a person: the end of a pause, a restart. */
-function waitingLines({ paused, restart, running }: StatusReport, now: number): string[] {
+/** What waits for a person: space for the state, the end of a pause, a restart. */
+function waitingLines({ stateTrouble, paused, restart, running }: StatusReport, now: number): string[] {
   const lines: string[] = [];
+  if (stateTrouble !== undefined)
+    lines.push(`state    ${safe(sentence(stateTrouble.message))}`, `         ${stateTrouble.hint}`);
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : `, until ${timeText(paused.until, now)}`;
     const what = running

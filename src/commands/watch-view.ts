@@ -170,11 +170,15 @@ function speed({ samples }: WatchModel, { figures }: StatusReport, columns: numb
 }
 
 /** What a person should do something about. */
-function troubleLines({ figures, folders, problems }: StatusReport, now: number): StyledLine[] {
-  const lines = (figures?.alerts ?? []).map((alert) => [
-    styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),
-    ` ${safe(alert.hint)}`,
-  ]);
+function troubleLines({ figures, folders, problems, stateTrouble }: StatusReport, now: number): StyledLine[] {
+  const lines: StyledLine[] = [];
+  if (stateTrouble !== undefined)
+    lines.push([styled('red', safe(sentence(stateTrouble.message))), ` ${safe(stateTrouble.hint)}`]);
+  for (const alert of figures?.alerts ?? [])
+    lines.push([
+      styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),
+      ` ${safe(alert.hint)}`,
+    ]);
   for (const { name, watch } of folders) {
     if (watch?.trouble === undefined) continue;
     const { hint, message } = watch.trouble;

@@ -8,7 +8,7 @@ import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
 import type { Paused } from '../queue/recess.js';
 import { keptPause } from '../service/pausing.js';
-import type { Status } from '../state/entry.js';
+import type { Status, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { rememberedDialect } from '../uplink/peer-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
@@ -52,6 +52,8 @@ export interface StatusReport {
   readonly mirrors: readonly MirrorReport[];
   readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
   readonly problems: readonly PathProblem[];
+  /** What keeps changes from being recorded: nothing is sent meanwhile. Only while the daemon runs. */
+  readonly stateTrouble?: Trouble;
   /** What opening the state repaired. */
   readonly repairs: readonly string[];
 }
@@ -75,6 +77,7 @@ export function statusReport(
   const door = live?.door();
   const paused = live === undefined ? keptPause(state, now) : door?.paused;
   const restart = live?.restart() ?? [];
+  const { failure } = state;
   return {
     version: VERSION,
     running: live !== undefined,
@@ -106,6 +109,9 @@ export function statusReport(
     mirrors: live?.mirrors() ?? mirrorReports(config.mirror, state),
     quarantined,
     problems: live?.problems() ?? [],
+    ...(failure === undefined
+      ? {}
+      : { stateTrouble: { code: failure.code, message: failure.message, hint: failure.hint } }),
     repairs: state.repairs,
   };
 }

@@ -7,6 +7,7 @@ import { TROUBLE_WORDS } from '../queue/words.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { type Decision, FolderRules } from '../watch/rules.js';
+import { trouble } from '../watch/trouble.js';
 import type { Live } from './live.js';
 import { locate } from './locate.js';
 
@@ -73,6 +74,15 @@ export async function explain(
   const base = { file: absolute, folder: folder.name, path, history: entry?.history ?? [] };
   if (entry === undefined) {
     const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
+    if (typeof onDisk === 'object') {
+      return {
+        ...base,
+        verdict: 'unknown',
+        rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
+        trouble: problem?.trouble ?? trouble.unreadable(onDisk.unreadable),
+        next: 'It is taken up by the next scan after it can be read.',
+      };
+    }
     if (!decision.take) {
       return {
         ...base,
@@ -109,7 +119,7 @@ export async function explain(
     ...('url' in entry ? { url: entry.url, collection: entry.collection, attempts: entry.attempts } : {}),
     ...(entry.status === 'confirmed' ? { evidence: entry.evidence } : {}),
     ...('trouble' in entry && entry.trouble ? { trouble: entry.trouble } : {}),
-    ...nextOf(entry, onDisk, live),
+    ...nextOf(entry, onDisk, live, state.failure),
   };
 }
 
@@ -128,17 +138,16 @@ async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
     return stats.isFile() ? 'file' : 'other';
   } catch (error) {
     const code = systemCode(error);
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'absent' : { unreadable: messageOf(error) };
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 'absent' : { unreadable: code ?? messageOf(error) };
   }
 }
 
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
 
-function nextOfUnknown(onDisk: OnDisk, running: boolean): string {
+function nextOfUnknown(onDisk: 'file' | 'absent' | 'held', running: boolean): string {
   if (onDisk === 'held') return HELD;
   if (onDisk === 'absent')
     return 'Nothing: there is no such file, and there never was one that peersync saw.';
-  if (typeof onDisk === 'object') return `It cannot be looked at: ${onDisk.unreadable}.`;
   return running
     ? 'It was not seen at rest yet; it is taken up once it has not changed for `settle`, at the latest by the next scan.'
     : 'It is taken up by the scan when the daemon starts (`peersync run`) or by `peersync once`.';
@@ -148,10 +157,13 @@ function nextOf(
   entry: Entry,
   onDisk: OnDisk,
   live: Live | undefined,
+  unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
 ): { readonly next: string; readonly nextAt?: number } {
   if (onDisk === 'held' && entry.status !== 'gone') return { next: HELD };
   if (onDisk === 'absent' && entry.status !== 'gone')
     return { next: 'The file is not there any more; the next scan marks it as gone.' };
+  if (unrecorded !== undefined && (entry.status === 'pending' || entry.status === 'accepted'))
+    return { next: `It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}` };
   switch (entry.status) {
     case 'pending': {
       if (live === undefined)

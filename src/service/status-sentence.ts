@@ -5,6 +5,8 @@ export interface Standing {
   readonly items: Readonly<Record<'pending' | 'accepted' | 'confirmed' | 'quarantined' | 'gone', number>>;
   readonly peer: { readonly door?: Pick<DoorStatus, 'circuit' | 'pausedUntil' | 'paused'> };
   readonly uplink?: { readonly lastConfirmedAt?: number };
+  /** What keeps changes from being recorded. */
+  readonly stateTrouble?: unknown;
   readonly mirrors: readonly { readonly alarm?: unknown; readonly failure?: unknown }[];
 }
 
@@ -24,8 +26,9 @@ export function statusSentence(standing: Standing): string {
   return [parts.join(', '), ...troubles(standing)].join('; ');
 }
 
-function troubles({ peer, mirrors }: Standing): string[] {
+function troubles({ peer, mirrors, stateTrouble }: Standing): string[] {
   const told: string[] = [];
+  if (stateTrouble !== undefined) told.push('what happens cannot be recorded, so the work waits');
   const { circuit, pausedUntil, paused } = peer.door ?? {};
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : ` until ${timeText(paused.until)}`;

@@ -18,6 +18,8 @@ export interface StateView {
   readonly entries: EntriesView;
   /** One sentence for each damage that was found when the state was read. */
   readonly repairs: readonly string[];
+  /** What keeps the last changes from the disk, until they are on it. */
+  readonly failure?: PeersyncError | undefined;
   get(folder: string, path: string): Entry | undefined;
   /** Of one folder, or of all. */
   counts(folder?: string): Counts;
@@ -108,6 +110,10 @@ export class State implements StateView {
 
   get repairs(): readonly string[] {
     return this.#adapter.repairs;
+  }
+
+  get failure(): PeersyncError | undefined {
+    return this.#adapter.failure;
   }
 
   get(folder: string, path: string): Entry | undefined {

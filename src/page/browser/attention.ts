@@ -18,6 +18,7 @@ const NAMED = 3;
 /** Everything that does not mend itself, the gravest first. */
 export function concernsOf(status: StatusReport): readonly Concern[] {
   return [
+    ...unrecorded(status),
     ...alerts(status),
     ...watching(status),
     ...quarantine(status),
@@ -26,6 +27,12 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
     ...repairs(status),
     ...restart(status),
   ];
+}
+
+function unrecorded({ stateTrouble }: StatusReport): Concern[] {
+  if (stateTrouble === undefined) return [];
+  const text = sentences(stateTrouble.message, stateTrouble.hint);
+  return [{ key: 'state', level: 'bad', about: 'state', text, href: '#files=pending' }];
 }
 
 function alerts({ figures }: StatusReport): Concern[] {

@@ -1,0 +1,82 @@
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { statusText } from '../../src/commands/status.js';
+import { watchView } from '../../src/commands/watch-view.js';
+import { loadConfig } from '../../src/config/load.js';
+import { statusReport } from '../../src/inspect/status.js';
+import { explain } from '../../src/inspect/why.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { concernsOf } from '../../src/page/browser/attention.js';
+import { statusSentence } from '../../src/service/status-sentence.js';
+import { State } from '../../src/state/state.js';
+import { DiskWithFaults } from '../fault/state-disk.js';
+import { pendingRecord } from '../state/records.js';
+import { writeConfig } from '../support/config.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+async function setUp() {
+  const directory = temporaryDirectory();
+  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
+  const disk = new DiskWithFaults();
+  const clock = new FakeClock();
+  const state = await State.open(config.state.dir, { clock, log: silentLogger, open: disk.open });
+  return { config, disk, state, inbox: join(directory, 'inbox'), now: clock.now() };
+}
+
+describe('a state whose disk is full', () => {
+  it('is told of wherever somebody looks, until there is space', async () => {
+    const { config, disk, state, now } = await setUp();
+    const full = `The state in ${config.state.dir} cannot grow: no space is left on its disk (ENOSPC).`;
+    const seen = () => {
+      const status = statusReport(config, state, undefined, now);
+      const rows = watchView(
+        { samples: [], events: [], status, heardAt: now },
+        { columns: 400, rows: 40 },
+        now,
+        '',
+      );
+      return {
+        status: statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
+        watch: rows.some((row) => JSON.stringify(row).includes(full)),
+        page: concernsOf(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
+        systemd: statusSentence(status).endsWith('; what happens cannot be recorded, so the work waits'),
+      };
+    };
+    const nowhere = { status: false, watch: false, page: false, systemd: false };
+    expect(seen()).toEqual(nowhere);
+    disk.space = 0;
+    state.put(pendingRecord('a'));
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect(seen()).toEqual({ status: true, watch: true, page: true, systemd: true });
+    disk.space = Number.POSITIVE_INFINITY;
+    await state.commit();
+    expect(seen()).toEqual(nowhere);
+    await state.close();
+  });
+
+  it('is what a file waits for', async () => {
+    const { config, disk, state, inbox } = await setUp();
+    writeFileSync(join(inbox, 'a'), 'a');
+    disk.space = 0;
+    state.put(pendingRecord('a'));
+    await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
+    expect((await explain(join(inbox, 'a'), config, state, undefined)).next).toMatch(
+      /^It waits\. The state in .* cannot grow: .* Free some space there;/,
+    );
+    disk.space = Number.POSITIVE_INFINITY;
+    await state.close();
+  });
+});
+
+it('a file that cannot be looked at is not called ignored by a rule', async () => {
+  const { config, state, inbox } = await setUp();
+  symlinkSync('loop', join(inbox, 'loop'));
+  expect(await explain(join(inbox, 'loop/a'), config, state, undefined)).toMatchObject({
+    verdict: 'unknown',
+    trouble: { code: 'UNREADABLE', message: 'The file cannot be read (ELOOP).' },
+    next: 'It is taken up by the next scan after it can be read.',
+  });
+  await state.close();
+});
