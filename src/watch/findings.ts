@@ -241,7 +241,7 @@ export class Findings {
   }
 
   #quarantine(path: string, { url, collection }: Taken, found: FileStat, why: Trouble): void {
-    const { folder, state, clock, commits } = this.#parts;
+    const { folder, state, clock, commits, log } = this.#parts;
     const { size, mtimeMs, ctimeMs, ino } = found;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
@@ -255,6 +255,10 @@ export class Findings {
     state.put(quarantined(before, { folder: folder.name, path, url, collection }, stat, why, clock.now()));
     this.#twins.met(path);
     commits.changed();
+    log.warn(
+      { event: 'quarantined', folder: folder.name, path, code: why.code },
+      `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`,
+    );
   }
 
   #passOver(path: string, stat: FileStat, why: Trouble): void {

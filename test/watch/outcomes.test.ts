@@ -104,6 +104,9 @@ describe('a file', () => {
     await inbox.watcher.rescan();
     await inbox.watcher.idle();
     expect(inbox.get('secret.txt')).toBe(entry);
+    expect(world.said('quarantined inbox/secret.txt: The file cannot be read (EACCES). Give', 'warn')).toBe(
+      1,
+    );
     if (isRoot) process.seteuid?.(0);
     chmodSync(path, 0o644);
     await until(() => inbox.status('secret.txt') === 'pending', 'it is pending');
