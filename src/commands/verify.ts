@@ -62,7 +62,7 @@ export const verifyCommand: Command<VerifyOptions> = {
       }
       progress.clear();
       if (options.json) printJson(line);
-      else print(textOf(line, repair));
+      else print(verifyText(line, repair));
       if (line.kind === 'missed') lost += 1;
     };
     const question = { ask: 'verify', parameters: how };
@@ -82,9 +82,11 @@ function stepOf({ checked, missed, of }: Verifying): Step {
   return { done: checked, total: of, parts: [`${checked}/${of} looked up`, `${missed} missing`] };
 }
 
-function textOf(line: Told, repair: boolean): string {
+/** What is told of one line, for a person. */
+export function verifyText(line: Told, repair: boolean): string {
   if (line.kind === 'missed') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
   const { checked, missed } = line;
+  if (checked === 0) return 'Nothing is confirmed yet, so that there is nothing to look up.';
   if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
   const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
   return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}`;
