@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
+import type { Secret } from '../config/secret.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { assertOurs, isThere, makeDirectory, marked, type Site, write } from '../service/installation.js';
 import { type RunTool, runTool } from '../service/tools.js';
@@ -176,19 +177,22 @@ class Installing {
 
   async #runs() {
     const { scope } = this.#site;
-    const { credentialFile, name, runAs } = this.#options;
-    const credential = credentialOf(this.#config) ?? 'peer-password';
-    const file = name === undefined ? credential : `${name}.${credential}`;
+    const { runAs } = this.#options;
     return {
       ...{ scope, runAs, config: this.#config, configPath: this.#configPath, systemd: this.#systemd },
       node: await realpath(process.execPath),
       program: join(await realpath(PACKAGE_ROOT), 'dist/cli.js'),
       programRoot: withPackages(await realpath(PACKAGE_ROOT)),
-      credentialFile:
-        credentialFile === undefined
-          ? join(scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync', file)
-          : resolve(credentialFile),
+      credentialFile: (credential: string) => this.#credentialFile(credential),
     };
+  }
+
+  #credentialFile(credential: string): string {
+    const { credentialFile, name } = this.#options;
+    if (credentialFile !== undefined && credential === credentialOf(this.#config.peer.auth?.password))
+      return resolve(credentialFile);
+    const directory = this.#site.scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync';
+    return join(directory, name === undefined ? credential : `${name}.${credential}`);
   }
 
   /** What would keep it from working, for the user to mend. */
@@ -198,20 +202,24 @@ class Installing {
     for (const path of folders)
       if (!(await isThere(path)))
         this.advice.push(`The folder ${path} is not there: make it, then restart ${unit}.`);
-    const credential = credentialOf(this.#config);
-    const { credentialFile } = await this.#runs();
-    if (credential !== undefined && !(await isThere(credentialFile)))
-      this.advice.push(
-        `Put the peer's password into ${credentialFile} (chmod 600): it does not start without.`,
-      );
-    const password = this.#config.peer.auth?.password;
-    if (password !== undefined && 'env' in password)
-      this.advice.push(
-        `The password stands in the environment variable ${password.env}, which a service does not inherit: use a credential.`,
-      );
+    const { peer, status } = this.#config;
+    await this.#lookAtSecret("the peer's password", peer.auth?.password);
+    await this.#lookAtSecret('the token of the status page', status.token);
     if (scope === 'user') await this.#lookAtLingering();
     else if (!this.#options.dryRun)
       for (const path of [this.#configPath, ...readFiles(this.#config), ...folders]) await this.#lookAt(path);
+  }
+
+  async #lookAtSecret(what: string, secret: Secret | undefined): Promise<void> {
+    if (secret === undefined) return;
+    const credential = credentialOf(secret);
+    const file = credential === undefined ? undefined : this.#credentialFile(credential);
+    if (file !== undefined && !(await isThere(file)))
+      this.advice.push(`Put ${what} into ${file} (chmod 600): it does not start without.`);
+    if ('env' in secret)
+      this.advice.push(
+        `${capital(what)} stands in the environment variable ${secret.env}, which a service does not inherit: use a credential.`,
+      );
   }
 
   async #lookAt(path: string): Promise<void> {
@@ -255,6 +263,10 @@ class Installing {
     this.did.push(what);
     if (!this.#options.json) print(what);
   }
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 function ownFile(name: string): Promise<string> {

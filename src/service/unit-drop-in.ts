@@ -1,5 +1,6 @@
 import { dirname, sep } from 'node:path';
 import type { Config } from '../config/config.js';
+import type { Secret } from '../config/secret.js';
 import { unitCommand, unitRest, unitWord, unitWordIfThere } from './unit-words.js';
 
 /** What the unit runs, and where. */
@@ -16,8 +17,8 @@ export interface Runs {
   readonly config: Config;
   /** The user of a system service; that of the unit unless given. */
   readonly runAs?: string | undefined;
-  /** Where the peer's password stands for `LoadCredential=`. */
-  readonly credentialFile: string;
+  /** Where the credential of a name stands for `LoadCredential=`; absolute. */
+  readonly credentialFile: (name: string) => string;
   /** The version of systemd. */
   readonly systemd: number;
 }
@@ -38,18 +39,24 @@ export function writtenDirectories({ state, peer, mirror }: Config): readonly st
 }
 
 /** Files beside the configuration that are read. */
-export function readFiles({ peer }: Config): readonly string[] {
-  const password = peer.auth?.password;
+export function readFiles({ peer, status }: Config): readonly string[] {
   return [
     ...(peer.tls.ca === undefined ? [] : [peer.tls.ca]),
-    ...(password !== undefined && 'file' in password ? [password.file] : []),
+    ...[peer.auth?.password, status.token].flatMap((secret) =>
+      secret !== undefined && 'file' in secret ? [secret.file] : [],
+    ),
   ];
 }
 
-/** The name of the peer's credential, where the configuration has one. */
-export function credentialOf({ peer }: Config): string | undefined {
-  const password = peer.auth?.password;
-  return password !== undefined && 'credential' in password ? password.credential : undefined;
+/** The name of the credential that a secret stands in, where it does. */
+export function credentialOf(secret: Secret | undefined): string | undefined {
+  return secret !== undefined && 'credential' in secret ? secret.credential : undefined;
+}
+
+/** The names of all credentials that the configuration names. */
+export function credentialsOf({ peer, status }: Config): readonly string[] {
+  const names = [peer.auth?.password, status.token].map(credentialOf);
+  return unique(names.filter((name) => name !== undefined));
 }
 
 /**
@@ -62,8 +69,8 @@ export function dropIn(runs: Runs): string {
   const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
   lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
-  const credential = credentialOf(config);
-  if (credential !== undefined) lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile)}`);
+  for (const credential of credentialsOf(config))
+    lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
   if (systemd >= KNOWS_STEPS)
     lines.push('# Waits longer with each new start.', 'RestartSteps=6', 'RestartMaxDelaySec=5min');
   lines.push(...(runs.scope === 'system' ? systemPlaces(runs) : userPlaces(config)));

@@ -6,15 +6,18 @@ import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { systemTool } from './system-tool.js';
 
-const config = (auth?: object): { directory: string; path: string } => {
+const config = (auth?: object, more: object = {}): { directory: string; path: string } => {
   const directory = temporaryDirectory();
   const peer = auth === undefined ? { url: 'embedded' } : { url: 'https://peer.example.org', auth };
-  return { directory, path: writeConfig(directory, { peer }) };
+  return { directory, path: writeConfig(directory, { peer, ...more }) };
 };
 
 describe('service install', () => {
   it('shows with --dry-run what it would do for a user, and does not do it', async () => {
-    const { directory, path } = config({ username: 'admin', password: { credential: 'secret' } });
+    const { directory, path } = config(
+      { username: 'admin', password: { credential: 'secret' } },
+      { status: { token: { credential: 'token' } } },
+    );
     const env = { ...systemTool('systemctl', 'echo "systemd 255 (255.1)"'), XDG_CONFIG_HOME: directory };
     const words = ['service', 'install', '--user', '--name', 'docs', '--dry-run', '-c', path];
     const { code, stdout, stderr } = await peersync(words, { env });
@@ -28,6 +31,10 @@ describe('service install', () => {
     expect(stdout).toContain(`would make the directory ${directory}/state\n`);
     expect(stdout).toContain('would run systemctl --user restart peersync@docs.service\n');
     expect(stdout).toContain(`! Put the peer's password into ${directory}/peersync/docs.secret`);
+    expect(stdout).toContain(`! Put the token of the status page into ${directory}/peersync/docs.token`);
+    const elsewhere = await peersync([...words, '--credential-file', '/etc/elsewhere'], { env });
+    expect(elsewhere.stdout).toContain('LoadCredential=secret:/etc/elsewhere\n');
+    expect(elsewhere.stdout).toContain(`LoadCredential=token:${directory}/peersync/docs.token\n`);
     expect(stdout).toMatch(/Nothing was done\.\n$/);
     expect(await peersync(['service', 'uninstall', '--user', '--name', 'docs'], { env })).toMatchObject({
       code: 1,

@@ -33,7 +33,7 @@ async function runsOf(config: object, parts: Partial<Runs> = {}): Promise<Runs> 
     node: '/usr/bin/node',
     program: '/usr/lib/node_modules/peersync/dist/cli.js',
     programRoot: '/usr/lib/node_modules',
-    credentialFile: '/etc/peersync/peer-password',
+    credentialFile: (name) => `/etc/peersync/${name}`,
     systemd: 252,
     ...parts,
     configPath,
@@ -114,16 +114,32 @@ ReadWritePaths="/var/lib/peersync/state"
     const auth = { username: 'admin', password: { credential: 'peer-password' } };
     const config = { ...remote, peer: { ...remote.peer, auth }, folders: [folder] };
     const text = dropIn(
-      await runsOf(config, { runAs: 'ada', systemd: 255, credentialFile: '/etc/100% mine' }),
+      await runsOf(config, { runAs: 'ada', systemd: 255, credentialFile: () => '/etc/100% mine' }),
     );
     expect(text).toContain('\nLoadCredential=peer-password:/etc/100%% mine\n');
     expect(text).toContain('\nUser=ada\nGroup=\n');
     expect(text).toContain('\nRestartSteps=6\nRestartMaxDelaySec=5min\n');
     expect(dropIn(await runsOf(config))).not.toMatch(/RestartSteps|User=/);
-    for (const credentialFile of ['/etc/x\nUser=root', '/etc/x\\', '/etc/x ']) {
-      const runs = await runsOf(config, { credentialFile });
+    for (const path of ['/etc/x\nUser=root', '/etc/x\\', '/etc/x ']) {
+      const runs = await runsOf(config, { credentialFile: () => path });
       expect(() => dropIn(runs)).toThrow(expect.objectContaining({ code: 'SERVICE_WORD' }));
     }
+  });
+
+  it('brings in the token of the status page, too', async () => {
+    const auth = { username: 'admin', password: { credential: 'peer-password' } };
+    const of = (token: object, peer: object = {}) =>
+      runsOf({ ...remote, peer: { ...remote.peer, ...peer }, folders: [folder], status: { token } });
+    const both = dropIn(await of({ credential: 'page-token' }, { auth }));
+    expect(both.split('\n').filter((line) => line.startsWith('LoadCredential='))).toEqual([
+      'LoadCredential=peer-password:/etc/peersync/peer-password',
+      'LoadCredential=page-token:/etc/peersync/page-token',
+    ]);
+    const one = dropIn(await of({ credential: 'peer-password' }, { auth }));
+    expect(one.match(/LoadCredential=/g)).toHaveLength(1);
+    expect(dropIn(await of({ file: '/home/ada/token' }))).toContain(
+      '\nBindReadOnlyPaths="-/home/ada/token"\n',
+    );
   });
 
   it('is something that systemd understands', async (context) => {
@@ -233,12 +249,12 @@ describe('an installation', () => {
       lchownSync(join(base, 'home/mine'), nobody.uid, nobody.gid);
       await expect(make('home/mine/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
       // Where everybody may put links, as in /tmp.
-    mkdirSync(join(base, 'shared'));
-    chmodSync(join(base, 'shared'), 0o1777);
-    symlinkSync('../secret', join(base, 'shared/theirs'));
-    lchownSync(join(base, 'shared/theirs'), nobody.uid, nobody.gid);
-    await expect(make('shared/theirs/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
-    expect(readdirSync(join(base, 'secret'))).toEqual([]);
+      mkdirSync(join(base, 'shared'));
+      chmodSync(join(base, 'shared'), 0o1777);
+      symlinkSync('../secret', join(base, 'shared/theirs'));
+      lchownSync(join(base, 'shared/theirs'), nobody.uid, nobody.gid);
+      await expect(make('shared/theirs/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
+      expect(readdirSync(join(base, 'secret'))).toEqual([]);
       expect(await make('home/other/a')).toBe(true);
       symlinkSync('round', join(base, 'round'));
       await expect(make('round/a')).rejects.toMatchObject({ code: 'SERVICE_FAILED' });
