@@ -113,7 +113,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
       for (const url of urls) if (!found.has(url)) notFound.push(`${word}: ${url}`);
     });
     expect(notFound).toEqual([]);
-  }, 90_000);
+  }, 180_000);
 
   it('lets why tell of a file with an odd name how it was confirmed', async () => {
     for (const name of ['new\nline.md', 'back\\slash.md']) {

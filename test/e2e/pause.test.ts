@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
-describe('a daemon that a person pauses', { timeout: 120_000 }, () => {
+describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
   it('sends nothing, goes on reading, is still paused after a restart, and goes on when it is resumed', async () => {
     const work = await AtWork.begin();
     work.drop('inbox/before.txt');

@@ -14,7 +14,7 @@ function catchesHangUp(pid: number | undefined): boolean {
   return (BigInt(`0x${mask}`) & 1n) === 1n;
 }
 
-describe('a running daemon that reads its configuration anew', { timeout: 120_000 }, () => {
+describe('a running daemon that reads its configuration anew', { timeout: 240_000 }, () => {
   it('takes up a folder that was added, and leaves the others alone', async () => {
     const work = await AtWork.begin();
     work.drop('inbox/a.txt');

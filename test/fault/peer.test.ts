@@ -60,7 +60,7 @@ describe.concurrent('once', () => {
       stdout: expect.stringContaining('12 confirmed, 0 waiting'),
     });
     await site.expectAllInPeer();
-  }, 90_000);
+  }, 120_000);
 
   it('gives up on a peer that refuses the credentials, with exit code 1', async () => {
     const passwordFile = join(temporaryDirectory('file'), 'password');
@@ -78,7 +78,7 @@ describe.concurrent('once', () => {
       site.peer.calls.filter(({ urls }) => urls.length > 0),
       'documents sent',
     ).toEqual([]);
-  }, 90_000);
+  }, 120_000);
 
   it('does not wait longer than it may for a peer that asks to wait', async () => {
     const site = await Site.make(real, 'once-busy');
@@ -89,7 +89,7 @@ describe.concurrent('once', () => {
     expect(stderr).toMatch(
       /^peersync: The peer asks to wait for (1h|59m.*), which is longer than this run may take \(5m\)\.$/m,
     );
-  }, 90_000);
+  }, 120_000);
 
   it('tells at the end of its time what the peer’s trouble was', async () => {
     const site = await Site.make(real, 'once-failing');
@@ -100,7 +100,7 @@ describe.concurrent('once', () => {
     expect(stderr).toMatch(
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
     );
-  }, 90_000);
+  }, 120_000);
 });
 
 interface Trouble {
@@ -256,7 +256,7 @@ describe.concurrent('a peer in trouble', () => {
     await daemon.confirms(12);
     expect(daemon.said).toEqual([]);
     await daemon.stop();
-  }, 90_000);
+  }, 120_000);
 
   it('that is killed and restarted in the middle of the work loses nothing', async () => {
     const directory = temporaryDirectory('file');
@@ -282,7 +282,7 @@ describe.concurrent('a peer in trouble', () => {
     expect((await second.search('late')).total).toBe(1);
     expect(daemon.stdout.match(/"level":[45]0/g)).toHaveLength(1);
     expect((await daemon.kill('SIGTERM')).code).toBe(0);
-  }, 90_000);
+  }, 120_000);
 });
 
 describe.concurrent('status and why', () => {
@@ -306,5 +306,5 @@ describe.concurrent('status and why', () => {
       /^next +It waits for the peer, which does not answer: .*(Next try: 20.*\(\w+ \d|It is tried again now)/m,
     );
     await daemon.stop();
-  }, 90_000);
+  }, 120_000);
 });

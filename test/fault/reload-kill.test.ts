@@ -60,4 +60,4 @@ it(`${RELOADS} reloads in a row under load, in each of ${LIVES} lives that end i
   expect(listed.filter(isConfirmed).length).toBeGreaterThanOrEqual(GUESTS);
   for (const [path, digest] of user.files())
     expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
-}, 300_000);
+}, 600_000);

@@ -47,7 +47,7 @@ it(`a daemon that is asked to stop, ${STOPS} times at random moments, ends what 
     expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
   }
   expect([...ledger.again]).toEqual([]);
-}, 120_000);
+}, 300_000);
 
 /** A daemon whose pushes the peer has taken, and whose answers do not come. */
 async function unanswered() {
@@ -78,7 +78,7 @@ it('a daemon that is asked to stop does not wait for ever for an answer, and loo
   expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
   expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
   expect(arrived()).toEqual(urls);
-}, 60_000);
+}, 120_000);
 
 it('a daemon that is asked twice stops at once, and knows afterwards what it has to look up', async () => {
   const { setting, daemon, urls, arrived } = await unanswered();
@@ -86,8 +86,8 @@ it('a daemon that is asked twice stops at once, and knows afterwards what it has
   await daemon.says('stopping');
   const asked = performance.now();
   expect(await daemon.kill('SIGTERM')).toMatchObject({ code: null, signal: 'SIGTERM' });
-  expect(performance.now() - asked).toBeLessThan(2_000);
+  expect(performance.now() - asked).toBeLessThan(5_000);
   expect((await inDoubt(setting.stateDirectory)).sort()).toEqual(urls);
   expect((await setting.settle()).filter(isConfirmed).length).toBe(urls.length);
   expect(arrived()).toEqual(urls);
-}, 60_000);
+}, 120_000);

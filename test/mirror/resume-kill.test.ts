@@ -79,7 +79,7 @@ it('a download that is killed again and again goes on each time, and nobody sees
   const from = served.map((each) => each.from);
   expect(from).toEqual([...new Set(from)].sort((a, b) => a - b));
   expect(from.length).toBe(5);
-}, 60_000);
+}, 120_000);
 
 /** Whether so many bytes stand in the one file there is. */
 function isWritten(root: string, bytes: number): boolean {

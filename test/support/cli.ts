@@ -50,7 +50,7 @@ export class Running {
   }
 
   /** Waits until its output holds a text. */
-  async says(text: string | RegExp, limitMs = 30_000): Promise<void> {
+  async says(text: string | RegExp, limitMs = 60_000): Promise<void> {
     let over = false;
     void this.ended.then(() => {
       over = true;

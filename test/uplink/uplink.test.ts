@@ -261,7 +261,7 @@ describe('a push that fails', () => {
     expect(w.statusOf('bad')).not.toBe('confirmed');
     const alone = () => w.peer.pushes.filter((urls) => urls.length === 1 && urls[0] === w.url('bad')).length;
     await until(() => alone() > 0, 'the bad one travels alone', 60_000);
-  }, 90_000);
+  }, 120_000);
 
   it('on every item for a while blames none of them', async () => {
     const w = await world();
