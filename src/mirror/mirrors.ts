@@ -58,6 +58,8 @@ export class Mirrors {
   readonly #runner: Runner;
   readonly #rounds: Rounds;
   readonly #requests = new UnderWay();
+  /** A full disk is waited for here, and that they end is somebody else's duty. */
+  readonly #commits = new UnderWay();
   readonly #stopping = new AbortController();
   #isStarted = false;
   #starting: Promise<void> = Promise.resolve();
@@ -70,7 +72,7 @@ export class Mirrors {
       get: (folder, path) => state.get(folder, path),
       meta: (name) => state.meta(name),
       setMeta: (name, value) => state.setMeta(name, value),
-      commit: parts.commit ?? (() => state.commit()),
+      commit: () => this.#commits.during(parts.commit ?? (() => state.commit())),
     };
     const counting: MirrorTools['door'] = {
       run: (lane, work, options) => this.#requests.during(() => door.run(lane, work, options)),
@@ -179,7 +181,8 @@ export class Mirrors {
 
   /** What is due begins, and what began goes on. */
   get duties(): readonly Duty[] {
-    const isSilent = (): boolean => this.#rounds.underWay > 0 && this.#requests.size === 0;
+    const isSilent = (): boolean =>
+      this.#rounds.underWay > 0 && this.#requests.size + this.#commits.size === 0;
     return [
       this.#rounds.duty,
       {
