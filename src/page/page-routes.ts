@@ -70,7 +70,7 @@ export function pageRoutes(app: FastifyInstance, { assets, guard, tokens, clock 
   app.addHook('onRequest', async (request, reply) => {
     if (tokens === undefined || request.method !== 'GET' || request.routeOptions.url !== '/') return;
     const { token } = request.query as { readonly token?: unknown };
-    if (typeof token !== 'string') return;
+    if (typeof token !== 'string' || !isFollowed(request)) return;
     if (enter(request, reply, token)) reply.type('text/html; charset=utf-8').send(SIGNED_IN);
     return reply;
   });
@@ -87,6 +87,12 @@ export function pageRoutes(app: FastifyInstance, { assets, guard, tokens, clock 
     reply.header('set-cookie', cookie(guard.cookieName, session, SESSION_MS / 1000));
     return true;
   }
+}
+
+/** As a picture of its own, another page could have wrong tokens tried until nobody at this address is let in. */
+function isFollowed({ headers }: FastifyRequest): boolean {
+  const what = headers['sec-fetch-dest'];
+  return what === undefined || what === 'document';
 }
 
 async function sendAsset(

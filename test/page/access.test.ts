@@ -178,6 +178,17 @@ describe('with a token, the page', () => {
     expect(signedIn.headers.get('location')).toBe('/sign-in#wrong');
   });
 
+  it('tries no token that another page brings along, which would shut out who has the right one', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    for (const what of ['image', 'iframe', 'script', 'empty', 'image']) {
+      const headers = { 'sec-fetch-dest': what, 'sec-fetch-site': 'cross-site' };
+      const answer = await page.fetch('/?token=x', { headers });
+      expect([answer.status, answer.headers.get('location')]).toEqual([303, '/sign-in']);
+    }
+    const link = `/?token=${encodeURIComponent(TOKEN)}`;
+    expect((await page.fetch(link, { headers: { 'sec-fetch-dest': 'document' } })).status).toBe(200);
+  });
+
   it('ends a session after its time, and with another token', async () => {
     const clock = new FakeClock(Date.now());
     const page = await PageAtWork.start({ token: TOKEN, clock });
