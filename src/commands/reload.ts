@@ -35,7 +35,7 @@ function nothingChanged(error: unknown): never {
   throw new ConfigError(code, `${message}\n  A running daemon goes on as before.`, details);
 }
 
-export function reloadLines({ changes, restart }: ReloadReport): string[] {
+function reloadLines({ changes, restart }: ReloadReport): string[] {
   const lines = changes.map(safe);
   for (const key of restart) lines.push(`${key}: takes effect only by a restart`);
   return lines.length > 0 ? lines : ['Nothing changed.'];

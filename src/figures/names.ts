@@ -1,7 +1,7 @@
 /** So many collections have figures of their own. */
 export const MOST_COLLECTIONS = 100;
 /** Stands for all others together; no collection can be called so. */
-export const OTHERS = '(others)';
+const OTHERS = '(others)';
 
 /** Which collections have figures of their own: the first that are met. What a name was once put under, it stays under. */
 export class CollectionNames {

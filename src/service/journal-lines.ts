@@ -30,7 +30,7 @@ function journalLine(line: string): string {
 }
 
 /** One line with its priority, whatever the text holds. */
-export function asJournalLines(priority: number, text: string): string {
+function asJournalLines(priority: number, text: string): string {
   return `<${priority}>${oneLine(text)}\n`;
 }
 

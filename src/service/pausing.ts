@@ -103,7 +103,7 @@ export class Pausing {
 }
 
 /** As the begin of a sentence. */
-export function pausedText({ until }: Paused, now: number): string {
+function pausedText({ until }: Paused, now: number): string {
   const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - now)}`;
   return `paused ${end}: nothing is sent to the peer, what changes on disk is read and waits`;
 }

@@ -64,7 +64,7 @@ async function offerSignOut(): Promise<void> {
 }
 
 /** Brings a section into view, and the focus with it. */
-export function goTo(id: string): void {
+function goTo(id: string): void {
   const section = byId(id);
   section.setAttribute('tabindex', '-1');
   section.scrollIntoView({ block: 'start' });
