@@ -13,13 +13,17 @@ const OUTDATED = 1_000;
  * item is looked at again when its turn comes, so that an outdated turn does no harm. A file that changes again and again
  * while the peer is away leaves many of those, which are dropped when they outnumber the items.
  *
- * An item that was taken is *out* until it is given back; only then can it be taken again.
+ * An item that was taken is *out* until it is given back; only then can it be taken again, or another one for the same
+ * address: after a folder got another name or URL, what left for the old one could come to the peer last.
  */
 export class Backlog {
   readonly #state: Pick<UplinkState, 'get' | 'counts'>;
   readonly #clock: Clock;
   readonly #turns = new Schedule<Place>();
-  readonly #out = new PlaceMap<true>();
+  /** To which address each is on its way. */
+  readonly #out = new PlaceMap<string>();
+  /** By address, what waits until the one that is out is given back. */
+  readonly #behind = new Map<string, Place[]>();
   #next: PendingItem | undefined;
   #crowdedFrom = OUTDATED;
 
@@ -64,13 +68,23 @@ export class Backlog {
   /** Takes the item that `peek` shows. */
   take(): void {
     if (this.#next === undefined) return;
-    this.#out.set(this.#next, true);
+    const { url } = this.#next;
+    this.#out.set(this.#next, url);
+    this.#behind.set(url, []);
     this.#next = undefined;
   }
 
   /** Gives an item back; the caller adds it again when it still waits. */
   giveBack(place: Place): void {
+    const url = this.#out.get(place);
     this.#out.delete(place);
+    if (url === undefined) return;
+    const behind = this.#behind.get(url) ?? [];
+    this.#behind.delete(url);
+    for (const each of behind) {
+      const entry = this.#state.get(each.folder, each.path);
+      if (entry?.status === 'pending') this.add(entry);
+    }
   }
 
   #dropOutdated(): void {
@@ -90,6 +104,10 @@ export class Backlog {
     if (this.#out.has(place)) return undefined;
     const entry = this.#state.get(place.folder, place.path);
     if (entry?.status !== 'pending' || entry.doubt !== undefined) return undefined;
-    return entry.notBefore <= this.#clock.now() ? entry : undefined;
+    if (entry.notBefore > this.#clock.now()) return undefined;
+    const behind = this.#behind.get(entry.url);
+    if (behind === undefined) return entry;
+    behind.push(place);
+    return undefined;
   }
 }

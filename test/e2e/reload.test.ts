@@ -96,6 +96,34 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     await until(async () => (await items()).gone === 1, 'what is not at the new path is gone');
   });
 
+  it('renames a folder while its files travel: the new collection comes to the peer last', async () => {
+    const work = await AtWork.begin();
+    work.drop('inbox/a.txt');
+    let [isReleased, cameEarly] = [false, false];
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    work.proxy.beforeHanding = ({ items }) => {
+      if (items[0]?.collection === 'inbox') return released;
+      cameEarly ||= !isReleased && items.some((item) => item.url === url('inbox/a.txt'));
+      return undefined;
+    };
+    await work.start();
+    await until(() => work.proxy.pushes.length > 0, 'it is on its way');
+    const path = join(work.directory, 'inbox');
+    work.configure({ folders: [{ name: 'renamed', path, url: 'https://files.example.org/inbox/' }] });
+    await work.hangUp();
+    work.drop('inbox/b.txt');
+    await work.confirmed('inbox/b.txt');
+    expect(cameEarly).toBe(false);
+    isReleased = true;
+    release();
+    await work.confirmed('inbox/a.txt');
+    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox', 'renamed']);
+    expect((await work.peer.peerdoc(url('inbox/a.txt')))?.collections).toEqual(['renamed']);
+  });
+
   it('changes nothing when the configuration is wrong, and says all that is', async () => {
     const work = await AtWork.begin();
     await work.start();

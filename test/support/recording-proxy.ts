@@ -37,6 +37,8 @@ export class RecordingProxy {
   /** The peer's address; may be changed when the peer comes back elsewhere. */
   target: string;
   intercept: Intercept = () => false;
+  /** Called with what is about to be handed on; held back until it resolves. */
+  beforeHanding: (request: Recorded) => void | Promise<void> = () => {};
   /** Called with what the peer has answered, before anything of it is handed on; held back until it resolves. */
   beforeAnswer: (request: Recorded, answer: string) => void | Promise<void> = () => {};
   url = '';
@@ -85,6 +87,7 @@ export class RecordingProxy {
       recorded.status = response.statusCode;
       return;
     }
+    await this.beforeHanding(recorded);
     const answer = await this.#forward(request, body);
     const text = await bodyOf(answer);
     recorded.status = answer.statusCode;

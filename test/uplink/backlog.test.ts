@@ -50,3 +50,32 @@ it('a file that changed many times is pushed when its last turn comes, once', as
   backlog.take();
   expect(backlog.peek()).toBeUndefined();
 });
+
+it('an address that something is on its way to is for nothing else until that is back', () => {
+  const clock = new FakeClock();
+  const [old, renamed, other] = [
+    pendingRecord('a', 'old'),
+    { ...pendingRecord('a', 'new'), url: pendingRecord('a', 'old').url },
+    pendingRecord('b', 'new'),
+  ];
+  const entries = new Map<string, Entry>(
+    [old, renamed, other].map((each) => [each.folder + each.path, each]),
+  );
+  const backlog = new Backlog(
+    { counts: () => COUNTS, get: (folder, path) => entries.get(folder + path) },
+    clock,
+  );
+  for (const each of [old, renamed, other]) backlog.add(each);
+  const taken = () => {
+    const item = backlog.peek();
+    backlog.take();
+    return item;
+  };
+  expect([taken(), taken(), taken()]).toEqual([old, other, undefined]);
+  backlog.giveBack(other);
+  backlog.add(other);
+  expect(taken()).toBe(other);
+  entries.delete('olda');
+  backlog.giveBack(old);
+  expect([taken(), taken()]).toEqual([renamed, undefined]);
+});
