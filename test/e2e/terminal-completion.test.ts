@@ -121,7 +121,7 @@ describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
     expect(offered('peersync rescan ')).toEqual(['inbox', 'my notes']);
     expect(offered('peersync mirror accept ')).toEqual(['prices', 'stock']);
     expect(offered('peersync -c conf')).toEqual(['config.json']);
-  }, 120_000);
+  }, 240_000);
 });
 
 describe('the scripts', () => {
