@@ -8,6 +8,8 @@ import type { Parts } from './parts.js';
 const REQUESTS_IN_ONE = 3;
 /** Shared objects and tables stream, and may take so many times as long as anything else. */
 const STREAMING = 12;
+/** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
+const SHORTEST_TOTAL_MS = 5 * 60_000;
 /** A commit waits for the one before it, and for a disk that has much to write. In ms. */
 const LONGEST_COMMIT_MS = 5 * 60_000;
 
@@ -26,7 +28,7 @@ export function dutiesOf(
   { peer }: Config,
 ): readonly Duty[] {
   const longestTaskMs = (lane: Lane): number =>
-    peer.timeouts.total * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
+    Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS) * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
   return [
     ...watcher.duties,
     {

@@ -72,18 +72,25 @@ describe('the duties of a daemon', () => {
     expect(thread?.moves()).not.toBe(moves);
   });
 
-  it('bear with a request for as long as its time-outs allow, and with one that streams for longer', async () => {
-    const { door, all } = await duties({ peer: { timeouts: { total: '2m' } } });
-    void door.run('push', () => new Promise(() => {}));
-    void door.run('mirror', () => new Promise(() => {}));
-    await settle();
-    const limits = all
-      .filter((duty) => duty.neglects() !== undefined)
-      .map(({ name, limitMs }) => [name, limitMs]);
-    expect(limits).toContainEqual(['request push', 6 * 60_000]);
-    expect(limits).toContainEqual(['request mirror', 72 * 60_000]);
-    expect(limits).toHaveLength(2);
-  });
+  it.each([
+    ['10m', 30, 360],
+    // A table is written row by row, each a request of its own.
+    ['1s', 15, 180],
+  ])(
+    'bear with a request for as long as a time-out of %s allows, and with one that streams for longer',
+    async (total, push, mirror) => {
+      const { door, all } = await duties({ peer: { timeouts: { total } } });
+      void door.run('push', () => new Promise(() => {}));
+      void door.run('mirror', () => new Promise(() => {}));
+      await settle();
+      const limits = all
+        .filter((duty) => duty.neglects() !== undefined)
+        .map(({ name, limitMs }) => [name, limitMs]);
+      expect(limits).toContainEqual(['request push', push * 60_000]);
+      expect(limits).toContainEqual(['request mirror', mirror * 60_000]);
+      expect(limits).toHaveLength(2);
+    },
+  );
 });
 
 describe('the disks of a daemon', () => {
