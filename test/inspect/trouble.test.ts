@@ -8,6 +8,7 @@ import { statusReport } from '../../src/inspect/status.js';
 import { explain } from '../../src/inspect/why.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { concernsOf } from '../../src/page/browser/attention.js';
+import { worldOf } from '../../src/page/browser/world.js';
 import { statusSentence } from '../../src/service/status-sentence.js';
 import { State } from '../../src/state/state.js';
 import { DiskWithFaults } from '../fault/state-disk.js';
@@ -41,15 +42,16 @@ describe('a state whose disk is full', () => {
         status: statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
         watch: rows.some((row) => JSON.stringify(row).includes(full)),
         page: concernsOf(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
+        sentence: worldOf(status, now).sentence === 'What happens cannot be recorded; 1 file waits.',
         systemd: statusSentence(status).endsWith('; what happens cannot be recorded, so the work waits'),
       };
     };
-    const nowhere = { status: false, watch: false, page: false, systemd: false };
+    const nowhere = { status: false, watch: false, page: false, sentence: false, systemd: false };
     expect(seen()).toEqual(nowhere);
     disk.space = 0;
     state.put(pendingRecord('a'));
     await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_FULL' });
-    expect(seen()).toEqual({ status: true, watch: true, page: true, systemd: true });
+    expect(seen()).toEqual({ status: true, watch: true, page: true, sentence: true, systemd: true });
     disk.space = Number.POSITIVE_INFINITY;
     await state.commit();
     expect(seen()).toEqual(nowhere);

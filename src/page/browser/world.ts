@@ -25,6 +25,7 @@ const TROUBLE = {
 export function worldOf(status: Report, now: number): World {
   const waiting = status.items.pending + status.items.accepted;
   return (
+    unrecorded(status, waiting) ??
     peerTrouble(status, waiting, now) ??
     paused(status, waiting, now) ??
     asksToWait(status, waiting, now) ??
@@ -43,6 +44,17 @@ export function lostWorld(lostAt: number, now: number, waiting: number | undefin
     sentence: 'peersync does not answer.',
     detail: `What you see below is how it stood ${calm(now - lostAt)} ago. It may be stopped, or starting again; this page connects by itself as soon as it is back.`,
     title: waiting === undefined ? 'no answer' : `no answer · ${count(waiting)} waited`,
+  };
+}
+
+function unrecorded({ stateTrouble }: Report, waiting: number): World | undefined {
+  if (stateTrouble === undefined) return undefined;
+  const rest = waiting === 0 ? '' : `; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}`;
+  return {
+    level: 'bad',
+    sentence: `What happens cannot be recorded${rest}.`,
+    detail: sentences(stateTrouble.message, stateTrouble.hint),
+    title: `state in trouble · ${count(waiting)} waiting`,
   };
 }
 
