@@ -7,13 +7,14 @@ import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import type { Secret } from '../config/secret.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { EXIT } from '../lib/errors.js';
 import { assertOurs, isThere, makeDirectory, marked, type Site, write } from '../service/installation.js';
 import { type RunTool, runTool } from '../service/tools.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from '../service/unit-drop-in.js';
 import { type Command, print, printJson, UsageError } from './context.js';
 import {
   assertMayChange,
+  assertSystemd,
   configHome,
   lookWords,
   type PlaceOptions,
@@ -82,16 +83,6 @@ function checkUser({ scope }: Site, runAs: string | undefined): void {
   if (scope === 'user') throw new UsageError('--run-as: a service of your own runs as you.');
   if (!/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/.test(runAs))
     throw new UsageError(`--run-as: received ${JSON.stringify(runAs)}; expected the name of a user.`);
-}
-
-/** @throws PeersyncError SERVICE_NO_SYSTEMD where another program started the system */
-async function assertSystemd(): Promise<void> {
-  if (await isThere('/run/systemd/system')) return;
-  throw new PeersyncError({
-    code: 'SERVICE_NO_SYSTEMD',
-    message: 'This system was not started by systemd.',
-    hint: 'Start `peersync run` by what starts services here; `--dry-run` shows the units.',
-  });
 }
 
 async function systemdVersion(run: RunTool): Promise<number> {

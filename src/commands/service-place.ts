@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { type Site, siteOf } from '../service/installation.js';
+import { isThere, type Site, siteOf } from '../service/installation.js';
 import { UsageError } from './context.js';
 
 /** Which service a command is about. */
@@ -63,4 +63,14 @@ export function lookWords({ scope, unit }: Site): readonly string[] {
     `journalctl ${user}-u ${unit} -f    what it says, as it says it`,
     `systemctl ${user}reload ${unit}    takes a changed configuration up`,
   ];
+}
+
+/** @throws PeersyncError SERVICE_NO_SYSTEMD where another program started the system */
+export async function assertSystemd(): Promise<void> {
+  if (await isThere('/run/systemd/system')) return;
+  throw new PeersyncError({
+    code: 'SERVICE_NO_SYSTEMD',
+    message: 'This system was not started by systemd.',
+    hint: 'Start `peersync run` by what starts services here; `--dry-run` shows the units.',
+  });
 }

@@ -1,8 +1,15 @@
-import { EXIT } from '../lib/errors.js';
+import { EXIT, systemCode } from '../lib/errors.js';
 import { isOurs } from '../service/installation.js';
 import { runTool } from '../service/tools.js';
 import { type Command, print, printJson } from './context.js';
-import { lookWords, type PlaceOptions, placeOptions, siteOfOptions, systemctl } from './service-place.js';
+import {
+  assertSystemd,
+  lookWords,
+  type PlaceOptions,
+  placeOptions,
+  siteOfOptions,
+  systemctl,
+} from './service-place.js';
 
 /** How the service stands, as systemd knows it. */
 export const serviceStatusCommand: Command<PlaceOptions> = {
@@ -21,7 +28,11 @@ export const serviceStatusCommand: Command<PlaceOptions> = {
           ...['show', site.unit, '--property'],
           'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp',
         ),
-      ),
+      ).catch(async (error: unknown) => {
+        const isMissing = error instanceof Error && systemCode(error.cause) === 'ENOENT';
+        if (!isMissing) await assertSystemd();
+        throw error;
+      }),
     );
     const report = {
       unit: site.unit,

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { peersync } from '../support/cli.js';
@@ -97,6 +97,14 @@ describe('service status', () => {
       restarts: 3,
     });
     expect((await peersync(['service', 'status'], { env })).stdout).toContain('result     watchdog\n');
+  });
+
+  it.skipIf(existsSync('/run/systemd/system'))('says where no systemd is that there is none', async () => {
+    const env = systemTool('systemctl', 'echo "System has not been booted with systemd." >&2; exit 1');
+    expect(await peersync(['service', 'status'], { env })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('This system was not started by systemd.\n  Start `peersync run` by'),
+    });
   });
 
   it('says how to install what is not', async () => {
