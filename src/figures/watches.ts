@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Watch } from './at-rest.js';
 
-/** A folder as the configuration has it. */
+/** A folder as the configuration has it, with all that says which files belong to it. */
 export interface WatchedFolder {
   readonly name: string;
   /** In ms. */
@@ -20,12 +21,14 @@ const KEPT = 20;
 
 /**
  * How each folder was watched, and when: a *term* begins with the daemon, with a folder that joins the configuration,
- * and with another `settle`. What was once said of a time stays so; terms are only added.
+ * and with another `settle`. Where anything else of a folder is another (its path, what it ignores), the files that are in
+ * it now may have been at rest for long elsewhere, and it counts as one that joins. What was once said of a time stays so;
+ * terms are only added.
  */
 export class Watches {
   /** By folder, oldest first. */
   readonly #terms = new Map<string, Term[]>();
-  #present = new Map<string, number>();
+  #present = new Map<string, WatchedFolder>();
 
   /** What an earlier run knew. */
   restore(kept: KeptWatches): void {
@@ -37,13 +40,15 @@ export class Watches {
 
   /** The folders that are watched from now on. */
   are(folders: readonly WatchedFolder[], now: number): void {
-    const present = new Map<string, number>();
-    for (const { name, settle } of folders) {
-      present.set(name, settle);
+    const present = new Map<string, WatchedFolder>();
+    for (const folder of folders) {
+      const { name, settle } = folder;
+      present.set(name, folder);
       const before = this.#present.get(name);
-      if (before === settle) continue;
+      if (isDeepStrictEqual(before, folder)) continue;
       const terms = this.#terms.get(name) ?? [];
-      const beganAt = before === undefined ? now : (terms.at(-1)?.beganAt ?? now);
+      const isOther = before === undefined || !isDeepStrictEqual({ ...before, settle }, folder);
+      const beganAt = isOther ? now : (terms.at(-1)?.beganAt ?? now);
       terms.push({ from: now, beganAt, settleMs: settle });
       this.#terms.set(name, terms);
     }

@@ -58,7 +58,10 @@ describe('time-to-search', () => {
   it('counts a folder that joins the configuration from then on', async () => {
     const d = await desk();
     await d.clock.advance(5 * HOUR);
-    d.folders = [...d.folders, { name: 'new', collection: 'docs', settle: 2_000, rules: [] }];
+    d.folders = [
+      ...d.folders,
+      { name: 'new', path: '/srv/new', collection: 'docs', settle: 2_000, rules: [] },
+    ];
     d.figures.reconfigured();
     await d.clock.advance(MINUTE);
     const to = { folder: 'new', path: 'old.txt', url: 'https://x.example/old', collection: 'new' };
@@ -74,6 +77,34 @@ describe('time-to-search', () => {
     const { oldestSince = 0 } = rowOf(d, 'new');
     expect(d.clock.now() - oldestSince).toBeLessThanOrEqual(MINUTE);
     expect(d.clock.now() - oldestSince).toBeGreaterThanOrEqual(MINUTE - 5_000);
+  });
+
+  it('counts what lay at the new path of a folder from when it became that, and what waited from before', async () => {
+    const d = await desk();
+    const began = d.clock.now();
+    await d.drop('known');
+    await d.clock.advance(5 * HOUR);
+    d.folders = d.folders.map((folder) => ({ ...folder, path: '/srv/elsewhere' }));
+    d.figures.reconfigured();
+    await d.clock.advance(1_000);
+    d.find('lay-there', began + HOUR);
+    d.confirm('lay-there');
+    expectNear(rowOf(d).hour.p95Ms, 1_000);
+    d.confirm('known');
+    expectNear(rowOf(d).hour.p99Ms, 5 * HOUR);
+  });
+
+  it('counts on where only the time to settle changed', async () => {
+    const d = await desk();
+    await d.clock.advance(5 * HOUR);
+    const changed = d.clock.now();
+    await d.clock.advance(MINUTE);
+    d.folders = d.folders.map((folder) => ({ ...folder, settle: 5_000 }));
+    d.figures.reconfigured();
+    await d.clock.advance(MINUTE);
+    d.find('slow', changed);
+    d.confirm('slow');
+    expectNear(rowOf(d).hour.p95Ms, 2 * MINUTE - 5_000);
   });
 
   it('tells how many wait, and about since when: quarantined and removed ones do not', async () => {

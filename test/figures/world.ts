@@ -16,7 +16,9 @@ export class Desk {
   readonly lines: string[] = [];
   limitMs: number | undefined;
   isPaused = false;
-  folders = [{ name: 'f', collection: 'docs', settle: SETTLE, rules: [] as { collection: string }[] }];
+  folders = [
+    { name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] as { collection: string }[] },
+  ];
   state!: State;
   figures!: Figures;
 
