@@ -112,6 +112,7 @@ function peerText(report: StatusReport, now: number): string {
 }
 
 function watchText(watch: NonNullable<StatusReport['folders'][number]['watch']>): string {
-  const trouble = watch.trouble === undefined ? '' : `: ${safe(watch.trouble.message)}`;
+  const trouble =
+    watch.trouble === undefined ? '' : `: ${safe(watch.trouble.message)} ${safe(watch.trouble.hint)}`;
   return `${watch.state}${trouble}`;
 }

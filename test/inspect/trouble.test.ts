@@ -82,3 +82,16 @@ it('a file that cannot be looked at is not called ignored by a rule', async () =
   });
   await state.close();
 });
+
+it('a folder that is held says what to do about it', async () => {
+  const { config, state, now } = await setUp();
+  const status = statusReport(config, state, undefined, now);
+  const trouble = { code: 'FOLDER_MISSING', message: 'It is not there.', hint: 'Mount it.' };
+  const watch = {
+    ...{ name: 'inbox', state: 'held' as const, since: 0, directoriesWatched: 0, settling: 0 },
+    trouble,
+  };
+  const folders = status.folders.map((folder) => ({ ...folder, watch }));
+  expect(statusText({ ...status, folders }, now).join('\n')).toContain('held: It is not there. Mount it.');
+  await state.close();
+});
