@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ABOUT, COMMANDS, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
+import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
 import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
 import { globalOptions, print, reportError, UsageError } from './commands/context.js';
-import { withoutShortGroup } from './commands/share.js';
+import { withoutShortGroup } from './commands/short-group.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/version.js';
 
@@ -18,8 +18,9 @@ const exitCodes = Object.entries(EXIT_WORDS)
   .map(([code, words]) => `${code} ${words}`)
   .join(', ');
 
-const commandLine = (args: string[]) =>
-  withCompletion(globalOptions(yargs(args)).command([...COMMANDS]), args)
+const commandLine = async (args: string[]) => {
+  const commands = await commandsFor(args);
+  return withCompletion(globalOptions(yargs(args)).command([...commands]), args)
     .scriptName('peersync')
     .usage(`$0 <command>\n\n${ABOUT}`)
     .example(FIRST_EXAMPLES)
@@ -34,14 +35,15 @@ const commandLine = (args: string[]) =>
     .fail((message, error) => {
       // Yargs goes on to the command after a failure that is only returned from.
       throw error ?? new UsageError(message);
-    });
+    })
+    .parseAsync();
+};
 
 try {
   const args = hideBin(process.argv);
   const script = fishScript(args, process.env);
   const completions = script === undefined ? await completionsFor(args, process.env) : [script];
-  if (completions === undefined)
-    await commandLine(withoutShell(withoutShortGroup(args), process.env)).parseAsync();
+  if (completions === undefined) await commandLine(withoutShell(withoutShortGroup(args), process.env));
   else for (const completion of completions) print(completion);
 } catch (error) {
   process.exitCode = reportError(error, process.argv.includes('--json'));

@@ -1,57 +1,48 @@
 import type { CommandModule } from 'yargs';
 import type { ExitCode } from '../lib/errors.js';
-import { checkCommand } from './check.js';
-import { citationCommand } from './citation.js';
 import { type GlobalOptions, moduleOf } from './context.js';
 import type { Definition } from './definitions.js';
-import { docCommand } from './doc.js';
-import { initCommand } from './init.js';
-import { listCommand } from './list.js';
-import { mirrorCommand } from './mirror.js';
-import { onceCommand } from './once.js';
-import { pauseCommand } from './pause.js';
-import { peerCommand } from './peer.js';
-import { pushCommand } from './push.js';
-import { reloadCommand } from './reload.js';
-import { rescanCommand } from './rescan.js';
-import { resumeCommand } from './resume.js';
-import { retryCommand } from './retry.js';
-import { runCommand } from './run.js';
-import { schemaCommand } from './schema.js';
-import { serviceCommand } from './service.js';
-import { shareCommand } from './share.js';
-import { statusCommand } from './status.js';
-import { tableCommand } from './table.js';
-import { verifyCommand } from './verify.js';
-import { watchCommand } from './watch.js';
-import { whyCommand } from './why.js';
 
-/** Every command, in the order in which the help names them. The manual page is made from the same list. */
-export const COMMANDS: readonly CommandModule<GlobalOptions>[] = [
-  moduleOf(runCommand),
-  moduleOf(onceCommand),
-  moduleOf(statusCommand),
-  moduleOf(watchCommand),
-  moduleOf(listCommand),
-  moduleOf(whyCommand),
-  moduleOf(retryCommand),
-  moduleOf(verifyCommand),
-  moduleOf(rescanCommand),
-  moduleOf(reloadCommand),
-  moduleOf(pauseCommand),
-  moduleOf(resumeCommand),
-  moduleOf(mirrorCommand),
-  moduleOf(checkCommand),
-  moduleOf(initCommand),
-  moduleOf(schemaCommand),
-  moduleOf(docCommand),
-  moduleOf(citationCommand),
-  moduleOf(pushCommand),
-  moduleOf(shareCommand),
-  moduleOf(tableCommand),
-  moduleOf(peerCommand),
-  moduleOf(serviceCommand),
-];
+/** Each is loaded by itself: a command is quick that needs little. In the order in which the help names them. */
+const LOAD: Readonly<Record<string, () => Promise<CommandModule<GlobalOptions>>>> = {
+  run: async () => moduleOf((await import('./run.js')).runCommand),
+  once: async () => moduleOf((await import('./once.js')).onceCommand),
+  status: async () => moduleOf((await import('./status.js')).statusCommand),
+  watch: async () => moduleOf((await import('./watch.js')).watchCommand),
+  list: async () => moduleOf((await import('./list.js')).listCommand),
+  why: async () => moduleOf((await import('./why.js')).whyCommand),
+  retry: async () => moduleOf((await import('./retry.js')).retryCommand),
+  verify: async () => moduleOf((await import('./verify.js')).verifyCommand),
+  rescan: async () => moduleOf((await import('./rescan.js')).rescanCommand),
+  reload: async () => moduleOf((await import('./reload.js')).reloadCommand),
+  pause: async () => moduleOf((await import('./pause.js')).pauseCommand),
+  resume: async () => moduleOf((await import('./resume.js')).resumeCommand),
+  mirror: async () => moduleOf((await import('./mirror.js')).mirrorCommand),
+  check: async () => moduleOf((await import('./check.js')).checkCommand),
+  init: async () => moduleOf((await import('./init.js')).initCommand),
+  schema: async () => moduleOf((await import('./schema.js')).schemaCommand),
+  doc: async () => moduleOf((await import('./doc.js')).docCommand),
+  citation: async () => moduleOf((await import('./citation.js')).citationCommand),
+  push: async () => moduleOf((await import('./push.js')).pushCommand),
+  share: async () => moduleOf((await import('./share.js')).shareCommand),
+  table: async () => moduleOf((await import('./table.js')).tableCommand),
+  peer: async () => moduleOf((await import('./peer.js')).peerCommand),
+  service: async () => moduleOf((await import('./service.js')).serviceCommand),
+};
+
+/** Every command. The manual page is made from the same list. */
+export async function allCommands(): Promise<readonly CommandModule<GlobalOptions>[]> {
+  const commands: CommandModule<GlobalOptions>[] = [];
+  for (const load of Object.values(LOAD)) commands.push(await load());
+  return commands;
+}
+
+/** What a command line may mean: the command that it begins with, else any. */
+export async function commandsFor(args: readonly string[]): Promise<readonly CommandModule<GlobalOptions>[]> {
+  const [name = ''] = args;
+  const load = Object.hasOwn(LOAD, name) ? LOAD[name] : undefined;
+  return load === undefined ? allCommands() : [await load()];
+}
 
 /** The one command that yargs has itself. */
 export const COMPLETION: Definition = {

@@ -1,5 +1,6 @@
-import { ABOUT, COMMANDS, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands.js';
-import { globalOptions } from './context.js';
+import type { CommandModule } from 'yargs';
+import { ABOUT, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands.js';
+import { type GlobalOptions, globalOptions } from './context.js';
 import { type Defined, type Definition, definitionsOf, noteOf } from './definitions.js';
 
 /** What peersync reads from its surroundings; a name and what it does. */
@@ -31,9 +32,13 @@ const FILES = [
 /**
  * The manual page peersync(1) in the language of man(7), from what the commands themselves define.
  *
- * @param of the version, and the date of the build where that is known
  */
-export function manPage(of: { readonly version: string; readonly date?: string | undefined }): string {
+export function manPage(of: {
+  readonly commands: readonly CommandModule<GlobalOptions>[];
+  readonly version: string;
+  /** Of the build, where it is known. */
+  readonly date?: string | undefined;
+}): string {
   const page = [
     `.TH PEERSYNC 1 "${of.date ?? ''}" ${quoted(`peersync ${of.version}`)} "User Commands"`,
     '.SH NAME',
@@ -48,7 +53,7 @@ export function manPage(of: { readonly version: string; readonly date?: string |
       'Files that are dropped into watched folders become documents in the index of the peer, and none is called confirmed until the peer shows that very version of it. Tables and shared objects of the peer become files on disk. `peersync init` writes a first configuration, `peersync check` looks whether everything is in order, and `peersync run` is the daemon.',
     ),
     '.SH COMMANDS',
-    ...definitionsOf(COMMANDS).flatMap(command),
+    ...definitionsOf(of.commands).flatMap(command),
     ...command(COMPLETION),
     '.SH OPTIONS',
     'Every command takes these:',

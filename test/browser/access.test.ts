@@ -86,7 +86,8 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
 
     await page.keyboard.press('p');
-    expect((await focus()).name).toBe('for 15 minutes');
+    // A browser tells that a menu is open when it has drawn it.
+    await until(async () => (await focus()).name === 'for 15 minutes', 'the menu is open and has the focus');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await until(() => standIn.posted.length === 1, 'the pause is asked for');

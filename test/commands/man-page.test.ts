@@ -2,13 +2,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { COMMANDS } from '../../src/commands/commands.js';
+import { allCommands } from '../../src/commands/commands.js';
 import { type Definition, definitionsOf } from '../../src/commands/definitions.js';
 import { manPage } from '../../src/commands/man-page.js';
 import { versionText } from '../../src/lib/version.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const page = manPage({ version: '1.2.3', date: '2026-01-02' });
+const COMMANDS = await allCommands();
+const page = manPage({ commands: COMMANDS, version: '1.2.3', date: '2026-01-02' });
 
 function exists(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;

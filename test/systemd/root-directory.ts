@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 
-const repository = resolve(import.meta.dirname, '../..');
 const PROGRAMS = ['debootstrap', 'systemd-nspawn', 'nsenter', 'setpriv', 'apt-get'];
 
 /** Why no systemd can be booted here, or undefined when one can. */
@@ -23,7 +23,7 @@ function isThere(program: string): boolean {
 /** A small Debian with systemd, as a directory; made once, which takes a minute, and kept in a cache. Nobody writes to it. */
 export function rootDirectory(): string {
   const suite = /^VERSION_CODENAME=(.*)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'stable';
-  const cache = process.env.XDG_CACHE_HOME ?? join(repository, 'node_modules/.cache');
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const root = join(cache, 'peersync', `systemd-${suite}`);
   if (existsSync(root)) return root;
   const unfinished = `${root}.${process.pid}`;

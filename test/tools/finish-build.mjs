@@ -36,7 +36,9 @@ writeFileSync(join(dist, 'build.json'), `${JSON.stringify(built)}\n`);
 mkdirSync(join(dist, 'man'), { recursive: true });
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { manPage } = await import('../../dist/commands/man-page.js');
-writeFileSync(join(dist, 'man/peersync.1'), manPage({ version, date: built.date }));
+const { allCommands } = await import('../../dist/commands/commands.js');
+const page = manPage({ commands: await allCommands(), version, date: built.date });
+writeFileSync(join(dist, 'man/peersync.1'), page);
 
 mkdirSync(join(dist, 'completions'), { recursive: true });
 const scripts = { bash: 'peersync.bash', zsh: '_peersync', fish: 'peersync.fish' };
