@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   unlinkSync,
@@ -209,7 +210,18 @@ describe('a process that is killed while it replaces a file', () => {
     }
     expect(looks).toBeGreaterThan(30);
     await sweep(spot.root, 'below');
+    // It may have been killed while no file was the latest version; the next one goes on from there.
+    await replaceWhole(spot, pieces('z'.repeat(bytes)), { versions: 2 });
     expect(names()).toEqual(['b', 'b.1', 'b.2']);
+    for (const name of names()) look(join(dirname(file), name));
+  });
+
+  it('between two versions leaves a gap that the next one fills', async () => {
+    const { spot, file, names } = setting('a/b');
+    for (const content of ['1', '2', '3']) await replaceWhole(spot, pieces(content), { versions: 2 });
+    renameSync(`${file}.1`, `${file}.2`);
+    await replaceWhole(spot, pieces('4'), { versions: 2 });
+    expect(names().map((name) => readFileSync(join(dirname(file), name), 'utf8'))).toEqual(['4', '3', '2']);
   });
 });
 
