@@ -51,7 +51,6 @@ export class ConfirmLoop {
   #answers = 0;
   #failure: unknown;
   #startedAt = 0;
-  #isRunning = false;
   /** How many looks were taken up. */
   #taken = 0;
   #lastConfirmedAt: number | undefined;
@@ -136,26 +135,14 @@ export class ConfirmLoop {
     this.#look(item, { sent, doubt: true, due, sureFrom, since: now, onDoubtOver });
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    this.#isRunning = true;
-    signal.addEventListener('abort', () => {
-      this.#isRunning = false;
-    });
-    try {
-      await this.#run(signal);
-    } finally {
-      this.#isRunning = false;
-    }
-  }
-
   /** Whether something is due, and nothing keeps it from being looked up. */
   #mayLookUp(): boolean {
     const { clock, door } = this.#parts;
     const due = this.#looks.nextDue ?? Number.POSITIVE_INFINITY;
-    return this.#isRunning && due <= clock.now() && door.hasRoom('confirm');
+    return due <= clock.now() && door.hasRoom('confirm');
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.now();
     while (!signal.aborted && this.#failure === undefined) {

@@ -43,7 +43,6 @@ export class PushLoop {
   readonly #packing = new UnderWay();
   /** How many batches were taken. */
   #batches = 0;
-  #isRunning = false;
   #failure: unknown;
 
   constructor(parts: UplinkParts, confirm: ConfirmLoop) {
@@ -89,26 +88,14 @@ export class PushLoop {
     ];
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    this.#isRunning = true;
-    signal.addEventListener('abort', () => {
-      this.#isRunning = false;
-    });
-    try {
-      await this.#run(signal);
-    } finally {
-      this.#isRunning = false;
-    }
-  }
-
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
     const { door, settings } = this.#parts;
-    if (!this.#isRunning || this.#underWay.size > settings.push.concurrency) return false;
+    if (this.#underWay.size > settings.push.concurrency) return false;
     return door.hasRoom('push') && this.#backlog.peek() !== undefined;
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async run(signal: AbortSignal): Promise<void> {
     const { clock, door, settings } = this.#parts;
     while (!signal.aborted && this.#failure === undefined) {
       if (this.#backlog.peek() === undefined) {

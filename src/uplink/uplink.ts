@@ -31,6 +31,7 @@ export class Uplink {
   readonly #stopping = new AbortController();
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
+  #isRunning = false;
 
   constructor(parts: UplinkParts) {
     this.#parts = parts;
@@ -55,18 +56,21 @@ export class Uplink {
       if (after === undefined) this.#push.forget(place);
       else this.#takeUp(after);
     });
+    if (signal.aborted) return;
+    this.#isRunning = true;
     await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
   }
 
   async stop(): Promise<void> {
+    this.#isRunning = false;
     this.#stopping.abort();
     await this.#loops;
     this.#unsubscribe();
   }
 
-  /** What both loops have to see to. */
+  /** What both loops have to see to, while they run. */
   get duties(): readonly Duty[] {
-    return [...this.#push.duties, this.#confirm.duty];
+    return this.#isRunning ? [...this.#push.duties, this.#confirm.duty] : [];
   }
 
   status(): UplinkStatus {
