@@ -5,18 +5,17 @@ import type { Logger } from '../lib/logger.js';
 import { Alarm } from './alarm.js';
 import { Announcer } from './announcer.js';
 import type { Ticket } from './breaker.js';
-import { type Engine, engine, wake } from './engine.js';
 import { queueError } from './errors.js';
 import { Health } from './health.js';
 import { LaneState } from './lane.js';
-import { eachLane, isShared, LANES, type Lane } from './lanes.js';
+import { eachLane, LANES, type Lane } from './lanes.js';
 import { checkLimits, type DoorLimits } from './limits.js';
 import type { Outcome } from './outcome.js';
 import { DEFAULT_POLICY, type QueuePolicy } from './policy.js';
 import { type Paused, Recess } from './recess.js';
-import type { DoorStatus, LaneStatus } from './status.js';
+import { Slots } from './slots.js';
+import type { DoorStatus } from './status.js';
 import { type Result, Task } from './task.js';
-import { whoseTurn } from './turn.js';
 import { Waiters } from './waiters.js';
 
 export type { DoorLimits } from './limits.js';
@@ -39,7 +38,7 @@ export interface DoorOptions extends DoorLimits {
  * The one door to the network: every request to the peer is a task that passes here.
  *
  * A task enters by `run` and waits in its lane until all of these let it start: the rate and concurrency of the lane,
- * the shared slots (`whoseTurn` says who is next), and the `Health` of the peer: how much it bears, whether it asked for a
+ * the `Slots` that tasks run in, and the `Health` of the peer: how much it bears, whether it asked for a
  * pause, whether it is there at all. The end of each task is told to all of them, and what may start now is started.
  *
  * - *Serving*: as above.
@@ -60,17 +59,12 @@ export class Door {
   readonly #health: Health;
   readonly #recess: Recess;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
-  readonly #sharedLanes: readonly LaneState[];
   readonly #producers: Readonly<Record<Lane, Waiters>>;
-  readonly #shared: Engine;
-  readonly #express: Engine;
-  readonly #aside: Engine;
+  readonly #slots: Slots;
   readonly #listeners = new Set<() => void>();
   readonly #waiting = new Set<Pick<Task<unknown>, 'giveUp'>>();
   readonly #running = new Set<Pick<Task<unknown>, 'abort'>>();
   readonly #ending = new Waiters();
-  #sharedRunning = 0;
-  #lastServed: LaneState | undefined;
   #taskCount = 0;
   readonly #alarm: Alarm;
   #isStopping = false;
@@ -89,14 +83,13 @@ export class Door {
     this.#recess = new Recess(clock);
     this.#alarm = new Alarm(clock, () => this.#pump());
     this.#lanes = eachLane((name) => new LaneState(name, lanes[name]));
-    this.#sharedLanes = LANES.filter(isShared).map((name) => this.#lanes[name]);
     this.#producers = eachLane(() => new Waiters());
-    this.#shared = engine(() => this.#nextShared());
-    this.#express = engine(() => this.#nextOf(this.#lanes.interactive));
-    this.#aside = engine(() => this.#nextOf(this.#lanes.mirror));
-    wake(this.#express, this.#lanes.interactive.concurrency);
-    wake(this.#aside, this.#lanes.mirror.concurrency);
-    for (const queue of [this.#shared, this.#express, this.#aside]) queue.on('next', () => this.#pump());
+    this.#slots = new Slots({
+      ...{ lanes: this.#lanes, patienceMs: this.#policy.patienceMs, clock },
+      shared: () => this.#health.slots,
+      admitsFrom: (lane) => this.#admitsFrom(lane),
+      onFree: () => this.#pump(),
+    });
   }
 
   /**
@@ -132,7 +125,7 @@ export class Door {
         setMaxListeners(0, signal);
         signal.addEventListener('abort', onAbort);
       }
-      this.#enter(this.#lanes[lane], task);
+      this.#enter(lane, task);
     });
   }
 
@@ -149,7 +142,7 @@ export class Door {
     signal?.throwIfAborted();
     const producers = this.#producers[lane];
     const now = this.#clock.monotonic();
-    if (producers.size === 0 && this.#room(this.#lanes[lane], now) > 0) return;
+    if (producers.size === 0 && this.#slots.room(lane, now) > 0) return;
     const released = producers.wait(signal);
     this.#setAlarm(now);
     await released;
@@ -157,14 +150,12 @@ export class Door {
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
   hasRoom(lane: Lane): boolean {
-    return !this.#isStopping && this.#room(this.#lanes[lane], this.#clock.monotonic()) > 0;
+    return !this.#isStopping && this.#slots.room(lane, this.#clock.monotonic()) > 0;
   }
 
   /** Whether a task waits in this lane that nothing keeps from starting at this moment. */
-  mayStart(name: Lane): boolean {
-    const lane = this.#lanes[name];
-    const isFull = isShared(name) && this.#sharedRunning >= this.#health.slots;
-    return !this.#isStopping && !isFull && this.#nextOf(lane) !== undefined;
+  mayStart(lane: Lane): boolean {
+    return !this.#isStopping && this.#slots.mayStart(lane);
   }
 
   /** Which of the tasks of this lane that run began first; undefined when none runs. */
@@ -190,8 +181,8 @@ export class Door {
       circuit: this.#health.circuit(),
       ...(pausedUntil === undefined ? {} : { pausedUntil }),
       ...(paused === undefined ? {} : { paused }),
-      concurrency: { running: this.#sharedRunning, limit: slots, max: this.#maxConcurrency },
-      lanes: eachLane((name) => laneStatus(this.#lanes[name])),
+      concurrency: { running: this.#slots.sharedInUse, limit: slots, max: this.#maxConcurrency },
+      lanes: eachLane((name) => this.#lanes[name].status()),
     };
   }
 
@@ -256,29 +247,21 @@ export class Door {
     await ended;
   }
 
-  #enter<T>(lane: LaneState, task: Task<T>): void {
-    const queue = this.#engineOf(lane.name);
+  #enter<T>(lane: Lane, task: Task<T>): void {
     const now = this.#clock.monotonic();
     this.#waiting.add(task);
-    lane.entering(now);
-    queue
-      .add(() => this.#perform(lane, task), { lane, id: task.id })
+    this.#slots
+      .enter(lane, task.id, () => this.#perform(this.#lanes[lane], task))
       .catch((error: unknown) => this.#log.error({ err: error }, 'The queue failed at the end of a task.'));
     if (this.#waiting.has(task)) this.#setAlarm(now);
   }
 
-  /** Called by the engine in the instant it gives the task a slot. */
+  /** Called in the instant that the task has a slot. */
   async #perform<T>(lane: LaneState, task: Task<T>): Promise<void> {
-    const now = this.#clock.monotonic();
-    lane.taken(now);
-    if (isShared(lane.name)) {
-      this.#sharedRunning += 1;
-      this.#lastServed = lane;
-    }
     this.#waiting.delete(task);
     this.#running.add(task);
     lane.underWay.add(task.id);
-    const ticket = this.#health.started(lane.name, now);
+    const ticket = this.#health.started(lane.name, this.#clock.monotonic());
     const result = await task.begin();
     try {
       this.#ended(lane, ticket, result, task.isAborted);
@@ -290,9 +273,8 @@ export class Door {
   }
 
   #ended(lane: LaneState, ticket: Ticket, result: Result<unknown>, isAborted: boolean): void {
-    const isFull = this.#sharedRunning >= this.#health.slots;
-    lane.running -= 1;
-    if (isShared(lane.name)) this.#sharedRunning -= 1;
+    const { isFull } = this.#slots;
+    this.#slots.leave(lane.name);
     const outcome = this.#outcome(result, isAborted);
     if (outcome.kind === 'answered') lane.latencies.add(this.#clock.monotonic() - ticket.startedAt);
     if (!result.ok && outcome.kind !== 'aborted') lane.failed += 1;
@@ -311,41 +293,9 @@ export class Door {
     if (this.#isStopping && this.#running.size === 0) this.#ending.release(this.#ending.size);
   }
 
-  #nextShared(): LaneState | undefined {
-    const now = this.#clock.monotonic();
-    return whoseTurn({
-      lanes: this.#sharedLanes,
-      admits: (lane) => this.#admitsFrom(lane.name) <= now,
-      limit: this.#health.slots,
-      running: this.#sharedRunning,
-      last: this.#lastServed,
-      patienceMs: this.#policy.patienceMs,
-      now,
-    });
-  }
-
   /** From when on nothing but its own limits keeps a lane back, on the monotonic clock. */
   #admitsFrom(lane: Lane): number {
     return Math.max(this.#health.admitsFrom(lane), this.#recess.admitsFrom(lane));
-  }
-
-  #engineOf(lane: Lane): Engine {
-    if (isShared(lane)) return this.#shared;
-    return lane === 'interactive' ? this.#express : this.#aside;
-  }
-
-  /** The lane, where one of its tasks may start as far as it and the peer's health are concerned. */
-  #nextOf(lane: LaneState): LaneState | undefined {
-    const now = this.#clock.monotonic();
-    const mayStart = lane.waiting > 0 && lane.hasRoom(now) && this.#admitsFrom(lane.name) <= now;
-    return mayStart ? lane : undefined;
-  }
-
-  /** How many more tasks may come to wait in a lane: as many as could start together, one where its rate is spent. */
-  #room(lane: LaneState, now: number): number {
-    if (this.#admitsFrom(lane.name) > now) return 0;
-    const slots = isShared(lane.name) ? Math.min(lane.concurrency, this.#health.slots) : lane.concurrency;
-    return (lane.freeAt > now ? 1 : slots) - lane.waiting;
   }
 
   /** Starts what may start now, calls the producers whose lanes have room, and sets the alarm for what comes next. */
@@ -354,12 +304,10 @@ export class Door {
     const now = this.#clock.monotonic();
     const isChanged = [this.#health.tick(), this.#recess.tick()].includes(true);
     if (isChanged) this.#tellListeners();
-    wake(this.#express, this.#lanes.interactive.concurrency);
-    wake(this.#aside, this.#lanes.mirror.concurrency);
-    wake(this.#shared, this.#health.slots);
+    this.#slots.fill();
     for (const name of LANES) {
       const producers = this.#producers[name];
-      if (producers.size > 0) producers.release(this.#room(this.#lanes[name], now));
+      if (producers.size > 0) producers.release(this.#slots.room(name, now));
     }
     this.#setAlarm(now);
   }
@@ -390,10 +338,4 @@ export class Door {
       }
     }
   }
-}
-
-function laneStatus(lane: LaneState): LaneStatus {
-  const p50LatencyMs = lane.latencies.median();
-  const { started, failed, running, waiting } = lane;
-  return { started, failed, running, waiting, ...(p50LatencyMs === undefined ? {} : { p50LatencyMs }) };
 }

@@ -3,6 +3,7 @@ import type { Lane } from './lanes.js';
 import { Latencies } from './latencies.js';
 import type { LaneLimits } from './limits.js';
 import { Pacer } from './pacer.js';
+import type { LaneStatus } from './status.js';
 
 const FASTEST = 100_000;
 
@@ -76,5 +77,10 @@ export class LaneState {
     this.#waitsSince = now;
     this.running += 1;
     this.started += 1;
+  }
+  status(): LaneStatus {
+    const p50LatencyMs = this.latencies.median();
+    const { started, failed, running, waiting } = this;
+    return { started, failed, running, waiting, ...(p50LatencyMs === undefined ? {} : { p50LatencyMs }) };
   }
 }
