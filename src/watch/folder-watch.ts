@@ -1,9 +1,9 @@
 import type { FolderConfig } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Duty } from '../lib/pulse.js';
-import type { Trouble } from '../state/entry.js';
+import { BlindSpots } from './blind-spots.js';
 import type { Commits } from './commits.js';
 import { folderDuties } from './duties.js';
 import { type Accepts, Findings } from './findings.js';
@@ -16,35 +16,10 @@ import { RootGuard } from './root-guard.js';
 import { FolderRules } from './rules.js';
 import { type Met, Scanner } from './scan.js';
 import { Settling } from './settling.js';
+import type { FolderStatus, ScanReport } from './status.js';
 import { Steps } from './steps.js';
-import { trouble } from './trouble.js';
 import type { WatchPolicy } from './watch-policy.js';
 import type { WatchState } from './watch-state.js';
-
-/** What a scan met; `directory` is where it began, `''` the whole folder. */
-export interface ScanReport {
-  readonly folder: string;
-  readonly directory: string;
-  readonly files: number;
-  readonly directories: number;
-  readonly durationMs: number;
-}
-
-/** What a folder's watch is doing. Times are ms since the epoch. */
-export interface FolderStatus {
-  readonly name: string;
-  /**
-   * `scanning` and `watching` speak for themselves; `unwatched`: hints are turned off; `held`: the root is missing or
-   * doubtful; `degraded`: the system's watch limit is reached, changes are found by rescans; `stopped`.
-   */
-  readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded' | 'stopped';
-  readonly since: number;
-  readonly trouble?: Trouble;
-  readonly lastScan?: ScanReport & { readonly at: number };
-  readonly directoriesWatched: number;
-  /** Files that were written a moment ago and are waited for. */
-  readonly settling: number;
-}
 
 export interface FolderWatchParts {
   readonly folder: FolderConfig;
@@ -61,9 +36,6 @@ export interface FolderWatchParts {
   readonly onQuiet: () => void;
 }
 
-/** The system's codes for a limit of watches that is reached. */
-const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
-
 const NOTHING_MET: Met = { files: 0, directories: 0 };
 
 /**
@@ -72,8 +44,7 @@ const NOTHING_MET: Met = { files: 0, directories: 0 };
  * - *Scanning*: a full scan runs; hints are followed meanwhile. Then *watching*: hints say where to look, and the files
  *   that were written a moment ago settle.
  * - *Held*: the root is missing or doubtful, see RootGuard. A full scan follows when it is back.
- * - *Degraded*: directories could not be watched for a limit of the system. Full scans every minute until one could
- *   watch them all.
+ * - *Degraded*: directories could not be watched for a limit of the system, see BlindSpots.
  * - *Stopped*: for good.
  */
 export class FolderWatch {
@@ -84,6 +55,7 @@ export class FolderWatch {
   readonly #settling: Settling;
   readonly #gathering: Gathering;
   readonly #problems: Problems;
+  readonly #blindSpots: BlindSpots;
   readonly #scanner: Scanner;
   readonly #steps = new Steps();
   readonly duties: readonly Duty[];
@@ -91,12 +63,6 @@ export class FolderWatch {
   #queued: Promise<ScanReport> | undefined;
   #lastScan: FolderStatus['lastScan'];
   #scannedFrom: number | undefined;
-  #degraded: Trouble | undefined;
-  /** How many directories no watch could be had for in the present scan. */
-  #unwatched = 0;
-  /** Directories that can never be watched; they are looked at every so often instead. */
-  readonly #blind = new Set<string>();
-  #blindTimer: Timer | undefined;
   /** Looks that somebody else asked for. */
   readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
@@ -116,6 +82,12 @@ export class FolderWatch {
       onMissing: () => this.#letGo(),
     });
     this.#problems = new Problems(folder.name, clock, log);
+    this.#blindSpots = new BlindSpots({
+      ...{ folder: folder.name, root: this.#root, problems: this.#problems, clock, log },
+      everyMs: policy.degradedRescanMs,
+      lookAt: (directory) => this.#gathering.add(directory, undefined),
+      rescan: () => void this.rescan(),
+    });
     this.#settling = new Settling({
       settleMs: folder.settle,
       clock,
@@ -135,7 +107,7 @@ export class FolderWatch {
       }),
       problems: this.#problems,
       hints: this.#hints,
-      onUnwatched: (directory, code) => this.#notWatched(directory, code),
+      onUnwatched: (directory, code) => this.#blindSpots.met(directory, code),
       onRootUnseen: () => this.#guard.wasUnseen(),
       isStopped: () => this.#stopped || this.#guard.missing,
     });
@@ -171,7 +143,7 @@ export class FolderWatch {
   }
 
   status(): FolderStatus {
-    const trouble = this.#guard.held ?? this.#degraded;
+    const trouble = this.#guard.held ?? this.#blindSpots.degraded;
     return {
       name: this.#parts.folder.name,
       state: this.#state,
@@ -186,7 +158,7 @@ export class FolderWatch {
   start(): void {
     void this.rescan();
     this.#guard.start();
-    this.#planBlindLook();
+    this.#blindSpots.start();
   }
 
   /** Scans the whole folder; a scan that waits for the running one to end is shared. Never rejects. */
@@ -226,7 +198,7 @@ export class FolderWatch {
   async stop(): Promise<void> {
     const { folder, intake } = this.#parts;
     this.#stopped = true;
-    this.#blindTimer?.cancel();
+    this.#blindSpots.stop();
     this.#guard.stop();
     this.#settling.stop();
     this.#become('stopped');
@@ -257,12 +229,12 @@ export class FolderWatch {
       await this.#guard.check();
       this.#update();
       if (!this.#guard.missing && !this.#stopped) {
-        this.#unwatched = 0;
+        this.#blindSpots.beginScan();
         this.#problems.beginScan();
         met = await this.#scanner.tree('', 'rescan');
         this.#problems.endScan();
         if (!this.#guard.missing && !this.#stopped) this.#scannedFrom = began;
-        if (this.#unwatched === 0 && !this.#guard.missing) this.#endDegraded();
+        if (!this.#guard.missing) this.#blindSpots.endScan();
       }
     } catch (error) {
       this.#failed('The scan', error);
@@ -296,41 +268,6 @@ export class FolderWatch {
     this.#quiet();
   }
 
-  #notWatched(directory: string, code: string): void {
-    const { folder, log } = this.#parts;
-    if (code === 'NOT_WATCHABLE') {
-      this.#blind.add(directory.slice(this.#root.real.length + 1));
-      this.#problems.report(directory, trouble.notWatchable());
-    }
-    // Any other code (EACCES) is met, and told, by the listing that follows.
-    if (!LIMITS.has(code)) return;
-    this.#unwatched += 1;
-    if (this.#degraded !== undefined) return;
-    this.#degraded = trouble.watchLimit(code);
-    log.error(
-      { folder: folder.name, code },
-      `${folder.name}: ${this.#degraded.message} ${this.#degraded.hint}`,
-    );
-  }
-
-  #endDegraded(): void {
-    if (this.#degraded === undefined) return;
-    this.#degraded = undefined;
-    const { folder, log } = this.#parts;
-    log.info({ folder: folder.name }, `${folder.name}: all directories are watched again.`);
-  }
-
-  /** What no watch tells of is looked at every so often. */
-  #planBlindLook(): void {
-    const { clock, policy } = this.#parts;
-    this.#blindTimer = clock.after(policy.degradedRescanMs, () => {
-      if (this.#degraded !== undefined) void this.rescan();
-      for (const directory of this.#blind) this.#gathering.add(directory, undefined);
-      this.#blind.clear();
-      this.#planBlindLook();
-    });
-  }
-
   #failed(what: string, error: unknown): void {
     const { log, folder } = this.#parts;
     log.error({ folder: folder.name, err: error }, `${what} in ${folder.name} failed: ${messageOf(error)}`);
@@ -350,7 +287,7 @@ export class FolderWatch {
   #update(): void {
     if (this.#stopped) return;
     if (this.#guard.held !== undefined) this.#become('held');
-    else if (this.#degraded !== undefined) this.#become('degraded');
+    else if (this.#blindSpots.degraded !== undefined) this.#become('degraded');
     else if (this.#scanning !== undefined || this.#lastScan === undefined) this.#become('scanning');
     else this.#become(this.#hints === undefined ? 'unwatched' : 'watching');
   }
