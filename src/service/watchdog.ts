@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { Clock, Timer } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
+import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
 import type { Notifier } from './notify.js';
@@ -40,6 +41,9 @@ export interface WatchdogParts {
  *
  * A loop of events that is blocked, or a process that is stopped, gives no signs by itself; the time of that counts as nobody's
  * neglect.
+ *
+ * A duty that fails to tell how it stands is one that nobody is known to see to: it stands still. A look that fails gives no
+ * sign, and the next one is taken all the same. Either is said once; a start anew is the way out where it lasts.
  */
 export class Watchdog {
   readonly #parts: WatchdogParts;
@@ -50,6 +54,8 @@ export class Watchdog {
   readonly #asking = new Map<string, Promise<void>>();
   #stuck: readonly Stuck[] = [];
   #told = '';
+  /** The duties that failed to tell; nameless for a look. */
+  readonly #faults = new Set<string>();
   #lookedAt = 0;
   #fedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
@@ -85,13 +91,21 @@ export class Watchdog {
   }
 
   async #look(): Promise<void> {
+    try {
+      await this.#lookAround();
+    } catch (error) {
+      this.#sayFault('', 'whether everything goes on could not be looked at', error);
+    }
+    this.#plan();
+  }
+
+  async #lookAround(): Promise<void> {
     const still = this.#feelPulses();
     const silent = still.length === 0 ? undefined : await this.#silentDisk();
     if (this.#isStopped) return;
     this.#stuck = silent === undefined ? still : [];
     this.#tell(still, silent);
     if (this.#stuck.length === 0) this.#feed();
-    this.#plan();
   }
 
   #feelPulses(): readonly Stuck[] {
@@ -102,8 +116,27 @@ export class Watchdog {
     return duties().flatMap((duty) => {
       const pulse = this.#pulses.get(duty.name) ?? new Pulse(clock.now());
       this.#pulses.set(duty.name, pulse);
-      return pulse.look(duty, elapsed, clock.now(), this.#limitMs) ?? [];
+      return pulse.look(this.#asked(duty), elapsed, clock.now(), this.#limitMs) ?? [];
     });
+  }
+
+  /** The duty as it stands now; one that fails to tell has no reason to wait. */
+  #asked(duty: Duty): Duty {
+    try {
+      const [moves, what] = [duty.moves(), duty.neglects()];
+      return { ...duty, moves: () => moves, neglects: () => what };
+    } catch (error) {
+      const { name } = duty;
+      const what = `whether "${name}" goes on cannot be told`;
+      this.#sayFault(name, what, error);
+      return { name, moves: () => undefined, neglects: () => what };
+    }
+  }
+
+  #sayFault(name: string, what: string, error: unknown): void {
+    if (this.#faults.has(name)) return;
+    this.#faults.add(name);
+    this.#parts.log.error({ err: error }, `${what}: ${messageOf(error)}`);
   }
 
   #feed(): void {

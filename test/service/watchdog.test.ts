@@ -204,6 +204,58 @@ describe('a watchdog', () => {
     expect(said).toEqual([expect.stringMatching(/^stuck: items wait, .*; start peersync anew$/)]);
   });
 
+  it('takes a duty that fails to tell how it stands for one that stands still, says so once, and hears the others', async () => {
+    const oops = (): never => {
+      throw new TypeError('oops');
+    };
+    const w = new Watched({}, { moves: oops });
+    await w.clock.advance(30_000);
+    expect(w.said).toEqual(['error: whether "work" goes on cannot be told: oops']);
+    expect(w.watchdog.stuck()).toBeUndefined();
+    await w.clock.advance(5 * MINUTE);
+    expect(w.watchdog.stuck()).toMatchObject([{ name: 'work' }]);
+    const { signs } = w;
+    await w.clock.advance(10 * MINUTE);
+    expect(w.signs).toBe(signs);
+    expect(w.said.slice(1)).toEqual([
+      expect.stringMatching(/^error: stuck: whether "work" goes on cannot be told, for /),
+    ]);
+  });
+
+  it('bears with a duty that failed to tell once', async () => {
+    let fails = true;
+    const w = new Watched(
+      {},
+      {
+        neglects: () => {
+          if (fails) throw new TypeError('oops');
+          return undefined;
+        },
+      },
+    );
+    await w.clock.advance(20_000);
+    fails = false;
+    expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
+    expect(w.watchdog.stuck()).toBeUndefined();
+    expect(w.said).toHaveLength(1);
+  });
+
+  it('gives no sign at a look that fails, says so once, and looks again', async () => {
+    let fails = true;
+    const w = new Watched({
+      duties: () => {
+        if (fails) throw new TypeError('oops');
+        return [];
+      },
+    });
+    await w.clock.advance(5 * MINUTE);
+    expect(w.signs).toBe(1);
+    expect(w.said).toEqual(['error: whether everything goes on could not be looked at: oops']);
+    fails = false;
+    await w.clock.advance(20_000);
+    expect(w.signs).toBe(2);
+  });
+
   it('asks nothing any more when it is stopped', async () => {
     const w = new Watched();
     w.watchdog.stop();
