@@ -6,7 +6,7 @@ import type { Trouble, TroubleKind } from '../queue/outcome.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 
 /** How long a command bears a trouble of the peer. */
-export const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
+const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
   // Longer than a peer needs that is being restarted.
   unreachable: 15_000,
   // Longer than one that has just started answers with errors.
@@ -14,7 +14,18 @@ export const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
   // For another try: it is seldom that this mends itself.
   denied: 8_000,
 };
+/** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
+const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
 const LOOK_MS = 500;
+
+/** The trouble of the peer, where it has lasted for too long. */
+export function lastingTrouble(
+  { reason, since, downSince = since }: DoorStatus['circuit'],
+  now: number,
+): Trouble | undefined {
+  if (reason === undefined) return undefined;
+  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
+}
 
 /** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
 export async function giveUpInTime(
@@ -23,9 +34,8 @@ export async function giveUpInTime(
   clock: Clock = systemClock,
 ): Promise<void> {
   while (!ending.signal.aborted) {
-    const { reason, since } = door().circuit;
-    if (reason !== undefined && clock.now() - since > GIVE_UP_MS[reason.kind])
-      ending.abort(peerInTrouble(reason));
+    const reason = lastingTrouble(door().circuit, clock.now());
+    if (reason !== undefined) ending.abort(peerInTrouble(reason));
     await clock.sleep(LOOK_MS, ending.signal);
   }
 }

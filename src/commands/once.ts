@@ -9,7 +9,7 @@ import type { Trouble } from '../queue/outcome.js';
 import type { Paused } from '../queue/recess.js';
 import type { Counts } from '../state/entries.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
-import { GIVE_UP_MS, peerInTrouble } from './give-up.js';
+import { lastingTrouble, peerInTrouble } from './give-up.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
@@ -161,10 +161,9 @@ async function settle(
       if (round.isOver) return { kind: 'settled' };
     }
     const { circuit, paused, pausedUntil = 0 } = live.door();
-    const { reason, since } = circuit;
     const leftMs = deadline - clock.monotonic();
-    if (reason !== undefined && (leftMs < 0 || clock.now() - since > GIVE_UP_MS[reason.kind]))
-      return { kind: 'peer', reason };
+    const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
+    if (reason !== undefined) return { kind: 'peer', reason };
     if (pausedUntil > clock.now() + leftMs) return { kind: 'busy', untilMs: pausedUntil };
     if (scanned && paused !== undefined && (paused.until ?? Infinity) > clock.now() + leftMs)
       return { kind: 'paused', paused };

@@ -38,11 +38,11 @@ export class Announcer {
         return;
       }
       case 'still': {
-        const { downMs, trouble } = change;
-        if (downMs - this.#saidAtMs < this.#policy.sayAgainMs) return;
+        const { troubleMs, trouble } = change;
+        if (troubleMs - this.#saidAtMs < this.#policy.sayAgainMs) return;
         this.#say(
           change,
-          `${this.#peerName} still ${TROUBLE_WORDS[trouble.kind]} after ${durationText(downMs)}`,
+          `${this.#peerName} still ${TROUBLE_WORDS[trouble.kind]} after ${durationText(troubleMs)}`,
         );
         return;
       }
@@ -84,8 +84,8 @@ export class Announcer {
     );
   }
 
-  #say({ trouble, tries, downMs, nextProbeMs }: TroubleChange, what: string): void {
-    this.#saidAtMs = downMs;
+  #say({ trouble, tries, troubleMs, nextProbeMs }: TroubleChange, what: string): void {
+    this.#saidAtMs = troubleMs;
     const words = [
       `${what}: ${sentence(trouble.message)}`,
       ...(trouble.hint === undefined ? [] : [sentence(trouble.hint)]),

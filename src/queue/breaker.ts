@@ -17,20 +17,32 @@ export interface Ticket {
 export type Change =
   | { readonly kind: 'none' }
   | TroubleChange
-  | { readonly kind: 'closed'; readonly downMs: number; readonly tries: number };
+  | {
+      readonly kind: 'closed';
+      /** Since the first trouble of any kind began. */
+      readonly downMs: number;
+      /** Requests that failed in that time. */
+      readonly tries: number;
+    };
 
 export interface TroubleChange {
   /** `still`: a probe failed like those before it. `other-trouble`: it is of another kind now. */
   readonly kind: 'opened' | 'still' | 'other-trouble';
   readonly trouble: Trouble;
-  /** Requests that failed since the trouble began. */
+  /** Requests that failed since the trouble of this kind began. */
   readonly tries: number;
-  /** Since the trouble began. */
-  readonly downMs: number;
+  /** Since the trouble of this kind began. */
+  readonly troubleMs: number;
   readonly nextProbeMs: number;
 }
 
 const NONE: Change = { kind: 'none' };
+
+/** A time in which requests fail. */
+interface Spell {
+  readonly at: number;
+  readonly tries: number;
+}
 
 interface Strike {
   readonly lane: Lane;
@@ -69,8 +81,10 @@ export class Breaker {
   /** The lanes that had the trouble. */
   readonly #troubled = new Set<Lane>();
   #strikes: readonly Strike[] = [];
-  #tries = 0;
-  #troubleAt = 0;
+  /** All trouble since the circuit was closed. */
+  #down: Spell = { at: 0, tries: 0 };
+  /** The part of it that is of the kind of now. */
+  #trouble: Spell = { at: 0, tries: 0 };
   #epoch = 0;
   #step = 0;
   #probeAt = 0;
@@ -90,9 +104,14 @@ export class Breaker {
     return this.#reason;
   }
 
-  /** Requests that failed since the trouble began; 0 while closed. */
+  /** Requests that failed since the trouble of the kind of now began; 0 while closed. */
   get tries(): number {
-    return this.#state === 'closed' ? 0 : this.#tries;
+    return this.#state === 'closed' ? 0 : this.#trouble.tries;
+  }
+
+  /** When the trouble of the kind of now began, and when any did; undefined while closed. */
+  get began(): { readonly trouble: number; readonly down: number } | undefined {
+    return this.#state === 'closed' ? undefined : { trouble: this.#trouble.at, down: this.#down.at };
   }
 
   /** When an open circuit becomes half-open. */
@@ -160,40 +179,40 @@ export class Breaker {
     this.#state = 'closed';
     this.#reason = undefined;
     this.#troubled.clear();
-    return { kind: 'closed', downMs: now - this.#troubleAt, tries: this.#tries };
+    return { kind: 'closed', downMs: now - this.#down.at, tries: this.#down.tries };
   }
 
   #strike(ticket: Ticket, trouble: Trouble, now: number): Change {
     if (ticket.epoch !== this.#epoch) return NONE;
     this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
     if (this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
-    this.#troubleAt = this.#strikes[0]?.at ?? now;
-    this.#tries = this.#strikes.length;
+    this.#down = { at: this.#strikes[0]?.at ?? now, tries: this.#strikes.length };
     for (const { lane } of this.#strikes) this.#troubled.add(lane);
     return this.#open('opened', trouble, now);
   }
 
   #failedAgain(ticket: Ticket, wasProbe: boolean, trouble: Trouble, now: number): Change {
-    this.#tries += 1;
-    if (ticket.epoch !== this.#epoch) return NONE;
     const isSame = trouble.kind === this.#reason?.kind;
+    this.#down = oneMore(this.#down);
+    if (isSame) this.#trouble = oneMore(this.#trouble);
+    if (ticket.epoch !== this.#epoch) return NONE;
     if (wasProbe && isSame) {
       this.#step += 1;
       return this.#wait('still', trouble, now);
     }
-    if (!wasProbe) {
-      if (isSame) {
-        this.#troubled.add(ticket.lane);
-        return NONE;
-      }
-      this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
-      if (this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
+    if (isSame) {
+      this.#troubled.add(ticket.lane);
+      return NONE;
     }
+    this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
+    if (!wasProbe && this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
     this.#troubled.add(ticket.lane);
     return this.#open('other-trouble', trouble, now);
   }
 
   #open(kind: 'opened' | 'other-trouble', trouble: Trouble, now: number): TroubleChange {
+    const alike = this.#strikes.filter((strike) => strike.kind === trouble.kind);
+    this.#trouble = { at: alike[0]?.at ?? now, tries: alike.length };
     this.#epoch += 1;
     this.#strikes = [];
     this.#step = 0;
@@ -209,6 +228,11 @@ export class Breaker {
     this.#reason = trouble;
     const nextProbeMs = backoffMs(this.#step, first, longest, this.#random);
     this.#probeAt = now + nextProbeMs;
-    return { kind, trouble, tries: this.#tries, downMs: now - this.#troubleAt, nextProbeMs };
+    const { at, tries } = this.#trouble;
+    return { kind, trouble, tries, troubleMs: now - at, nextProbeMs };
   }
+}
+
+function oneMore({ at, tries }: Spell): Spell {
+  return { at, tries: tries + 1 };
 }

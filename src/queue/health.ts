@@ -23,7 +23,9 @@ export class Health {
   readonly #pause: Pause;
   readonly #congestion: Congestion;
   #upSince: number | undefined;
+  /** While the circuit is not closed: since when there is trouble of any kind, and of the kind of now. */
   #downSince: number | undefined;
+  #troubleSince: number | undefined;
   #closedSince: number;
 
   constructor(
@@ -118,7 +120,8 @@ export class Health {
     const nextProbeAt = this.#dated(this.#breaker.probeAt);
     return {
       state,
-      since: this.#downSince ?? this.#closedSince,
+      since: this.#troubleSince ?? this.#closedSince,
+      ...(this.#downSince === undefined ? {} : { downSince: this.#downSince }),
       held: LANES.filter((lane) => this.#breaker.holds(lane)),
       tries,
       ...(reason === undefined ? {} : { reason }),
@@ -136,11 +139,16 @@ export class Health {
 
   #date(outcome: Outcome, change: Change): void {
     const now = this.#clock.now();
+    const { began } = this.#breaker;
     if (change.kind === 'opened') {
       this.#upSince = undefined;
-      this.#downSince = Math.round(now - change.downMs);
-    } else if (change.kind === 'closed') {
+      this.#downSince = this.#dated(began?.down);
+    }
+    if (change.kind === 'opened' || change.kind === 'other-trouble')
+      this.#troubleSince = this.#dated(began?.trouble);
+    if (change.kind === 'closed') {
       this.#downSince = undefined;
+      this.#troubleSince = undefined;
       this.#closedSince = now;
     }
     const isAnswer = outcome.kind === 'answered' || outcome.kind === 'busy';

@@ -17,14 +17,16 @@ export interface DoorStatus {
 
 export interface CircuitStatus {
   readonly state: CircuitState;
-  /** Closed: since when the peer answers (or the door was made). Else: since when it is in trouble. */
+  /** Closed: since when the peer answers (or the door was made). Else: since when it is in this kind of trouble. */
   readonly since: number;
+  /** Since when it is in trouble of any kind; only while not closed. */
+  readonly downSince?: number;
   readonly reason?: Trouble;
   /** The lanes that the trouble keeps back; empty while closed. */
   readonly held: readonly Lane[];
   /** When one task may try again; only while open. */
   readonly nextProbeAt?: number;
-  /** Requests that failed since the trouble began. */
+  /** Requests that failed since this kind of trouble began; 0 while closed. */
   readonly tries: number;
 }
 

@@ -66,7 +66,7 @@ describe('a closed circuit', () => {
       wire.pass('confirm', 'answered');
     }
     wire.wait(500);
-    expect(wire.pass('push', 'failing')).toMatchObject({ kind: 'opened', tries: 5, downMs: 500 });
+    expect(wire.pass('push', 'failing')).toMatchObject({ kind: 'opened', tries: 5, troubleMs: 500 });
     expect(LANES.filter((lane) => wire.breaker.holds(lane))).toEqual(['push']);
   });
 
@@ -208,7 +208,35 @@ describe('an open circuit', () => {
     expect(wire.pass('push', 'failing')).toMatchObject({
       kind: 'other-trouble',
       nextProbeMs: 1000,
-      tries: 11,
+    });
+  });
+
+  test('counts and times a trouble of another kind by itself, and all of it when the peer answers', () => {
+    const wire = opened('unreachable');
+    wire.wait(60_000);
+    wire.pass('push', 'unreachable');
+    wire.wait(60_000);
+    expect(wire.pass('push', 'denied')).toMatchObject({ kind: 'other-trouble', tries: 1, troubleMs: 0 });
+    wire.wait(5_000);
+    expect(wire.pass('push', 'denied')).toMatchObject({ kind: 'still', tries: 2, troubleMs: 5_000 });
+    expect(wire.breaker.tries).toBe(2);
+    expect(wire.breaker.began).toEqual({ trouble: 120_000, down: 0 });
+    wire.wait(10_000);
+    expect(wire.pass('push', 'answered')).toEqual({ kind: 'closed', downMs: 135_000, tries: 5 });
+    expect(wire.breaker.began).toBeUndefined();
+  });
+
+  test('times a trouble from its first sign, which came while another one lasted', () => {
+    const wire = opened('denied');
+    for (let i = 0; i < DEFAULT_POLICY.openAfter.failing - 1; i += 1) {
+      wire.now += 100;
+      expect(wire.pass('mirror', 'failing').kind).toBe('none');
+    }
+    wire.now += 100;
+    expect(wire.pass('mirror', 'failing')).toMatchObject({
+      kind: 'other-trouble',
+      tries: DEFAULT_POLICY.openAfter.failing,
+      troubleMs: 400,
     });
   });
 

@@ -554,6 +554,7 @@ describe('the status', () => {
     expect(door.status().circuit).toEqual({
       state: 'open',
       since: up + 5000,
+      downSince: up + 5000,
       held: ['confirm', 'push', 'mirror', 'audit'],
       reason: { kind: 'unreachable', code: 'REFUSED', message: 'refused' },
       nextProbeAt: up + 5000 + 100 + 1000,
@@ -566,6 +567,22 @@ describe('the status', () => {
     unsubscribe();
     await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
     expect(heard).toEqual(['open', 'half-open', 'closed']);
+  });
+
+  test('dates a trouble from its own beginning where another one was before it', async () => {
+    const { door, clock } = openDoor();
+    const began = clock.now();
+    for (let i = 0; i < 2; i += 1)
+      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    await clock.advance(10_000);
+    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    const { reason, since, downSince, tries } = door.status().circuit;
+    expect(reason?.kind).toBe('denied');
+    expect({ since, downSince, tries }).toEqual({ since: began + 10_000, downSince: began, tries: 1 });
+    expect(door.downSince).toBe(began);
+    await clock.advance(10_000);
+    await door.run('push', async () => {});
+    expect(door.status().circuit).toEqual({ state: 'closed', since: began + 20_000, held: [], tries: 0 });
   });
 
   test('survives a listener that throws', async () => {
