@@ -174,6 +174,11 @@ export class Door {
     return this.#health.downSince;
   }
 
+  /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
+  get answeringForMs(): number {
+    return this.#health.answeringForMs;
+  }
+
   status(): DoorStatus {
     const { pausedUntil, slots } = this.#health;
     const { paused } = this.#recess;

@@ -27,6 +27,8 @@ export class Health {
   #downSince: number | undefined;
   #troubleSince: number | undefined;
   #closedSince: number;
+  /** The same, on the monotonic clock. */
+  #closedFrom: number;
 
   constructor(
     clock: Clock,
@@ -41,6 +43,7 @@ export class Health {
     this.#pause = new Pause(policy, random);
     this.#congestion = new Congestion(maxConcurrency, policy);
     this.#closedSince = clock.now();
+    this.#closedFrom = clock.monotonic();
   }
 
   /** How many shared tasks the peer bears at a time. */
@@ -106,6 +109,11 @@ export class Health {
     return this.#upSince;
   }
 
+  /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
+  get answeringForMs(): number {
+    return this.#breaker.state === 'closed' ? this.#clock.monotonic() - this.#closedFrom : 0;
+  }
+
   get downSince(): number | undefined {
     return this.#downSince;
   }
@@ -150,6 +158,7 @@ export class Health {
       this.#downSince = undefined;
       this.#troubleSince = undefined;
       this.#closedSince = now;
+      this.#closedFrom = this.#clock.monotonic();
     }
     const isAnswer = outcome.kind === 'answered' || outcome.kind === 'busy';
     if (isAnswer && this.#breaker.state === 'closed') this.#upSince ??= now;

@@ -8,6 +8,9 @@ export interface Paused {
   readonly until?: number;
 }
 
+/** Two clocks that run beside each other come apart a little; one that was set, by more than this, in ms. */
+const SET_MS = 2_000;
+
 /**
  * A person lets the work with the peer rest.
  *
@@ -25,8 +28,12 @@ export class Recess {
     this.#clock = clock;
   }
 
+  /** Its end is told as the clock on the wall has it now, which may have been set since. */
   get paused(): Paused | undefined {
-    return this.#paused;
+    const paused = this.#paused;
+    if (paused?.until === undefined) return paused;
+    const until = Math.round(this.#clock.now() + this.#endsAt - this.#clock.monotonic());
+    return Math.abs(until - paused.until) < SET_MS ? paused : { ...paused, until };
   }
 
   /** From when on a task of this lane may start, on the monotonic clock; infinity where only a person ends it. */

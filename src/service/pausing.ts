@@ -9,15 +9,19 @@ const META = 'paused';
 export const SHORTEST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
-/** What a person paused, as the state keeps it; undefined also where its time is over. */
+/**
+ * What a person paused, as the state keeps it; undefined also where its time is over. One that began in the future did so
+ * before the clock was set back, and begins now.
+ */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
   const kept = state.meta(META);
   if (typeof kept !== 'object' || kept === null || !('since' in kept)) return undefined;
   const { since } = kept;
   const until = 'until' in kept ? kept.until : undefined;
   if (typeof since !== 'number') return undefined;
-  if (typeof until !== 'number') return { since };
-  return until > now ? { since, until } : undefined;
+  const aheadMs = Math.max(0, since - now);
+  if (typeof until !== 'number') return { since: since - aheadMs };
+  return until - aheadMs > now ? { since: since - aheadMs, until: until - aheadMs } : undefined;
 }
 
 /** Keeps a pause that begins now, or goes on; to be committed. @param forMs how long from now; undefined until it is ended */

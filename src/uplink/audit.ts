@@ -87,7 +87,8 @@ export class Audit {
     for (const entry of state.entries.all()) {
       seen += 1;
       if (seen % SLICE === 0) await clock.sleep(0);
-      if (entry.status !== 'confirmed' || entry.since > from) continue;
+      // What was confirmed after `to` was so before the clock was set back.
+      if (entry.status !== 'confirmed' || (entry.since > from && entry.since <= to)) continue;
       const moment = share(`${entry.folder}/${entry.path}`) * everyMs;
       if (Math.floor((to - moment) / everyMs) > Math.floor((from - moment) / everyMs)) due.push(entry);
     }

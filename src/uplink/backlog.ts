@@ -8,10 +8,19 @@ import { Schedule } from './schedule.js';
 /** So many outdated turns are borne before they are looked for. */
 const OUTDATED = 1_000;
 
+/** A turn is that of an item as it was when it was added. */
+interface Turn {
+  readonly place: Place;
+  readonly notBefore: number;
+}
+
 /**
  * Which pending items are due, oldest first. The items themselves stand in the state; here is only the order, and every
  * item is looked at again when its turn comes, so that an outdated turn does no harm. A file that changes again and again
  * while the peer is away leaves many of those, which are dropped when they outnumber the items.
+ *
+ * When an item falls due is reckoned once, as it is added, and by the monotonic clock from there: a clock on the wall that is
+ * set while it waits neither hurries it nor keeps it. One that was set back before cannot keep it for longer than anything waits.
  *
  * An item that was taken is *out* until it is given back; only then can it be taken again, or another one for the same
  * address: after a folder got another name or URL, what left for the old one could come to the peer last.
@@ -19,17 +28,24 @@ const OUTDATED = 1_000;
 export class Backlog {
   readonly #state: Pick<UplinkState, 'get' | 'counts'>;
   readonly #clock: Clock;
-  readonly #turns = new Schedule<Place>();
+  readonly #longestMs: () => number;
+  readonly #turns = new Schedule<Turn>();
   /** To which address each is on its way. */
   readonly #out = new PlaceMap<string>();
   /** By address, what waits until the one that is out is given back. */
   readonly #behind = new Map<string, Place[]>();
-  #next: PendingItem | undefined;
+  #next: Turn | undefined;
   #crowdedFrom = OUTDATED;
 
-  constructor(state: Pick<UplinkState, 'get' | 'counts'>, clock: Clock) {
+  /** @param longestMs how long an item may wait at most */
+  constructor(
+    state: Pick<UplinkState, 'get' | 'counts'>,
+    clock: Clock,
+    longestMs = () => Number.POSITIVE_INFINITY,
+  ) {
     this.#state = state;
     this.#clock = clock;
+    this.#longestMs = longestMs;
   }
 
   get out(): number {
@@ -40,38 +56,38 @@ export class Backlog {
     return this.#out.has(place);
   }
 
-  /** When the next item falls due, in ms since the epoch; undefined when none waits. */
-  get nextDue(): number | undefined {
-    return this.#next === undefined ? this.#turns.nextDue : this.#clock.now();
+  /** How long until the next item falls due, in ms; undefined when none waits. */
+  get nextInMs(): number | undefined {
+    if (this.#next !== undefined) return 0;
+    const { nextDue } = this.#turns;
+    return nextDue === undefined ? undefined : Math.max(0, nextDue - this.#clock.monotonic());
   }
 
   add(item: PendingItem): void {
     if (this.#turns.size >= this.#crowdedFrom) this.#dropOutdated();
-    this.#turns.add(placeOf(item), item.notBefore);
+    const { notBefore } = item;
+    const waitMs = Math.min(Math.max(0, notBefore - this.#clock.now()), this.#longestMs());
+    this.#turns.add({ place: placeOf(item), notBefore }, this.#clock.monotonic() + waitMs);
   }
 
   /** The next item that is due, without taking it. */
   peek(): PendingItem | undefined {
-    if (this.#next !== undefined) {
-      const current = this.#dueItem(placeOf(this.#next));
-      this.#next = current;
-      if (current !== undefined) return current;
-    }
     for (;;) {
-      const place = this.#turns.take(this.#clock.now());
-      if (place === undefined) return undefined;
-      this.#next = this.#dueItem(place);
-      if (this.#next !== undefined) return this.#next;
+      this.#next ??= this.#turns.take(this.#clock.monotonic());
+      if (this.#next === undefined) return undefined;
+      const item = this.#itemOf(this.#next);
+      if (item !== undefined) return item;
+      this.#next = undefined;
     }
   }
 
   /** Takes the item that `peek` shows. */
   take(): void {
-    if (this.#next === undefined) return;
-    const { url } = this.#next;
-    this.#out.set(this.#next, url);
-    this.#behind.set(url, []);
+    const item = this.#next && this.#itemOf(this.#next);
     this.#next = undefined;
+    if (item === undefined) return;
+    this.#out.set(placeOf(item), item.url);
+    this.#behind.set(item.url, []);
   }
 
   /** Gives an item back; the caller adds it again when it still waits. */
@@ -90,9 +106,9 @@ export class Backlog {
   #dropOutdated(): void {
     if (this.#turns.size >= 2 * this.#state.counts().pending + OUTDATED) {
       const kept = new PlaceMap<true>();
-      this.#turns.keep((place, due) => {
+      this.#turns.keep(({ place, notBefore }) => {
         const entry = this.#state.get(place.folder, place.path);
-        if (entry?.status !== 'pending' || entry.notBefore !== due || kept.has(place)) return false;
+        if (entry?.status !== 'pending' || entry.notBefore !== notBefore || kept.has(place)) return false;
         kept.set(place, true);
         return true;
       });
@@ -100,11 +116,12 @@ export class Backlog {
     this.#crowdedFrom = 2 * this.#turns.size + OUTDATED;
   }
 
-  #dueItem(place: Place): PendingItem | undefined {
+  /** The item that a turn is about, if it still waits for that; one that was put off has another turn. */
+  #itemOf({ place, notBefore }: Turn): PendingItem | undefined {
     if (this.#out.has(place)) return undefined;
     const entry = this.#state.get(place.folder, place.path);
     if (entry?.status !== 'pending' || entry.doubt !== undefined) return undefined;
-    if (entry.notBefore > this.#clock.now()) return undefined;
+    if (entry.notBefore !== notBefore) return undefined;
     const behind = this.#behind.get(entry.url);
     if (behind === undefined) return entry;
     behind.push(place);

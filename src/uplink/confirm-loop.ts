@@ -93,7 +93,7 @@ export class ConfirmLoop {
 
   /** Items that one request brought to the peer. */
   watch(items: readonly AcceptedItem[]): void {
-    const now = this.#parts.clock.now();
+    const now = this.#parts.clock.monotonic();
     const typical = this.#visibility.typicalMs;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const sureFrom = this.#hold.sureFrom(now, bytes);
@@ -101,18 +101,22 @@ export class ConfirmLoop {
     items.forEach((item, i) => {
       // A little early for the scout, or a peer that became faster would never be found out.
       const wait = i === 0 ? typical * 0.75 : typical * 2;
-      const due = Math.max(item.sent.at + wait, sureFrom);
-      group.push(this.#look(item, { sent: item.sent, doubt: false, due, sureFrom, since: now, group }));
+      const { sent } = item;
+      const sentAt = this.#steady(sent.at);
+      const due = Math.max(sentAt + wait, sureFrom);
+      group.push(this.#look(item, { sent, sentAt, doubt: false, due, sureFrom, since: now, group }));
     });
   }
 
   /** An item that was accepted some time ago. */
   resume(item: AcceptedItem): void {
-    const now = this.#parts.clock.now();
+    const now = this.#parts.clock.monotonic();
     const look = this.#looks.get(item);
     if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
-    const sureFrom = this.#hold.sureFrom(item.since, item.sent.size);
-    this.#look(item, { sent: item.sent, doubt: false, due: Math.max(now, sureFrom), sureFrom, since: now });
+    const { sent } = item;
+    const sureFrom = this.#hold.sureFrom(this.#steady(item.since), sent.size);
+    const due = Math.max(now, sureFrom);
+    this.#look(item, { sent, sentAt: this.#steady(sent.at), doubt: false, due, sureFrom, since: now });
   }
 
   /** An item that was confirmed before: one more address that the peer takes. */
@@ -127,28 +131,35 @@ export class ConfirmLoop {
    * @param onDoubtOver decides when the peer does not have it; without one it is pushed again
    */
   doubt(item: PendingItem, sent: Sent, onDoubtOver?: DoubtOver): void {
-    const now = this.#parts.clock.now();
+    const now = this.#parts.clock.monotonic();
     const look = this.#looks.get(item);
     if (look?.doubt && look.sent.at === sent.at) return;
-    const sureFrom = this.#hold.sureFrom(sent.at, sent.size);
+    const sentAt = this.#steady(sent.at);
+    const sureFrom = this.#hold.sureFrom(sentAt, sent.size);
     const due = Math.max(now, sureFrom);
-    this.#look(item, { sent, doubt: true, due, sureFrom, since: now, onDoubtOver });
+    this.#look(item, { sent, sentAt, doubt: true, due, sureFrom, since: now, onDoubtOver });
+  }
+
+  /** A moment that is over, in ms since the epoch, on the monotonic clock. One in the future was before the clock was set back. */
+  #steady(at: number): number {
+    const { clock } = this.#parts;
+    return clock.monotonic() - Math.max(0, clock.now() - at);
   }
 
   /** Whether something is due, and nothing keeps it from being looked up. */
   #mayLookUp(): boolean {
     const { clock, door } = this.#parts;
     const due = this.#looks.nextDue ?? Number.POSITIVE_INFINITY;
-    return due <= clock.now() && door.hasRoom('confirm');
+    return due <= clock.monotonic() && door.hasRoom('confirm');
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
-    this.#startedAt = clock.now();
+    this.#startedAt = clock.monotonic();
     while (!signal.aborted && this.#failure === undefined) {
       const nextDue = this.#looks.nextDue;
-      if (nextDue === undefined || nextDue > clock.now()) {
-        await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.now(), signal);
+      if (nextDue === undefined || nextDue > clock.monotonic()) {
+        await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.monotonic(), signal);
         continue;
       }
       if (!(await roomFor(door, 'confirm', signal))) break;
@@ -210,11 +221,11 @@ export class ConfirmLoop {
       return;
     }
     if (shown.shown) {
-      const now = clock.now();
+      const now = clock.monotonic();
       look.firstShown ??= { at: now, due: look.due };
       const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#hold.ms), now + fresh);
       if (now < countsFrom) this.#plan(look, countsFrom);
-      else await this.#confirm(look, item, { kind: shown.kind, at: now, shown: shown.text });
+      else await this.#confirm(look, item, { kind: shown.kind, at: clock.now(), shown: shown.text });
       return;
     }
     look.firstShown = undefined;
@@ -229,12 +240,13 @@ export class ConfirmLoop {
     evidence: Parameters<typeof confirmed>[1],
   ): Promise<void> {
     const { clock, log, state } = this.#parts;
-    const now = clock.now();
-    const took = (look.firstShown?.at ?? now) - look.sent.at;
+    const [now, moment] = [clock.now(), clock.monotonic()];
+    const took = (look.firstShown?.at ?? moment) - look.sentAt;
     if (look.group?.[0] === look) this.#learn(look);
     this.#looks.forget(look);
     for (const other of look.group ?? []) {
-      if (other.firstShown === undefined && other.due > now && this.#looks.has(other)) this.#plan(other, now);
+      if (other.firstShown === undefined && other.due > moment && this.#looks.has(other))
+        this.#plan(other, moment);
     }
     const inPeer =
       item.status === 'accepted'
@@ -242,6 +254,7 @@ export class ConfirmLoop {
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
     this.known(look.sent.url, look.sent, now);
+    this.#lastConfirmedAt = now;
     await this.#parts.commit();
     log.info(
       {
@@ -263,15 +276,18 @@ export class ConfirmLoop {
     answered: boolean,
   ): Promise<void> {
     const { clock, settings, state, log } = this.#parts;
-    const now = clock.now();
-    const waited = now - Math.max(look.since, look.sent.at, this.#startedAt, this.#answeringSince());
+    const [now, moment] = [clock.now(), clock.monotonic()];
+    const waited = Math.min(
+      moment - Math.max(look.since, look.sentAt, this.#startedAt),
+      this.#parts.door.answeringForMs,
+    );
     const isGated =
       item.status === 'accepted' && this.#hasGate && this.#gate.explains(item.url, firstAcceptedAt(item));
     const kind = look.doubt ? 'doubt' : isGated ? 'gated' : undefined;
     const patience = this.#hold.patienceMs(this.#visibility.typicalMs, kind);
     if (!answered || waited < patience) {
-      const last = look.doubt ? Math.max(now + SHORTEST_INTERVAL_MS, now + patience - waited) : Infinity;
-      this.#plan(look, Math.min(now + look.interval, last));
+      const last = look.doubt ? Math.max(SHORTEST_INTERVAL_MS, patience - waited) : Infinity;
+      this.#plan(look, moment + Math.min(look.interval, last));
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
       return;
     }
@@ -315,17 +331,11 @@ export class ConfirmLoop {
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
   #learn(look: Look): void {
-    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sent.at);
+    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sentAt);
     const typical = Math.round(this.#visibility.typicalMs);
     const known = this.#parts.state.meta('timeToVisibleMs');
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
     this.#parts.state.setMeta('timeToVisibleMs', typical);
-  }
-
-  /** Since when the peer has been answering: a time of silence does not count as a time of not showing. */
-  #answeringSince(): number {
-    const { circuit } = this.#parts.door.status();
-    return circuit.state === 'closed' ? circuit.since : this.#parts.clock.now();
   }
 }
 

@@ -5,7 +5,7 @@ import type { UplinkState } from './parts.js';
 import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
 
-/** One item that is being looked up. */
+/** One item that is being looked up. Times are those of the monotonic clock, in ms: one on the wall may be set meanwhile. */
 export interface Look {
   readonly place: Place;
   readonly sent: Sent;
@@ -13,11 +13,13 @@ export interface Look {
   readonly doubt: boolean;
   readonly onDoubtOver: DoubtOver | undefined;
   readonly since: number;
+  /** When it was sent. */
+  readonly sentAt: number;
   /** The looks at what the same request brought, the scout first. */
   readonly group: readonly Look[] | undefined;
   due: number;
   interval: number;
-  /** From then on a first showing counts at once, in ms since the epoch. */
+  /** From then on a first showing counts at once. */
   sureFrom: number;
   /** Its first showing: when that was, and when it was due. One that does not count at once has to hold. */
   firstShown: { readonly at: number; readonly due: number } | undefined;
@@ -28,7 +30,10 @@ export interface Look {
 }
 
 /** What a look begins with. */
-export type NewLook = Pick<Look, 'place' | 'sent' | 'doubt' | 'due' | 'since' | 'sureFrom' | 'interval'> & {
+export type NewLook = Pick<
+  Look,
+  'place' | 'sent' | 'doubt' | 'due' | 'since' | 'sentAt' | 'sureFrom' | 'interval'
+> & {
   readonly group?: readonly Look[];
   readonly onDoubtOver?: DoubtOver | undefined;
 };
@@ -37,6 +42,7 @@ export type NewLook = Pick<Look, 'place' | 'sent' | 'doubt' | 'due' | 'since' | 
 export type DoubtOver = (item: PendingItem) => void | Promise<void>;
 
 export interface NextLook {
+  /** In ms since the epoch. */
   readonly at: number;
   readonly lastAnswer?: string;
 }
@@ -57,6 +63,7 @@ export class Looks {
     return this.#byPlace.size;
   }
 
+  /** On the monotonic clock. */
   get nextDue(): number | undefined {
     return this.#schedule.nextDue;
   }
@@ -69,7 +76,8 @@ export class Looks {
   next(place: Place): NextLook | undefined {
     const look = this.#byPlace.get(place);
     if (look === undefined) return undefined;
-    return look.why === undefined ? { at: look.due } : { at: look.due, lastAnswer: look.why };
+    const at = Math.round(this.#clock.now() + look.due - this.#clock.monotonic());
+    return look.why === undefined ? { at } : { at, lastAnswer: look.why };
   }
 
   /** Takes the place of an earlier look at the same item. */
@@ -92,7 +100,7 @@ export class Looks {
   /** One that is due. */
   take(): Look | undefined {
     for (;;) {
-      const slot = this.#schedule.take(this.#clock.now());
+      const slot = this.#schedule.take(this.#clock.monotonic());
       if (slot === undefined) return undefined;
       if (this.has(slot.look) && slot.due === slot.look.due) return slot.look;
     }

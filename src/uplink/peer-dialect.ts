@@ -91,9 +91,9 @@ export class PeerDialect implements DialectSource {
 
   misfits(): Promise<boolean> {
     const { configured, clock } = this.#parts;
-    if (configured !== 'auto' || clock.now() - this.#askedAt < ASK_AGAIN_MS)
+    if (configured !== 'auto' || clock.monotonic() - this.#askedAt < ASK_AGAIN_MS)
       return this.#asking ?? Promise.resolve(false);
-    this.#askedAt = clock.now();
+    this.#askedAt = clock.monotonic();
     this.#asking = this.#askAnew().finally(() => {
       this.#asking = undefined;
     });

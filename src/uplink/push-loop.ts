@@ -15,6 +15,8 @@ import { Wake } from './wake.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
 const LONGEST_PACKING_MS = 15 * 60_000;
+/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
+const LONGEST_OTHER_WAIT_MS = 10_000;
 
 /**
  * Pushes what is pending, in batches.
@@ -49,7 +51,8 @@ export class PushLoop {
     this.#parts = parts;
     this.#confirm = confirm;
     this.#blame = new Blame(parts);
-    this.#backlog = new Backlog(parts.state, parts.clock);
+    const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
+    this.#backlog = new Backlog(parts.state, parts.clock, longestMs);
     this.#wake = new Wake(parts.clock);
   }
 
@@ -96,11 +99,10 @@ export class PushLoop {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, door, settings } = this.#parts;
+    const { door, settings } = this.#parts;
     while (!signal.aborted && this.#failure === undefined) {
       if (this.#backlog.peek() === undefined) {
-        const due = this.#backlog.nextDue;
-        await this.#wake.wait(due === undefined ? undefined : due - clock.now(), signal);
+        await this.#wake.wait(this.#backlog.nextInMs, signal);
         continue;
       }
       // One batch more than may travel is made ready, so that none waits for the disk.
@@ -131,7 +133,7 @@ export class PushLoop {
     const { clock } = this.#parts;
     const { maxItems, maxBytes, linger } = this.#parts.settings.push;
     const batch: PendingItem[] = [];
-    const end = clock.now() + linger;
+    const end = clock.monotonic() + linger;
     let bytes = 0;
     while (!signal.aborted) {
       const item = this.#backlog.peek();
@@ -144,10 +146,9 @@ export class PushLoop {
         if (alone || batch.length >= maxItems || bytes >= maxBytes) break;
         continue;
       }
-      const left = end - clock.now();
+      const left = end - clock.monotonic();
       if (left <= 0) break;
-      const due = this.#backlog.nextDue;
-      await this.#wake.wait(due === undefined ? left : Math.min(left, due - clock.now()), signal);
+      await this.#wake.wait(Math.min(left, this.#backlog.nextInMs ?? left), signal);
     }
     return batch;
   }

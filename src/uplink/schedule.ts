@@ -44,10 +44,8 @@ export class Schedule<T> {
   }
 
   /** Drops every value that `isWanted` says no to; the others keep their turns. */
-  keep(isWanted: (value: T, due: number) => boolean): void {
-    const wanted = this.#heap
-      .filter(({ value, due }) => isWanted(value, due))
-      .sort((a, b) => (before(a, b) ? -1 : 1));
+  keep(isWanted: (value: T) => boolean): void {
+    const wanted = this.#heap.filter(({ value }) => isWanted(value)).sort((a, b) => (before(a, b) ? -1 : 1));
     // What is in order is a heap.
     this.#heap.length = 0;
     for (const slot of wanted) this.#heap.push(slot);

@@ -34,6 +34,32 @@ function started(commit = () => state.commit()) {
 }
 
 describe('a pause', () => {
+  it('is no longer after a restart because the clock was set back', async () => {
+    const first = started();
+    await first.pausing.pause(HOUR_MS);
+    clock.set(-24 * HOUR_MS);
+    const { door } = started();
+    const since = clock.now();
+    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    await clock.advance(HOUR_MS);
+    expect(door.status().paused).toBeUndefined();
+  });
+
+  it.each([-24 * HOUR_MS, 24 * HOUR_MS])(
+    'ends in time though the clock is set by %d ms, and says when that is',
+    async (byMs) => {
+      const { door, pausing } = started();
+      await pausing.pause(HOUR_MS);
+      clock.set(byMs);
+      expect(door.status().paused?.until).toBe(clock.now() + HOUR_MS);
+      await clock.advance(HOUR_MS - 1_000);
+      expect(door.status().paused).toBeDefined();
+      await clock.advance(1_000);
+      expect(door.status().paused).toBeUndefined();
+      expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+    },
+  );
+
   it('is on disk when it is answered, and so is its end', async () => {
     const { door, pausing } = started();
     const since = clock.now();

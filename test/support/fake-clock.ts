@@ -75,6 +75,11 @@ export class FakeClock implements Clock {
     this.#elapsed += ms;
   }
 
+  /** Somebody sets the clock on the wall, ahead or back; no time passes. */
+  set(byMs: number): void {
+    this.#now += byMs;
+  }
+
   /** How many timers wait. */
   get waiting(): number {
     return this.#due.size;

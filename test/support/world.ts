@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { systemClock } from '../../src/lib/clock.js';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
@@ -141,6 +141,8 @@ export class World {
   seenDoor = (door: Door): UplinkParts['door'] => door;
   /** A test may hold up the reading of batches. */
   packs: () => Promise<void> = async () => {};
+  /** A test may give it one of its own. */
+  clock: Clock = systemClock;
   #door!: Door;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
@@ -151,7 +153,7 @@ export class World {
   };
 
   async start(settings: UplinkSettings = QUICK): Promise<void> {
-    const clock = systemClock;
+    const { clock } = this;
     this.state = await State.open(this.stateDir, { clock, log: silentLogger });
     if (this.state.meta('timeToVisibleMs') === undefined) this.state.setMeta('timeToVisibleMs', 50);
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
@@ -222,7 +224,7 @@ export class World {
       this.state.get('inbox', path),
       { ...this.destination(path), url },
       { size, mtimeMs, ctimeMs, ino, sha256, encoding },
-      Date.now(),
+      this.clock.now(),
     );
     this.state.put(item);
     return item;

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
 import { Backlog } from '../../src/uplink/backlog.js';
 import type { UplinkState } from '../../src/uplink/parts.js';
@@ -49,6 +49,49 @@ it('a file that changed many times is pushed when its last turn comes, once', as
   expect(backlog.peek()).toBe(item);
   backlog.take();
   expect(backlog.peek()).toBeUndefined();
+});
+
+describe('a clock that is set while an item waits', () => {
+  const DAY_MS = 86_400_000;
+  const backlogOf = (clock: FakeClock, item: PendingItem, longestMs?: () => number) =>
+    new Backlog({ counts: () => COUNTS, get: () => item }, clock, longestMs);
+
+  it('does not lose one that was due: it leaves though its time is in the future now', () => {
+    const clock = new FakeClock();
+    const item = { ...pendingRecord('a'), notBefore: clock.now() };
+    const backlog = backlogOf(clock, item);
+    backlog.add(item);
+    expect(backlog.peek()).toBe(item);
+    clock.set(-DAY_MS);
+    expect(backlog.peek()).toBe(item);
+    expect(backlog.nextInMs).toBe(0);
+    backlog.take();
+    expect(backlog.out).toBe(1);
+  });
+
+  it.each([-DAY_MS, DAY_MS])('neither keeps nor hurries one that was put off (by %d ms)', async (byMs) => {
+    const clock = new FakeClock();
+    const item = { ...pendingRecord('a'), notBefore: clock.now() + 60_000 };
+    const backlog = backlogOf(clock, item);
+    backlog.add(item);
+    clock.set(byMs);
+    await clock.advance(59_000);
+    expect(backlog.peek()).toBeUndefined();
+    expect(backlog.nextInMs).toBe(1_000);
+    await clock.advance(1_000);
+    expect(backlog.peek()).toBe(item);
+  });
+
+  it('keeps one that was put off before it was set back, or before a restart, for no longer than anything waits', async () => {
+    const clock = new FakeClock();
+    const item = { ...pendingRecord('a'), notBefore: clock.now() + DAY_MS };
+    const backlog = backlogOf(clock, item, () => 300_000);
+    backlog.add(item);
+    await clock.advance(299_000);
+    expect(backlog.peek()).toBeUndefined();
+    await clock.advance(1_000);
+    expect(backlog.peek()).toBe(item);
+  });
 });
 
 it('an address that something is on its way to is for nothing else until that is back', () => {

@@ -31,7 +31,9 @@ function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
   return (door: Door): UplinkParts['door'] => ({
     run: (...args) => door.run(...args),
     hasRoom: (which) => door.hasRoom(which),
-    status: () => door.status(),
+    get answeringForMs() {
+      return door.answeringForMs;
+    },
     ready: async (which, signal) => {
       if (which !== lane) return door.ready(which, signal);
       await new Promise<void>((resolve, reject) => {

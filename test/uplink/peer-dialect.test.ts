@@ -44,6 +44,18 @@ function setting(configured: DialectName | 'auto', remembered?: DialectName) {
 const going = new AbortController().signal;
 
 describe('the dialect of the peer', () => {
+  it('is asked for again a minute later, also where the clock was set back meanwhile', async () => {
+    const { client, clock, dialect } = setting('auto', 'standard');
+    client.speaks = 'standard';
+    await dialect.misfits();
+    await dialect.misfits();
+    expect(client.asked).toBe(1);
+    await clock.advance(60_000);
+    clock.set(-86_400_000);
+    await dialect.misfits();
+    expect(client.asked).toBe(2);
+  });
+
   it('is found out and remembered with the address', async () => {
     const { client, dialect, meta } = setting('auto');
     expect(dialect.current).toBeUndefined();

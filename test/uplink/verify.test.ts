@@ -129,9 +129,7 @@ describe('the audit', () => {
         },
         ready: async () => {},
         hasRoom: () => true,
-        status: () => {
-          throw new Error('not expected');
-        },
+        answeringForMs: 0,
       },
       peer: {
         push: () => Promise.reject(new Error('not expected')),
