@@ -30,7 +30,7 @@ export function giveSigns(
     const sentence = statusSentence({
       items: daemon.state.counts(),
       peer: { door: live.door() },
-      uplink: live.uplink(),
+      figures: live.figures(),
       mirrors: live.mirrors(),
     });
     if (sentence !== told) notifier.status(sentence);

@@ -78,6 +78,7 @@ export class Figures {
     this.reconfigured();
     const kept = await readKept(dir, log);
     if (kept !== undefined) {
+      this.#lastConfirmedAt = kept.lastConfirmedAt;
       this.#watches.restore(kept.watches);
       this.#samples.restore(kept.samples, clock.now());
       this.#times.restore(kept.collections, clock.now());
@@ -220,7 +221,8 @@ export class Figures {
     this.#isToKeep = false;
     try {
       const [watches, collections] = [this.#watches.kept(), this.#times.kept(now)];
-      await writeKept(dir, { watches, collections, samples: this.#samples.list() }, clock);
+      const [samples, lastConfirmedAt] = [this.#samples.list(), this.#lastConfirmedAt];
+      await writeKept(dir, { watches, collections, samples, lastConfirmedAt }, clock);
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }

@@ -14,6 +14,8 @@ export interface Kept {
   readonly watches: KeptWatches;
   readonly samples: readonly Sample[];
   readonly collections: Readonly<Record<string, KeptDurations>>;
+  /** In ms since the epoch; undefined where nothing ever was. */
+  readonly lastConfirmedAt?: number | undefined;
 }
 
 const NAME = 'figures.json';
@@ -36,7 +38,7 @@ export async function readKept(dir: string, log: Logger): Promise<Kept | undefin
 /** Keeps it, whole or not at all. Collection by collection, for of many it is some megabytes. */
 export async function writeKept(
   dir: string,
-  { watches, samples, collections }: Kept,
+  { watches, samples, collections, lastConfirmedAt }: Kept,
   clock: Clock,
 ): Promise<void> {
   const parts: string[] = [];
@@ -44,7 +46,8 @@ export async function writeKept(
     parts.push(`${JSON.stringify(collection)}:${JSON.stringify(durations)}`);
     await clock.sleep(0);
   }
-  const text = `{"version":${VERSION},"watches":${JSON.stringify(watches)},"samples":${JSON.stringify(samples)},"collections":{${parts.join(',\n')}}}\n`;
+  const small = JSON.stringify({ version: VERSION, lastConfirmedAt, watches, samples });
+  const text = `${small.slice(0, -1)},"collections":{${parts.join(',\n')}}}\n`;
   await writeFileAtomic(join(dir, NAME), text);
 }
 
@@ -56,8 +59,9 @@ async function sweep(dir: string): Promise<void> {
 
 function isKept(value: unknown): value is Kept & { readonly version: number } {
   if (!isRecord(value) || value.version !== VERSION) return false;
-  const { watches, samples, collections } = value;
+  const { watches, samples, collections, lastConfirmedAt = 0 } = value;
   return (
+    isNumber(lastConfirmedAt) &&
     isRecord(watches) &&
     Object.values(watches).every((terms) => isList(terms, (term) => isList(term, isNumber))) &&
     isList(samples, isSample) &&

@@ -49,7 +49,7 @@ export interface FiguresReport {
   readonly timeToSearch: readonly TimeToSearch[];
   /** Documents confirmed a second, over the last minute. */
   readonly confirmedPerSecond: number;
-  /** When an item was last confirmed, in ms since the epoch. */
+  /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
   readonly lastConfirmedAt?: number;
   readonly alerts: readonly Alert[];
 }

@@ -4,7 +4,7 @@ import type { DoorStatus } from '../queue/door.js';
 export interface Standing {
   readonly items: Readonly<Record<'pending' | 'accepted' | 'confirmed' | 'quarantined' | 'gone', number>>;
   readonly peer: { readonly door?: Pick<DoorStatus, 'circuit' | 'pausedUntil' | 'paused'> };
-  readonly uplink?: { readonly lastConfirmedAt?: number };
+  readonly figures?: { readonly lastConfirmedAt?: number };
   /** What keeps changes from being recorded. */
   readonly stateTrouble?: unknown;
   readonly mirrors: readonly { readonly alarm?: unknown; readonly failure?: unknown }[];
@@ -16,13 +16,13 @@ export interface Standing {
  * It tells times of day and not how long ago something was: it stands until something changes.
  */
 export function statusSentence(standing: Standing): string {
-  const { items, uplink } = standing;
+  const { items, figures } = standing;
   const parts = [counted(items.confirmed, 'document', 'confirmed')];
   const waiting = items.pending + items.accepted;
   parts.push(waiting === 0 ? 'nothing waiting' : `${number(waiting)} waiting`);
   if (items.quarantined > 0) parts.push(`${number(items.quarantined)} in quarantine`);
-  if (uplink?.lastConfirmedAt !== undefined)
-    parts.push(`last confirmation ${timeText(uplink.lastConfirmedAt)}`);
+  if (figures?.lastConfirmedAt !== undefined)
+    parts.push(`last confirmation ${timeText(figures.lastConfirmedAt)}`);
   return [parts.join(', '), ...troubles(standing)].join('; ');
 }
 

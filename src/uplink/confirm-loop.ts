@@ -53,7 +53,6 @@ export class ConfirmLoop {
   #startedAt = 0;
   /** How many looks were taken up. */
   #taken = 0;
-  #lastConfirmedAt: number | undefined;
 
   constructor(parts: UplinkParts) {
     this.#parts = parts;
@@ -71,11 +70,6 @@ export class ConfirmLoop {
 
   get timeToVisibleMs(): number {
     return this.#visibility.typicalMs;
-  }
-
-  /** When the peer last showed a version that was waited for, in ms since the epoch. */
-  get lastConfirmedAt(): number | undefined {
-    return this.#lastConfirmedAt;
   }
 
   get duty(): Duty {
@@ -120,8 +114,7 @@ export class ConfirmLoop {
   }
 
   /** An item that was confirmed before: one more address that the peer takes. */
-  known(url: string, sent: Sent, at: number): void {
-    this.#lastConfirmedAt = Math.max(this.#lastConfirmedAt ?? at, at);
+  known(url: string, sent: Sent): void {
     if (this.#hasGate) this.#gate.saw(url, sent.at);
   }
 
@@ -253,8 +246,7 @@ export class ConfirmLoop {
         ? item
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
-    this.known(look.sent.url, look.sent, now);
-    this.#lastConfirmedAt = now;
+    this.known(look.sent.url, look.sent);
     await this.#parts.commit();
     log.info(
       {

@@ -13,8 +13,6 @@ export interface UplinkStatus {
   readonly confirming: number;
   /** The learned time from a push to its first showing, in ms. */
   readonly timeToVisibleMs: number;
-  /** When a document was last confirmed, in ms since the epoch. */
-  readonly lastConfirmedAt?: number;
 }
 
 /**
@@ -50,7 +48,7 @@ export class Uplink {
     if (!(await dialect.known(signal))) return;
     for (const entry of state.entries.all()) {
       this.#takeUp(entry);
-      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent, entry.since);
+      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent);
     }
     this.#unsubscribe = state.onChange((after, _before, place) => {
       if (after === undefined) this.#push.forget(place);
@@ -74,9 +72,7 @@ export class Uplink {
   }
 
   status(): UplinkStatus {
-    const { lastConfirmedAt } = this.#confirm;
     return {
-      ...(lastConfirmedAt === undefined ? {} : { lastConfirmedAt }),
       inFlight: this.#push.inFlight,
       confirming: this.#confirm.size,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,

@@ -5,6 +5,24 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { createNotifier } from '../../src/service/notify.js';
 import { FakeClock } from '../support/fake-clock.js';
 
+const circuit = { state: 'closed', since: 0, held: [], tries: 0 };
+
+it('tells systemd how the daemon stands, with the last confirmation', async () => {
+  const told: string[] = [];
+  const daemon = {
+    state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0, passed: 0 }) },
+    live: () => ({
+      door: () => ({ circuit }),
+      figures: () => ({ lastConfirmedAt: new Date('2026-11-21T10:04:12').getTime() }),
+      mirrors: () => [],
+    }),
+  } as unknown as Daemon;
+  const notifier = createNotifier({}, { log: silentLogger });
+  notifier.status = (sentence) => void told.push(sentence);
+  giveSigns(daemon, notifier, { clock: new FakeClock(), log: silentLogger })();
+  expect(told).toEqual(['1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12']);
+});
+
 it('lets the daemon know what stands still, for those who ask it, also without systemd', async () => {
   const clock = new FakeClock();
   let neglect: string | undefined;
@@ -13,11 +31,11 @@ it('lets the daemon know what stands still, for those who ask it, also without s
     state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 }) },
     live: () => ({
       door: () => ({
-        circuit: { state: 'closed', since: 0, held: [], tries: 0 },
+        circuit,
         concurrency: { running: 0, limit: 1, max: 1 },
         lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
       }),
-      uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 0 }),
+      figures: () => ({}),
       mirrors: () => [],
     }),
     duties: () => [{ name: 'work', moves: () => 0, neglects: () => neglect }],

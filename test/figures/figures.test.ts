@@ -148,6 +148,24 @@ describe('time-to-search', () => {
     expectNear(rowOf(d).hour.p99Ms, 5 * MINUTE + 20_000);
   });
 
+  it('knows across a restart when something was last confirmed, also where that file waits anew or is gone', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    d.confirm('a.txt');
+    const at = d.clock.now();
+    await d.clock.advance(MINUTE);
+    await d.drop('a.txt');
+    expect(d.state.get('f', 'a.txt')?.status).toBe('pending');
+    await d.close();
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(at);
+    await d.close();
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(at);
+    d.confirm('a.txt');
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
+  });
+
   it('begins anew where what was kept is damaged, with no more than a word to who looks closely', async () => {
     const d = await desk();
     const file = join(d.dir, 'figures.json');
@@ -158,6 +176,7 @@ describe('time-to-search', () => {
       'null',
       '{"version":1}',
       '{"version":1,"watches":{"f":[["x"]]},"samples":[],"collections":{}}',
+      '{"version":1,"watches":{},"samples":[],"collections":{},"lastConfirmedAt":"now"}',
     ]) {
       await d.close();
       writeFileSync(file, damage);

@@ -13,7 +13,7 @@ describe('the sentence for systemctl status', () => {
       statusSentence({
         ...calm,
         items: { ...items, confirmed: 12_345, pending: 10, accepted: 7, gone: 5 },
-        uplink: { lastConfirmedAt: at('10:04:12') },
+        figures: { lastConfirmedAt: at('10:04:12') },
       }),
     ).toBe('12,345 documents confirmed, 17 waiting, last confirmation 2026-11-21 10:04:12');
     expect(statusSentence({ ...calm, items: { ...items, confirmed: 1, quarantined: 2 } })).toBe(

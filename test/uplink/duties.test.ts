@@ -53,7 +53,6 @@ describe('the duties of the uplink', () => {
     await until(() => neglects(w).length === 0, 'nothing neglected');
     expect(movesOf(w, 'push')).toBeGreaterThanOrEqual(3);
     expect(movesOf(w, 'confirm')).toBeGreaterThanOrEqual(30);
-    expect(w.uplink.status().lastConfirmedAt).toBeGreaterThan(Date.now() - 60_000);
   });
 
   it('are neglected when the push loop sleeps though items are due and the door has room', async () => {
