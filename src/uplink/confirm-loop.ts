@@ -1,16 +1,15 @@
 import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Duty } from '../lib/pulse.js';
-import { sentence } from '../lib/sentence.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
-import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
-import { accepted, confirmed, failed, quarantined, returned } from '../state/transitions.js';
-import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
+import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
+import { accepted, confirmed } from '../state/transitions.js';
+import { Errands } from './errands.js';
+import { GivingUp } from './giving-up.js';
 import { Hold } from './hold.js';
 import { type DoubtOver, type Look, Looks, type NewLook, type NextLook } from './looks.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
-import { sayQuarantined } from './trouble.js';
 import { Visibility } from './visibility.js';
 import { Wake } from './wake.js';
 
@@ -25,14 +24,11 @@ const SHORTEST_INTERVAL_MS = 200;
  *
  * - shown in this version: confirmed with the evidence;
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
- * - not shown by `confirm.timeout`, the peer answering all the while: pending again, one attempt spent, and after
- *   `push.attempts` of those quarantined.
+ * - not shown by `confirm.timeout`, the peer answering all the while: given up, see GivingUp.
  *
  * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed something). Within the time to
  * *hold* after a push (of the dialect, or `confirm.hold`) nothing it says proves anything, and nothing is looked up. A
  * first look-up after that counts; once it was negative, a positive counts only when it is still there after the same time.
- *
- * An item whose address the peer seems to drop (see DomainGate) is given up after a few attempts that are short.
  *
  * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
@@ -45,11 +41,10 @@ export class ConfirmLoop {
   readonly #hold: Hold;
   readonly #wake: Wake;
   readonly #visibility: Visibility;
-  readonly #gate = new DomainGate();
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #givingUp: GivingUp;
+  readonly #errands: Errands;
   /** How many look-ups the peer answered. */
   #answers = 0;
-  #failure: unknown;
   #startedAt = 0;
   /** How many looks were taken up. */
   #taken = 0;
@@ -58,7 +53,9 @@ export class ConfirmLoop {
     this.#parts = parts;
     this.#looks = new Looks(parts.state, parts.clock);
     this.#hold = new Hold(parts);
+    this.#givingUp = new GivingUp(parts, this.#hold);
     this.#wake = new Wake(parts.clock);
+    this.#errands = new Errands(() => this.#wake.ring());
     const learned = parts.state.meta('timeToVisibleMs');
     this.#visibility = new Visibility(typeof learned === 'number' ? learned : undefined);
   }
@@ -115,7 +112,7 @@ export class ConfirmLoop {
 
   /** An item that was confirmed before: one more address that the peer takes. */
   known(url: string, sent: Sent): void {
-    if (this.#hasGate) this.#gate.saw(url, sent.at);
+    this.#givingUp.saw(url, sent.at);
   }
 
   /**
@@ -149,7 +146,7 @@ export class ConfirmLoop {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.monotonic();
-    while (!signal.aborted && this.#failure === undefined) {
+    while (!signal.aborted && !this.#errands.hasFailed) {
       const nextDue = this.#looks.nextDue;
       if (nextDue === undefined || nextDue > clock.monotonic()) {
         await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.monotonic(), signal);
@@ -159,16 +156,9 @@ export class ConfirmLoop {
       const look = this.#looks.take();
       this.#taken += 1;
       if (look === undefined) continue;
-      const work = this.#lookUp(look, signal)
-        .catch((error: unknown) => {
-          this.#failure ??= error;
-          this.#wake.ring();
-        })
-        .finally(() => this.#underWay.delete(work));
-      this.#underWay.add(work);
+      this.#errands.begin(this.#lookUp(look, signal));
     }
-    await Promise.all(this.#underWay);
-    if (this.#failure !== undefined) throw this.#failure;
+    await this.#errands.ended();
   }
 
   #look(item: AcceptedItem | PendingItem, begin: Omit<NewLook, 'place' | 'interval'>): Look {
@@ -267,16 +257,10 @@ export class ConfirmLoop {
     why: string,
     answered: boolean,
   ): Promise<void> {
-    const { clock, settings, state, log } = this.#parts;
-    const [now, moment] = [clock.now(), clock.monotonic()];
-    const waited = Math.min(
-      moment - Math.max(look.since, look.sentAt, this.#startedAt),
-      this.#parts.door.answeringForMs,
-    );
-    const isGated =
-      item.status === 'accepted' && this.#hasGate && this.#gate.explains(item.url, firstAcceptedAt(item));
-    const kind = look.doubt ? 'doubt' : isGated ? 'gated' : undefined;
-    const patience = this.#hold.patienceMs(this.#visibility.typicalMs, kind);
+    const { clock, door, settings } = this.#parts;
+    const moment = clock.monotonic();
+    const waited = Math.min(moment - Math.max(look.since, look.sentAt, this.#startedAt), door.answeringForMs);
+    const patience = this.#givingUp.patienceMs(item, this.#visibility.typicalMs);
     if (!answered || waited < patience) {
       const last = look.doubt ? Math.max(SHORTEST_INTERVAL_MS, patience - waited) : Infinity;
       this.#plan(look, moment + Math.min(look.interval, last));
@@ -284,41 +268,7 @@ export class ConfirmLoop {
       return;
     }
     this.#looks.forget(look);
-    if (item.status === 'pending') {
-      if (look.onDoubtOver !== undefined) await look.onDoubtOver(item);
-      else state.put(returned(item, now));
-      await this.#parts.commit();
-      log.debug(
-        { folder: item.folder, path: item.path },
-        `not in the peer, pushed again: ${placeName(item)}`,
-      );
-      return;
-    }
-    const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShownTrouble(item.url, patience, why);
-    const again = failed(item, trouble, now, now);
-    const isGivenUp = again.attempts >= Math.min(settings.push.attempts, isGated ? GATE_ATTEMPTS : Infinity);
-    state.put(isGivenUp ? quarantined(again, item, item.version, trouble, now) : again);
-    await this.#parts.commit();
-    if (isGivenUp) sayQuarantined(log, item, trouble);
-    else
-      log.info(
-        { event: 'not-shown', folder: item.folder, path: item.path, attempts: again.attempts },
-        `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
-      );
-  }
-
-  #notShownTrouble(url: string, waited: number, why: string): Trouble {
-    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
-    return {
-      code: 'NOT_SHOWN',
-      message: `The peer accepted it but did not show it within ${durationText(waited)}: ${sentence(why)}`,
-      hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
-    };
-  }
-
-  /** Whether documents are dropped without a word because of their addresses. */
-  get #hasGate(): boolean {
-    return this.#parts.dialect.current?.hasDomainGate === true;
+    await this.#givingUp.giveUp(item, patience, why, look.onDoubtOver);
   }
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
@@ -329,10 +279,4 @@ export class ConfirmLoop {
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
     this.#parts.state.setMeta('timeToVisibleMs', typical);
   }
-}
-
-/** When the peer took this version for the first time, in ms since the epoch. */
-function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
-  const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
-  return times.at(-1 - attempts) ?? times[0] ?? since;
 }

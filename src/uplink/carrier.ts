@@ -1,0 +1,173 @@
+import type { PeersyncError } from '../lib/errors.js';
+import type { PushAnswer } from '../peer/push.js';
+import type { Place } from '../state/entries.js';
+import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
+import { accepted, overtaken, returned } from '../state/transitions.js';
+import type { Blame } from './blame.js';
+import { currentOf, type Parcel, STALE_PAUSE_MS, sentAt } from './parcel.js';
+import { placeOf, type UplinkParts } from './parts.js';
+import type { Spoken } from './peer-dialect.js';
+import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
+
+/**
+ * Brings batches that are ready to the peer, and decides what becomes of each:
+ *
+ * - answered: each item is accepted, or has one attempt spent with the peer's own words, and after `push.attempts` of
+ *   those is quarantined;
+ * - not taken (peer away, busy, credentials refused): its items are pending as before, nothing is spent;
+ * - unanswered: its items stay in doubt;
+ * - answered badly as a whole: split, until the bad item stands alone (see Blame).
+ *
+ * A file that is no longer the version that was to travel is given back and looked at again.
+ */
+export class Carrier {
+  readonly #parts: UplinkParts;
+  readonly #blame: Blame;
+  readonly #onAccepted: (items: readonly AcceptedItem[]) => void;
+
+  /** @param onAccepted called with the items of one request that the peer took, once that is on disk */
+  constructor(parts: UplinkParts, blame: Blame, onAccepted: (items: readonly AcceptedItem[]) => void) {
+    this.#parts = parts;
+    this.#blame = blame;
+    this.#onAccepted = onAccepted;
+  }
+
+  /**
+   * Sends one batch; where that fails as a whole in smaller ones, down to single items. All of a size go before any is
+   * split further, so that a peer that takes the good ones is heard to, and one bad item is no trouble of the peer.
+   *
+   * @param spoken the dialect that it was made ready for
+   * @param before how many pushes had gone through when it began
+   */
+  async bring(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<void> {
+    let batches = parcels.length === 0 ? [] : [parcels];
+    while (batches.length > 0) {
+      const smaller: (readonly Parcel[])[] = [];
+      for (const batch of batches) smaller.push(...(await this.#sendOne(batch, spoken, before)));
+      batches = smaller;
+    }
+  }
+
+  /** Sends one request. @returns what is to be sent instead, where it failed as a whole */
+  async #sendOne(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<(readonly Parcel[])[]> {
+    const { clock, dialect, door, peer } = this.#parts;
+    const { synchronous, commit } = this.#parts.settings.push;
+    const items = parcels.map(({ item, content }) => ({
+      url: item.url,
+      collection: item.collection,
+      data: content.text,
+      ...(content.type === '' ? {} : { contentType: content.type, lastModified: item.version.mtimeMs }),
+    }));
+    const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
+    let began: number | undefined;
+    let answer: PushAnswer | undefined;
+    try {
+      answer = await door.run('push', (signal) => {
+        began = clock.now();
+        // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
+        if (dialect.current !== spoken || parcels.some(({ item }) => this.#isGone(item)))
+          return Promise.resolve(undefined);
+        return peer.push(items, { ...options, signal });
+      });
+    } catch (error) {
+      return this.#notTaken(parcels, pushFailure(error, began !== undefined), before);
+    }
+    if (answer === undefined) this.#returnAll(parcels);
+    else await this.#answered(parcels, answer, began ?? clock.now());
+    return [];
+  }
+
+  async #answered(parcels: readonly Parcel[], answer: PushAnswer, began: number): Promise<void> {
+    const { clock, log, state } = this.#parts;
+    const now = clock.now();
+    const taken: AcceptedItem[] = [];
+    parcels.forEach((parcel, i) => {
+      const { item } = parcel;
+      const result = answer.results[i];
+      const sent = sentAt(parcel, began, answer.peerTime);
+      const current = currentOf(this.#parts.state, item);
+      if (current === undefined) {
+        this.#overtakenBy(item, result?.ok === true ? sent : undefined);
+      } else if (result?.ok) {
+        const after = accepted(current, sent, now);
+        state.put(after);
+        taken.push(after);
+      } else {
+        this.#blame.refused(current, result?.message ?? 'the peer did not answer for this item');
+      }
+    });
+    if (taken.length > 0) this.#blame.succeeded(taken);
+    await this.#parts.commit();
+    log.debug(
+      { event: 'pushed', items: parcels.length, accepted: taken.length },
+      `pushed ${parcels.length} items, ${taken.length} accepted`,
+    );
+    this.#onAccepted(taken.filter((item) => state.get(item.folder, item.path) === item));
+  }
+
+  /** @returns the smaller batches that are to be sent instead */
+  async #notTaken(
+    parcels: readonly Parcel[],
+    failure: PushFailure,
+    before: number,
+  ): Promise<(readonly Parcel[])[]> {
+    const { clock, dialect, log, look } = this.#parts;
+    if (failure.kind === 'stale') {
+      parcels.forEach(({ item }, i) => {
+        const stale = i === failure.item;
+        this.#return(item, stale ? clock.now() + STALE_PAUSE_MS : clock.now());
+        if (stale) look(placeOf(item));
+      });
+      return [];
+    }
+    if (failure.kind === 'doubt') return [];
+    if (mayMisfit(failure.error) && (await dialect.misfits())) {
+      this.#returnAll(parcels);
+      return [];
+    }
+    if (failure.kind === 'untaken') {
+      for (const { item } of parcels) this.#return(item, clock.now(), troubleOf(failure.error));
+      return [];
+    }
+    const [only] = parcels;
+    if (parcels.length > 1 || only === undefined) {
+      log.debug(
+        { event: 'split', items: parcels.length, code: failure.error.code },
+        `a batch of ${parcels.length} failed and is split: ${failure.error.message}`,
+      );
+      const middle = Math.ceil(parcels.length / 2);
+      return [parcels.slice(0, middle), parcels.slice(middle)];
+    }
+    await this.#blame.answeredBadly(only.item, failure.error, before);
+    return [];
+  }
+
+  #isGone({ folder, path }: Place): boolean {
+    const entry = this.#parts.state.get(folder, path);
+    return entry === undefined || entry.status === 'gone';
+  }
+
+  /** As they were: they are made ready anew. */
+  #returnAll(parcels: readonly Parcel[]): void {
+    for (const { item } of parcels) this.#return(item, this.#parts.clock.now());
+  }
+
+  #return(item: PendingItem, notBefore: number, trouble?: Trouble): void {
+    const current = currentOf(this.#parts.state, item);
+    if (current !== undefined) this.#parts.state.put(returned(current, notBefore, trouble));
+  }
+
+  /** The file changed or went while a version travelled: what the peer took is remembered with what is there now. */
+  #overtakenBy(item: PendingItem, sent: Sent | undefined): void {
+    const { state } = this.#parts;
+    const now = state.get(item.folder, item.path);
+    if (sent === undefined || now === undefined || now.status === 'accepted' || now.status === 'confirmed')
+      return;
+    state.put(overtaken(now, sent, this.#parts.clock.now()));
+  }
+}
+
+/** Whether another kind of peer could have answered so. */
+function mayMisfit({ code }: PeersyncError): boolean {
+  return code === 'PEER_ANSWER' || code === 'PEER_REFUSED' || code === 'PEER_FAILED';
+}

@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
+import { PeerError } from '../../src/peer/errors.js';
+import type { AcceptedItem } from '../../src/state/entry.js';
+import { State } from '../../src/state/state.js';
+import { gone, leaving, read } from '../../src/state/transitions.js';
+import { Blame } from '../../src/uplink/blame.js';
+import { Carrier } from '../../src/uplink/carrier.js';
+import { inlinePacker } from '../../src/uplink/packer.js';
+import { type Parcel, STALE_PAUSE_MS } from '../../src/uplink/parcel.js';
+import type { UplinkParts } from '../../src/uplink/parts.js';
+import type { Spoken } from '../../src/uplink/peer-dialect.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
+
+/** A carrier between a state and a peer in memory, with parcels that are ready: no loops, no folder, an open door. */
+class Way {
+  readonly peer = new FakePeer();
+  readonly spoken: Spoken = DIALECTS.standard;
+  readonly looked: string[] = [];
+  readonly accepted: AcceptedItem[] = [];
+  /** Called when a request is about to leave. */
+  atDoor: () => void = () => {};
+  misfits = false;
+  readonly #state: State;
+  readonly #blame: Blame;
+  readonly #carrier: Carrier;
+
+  constructor(state: State) {
+    this.#state = state;
+    const dialect = { current: this.spoken, known: async () => true, misfits: async () => this.misfits };
+    const parts: UplinkParts = {
+      ...{ state, peer: this.peer, clock: systemClock, log: silentLogger, settings: QUICK },
+      ...{ packer: inlinePacker, dialect, commit: () => state.commit() },
+      door: {
+        run: (_, work) => {
+          this.atDoor();
+          return work(new AbortController().signal);
+        },
+        ready: async () => {},
+        hasRoom: () => true,
+        answeringForMs: 0,
+      },
+      pathOf: () => expect.fail('nothing is read'),
+      look: ({ path }) => void this.looked.push(path),
+    };
+    this.#blame = new Blame(parts);
+    this.#carrier = new Carrier(parts, this.#blame, (items) => void this.accepted.push(...items));
+  }
+
+  /** A file that was read and packed, and is marked as leaving. */
+  parcel(path: string): Parcel {
+    const at = systemClock.now();
+    const version = {
+      ...{ size: path.length, mtimeMs: at, ctimeMs: at, ino: 1 },
+      ...{ sha256: `of ${path}`, encoding: 'utf-8' as const },
+    };
+    const to = { folder: 'inbox', path, url: `https://x.example/${path}`, collection: 'c' };
+    const item = read(undefined, to, version, at);
+    if (item.status !== 'pending') throw new Error(item.status);
+    const { url, collection } = to;
+    const sent = { sha256: version.sha256, size: version.size, digest: version.sha256, url, collection, at };
+    this.#state.put(leaving(item, sent));
+    const text = Buffer.from(path);
+    return {
+      item,
+      content: { kind: 'content', text, size: text.length, digest: version.sha256, type: '' },
+      sent,
+    };
+  }
+
+  bring(parcels: readonly Parcel[], spoken = this.spoken): Promise<void> {
+    return this.#carrier.bring(parcels, spoken, this.#blame.successes);
+  }
+
+  of(path: string) {
+    return this.#state.get('inbox', path);
+  }
+
+  remove(path: string): void {
+    const item = this.of(path);
+    if (item?.status !== 'pending') throw new Error(`${path} is ${item?.status}`);
+    this.#state.put(gone(item, systemClock.now()));
+  }
+
+  get pushed(): string[] {
+    return this.peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join(''));
+  }
+}
+
+const states: State[] = [];
+async function way(): Promise<Way> {
+  const state = await State.open(temporaryDirectory(), { clock: systemClock, log: silentLogger });
+  states.push(state);
+  return new Way(state);
+}
+afterEach(async () => {
+  for (const state of states.splice(0)) await state.close();
+});
+
+describe('a batch', () => {
+  it('that is answered is accepted item by item; who is refused has an attempt spent', async () => {
+    const w = await way();
+    w.peer.onPush = (urls) => ({
+      results: urls.map((url) => (url.endsWith('b') ? { ok: false, message: 'no thanks' } : { ok: true })),
+    });
+    await w.bring(['a', 'b', 'c'].map((path) => w.parcel(path)));
+    expect(w.pushed).toEqual(['abc']);
+    expect(w.accepted.map(({ path }) => path)).toEqual(['a', 'c']);
+    expect(w.of('a')).toEqual(w.accepted[0]);
+    expect(w.of('b')).toMatchObject({ status: 'pending', attempts: 1, trouble: { code: 'REFUSED' } });
+  });
+
+  it('that never came to the peer is pending as before, with the reason', async () => {
+    const w = await way();
+    w.peer.onPush = () => Promise.reject(unreachable('no'));
+    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    for (const path of ['a', 'b']) {
+      expect(w.of(path)).toMatchObject({
+        status: 'pending',
+        attempts: 0,
+        trouble: { code: 'PEER_UNREACHABLE' },
+      });
+      expect(w.of(path)).not.toHaveProperty('doubt');
+    }
+    expect([w.pushed, w.accepted]).toEqual([['ab'], []]);
+  });
+
+  it('that was never answered stays in doubt', async () => {
+    const w = await way();
+    w.peer.onPush = () => Promise.reject(unreachable('maybe'));
+    const parcel = w.parcel('a');
+    await w.bring([parcel]);
+    expect(w.of('a')).toMatchObject({ status: 'pending', attempts: 0, doubt: parcel.sent });
+  });
+
+  it('that is answered badly is split until the bad item stands alone, all of a size before any smaller', async () => {
+    const w = await way();
+    w.peer.onPush = (urls) => (urls.some((url) => url.endsWith('b')) ? Promise.reject(failing()) : undefined);
+    await w.bring(['a', 'b', 'c', 'd', 'e'].map((path) => w.parcel(path)));
+    expect(w.pushed).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
+    expect(w.accepted.map(({ path }) => path).toSorted()).toEqual(['a', 'c', 'd', 'e']);
+    expect(w.of('b')).toMatchObject({ status: 'pending', attempts: 1 });
+  });
+
+  it('that another kind of peer answered is to be made ready anew', async () => {
+    const w = await way();
+    w.misfits = true;
+    w.peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
+    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    expect(w.pushed).toEqual(['ab']);
+    for (const path of ['a', 'b']) {
+      expect(w.of(path)).toMatchObject({ status: 'pending', attempts: 0 });
+      expect(w.of(path)).not.toHaveProperty('doubt');
+    }
+  });
+
+  it('is not sent when the dialect became another while it waited at the door', async () => {
+    const w = await way();
+    await w.bring([w.parcel('a')], DIALECTS.yacy);
+    expect(w.pushed).toEqual([]);
+    expect(w.of('a')).toMatchObject({ status: 'pending' });
+    expect(w.of('a')).not.toHaveProperty('doubt');
+  });
+
+  it('is not sent when one of its files went while it waited at the door: the others are due again', async () => {
+    const w = await way();
+    w.atDoor = () => w.remove('b');
+    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    expect(w.pushed).toEqual([]);
+    expect(w.of('a')).not.toHaveProperty('doubt');
+    expect(w.of('b')?.status).toBe('gone');
+  });
+
+  it('whose file changed under the body is due again, but for that file, which is left alone and looked at', async () => {
+    const w = await way();
+    w.peer.onPush = () => {
+      const url = 'http://127.0.0.1:1/api/push_p.html';
+      return Promise.reject(new PeerError('PEER_SOURCE', { url, what: 'changed', delivered: 'no', item: 1 }));
+    };
+    const began = systemClock.now();
+    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    expect(w.looked).toEqual(['b']);
+    const [a, b] = [w.of('a'), w.of('b')];
+    if (a?.status !== 'pending' || b?.status !== 'pending') throw new Error('they are not pending');
+    expect(b.notBefore).toBeGreaterThanOrEqual(began + STALE_PAUSE_MS);
+    expect(a.notBefore).toBeLessThan(began + STALE_PAUSE_MS);
+  });
+
+  it('whose file went while it travelled is remembered as what the peer has', async () => {
+    const w = await way();
+    w.peer.onPush = () => {
+      w.remove('a');
+      return undefined;
+    };
+    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    expect(w.of('a')).toMatchObject({ status: 'gone', sent: { sha256: 'of a' } });
+    expect(w.accepted.map(({ path }) => path)).toEqual(['b']);
+  });
+
+  it('of nothing is not sent', async () => {
+    const w = await way();
+    await w.bring([]);
+    expect(w.pushed).toEqual([]);
+  });
+});
