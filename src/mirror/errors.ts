@@ -1,5 +1,6 @@
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
+import { PeerError } from '../peer/errors.js';
 
 /** What the sentences of the table are filled with. */
 interface Facts {
@@ -117,4 +118,12 @@ export function writeError(error: unknown, what: string): MirrorError {
     default:
       return new MirrorError('MIRROR_UNWRITABLE', { what, detail: system ?? messageOf(error) }, error);
   }
+}
+
+/** Whether an error says that there is more than was asked for, whoever noticed it first. */
+export function isTooLarge(error: unknown): boolean {
+  return (
+    (error instanceof PeerError && error.code === 'PEER_ANSWER_TOO_LARGE') ||
+    (error instanceof MirrorError && error.code === 'MIRROR_TOO_LARGE')
+  );
 }

@@ -80,3 +80,12 @@ export interface MirrorReport extends MirrorRecord {
   /** Whether the run that is reported changed the file. */
   readonly changed?: boolean;
 }
+
+/** What the record says of the file that stands at this path. */
+export function knownFile(
+  record: MirrorRecord | undefined,
+  path: string,
+): { readonly sha256: string; readonly file: NonNullable<MirrorRecord['file']> } | undefined {
+  if (record?.sha256 === undefined || record.file === undefined || record.path !== path) return undefined;
+  return { sha256: record.sha256, file: record.file };
+}

@@ -1,7 +1,7 @@
 import { join, posix } from 'node:path';
 import type { ShareMirrorConfig } from '../config/config.js';
 import { PeerError } from '../peer/errors.js';
-import type { ShareOptions, ShareRemainder, ShareStream } from '../peer/share.js';
+import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type AlarmCode, MirrorAlarm } from './alarms.js';
 import {
   beginDownload,
@@ -12,15 +12,16 @@ import {
   keepDownload,
   stands,
 } from './download.js';
-import { MirrorError } from './errors.js';
-import type { Facts, Identity } from './life.js';
-import { errorWords, likenessOf, likenessOfName, likenessOfType, SMALL_BYTES, typeFor } from './likeness.js';
+import { isTooLarge, MirrorError } from './errors.js';
+import { impressionOf, withHead } from './head.js';
+import type { Identity } from './life.js';
 import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import type { Place } from './place.js';
 import { placeNotes } from './place-notes.js';
 import { quoted } from './quoted.js';
-import type { MirrorRecord, ShareVersion } from './record.js';
+import { knownFile, type MirrorRecord } from './record.js';
 import type { Spot } from './root.js';
+import { otherThan, remainderOf, versionOf } from './share-version.js';
 import { throughDoor } from './through-door.js';
 import { removeWhole, replaceWhole, sameStamp, stampAt } from './whole-file.js';
 
@@ -36,9 +37,9 @@ export interface ShareMirrorParts {
 /**
  * A shared object of the peer as a file.
  *
- * The answer is looked at before it is written: nothing at all, a page of HTML where there was none, XML or JSON where there was
- * something else, a short text about an error, or more than `maxSize` is an alarm, and so is an object that the peer has no more. Accepting the latter removes
- * the file, and the mirror waits for the object to come back.
+ * The answer is looked at before it is written: what is not what it was (see `impressionOf`), or more than `maxSize`, is an
+ * alarm, and so is an object that the peer has no more. Accepting the latter removes the file, and the mirror waits for the
+ * object to come back.
  *
  * Where the peer tells versions apart, an object that is here already is asked for only if it changed. A large one that
  * breaks off, or that the end of the process cuts short, is kept (see `Download`), and the next run asks for its end alone;
@@ -128,8 +129,10 @@ export class ShareMirror implements Mirror {
   async #begin(share: ShareStream, before: MirrorRecord | undefined, accepted: readonly string[]) {
     await this.#forget();
     const { head, all } = await withHead(share.chunks);
-    const type = this.#check(head, share.type, before, accepted);
-    return { all, type, version: versionOf(share, this.#source, this.#tools.clock.now()) };
+    const { data } = this.#settings;
+    const impression = impressionOf(head, share.type, { data, before, accepted });
+    if ('alarm' in impression) throw this.#alarm(impression.alarm, impression.detail);
+    return { all, type: impression.type, version: versionOf(share, this.#source, this.#tools.clock.now()) };
   }
 
   /** The peer says that the file is what it has. */
@@ -149,17 +152,10 @@ export class ShareMirror implements Mirror {
   /** Only another version is asked for, where the file is still the one that is known. */
   async #conditions(before: MirrorRecord | undefined): Promise<ShareOptions> {
     const known = knownFile(before, this.#spot.path);
-    const version = before?.version;
-    if (known === undefined || version === undefined || version.of !== this.#source) return {};
-    const age = this.#tools.clock.now() - version.at;
-    if (age < 0 || age > WHOLE_EVERY_MS) return {};
+    const conditions = otherThan(before?.version, this.#source, this.#tools.clock.now());
+    if (known === undefined || conditions === undefined) return {};
     const stamp = await stampAt(join(this.#spot.root, this.#spot.path)).catch(() => undefined);
-    if (stamp === undefined || !sameStamp(stamp, known.file)) return {};
-    const { etag, asOf } = version;
-    return {
-      ...(etag === undefined ? {} : { ifNoneMatch: etag }),
-      ...(asOf === undefined ? {} : { ifModifiedSince: asOf }),
-    };
+    return stamp !== undefined && sameStamp(stamp, known.file) ? conditions : {};
   }
 
   /** What can be gone on with of an object that broke off. */
@@ -186,37 +182,6 @@ export class ShareMirror implements Mirror {
   get #source(): string {
     const { data, c } = this.#settings;
     return JSON.stringify([this.#tools.peer.baseUrl, c ?? null, data]);
-  }
-
-  /** @returns the media type to remember it by */
-  #check(
-    head: Uint8Array,
-    said: string | undefined,
-    before: MirrorRecord | undefined,
-    accepted: readonly string[],
-  ): string {
-    const likeness = likenessOf(said, head);
-    const was =
-      before?.type === undefined ? likenessOfName(this.#settings.data) : likenessOfType(before.type);
-    if (head.length === 0 && before?.bytes !== 0 && !accepted.includes('SHARE_EMPTY'))
-      throw this.#alarm('SHARE_EMPTY');
-    if (likeness === 'html' && was !== 'html' && !accepted.includes('SHARE_HTML'))
-      throw this.#alarm('SHARE_HTML');
-    const isSmall = head.length < SMALL_BYTES;
-    if (isSmall && likeness !== was && likeness !== 'other' && !accepted.includes('SHARE_ERROR_PAGE')) {
-      const words = errorWords(head);
-      if (words !== undefined) throw this.#alarm('SHARE_ERROR_PAGE', words);
-    }
-    const type = typeFor(likeness, said);
-    const isOther =
-      before?.type !== undefined &&
-      before.bytes !== 0 &&
-      likeness !== was &&
-      (likeness === 'xml' || likeness === 'json');
-    const isTaken = accepted.includes('SHARE_TYPE') || accepted.includes('SHARE_ERROR_PAGE');
-    if (isOther && !isTaken) throw this.#alarm('SHARE_TYPE', `${before.type} before, ${type} now`);
-    // An empty answer tells nothing of what the object is.
-    return head.length === 0 && before?.type !== undefined ? before.type : type;
   }
 
   async #gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
@@ -248,83 +213,7 @@ interface Taking extends FollowOptions {
   readonly maxBytes: number;
 }
 
-/**
- * How long the word of a peer is taken that an object did not change, in ms: one that was replaced by an older file looks
- * as if it had not.
- */
-const WHOLE_EVERY_MS = 7 * 86_400_000;
-/** What the peer changes so shortly before it answers may look as if it had not changed after, in ms. */
-const SAME_MOMENT_MS = 2_000;
-
-/** Undefined where the peer says nothing by which it could be known again. */
-function versionOf(
-  { etag, lastModified, peerAt }: ShareStream,
-  of: string,
-  at: number,
-): ShareVersion | undefined {
-  const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
-  const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
-  if (etag === undefined && asOf === undefined) return undefined;
-  return {
-    of,
-    at,
-    ...(etag === undefined ? {} : { etag }),
-    ...(lastModified === undefined ? {} : { lastModified }),
-    ...(asOf === undefined ? {} : { asOf }),
-  };
-}
-
-function remainderOf({ bytes, size, version }: Download): ShareRemainder {
-  const { etag, lastModified, asOf } = version;
-  return { from: bytes, size, etag, lastModified, asOf };
-}
-
-/** What the record says of the file that stands at this path. */
-export function knownFile(
-  record: MirrorRecord | undefined,
-  path: string,
-): { readonly sha256: string; readonly file: NonNullable<Facts['file']> } | undefined {
-  if (record?.sha256 === undefined || record.file === undefined || record.path !== path) return undefined;
-  return { sha256: record.sha256, file: record.file };
-}
-
-/** Whether an error says that there is more than was asked for, whoever noticed it first. */
-export function isTooLarge(error: unknown): boolean {
-  return (
-    (error instanceof PeerError && error.code === 'PEER_ANSWER_TOO_LARGE') ||
-    (error instanceof MirrorError && error.code === 'MIRROR_TOO_LARGE')
-  );
-}
-
 /** Whether the peer was there, and failed at what was asked. */
 function isAboutRequest(error: unknown): boolean {
   return error instanceof PeerError && ['PEER_ANSWER', 'PEER_REFUSED', 'PEER_FAILED'].includes(error.code);
-}
-
-/** The first SMALL_BYTES of a stream, fewer only where it is shorter, and the whole of it. */
-async function withHead(
-  chunks: AsyncIterable<Uint8Array>,
-): Promise<{ readonly head: Uint8Array; readonly all: AsyncIterable<Uint8Array> }> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  const first: Uint8Array[] = [];
-  let size = 0;
-  while (size < SMALL_BYTES) {
-    const next = await iterator.next();
-    if (next.done) break;
-    first.push(next.value);
-    size += next.value.length;
-  }
-  async function* all(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* first;
-      for (;;) {
-        const next = await iterator.next();
-        if (next.done) return;
-        yield next.value;
-      }
-    } finally {
-      await iterator.return?.();
-    }
-  }
-  return { head: Buffer.concat(first).subarray(0, SMALL_BYTES), all: all() };
 }
