@@ -83,27 +83,41 @@ async function follow(config: Config, signal: AbortSignal, { away, line }: Follo
   }
 }
 
+/** What is known of the daemon now. */
+interface Known {
+  model: WatchModel;
+}
+
+/** Keeps up with the daemon while `show` shows it; until `signal` aborts, which ends `show`, or either fails. */
+async function keepUp(
+  config: Config,
+  signal: AbortSignal,
+  known: Known,
+  show: () => Promise<void>,
+): Promise<void> {
+  const followed = follow(config, signal, {
+    line: (line) => {
+      known.model = withLine(known.model, line, systemClock.now());
+    },
+    away: (why) => {
+      known.model = withoutDaemon(known.model, why);
+    },
+  });
+  await Promise.race([followed, show()]);
+}
+
 /** Plain lines, one now and then. */
 async function tell(config: Config, signal: AbortSignal): Promise<void> {
-  let model: WatchModel = NOTHING_KNOWN;
-  const followed = follow(
-    config,
-    signal,
-    follower(
-      () => model,
-      (next) => (model = next),
-    ),
-  );
-  const told = (async () => {
+  const known: Known = { model: NOTHING_KNOWN };
+  await keepUp(config, signal, known, async () => {
     // The daemon's first word comes at once.
-    while (!signal.aborted && model.status === undefined && model.away === undefined)
+    while (!signal.aborted && known.model.status === undefined && known.model.away === undefined)
       await systemClock.sleep(50, signal);
     while (!signal.aborted) {
-      print(watchLine(model, systemClock.now()));
+      print(watchLine(known.model, systemClock.now()));
       await systemClock.sleep(LINE_MS, signal);
     }
-  })();
-  await Promise.race([followed, told]);
+  });
 }
 
 /** The whole window, drawn anew once a second, and when a key is pressed or the window gets another size. */
@@ -111,20 +125,20 @@ async function show(config: Config, ending: AbortController): Promise<void> {
   const { signal } = ending;
   const { stdin, stdout } = process;
   const screen = new Screen(stdout);
-  let model: WatchModel = NOTHING_KNOWN;
+  const known: Known = { model: NOTHING_KNOWN };
   const keyWords = stdin.isTTY ? KEY_WORDS : 'Ctrl-C quits';
-  const draw = () => screen.draw(watchView(model, screen, systemClock.now(), keyWords));
+  const draw = () => screen.draw(watchView(known.model, screen, systemClock.now(), keyWords));
   const redraw = () => {
     screen.wipe();
     draw();
   };
   const note = (text: string) => {
-    model = { ...model, note: { text, at: systemClock.now() } };
+    known.model = { ...known.model, note: { text, at: systemClock.now() } };
     draw();
   };
   const keys = new Keys(stdin, {
     q: () => ending.abort(),
-    p: () => void pauseOrResume(config, model).then(note, (error) => note(messageOf(error))),
+    p: () => void pauseOrResume(config, known.model).then(note, (error) => note(messageOf(error))),
     redraw,
     suspend: () => screen.close(),
     resume: () => {
@@ -136,34 +150,18 @@ async function show(config: Config, ending: AbortController): Promise<void> {
   keys.open();
   stdout.on('resize', redraw);
   try {
-    const followed = follow(
-      config,
-      signal,
-      follower(
-        () => model,
-        (next) => (model = next),
-      ),
-    );
-    const drawn = (async () => {
+    await keepUp(config, signal, known, async () => {
       while (!signal.aborted) {
         draw();
         // The first picture with something on it is not waited for.
-        await systemClock.sleep(model.heardAt === undefined ? PICTURE_MS / 10 : PICTURE_MS, signal);
+        await systemClock.sleep(known.model.heardAt === undefined ? PICTURE_MS / 10 : PICTURE_MS, signal);
       }
-    })();
-    await Promise.race([followed, drawn]);
+    });
   } finally {
     stdout.off('resize', redraw);
     keys.close();
     screen.close();
   }
-}
-
-function follower(get: () => WatchModel, set: (model: WatchModel) => void): Follower {
-  return {
-    line: (line) => set(withLine(get(), line, systemClock.now())),
-    away: (why) => set(withoutDaemon(get(), why)),
-  };
 }
 
 /** @returns what was done, for the last line */
