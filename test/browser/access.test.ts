@@ -221,6 +221,9 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     await page.keyboard.press('t');
     expect(await page.locator('#theme').getAttribute('aria-label')).toBe('Colours: auto');
     expect(await ground()).toBe(night);
+    await page.keyboard.press('t');
+    expect(await page.locator('#theme').getAttribute('aria-label')).toBe('Colours: light');
+    expect(await ground()).toBe(bright);
   });
 
   test('stands still for who wants that', async () => {

@@ -8,6 +8,7 @@ const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
 const SLOT_S = 10;
 const HEIGHT = 132;
+const FILL_OPACITY = 0.15;
 /** So many values in an hour with gaps are no line. */
 const SPARSE = 60;
 
@@ -101,11 +102,9 @@ class ChartView {
 
   make(): void {
     this.#uplot?.destroy();
-    const colour = (token: string) =>
-      getComputedStyle(document.documentElement).getPropertyValue(token).trim();
-    const font = `11px ${colour('--sans')}`;
-    const grid = { stroke: colour('--line'), width: 1 };
-    const axis = { stroke: colour('--soft'), font, grid, ticks: { show: false } };
+    const font = `11px ${getComputedStyle(this.#plot).getPropertyValue('--sans')}`;
+    const grid = { stroke: this.#colour('--line'), width: 1 };
+    const axis = { stroke: this.#colour('--soft'), font, grid, ticks: { show: false } };
     const { lines, unit } = this.#chart;
     this.#uplot = new uPlot(
       {
@@ -128,10 +127,10 @@ class ChartView {
         series: [
           {},
           ...lines.map(({ token, fill, dash }) => ({
-            stroke: colour(token),
+            stroke: this.#colour(token),
             width: 1.75,
-            points: { show: isSparse, size: 4, fill: colour(token) },
-            ...(fill ? { fill: `${colour(token)}26` } : {}),
+            points: { show: isSparse, size: 4, fill: this.#colour(token) },
+            ...(fill ? { fill: this.#colour(token, FILL_OPACITY) } : {}),
             ...(dash ? { dash: [...dash] } : {}),
           })),
         ],
@@ -155,6 +154,14 @@ class ChartView {
   /** Says what is pointed at, or how it stands. */
   read(): void {
     this.#point(this.#uplot?.cursor.idx);
+  }
+
+  /** A colour of the page as it is now, which a canvas has to be told. */
+  #colour(token: string, opacity = 1): string {
+    this.#plot.style.color = `var(${token})`;
+    const [red, green, blue] = getComputedStyle(this.#plot).color.match(/\d+/g) ?? [];
+    this.#plot.style.color = '';
+    return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
   }
 
   #data(): uPlot.AlignedData {
