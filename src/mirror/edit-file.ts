@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
-import { constants, lstatSync } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
-import { basename, dirname, join, posix } from 'node:path';
-import { syncDirectory } from '../lib/atomic.js';
+import { lstatSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { writeError } from './errors.js';
+import { contentOf, LARGEST_EDITED, openExisting, statsAt } from './edit-bytes.js';
+import type { ConflictFiles } from './edit-conflicts.js';
 import { reach, type Spot } from './root.js';
-import { temporaryName } from './temporary.js';
 import {
   type FileStamp,
   removeWhole,
@@ -17,8 +15,6 @@ import {
   type WholeFile,
 } from './whole-file.js';
 
-/** Bytes: a larger file is not taken for one that a person edits. */
-export const LARGEST_EDITED = 64 * 2 ** 20;
 /** Ms: a file that was written less long ago may be written still. */
 const REST_MS = 2_000;
 /** Ms: how long a run waits for it to come to rest. */
@@ -54,6 +50,7 @@ export class Overtaken extends Error {}
 export class EditFile {
   readonly spot: Spot;
   readonly #clock: Clock;
+  readonly #conflicts: Pick<ConflictFiles, 'save'>;
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
@@ -61,9 +58,10 @@ export class EditFile {
     | { readonly handle: FileHandle; stamp: FileStamp; readonly sha256: string; readonly mode: number }
     | undefined;
 
-  constructor(spot: Spot, clock: Clock) {
+  constructor(spot: Spot, clock: Clock, conflicts: Pick<ConflictFiles, 'save'>) {
     this.spot = spot;
     this.#clock = clock;
+    this.#conflicts = conflicts;
   }
 
   async looksEdited(): Promise<boolean> {
@@ -124,42 +122,9 @@ export class EditFile {
     if (replaced === undefined || !(await this.#writtenLate())) return undefined;
     const bytes = await contentOf(replaced.handle);
     const saved =
-      hashOf(bytes) === replaced.sha256 ? undefined : await this.saveConflict(bytes, replaced.mode);
+      hashOf(bytes) === replaced.sha256 ? undefined : await this.#conflicts.save(bytes, replaced.mode);
     replaced.stamp = stampOf(await replaced.handle.stat());
     return saved;
-  }
-
-  /**
-   * Writes a whole copy of the user's file beside it, as NAME.conflict-TIME; where there is one with the same content, that
-   * one does.
-   *
-   * @returns its path, below the root
-   */
-  async saveConflict(bytes: Buffer, mode: number): Promise<string> {
-    const directory = dirname(await reach(this.spot));
-    const names = await this.conflictFiles();
-    for (const name of names) {
-      const there = await contentOfSize(join(directory, basename(name)), bytes.length);
-      if (there?.equals(bytes)) return name;
-    }
-    const time = new Date(this.#clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
-    const first = `${this.spot.path}.conflict-${time}`;
-    let path = first;
-    for (let i = 2; names.includes(path); i += 1) path = `${first}-${i}`;
-    try {
-      await writeNew(join(directory, basename(path)), bytes, mode);
-    } catch (error) {
-      throw writeError(error, join(this.spot.root, path));
-    }
-    return path;
-  }
-
-  /** The conflict files that a person has not removed yet, below the root, the oldest first. */
-  async conflictFiles(): Promise<readonly string[]> {
-    const directory = dirname(await reach(this.spot));
-    const begin = `${posix.basename(this.spot.path)}.conflict-`;
-    const names = (await readdir(directory)).filter((name) => name.startsWith(begin));
-    return names.sort().map((name) => posix.join(posix.dirname(this.spot.path), name));
   }
 
   /** Ends with the inode that was replaced last; what was written into it is saved before. */
@@ -247,15 +212,6 @@ function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
   return { size, mtimeMs, ino };
 }
 
-async function statsAt(path: string) {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 /** @throws Overtaken when what stands there is not what was read */
 function lookAgain(path: string, read: ReadFile | undefined): void {
   const now = stampNow(path);
@@ -266,55 +222,6 @@ function lookAgain(path: string, read: ReadFile | undefined): void {
 function stampNow(path: string): FileStamp | undefined {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats && stampOf(stats);
-}
-
-async function openExisting(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ELOOP') return undefined;
-    throw error;
-  }
-}
-
-/** From its beginning, at most one byte more than may be edited. */
-async function contentOf(handle: FileHandle): Promise<Buffer> {
-  const { size } = await handle.stat();
-  const buffer = Buffer.alloc(Math.min(size, LARGEST_EDITED) + 1);
-  let length = 0;
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return buffer.subarray(0, length);
-}
-
-async function contentOfSize(path: string, size: number): Promise<Buffer | undefined> {
-  const stats = await statsAt(path);
-  if (stats === undefined || !stats.isFile() || stats.size !== size) return undefined;
-  const handle = await openExisting(path);
-  try {
-    return handle && (await contentOf(handle));
-  } finally {
-    await handle?.close();
-  }
-}
-
-async function writeNew(path: string, bytes: Buffer, mode: number): Promise<void> {
-  const temporary = join(dirname(path), temporaryName());
-  const handle = await open(temporary, 'wx', mode);
-  try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-    await handle.close();
-    await rename(temporary, path);
-  } catch (error) {
-    await handle.close();
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
-  await syncDirectory(dirname(path));
 }
 
 function hashOf(bytes: Buffer): string {

@@ -1,7 +1,8 @@
 import type { TableMirrorConfig } from '../config/config.js';
 import type { EditAlarm, EditAlarmCode } from './edit-alarms.js';
 import type { Base } from './edit-base.js';
-import { LARGEST_EDITED, type ReadFile } from './edit-file.js';
+import { LARGEST_EDITED } from './edit-bytes.js';
+import type { ReadFile } from './edit-file.js';
 import type { EditSource } from './edit-table.js';
 import { readTable, type TableText } from './formats/read.js';
 import type { Cells, Grid } from './merge.js';

@@ -4,7 +4,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TableRow } from '../peer/table.js';
 import { EditAlarm, type EditAlarmCode } from './edit-alarms.js';
 import { type Base, BaseStore, digestOf, type Last } from './edit-base.js';
-import { EditFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edit-file.js';
+import { LARGEST_EDITED } from './edit-bytes.js';
+import { ConflictFiles } from './edit-conflicts.js';
+import { EditFile, Overtaken, type ReadFile } from './edit-file.js';
 import { absorb, together } from './edit-intents.js';
 import { withKeys } from './edit-key.js';
 import { checkNewKeys, named, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
@@ -20,9 +22,6 @@ import type { WholeFile } from './whole-file.js';
 const ROWS_A_GROUP = 1_000;
 /** Rows that are written without giving way to other work. */
 const ROWS_A_TURN = 100;
-/** Conflicts that are listed of one conflict file; the file itself has all. */
-const LISTED = 100;
-
 /** What became of the edits of a file. */
 interface Told {
   /** Rows that were committed. */
@@ -55,6 +54,7 @@ interface Sides {
  */
 export class EditableTable implements TwoWayTable {
   readonly #parts: EditableTableParts;
+  readonly #conflicts: ConflictFiles;
   readonly #file: EditFile;
   readonly #bases: BaseStore;
 
@@ -64,7 +64,9 @@ export class EditableTable implements TwoWayTable {
       throw new TypeError('a table is edited whole, and as it is');
     }
     this.#parts = parts;
-    this.#file = new EditFile({ root: parts.root, path: parts.path }, parts.clock);
+    const spot = { root: parts.root, path: parts.path };
+    this.#conflicts = new ConflictFiles(spot, parts.clock);
+    this.#file = new EditFile(spot, parts.clock, this.#conflicts);
     this.#bases = new BaseStore(parts);
   }
 
@@ -83,7 +85,7 @@ export class EditableTable implements TwoWayTable {
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
       if (!(error instanceof EditAlarm)) throw error;
-      return { kind: 'alarm', alarm: error, conflicts: await this.#standing(known) };
+      return { kind: 'alarm', alarm: error, conflicts: await this.#conflicts.standing(known.conflicts) };
     } finally {
       if (read !== undefined) await this.#file.leave(read);
     }
@@ -103,7 +105,7 @@ export class EditableTable implements TwoWayTable {
       const last = await this.#bases.load(reading.sha256);
       const isEdited = reading.sha256 !== (last?.base.file ?? known.sha256);
       try {
-        if (isEdited) await this.#file.saveConflict(reading.bytes, reading.mode);
+        if (isEdited) await this.#conflicts.save(reading.bytes, reading.mode);
         this.#step('the file is about to be removed');
         await this.#file.remove(reading, settings);
       } catch (error) {
@@ -113,7 +115,7 @@ export class EditableTable implements TwoWayTable {
       }
     }
     await this.#bases.forget();
-    return this.#standing(known);
+    return this.#conflicts.standing(known.conflicts);
   }
 
   async close(): Promise<void> {
@@ -138,7 +140,7 @@ export class EditableTable implements TwoWayTable {
     const told = sides === undefined ? NOTHING_TOLD : await this.#tell(sides, accept, signal);
     const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);
     const hasClashes = read !== undefined && told.clashes.length > 0;
-    const conflictFile = hasClashes ? await this.#file.saveConflict(read.bytes, read.mode) : undefined;
+    const conflictFile = hasClashes ? await this.#conflicts.save(read.bytes, read.mode) : undefined;
     this.#step('what clashes is saved');
     const had = read === undefined ? [] : (mine?.columns ?? last?.base.shown ?? []);
     const columns = [...after.columns, ...this.#unfilled(had, after, last?.base)];
@@ -153,7 +155,7 @@ export class EditableTable implements TwoWayTable {
         sha256: written.sha256,
         columns: after.columns,
         file: written.file,
-        conflicts: await this.#standing(known, conflictFile, told.clashes),
+        conflicts: await this.#conflicts.standing(known.conflicts, conflictFile, told.clashes),
         notes: told.notes,
       },
     };
@@ -272,22 +274,6 @@ export class EditableTable implements TwoWayTable {
       { mirror: name, file: saved },
       'what an editor wrote into a file that was replaced meanwhile is saved',
     );
-  }
-
-  /** The conflicts whose files a person has not removed yet, and new ones. */
-  async #standing(
-    known: EditKnown,
-    file?: string,
-    clashes: readonly Clash[] = [],
-  ): Promise<readonly Conflict[]> {
-    const at = this.#parts.clock.now();
-    const files = await this.#file.conflictFiles();
-    const fresh = file === undefined ? [] : clashes.slice(0, LISTED).map((clash) => ({ ...clash, file, at }));
-    const old = (known.conflicts ?? []).filter((conflict) => conflict.file !== file);
-    return files.flatMap((path) => {
-      const listed = [...old, ...fresh].filter((conflict) => conflict.file === path);
-      return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
-    });
   }
 
   #isMoving(): MirrorError {
