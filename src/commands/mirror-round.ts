@@ -13,15 +13,18 @@ export interface MirrorCounts {
   readonly failed: number;
 }
 
+export type RoundMirrors = Pick<Mirrors, 'names' | 'run' | 'status'>;
+
 /** Runs every mirror once: shares and tables at once, citations when the items are confirmed that they are about. */
 export class MirrorRound {
-  readonly #mirrors: Pick<Mirrors, 'run' | 'status'>;
+  readonly #mirrors: RoundMirrors;
   readonly #reports: MirrorReport[] = [];
+  readonly #reported = new Set<string>();
   #underWay = 0;
   #citationsAsked = false;
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(mirrors: Pick<Mirrors, 'run' | 'status'>) {
+  constructor(mirrors: RoundMirrors) {
     this.#mirrors = mirrors;
     this.#run((kind) => kind !== 'citations');
   }
@@ -35,6 +38,16 @@ export class MirrorRound {
 
   get isOver(): boolean {
     return this.#citationsAsked && this.#underWay === 0;
+  }
+
+  /** How many there are, as far as is known: a pattern brings more. */
+  get total(): number {
+    return this.#mirrors.names.length;
+  }
+
+  /** Those that have not run yet, by name. */
+  get waiting(): readonly string[] {
+    return this.#mirrors.names.filter((name) => !this.#reported.has(name));
   }
 
   /** What ended the round: a disk that fails, a bug. */
@@ -74,6 +87,9 @@ export class MirrorRound {
   }
 
   async #collect(names: readonly string[]): Promise<void> {
-    for await (const report of this.#mirrors.run(names)) this.#reports.push(report);
+    for await (const report of this.#mirrors.run(names)) {
+      this.#reports.push(report);
+      this.#reported.add(report.name);
+    }
   }
 }

@@ -7,15 +7,14 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import type { Trouble } from '../queue/outcome.js';
 import type { Paused } from '../queue/recess.js';
-import type { Counts } from '../state/entries.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
+import { stepOf } from './once-step.js';
 import { duration } from './option-values.js';
 import { Progress } from './progress.js';
-import type { Step } from './progress-text.js';
 import { onSignals } from './run.js';
 import { counted } from './text.js';
 
@@ -154,7 +153,7 @@ async function settle(
   while (!signal.aborted) {
     if (failure !== undefined) return failure;
     const counts = daemon.state.counts();
-    progress.show(stepOf(counts, scanned));
+    progress.show(stepOf(counts, scanned, round));
     if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
     if (scanned && counts.pending + counts.accepted === 0) {
       round.itemsAreSettled();
@@ -171,15 +170,6 @@ async function settle(
     await clock.sleep(TICK_MS, signal);
   }
   return { kind: 'stopped' };
-}
-
-/** Of what can succeed, how much is confirmed. Until the folders are scanned there may be more. */
-function stepOf({ pending, accepted, confirmed, quarantined }: Counts, scanned: boolean): Step {
-  const total = pending + accepted + confirmed;
-  const parts = [`${confirmed}/${total} confirmed`, `${pending} to push`, `${accepted} to confirm`];
-  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
-  if (!scanned) parts.push('scanning');
-  return { done: confirmed, total, parts, growing: !scanned };
 }
 
 function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeout: string): ExitCode {

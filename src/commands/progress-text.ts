@@ -5,6 +5,8 @@ import { displayWidth, fitted } from './display-width.js';
 export interface Step {
   readonly done: number;
   readonly total: number;
+  /** What else is to be done, which counts for the bar and not for the rate. */
+  readonly besides?: { readonly done: number; readonly total: number };
   /** What is told beside the bar, the most important first: `3/10 confirmed`. */
   readonly parts: readonly string[];
   /** Whether more may come, so that nobody can say how long it takes. */
@@ -85,6 +87,7 @@ function percentText(step: Step): string {
   return `${`${Math.floor(shareOf(step) * 100)}%`.padStart(4)} `;
 }
 
-function shareOf({ done, total }: Step): number {
-  return total === 0 ? 0 : Math.min(1, Math.max(0, done / total));
+function shareOf({ done, total, besides = { done: 0, total: 0 } }: Step): number {
+  const all = total + besides.total;
+  return all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
 }

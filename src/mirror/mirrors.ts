@@ -195,6 +195,11 @@ export class Mirrors {
   }
 
   /** Of all mirrors, in the order of the configuration. */
+  get names(): readonly string[] {
+    return this.#set.plans.map(({ name }) => name);
+  }
+
+  /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
     return this.#set.plans.map((plan) => {
       const nextAt = this.#rounds.nextAt(plan.name);

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Ended, peersync } from '../support/cli.js';
+import { type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
@@ -240,6 +240,30 @@ describe('once ends with', () => {
     const wrongOption = await peersync(['once', '--config', mended, '--timeout', 'soon']);
     expect(wrongOption.code).toBe(2);
     expect(wrongOption.stderr).toContain('soon');
+  });
+
+  it('0 after a mirror that takes its time, and says meanwhile that it waits for that one', async () => {
+    const world = temporaryDirectory();
+    writeTree(join(world, 'inbox'), small);
+    const peer = await PeerProcess.start(join(world, 'peer'));
+    const proxy = await RecordingProxy.start(peer.url);
+    const config = writeConfig(world, {
+      peer: { ...peer.section(proxy.url), dialect: 'standard' },
+      mirror: { root: join(world, 'mirror'), shares: [{ name: 'feed', data: 'feed.xml' }] },
+    });
+    let answer = () => {};
+    proxy.intercept = ({ path }, response) => {
+      if (!path.startsWith('/api/share')) return false;
+      answer = () => void response.writeHead(200, { 'content-type': 'text/xml' }).end('<feed/>');
+      return true;
+    };
+    const once = new Running(['once', '--config', config]);
+    await once.says('% waiting for 1 mirror (feed), 2/2 confirmed');
+    expect(once.stdout).not.toContain('100%');
+    answer();
+    const { code, stdout } = await once.ended;
+    expect(stdout).toContain('1 mirror current (1 written)');
+    expect(code).toBe(0);
   });
 
   it('4 when no peer is there, and says where it looked', async () => {
