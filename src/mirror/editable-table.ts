@@ -7,38 +7,17 @@ import { type Base, BaseStore, digestOf, type Last } from './edit-base.js';
 import { LARGEST_EDITED } from './edit-bytes.js';
 import { ConflictFiles } from './edit-conflicts.js';
 import { EditFile, Overtaken, type ReadFile } from './edit-file.js';
-import { absorb, together } from './edit-intents.js';
-import { withKeys } from './edit-key.js';
-import { checkNewKeys, named, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
+import { checkNewKeys, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
 import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './edit-table.js';
+import { NOTHING_TOLD, Telling } from './edit-telling.js';
 import { MirrorError } from './errors.js';
-import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
-import { agreed, type Clash, type Grid, type Merge, mergeInTurns } from './merge.js';
+import type { Grid } from './merge.js';
 import type { Conflict } from './record.js';
 import type { WholeFile } from './whole-file.js';
 
-/** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
-const ROWS_A_GROUP = 1_000;
 /** Rows that are written without giving way to other work. */
 const ROWS_A_TURN = 100;
-/** What became of the edits of a file. */
-interface Told {
-  /** Rows that were committed. */
-  readonly set: number;
-  /** Rows that were deleted. */
-  readonly deleted: number;
-  readonly clashes: readonly Clash[];
-  readonly notes: readonly string[];
-}
-
-interface Sides {
-  readonly read: ReadFile;
-  readonly mine: TableText;
-  readonly peer: PeerTable;
-  readonly last: Last | undefined;
-  readonly known: EditKnown;
-}
 
 /**
  * A table of the peer that a person edits in its file.
@@ -57,6 +36,7 @@ export class EditableTable implements TwoWayTable {
   readonly #conflicts: ConflictFiles;
   readonly #file: EditFile;
   readonly #bases: BaseStore;
+  readonly #telling: Telling;
 
   constructor(parts: EditableTableParts) {
     const { search, count, neutralise, format } = parts.settings;
@@ -68,6 +48,11 @@ export class EditableTable implements TwoWayTable {
     this.#conflicts = new ConflictFiles(spot, parts.clock);
     this.#file = new EditFile(spot, parts.clock, this.#conflicts);
     this.#bases = new BaseStore(parts);
+    this.#telling = new Telling({
+      ...{ peer: parts.peer, settings: parts.settings, bases: this.#bases },
+      alarm: (code, detail) => this.#alarm(code, detail),
+      onStep: (step) => this.#step(step),
+    });
   }
 
   async run(
@@ -137,7 +122,7 @@ export class EditableTable implements TwoWayTable {
     if (mine !== undefined)
       checkNewKeys(mine, peer.grid.rows, await this.#parts.peer.maxKeyBytes(signal), this.#alarm);
     const sides = isTouched && mine ? { read, mine, peer, last, known } : undefined;
-    const told = sides === undefined ? NOTHING_TOLD : await this.#tell(sides, accept, signal);
+    const told = sides === undefined ? NOTHING_TOLD : await this.#telling.tell(sides, accept, signal);
     const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);
     const hasClashes = read !== undefined && told.clashes.length > 0;
     const conflictFile = hasClashes ? await this.#conflicts.save(read.bytes, read.mode) : undefined;
@@ -159,56 +144,6 @@ export class EditableTable implements TwoWayTable {
         notes: told.notes,
       },
     };
-  }
-
-  /** Tells the peer what was changed in the file. */
-  async #tell(sides: Sides, accept: boolean, signal: AbortSignal | undefined): Promise<Told> {
-    const { deletes, maxDeletes } = this.#parts.settings;
-    const { last } = sides;
-    const base = await last?.base.grid();
-    const mine = withKeys(sides.mine.rows, sides.mine.columns, base, last?.base.salt ?? '');
-    const absorbed = base && last && absorb(base, last.intents, sides.peer.grid);
-    // A file that is as it was written is its own base.
-    const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
-    const first = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
-    const other = await last?.other?.grid();
-    const plan =
-      other === undefined
-        ? first
-        : agreed(first, await inTurns(mergeInTurns(other, sides.peer.grid, mine, { deletes })));
-    if (plan.deletes.length > maxDeletes) {
-      const removed = `${plan.deletes.length} rows were removed (${named(plan.deletes)})`;
-      const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${maxDeletes}, at once`);
-      // What a person accepted are the rows that were named, and not others that were removed since.
-      if (!accept || sides.known.alarm?.message !== alarm.message) throw alarm;
-    }
-    if (last !== undefined && absorbed !== undefined && plan.set.length + plan.deletes.length > 0) {
-      await this.#bases.intend(together(absorbed.done, plan), last.base);
-      this.#step('the intents are kept');
-      await this.#apply(plan, signal);
-    }
-    return {
-      set: plan.set.length,
-      deleted: plan.deletes.length,
-      clashes: plan.clashes,
-      notes: notesOf(plan),
-    };
-  }
-
-  async #apply(plan: Merge, signal: AbortSignal | undefined): Promise<void> {
-    const { peer } = this.#parts;
-    for (const rows of groups(plan.set)) {
-      signal?.throwIfAborted();
-      this.#step('rows are about to be committed');
-      await peer.set(rows, signal);
-      this.#step('rows were committed');
-    }
-    for (const keys of groups(plan.deletes)) {
-      signal?.throwIfAborted();
-      this.#step('rows are about to be deleted');
-      await peer.deleteRows(keys, signal);
-      this.#step('rows were deleted');
-    }
   }
 
   async #write(
@@ -292,31 +227,10 @@ export class EditableTable implements TwoWayTable {
   }
 }
 
-const NOTHING_TOLD: Told = { set: 0, deleted: 0, clashes: [], notes: [] };
-
 /** Nobody edited the file, and no run was cut short: there is nothing to tell. */
 function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
   if (last === undefined || last.base.file !== read.sha256) return false;
   return last.intents.set.length === 0 && last.intents.deletes.length === 0;
-}
-
-async function inTurns<T>(work: Generator<void, T>): Promise<T> {
-  for (;;) {
-    const { done, value } = work.next();
-    if (done) return value;
-    await nextTurn();
-  }
-}
-
-function notesOf({ returned }: Merge): readonly string[] {
-  if (returned.length === 0) return [];
-  return [
-    `Rows that were removed from the file came back (${named(returned)}): "deletes" is off for this table.`,
-  ];
-}
-
-function* groups<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < all.length; at += ROWS_A_GROUP) yield all.slice(at, at + ROWS_A_GROUP);
 }
 
 async function* rowsOf({ rows }: Grid): AsyncGenerator<readonly TableRow[]> {
