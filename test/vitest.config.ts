@@ -1,13 +1,32 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests that start whole programs, and take most of the time. */
+const PROGRAMS = ['fault', 'systemd', 'wire', 'e2e', 'browser'];
+
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    include: ['test/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
     // Most of the time is spent waiting for processes, files and sockets.
     maxWorkers: 4,
+    setupFiles: ['test/support/lives.ts'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'programs', include: [`test/{${PROGRAMS.join(',')}}/**/*.test.ts`] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'parts',
+          include: ['test/**/*.test.ts'],
+          exclude: PROGRAMS.map((directory) => `test/${directory}/**`),
+          // A process and a module for each file would cost more than most tests do.
+          isolate: false,
+        },
+      },
+    ],
   },
 });

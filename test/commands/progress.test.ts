@@ -188,8 +188,8 @@ describe('on a terminal', () => {
   });
 });
 
-describe('a terminal that was drawn on', () => {
-  const program = compiledProgram('test/support/drawing-program.ts');
+describe('a terminal that was drawn on', async () => {
+  const program = await compiledProgram('test/support/drawing-program.ts');
 
   const run = async (how: string, signal?: NodeJS.Signals) => {
     const child = spawn(process.execPath, [program, how], {

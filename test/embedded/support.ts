@@ -2,18 +2,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
-import { afterEach } from 'vitest';
 import { type Box, type BoxOptions, openBox } from '../../src/embedded/box.js';
 import type { startEmbeddedPeer } from '../../src/embedded/embedded-peer.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
-
-const open: Box[] = [];
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((box) => box.close()));
-});
 
 /** A peer in this thread, closed after the test. */
 export async function openPeer(options: Partial<BoxOptions> = {}, log = silentLogger): Promise<Box> {
@@ -30,7 +24,7 @@ export async function openPeer(options: Partial<BoxOptions> = {}, log = silentLo
     systemClock,
     log,
   );
-  open.push(box);
+  afterwards('test', () => box.close());
   return box;
 }
 

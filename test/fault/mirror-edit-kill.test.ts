@@ -47,8 +47,8 @@ let rows: Map<string, Cells>;
 let history: Change[];
 let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
 
-beforeAll(() => {
-  program = compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
+beforeAll(async () => {
+  program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
 });
 
 beforeEach(async () => {

@@ -23,8 +23,8 @@ let url: string;
 let number = 0;
 let mirroring: ChildProcessByStdio<null, Readable, Readable> | undefined;
 
-beforeAll(() => {
-  program = compiledProgram(resolve(import.meta.dirname, 'mirroring.ts'));
+beforeAll(async () => {
+  program = await compiledProgram(resolve(import.meta.dirname, 'mirroring.ts'));
 });
 
 beforeEach(async () => {

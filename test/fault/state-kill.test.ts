@@ -54,8 +54,8 @@ function expectAcknowledged(view: StateView, acknowledged: number): void {
   }
 }
 
-beforeAll(() => {
-  program = compiledProgram(resolve(import.meta.dirname, 'state-writer.ts'));
+beforeAll(async () => {
+  program = await compiledProgram(resolve(import.meta.dirname, 'state-writer.ts'));
 });
 
 afterEach(async () => {

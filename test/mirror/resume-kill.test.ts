@@ -14,7 +14,7 @@ import { until } from '../support/wait.js';
 import { filesBelow } from './engine.js';
 
 const MIB = 2 ** 20;
-const program = compiledProgram('test/mirror/resuming-program.ts');
+const program = await compiledProgram('test/mirror/resuming-program.ts');
 
 /** A server with one file, which is sent slowly; it knows ranges, and dates its answers alone. */
 async function slowly(content: Buffer) {

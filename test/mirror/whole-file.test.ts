@@ -23,7 +23,7 @@ import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-const program = compiledProgram('test/mirror/replacing-program.ts');
+const program = await compiledProgram('test/mirror/replacing-program.ts');
 
 async function* pieces(...content: (string | Uint8Array)[]): AsyncGenerator<string | Uint8Array> {
   yield* content;

@@ -1,13 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createNetServer, type Server, type Socket } from 'node:net';
-import { afterEach } from 'vitest';
 import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
-
-const closing: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { afterwards } from '../support/afterwards.js';
 
 export const LIMITS = { connect: 20_000, headers: 20_000, body: 20_000, total: 60_000 };
 
@@ -20,7 +14,7 @@ export function clientOf(baseUrl: string, options: Partial<PeerClientOptions> = 
     maxAnswer: 1024 * 1024,
     ...options,
   });
-  closing.push(() => client.close());
+  afterwards('test', () => client.close());
   return client;
 }
 
@@ -106,7 +100,8 @@ async function listening(server: Server): Promise<string> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  closing.push(
+  afterwards(
+    'test',
     () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -54,8 +54,8 @@ async function contenders(dir: string, count: number): Promise<Contender[]> {
   return all;
 }
 
-beforeAll(() => {
-  contenderProgram = compiledProgram(resolve(import.meta.dirname, 'lock-contender.ts'));
+beforeAll(async () => {
+  contenderProgram = await compiledProgram(resolve(import.meta.dirname, 'lock-contender.ts'));
 });
 
 afterEach(() => {

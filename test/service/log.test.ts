@@ -7,8 +7,8 @@ import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 let program = '';
-beforeAll(() => {
-  program = compiledProgram('test/service/talking-program.ts');
+beforeAll(async () => {
+  program = await compiledProgram('test/service/talking-program.ts');
 });
 
 /** What a program that logs leaves in a file, where its environment is made of that file's own device and inode. */

@@ -1,5 +1,3 @@
-import { afterAll, afterEach } from 'vitest';
-
 /** How long a thing of a test lives: until the end of the test, or of all tests of the file. */
 export type Life = 'test' | 'file';
 
@@ -10,9 +8,7 @@ export function afterwards(life: Life, job: () => void | Promise<void>): void {
   jobs[life].push(job);
 }
 
-async function end(life: Life): Promise<void> {
+/** Ends a life. */
+export async function end(life: Life): Promise<void> {
   for (const job of jobs[life].splice(0).reverse()) await job();
 }
-
-afterEach(() => end('test'));
-afterAll(() => end('file'));

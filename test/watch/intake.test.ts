@@ -188,7 +188,7 @@ describe('an intake with a reader of groups', () => {
   });
 
   it('reads in a thread, which may break down', async () => {
-    const program = compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
+    const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
     const thread = new WorkThread(pathToFileURL(program));
     const { add, done, quiet } = setUp(2, 1_000, new ThreadReader(thread));
     for (const name of names) add(name);

@@ -1,6 +1,5 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { bytes, milliseconds } from '../../src/config/units.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
@@ -8,6 +7,7 @@ import type { Logger } from '../../src/lib/logger.js';
 import type { Encoding, Entry, Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
+import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /** Long enough that a test can write twice within it, short enough to wait for. */
@@ -53,7 +53,7 @@ export class WatchWorld {
       this.lines.push({ level, message });
     };
     this.log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
-    worlds.push(this);
+    afterwards('test', () => this.stop());
   }
 
   write(path: string, content: string | Uint8Array = `content of ${path}`): string {
@@ -126,9 +126,3 @@ export class Started {
     return version !== undefined && 'sha256' in version ? version.sha256 : undefined;
   }
 }
-
-const worlds: WatchWorld[] = [];
-
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.stop();
-});

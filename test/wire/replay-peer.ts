@@ -1,12 +1,6 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { afterEach } from 'vitest';
+import { afterwards } from '../support/afterwards.js';
 import { recorded } from './yacy/exchange.js';
-
-const running: ReplayPeer[] = [];
-
-afterEach(async () => {
-  for (const peer of running.splice(0)) await peer.stop();
-});
 
 /** Which recordings answer a request line's method and path (without its query), one after the other, the last for ever. */
 export type Script = Readonly<Record<string, string | readonly string[]>>;
@@ -58,7 +52,7 @@ export class ReplayPeer {
 
   static async start(script: Script): Promise<ReplayPeer> {
     const peer = new ReplayPeer(script);
-    running.push(peer);
+    afterwards('test', () => peer.stop());
     await new Promise<void>((resolve) => peer.#server.listen(0, '127.0.0.1', resolve));
     peer.url = `http://127.0.0.1:${(peer.#server.address() as AddressInfo).port}`;
     return peer;
