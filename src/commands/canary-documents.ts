@@ -17,6 +17,15 @@ export interface CanaryDocument {
   readonly words: number;
 }
 
+/** A document to push, and the folders of which it shows whether the peer takes their addresses. */
+export interface CanaryPlan {
+  /** `address`: only to show whether the peer takes the addresses of its folders. */
+  readonly kind: 'canary' | 'address';
+  readonly document: CanaryDocument;
+  readonly url: string;
+  readonly folders: readonly string[];
+}
+
 /** Text without a line break, each time another one, so that an earlier canary is not taken for this one. */
 function linesOf(kind: string, stamp: string, sentence: string): readonly string[] {
   return [
@@ -49,6 +58,27 @@ export function folderDocument(stamp: string): CanaryDocument {
   const sentence = 'It shows whether this peer takes documents with an address such as this one.';
   const lines = linesOf('plain text', stamp, sentence);
   return textDocument('plain text', 'peersync-canary.txt', lines, sentence.slice(0, 30));
+}
+
+/** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
+export function canaryPlan(
+  base: string,
+  folders: readonly { readonly name: string; readonly url: string }[],
+  now: number,
+): readonly CanaryPlan[] {
+  const stamp = new Date(now).toISOString();
+  const plans: CanaryPlan[] = canaryDocuments(stamp).map((document, i) => ({
+    kind: 'canary',
+    document,
+    url: base + document.name,
+    folders: i > 0 ? [] : folders.filter(({ url }) => base.startsWith(url)).map(({ name }) => name),
+  }));
+  for (const { name, url } of folders) {
+    if (base.startsWith(url)) continue;
+    const document = folderDocument(stamp);
+    plans.push({ kind: 'address', document, url: url + document.name, folders: [name] });
+  }
+  return plans;
 }
 
 function textDocument(what: string, name: string, lines: readonly string[], phrase: string): CanaryDocument {
