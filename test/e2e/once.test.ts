@@ -269,7 +269,8 @@ describe('once ends with', () => {
   it('4 when no peer is there, and says where it looked', async () => {
     const { config, proxy, once } = await smallWorld();
     await proxy.close();
-    const away = await once('--timeout', '1s');
+    // Long enough for a first try on a machine that is busy, and not for `once` to give up by itself.
+    const away = await once('--timeout', '10s');
     expect(away.code).toBe(4);
     expect(away.stderr).toContain(proxy.url);
     expect(reportOf(away).items).toMatchObject({ pending: 2, confirmed: 0 });
