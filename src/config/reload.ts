@@ -16,14 +16,15 @@ export interface Reloaded {
 /**
  * What a daemon that runs with `running` does when its file says `wanted`.
  *
- * The peer and the directory of the state stay as they are until a restart. The credentials change at once, unless they are
- * for another peer: nobody is ever sent what was meant for somebody else.
+ * The peer and the directory of the state stay as they are until a restart. The credentials and the certificates to trust
+ * change at once, unless they are for another peer: nobody is ever sent, or trusted with, what was meant for somebody else.
  *
  * @throws ConfigError CONFIG_INVALID when what stays gets in the way of what changes
  */
 export async function reloaded(running: Config, wanted: Config): Promise<Reloaded> {
-  const { auth: _, ...peer } = running.peer;
-  const auth = running.peer.url === wanted.peer.url ? wanted.peer.auth : running.peer.auth;
+  const { auth: _, ...rest } = running.peer;
+  const { auth, tls } = running.peer.url === wanted.peer.url ? wanted.peer : running.peer;
+  const peer = { ...rest, tls };
   const config: Config = Object.freeze({
     ...wanted,
     peer: Object.freeze(auth === undefined ? peer : { ...peer, auth }),

@@ -14,7 +14,7 @@ import type { Parts } from './parts.js';
 
 /** What takes up another configuration. */
 export interface ReloadedParts {
-  readonly client: Pick<Parts['client'], 'authenticate'>;
+  readonly client: Pick<Parts['client'], 'authenticate' | 'trust'>;
   readonly door: Pick<Parts['door'], 'limit' | 'tryNow'>;
   readonly watcher: Pick<Parts['watcher'], 'watch'>;
   readonly housekeeping: Pick<Parts['housekeeping'], 'keep' | 'stop'>;
@@ -71,9 +71,9 @@ export class Reloading {
 
   async #reload(): Promise<ReloadReport> {
     const { current, log } = this.#options;
-    const { config, restart, credentials } = await this.#read();
+    const { config, restart, access } = await this.#read();
     const changes = changeLines(changesOf(current.config, config));
-    if (await this.#apply(config, restart, credentials)) changes.push('peer.auth: other credentials');
+    changes.push(...(await this.#apply(config, restart, access)));
     const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
     log.info(
       { event: 'reloaded', changes, restart },
@@ -83,15 +83,15 @@ export class Reloading {
   }
 
   /** Reads and checks everything; nothing changed yet. */
-  async #read(): Promise<Reloaded & { readonly credentials: Credentials | undefined }> {
+  async #read(): Promise<Reloaded & { readonly access: PeerAccess }> {
     const { current, load, log } = this.#options;
     try {
       this.#unlessStopped();
       const wanted = await load();
-      const credentials = await readSecrets(wanted, log);
+      const access = await readSecrets(wanted, log);
       const now = await reloaded(current.config, wanted);
       this.#unlessStopped();
-      return { ...now, credentials };
+      return { ...now, access };
     } catch (error) {
       const code = error instanceof PeersyncError ? error.code : undefined;
       log.error(
@@ -102,19 +102,18 @@ export class Reloading {
     }
   }
 
-  /** @returns whether the peer gets other credentials from now on */
-  async #apply(
-    config: Config,
-    restart: readonly string[],
-    credentials: Credentials | undefined,
-  ): Promise<boolean> {
+  /** @returns what is new in the files that it names, a line each */
+  async #apply(config: Config, restart: readonly string[], access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure } = this.#options;
     const { client, door, watcher, housekeeping, mirrors, audit, commit } = parts;
     const before = current.config;
     const isForThisPeer = !restart.includes('peer.url') && config.peer.url !== 'embedded';
     try {
       current.replace(config, restart);
-      const isOther = isForThisPeer && client.authenticate(credentials);
+      const changes: string[] = [];
+      if (isForThisPeer && client.authenticate(access.credentials))
+        changes.push('peer.auth: other credentials');
+      if (isForThisPeer && client.trust(access.ca)) changes.push('peer.tls.ca: other certificates');
       if (config !== before) {
         door.limit(doorLimits(config));
         await watcher.watch({
@@ -134,8 +133,8 @@ export class Reloading {
         await commit();
       }
       // Somebody mended something: a peer that refused the old password need not be waited for.
-      if (isOther) door.tryNow();
-      return isOther;
+      if (changes.length > 0) door.tryNow();
+      return changes;
     } catch (error) {
       onFailure(error);
       throw error;
@@ -152,19 +151,26 @@ export class Reloading {
   }
 }
 
+/** What the files hold that a configuration names for its peer. */
+interface PeerAccess {
+  readonly credentials: Credentials | undefined;
+  /** PEM text. */
+  readonly ca: string | undefined;
+}
+
 /**
- * The credentials that a configuration names; and whether its other secrets and certificates can be read at all.
+ * The credentials and certificates that a configuration names; and whether its other secrets can be read at all.
  *
  * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
  */
-async function readSecrets({ peer, status }: Config, log: Logger): Promise<Credentials | undefined> {
+async function readSecrets({ peer, status }: Config, log: Logger): Promise<PeerAccess> {
   const { auth, tls } = peer;
-  const [credentials, ...others] = await Promise.allSettled([
+  const [credentials, ca, token] = await Promise.allSettled([
     auth === undefined ? undefined : configuredCredentials(auth, log),
     tls.ca === undefined ? undefined : readCa(tls.ca),
     status.token === undefined ? undefined : resolveSecret(status.token, process.env, log),
   ]);
-  const wrong = [credentials, ...others].flatMap((each) =>
+  const wrong = [credentials, ca, token].flatMap((each) =>
     each.status === 'rejected' ? [each.reason as unknown] : [],
   );
   const [first] = wrong;
@@ -174,5 +180,8 @@ async function readSecrets({ peer, status }: Config, log: Logger): Promise<Crede
     throw new PeersyncError({ code, message, hint, exitCode });
   }
   if (wrong.length > 0) throw first;
-  return credentials.status === 'fulfilled' ? credentials.value : undefined;
+  return {
+    credentials: credentials.status === 'fulfilled' ? credentials.value : undefined,
+    ca: ca.status === 'fulfilled' ? ca.value : undefined,
+  };
 }

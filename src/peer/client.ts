@@ -134,6 +134,15 @@ export class PeerClient {
     return true;
   }
 
+  /**
+   * Requests that begin from now on trust these certificates (PEM text) besides the usual ones.
+   *
+   * @returns whether they are others
+   */
+  trust(ca: string | undefined): boolean {
+    return this.#http.trust(ca);
+  }
+
   /** How the peer speaks the API; undefined as long as that is not known. */
   get dialect(): DialectName | undefined {
     return this.#dialect?.name;

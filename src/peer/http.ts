@@ -7,6 +7,7 @@ import { Connection, type ConnectOptions } from './connection.js';
 import { type Delivered, PeerError } from './errors.js';
 import { type Answered, Exchange, type ExchangeLimits, type Failed, isSuccess } from './exchange.js';
 import { calledOff, cutShort, failureError, isBroken } from './failure.js';
+import { OnceIterable } from './once-iterable.js';
 
 export interface Timeouts {
   /** Until a connection stands, with TLS, in ms. */
@@ -89,13 +90,17 @@ const STREAM_TOTAL_FACTOR = 12;
  * A request takes an idle connection or opens one. Redirects are answers like any other. Where a connection that was
  * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more
  * on a new one, and counts from then on as possibly delivered.
+ *
+ * Where other certificates are to be trusted, what is under way ends as it began, and what comes next is on new connections.
  */
 export class Http {
   readonly #options: HttpOptions;
-  readonly #connect: ConnectOptions;
+  #connect: ConnectOptions;
   readonly #limits: ExchangeLimits;
   readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
+  /** Not to be used again. */
+  readonly #outdated = new WeakSet<Connection>();
   #closed = false;
 
   constructor(options: HttpOptions) {
@@ -151,6 +156,19 @@ export class Http {
     } finally {
       this.#leave(under);
     }
+  }
+
+  /**
+   * Connections from now on trust these certificates besides the usual ones.
+   *
+   * @returns whether they are others
+   */
+  trust(ca: string | undefined): boolean {
+    if (ca === this.#connect.ca) return false;
+    this.#connect = { ...this.#connect, ca };
+    for (const connection of this.#all) this.#outdated.add(connection);
+    for (const connection of this.#idle.splice(0)) this.#drop(connection);
+    return true;
   }
 
   /** Ends every connection; what is still under way is called off. */
@@ -239,7 +257,7 @@ export class Http {
 
   #leave({ exchange, connection }: UnderWay): void {
     exchange.abandon();
-    if (exchange.whole) this.#idle.push(connection);
+    if (exchange.whole && !this.#outdated.has(connection)) this.#idle.push(connection);
     else this.#drop(connection);
   }
 
@@ -278,21 +296,5 @@ export class Http {
     if (failed.reason.kind !== 'error' || this.#closed) return this.#error(request, limits, failed, 'no');
     const url = this.#options.origin + request.path;
     return cutShort(failed, { url, delivered: request.body === undefined ? 'no' : 'yes' });
-  }
-}
-
-/** Read a second time, an iterator that is through would look like an empty answer. */
-class OnceIterable implements AsyncIterable<Buffer> {
-  readonly #pieces: AsyncGenerator<Buffer, void, undefined>;
-  #taken = false;
-
-  constructor(pieces: AsyncGenerator<Buffer, void, undefined>) {
-    this.#pieces = pieces;
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<Buffer> {
-    if (this.#taken) throw new TypeError('An answer that is read while it comes can be read only once.');
-    this.#taken = true;
-    return this.#pieces;
   }
 }

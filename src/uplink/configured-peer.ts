@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
@@ -6,6 +7,9 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { PeerClient } from '../peer/client.js';
 import type { Credentials } from '../peer/digest.js';
+
+const BEGINNING = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
+const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----`, 'g');
 
 /**
  * A client for the configured peer.
@@ -46,10 +50,11 @@ export async function configuredCredentials(
   return { username, password: await resolveSecret(password, process.env, log) };
 }
 
-/** @throws PeersyncError CONFIG_CA */
+/** @throws PeersyncError CONFIG_CA when it cannot be read, or is not whole */
 export async function readCa(path: string): Promise<string> {
+  let text: string;
   try {
-    return await readFile(path, 'utf8');
+    text = await readFile(path, 'utf8');
   } catch (error) {
     throw new PeersyncError({
       code: 'CONFIG_CA',
@@ -58,5 +63,23 @@ export async function readCa(path: string): Promise<string> {
       exitCode: EXIT.usage,
       cause: error,
     });
+  }
+  // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
+  const certificates = text.match(CERTIFICATE) ?? [];
+  const begun = text.match(BEGINNING)?.length ?? 0;
+  if (begun > 0 && certificates.length === begun && certificates.every(isCertificate)) return text;
+  throw new PeersyncError({
+    code: 'CONFIG_CA',
+    message: `The CA file ${path} ${begun === 0 ? 'holds no certificate in PEM format' : 'holds a certificate that is damaged or cut off'}.`,
+    hint: 'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.',
+    exitCode: EXIT.usage,
+  });
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
   }
 }

@@ -152,6 +152,16 @@ describe('a running daemon whose file changed', () => {
     expect((await reloaded(running, without)).config.peer.auth).toBeUndefined();
   });
 
+  it('takes other certificates to trust at once, and none that are for another peer', async () => {
+    const of = (url: string, ca: string) => config({ peer: { url, tls: { ca } } });
+    const running = await of('https://peer.example', 'old.pem');
+    const wanted = await of('https://peer.example', 'new.pem');
+    expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
+    const later = await reloaded(running, await of('https://other.example', 'new.pem'));
+    expect(later.config.peer).toEqual(running.peer);
+    expect([...later.restart].sort()).toEqual(['peer.tls.ca', 'peer.url']);
+  });
+
   it('refuses what cannot be until the restart: a folder around the state that is still in use', async () => {
     const running = await config({ state: { dir: 'data/state' } });
     const wanted = await config({

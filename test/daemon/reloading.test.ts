@@ -35,7 +35,7 @@ async function world(holds: Held) {
   const wanted = await configOf('inbox', 'notes');
   const does = (what: string) => async () => void did.push(what);
   const parts: ReloadingParts['parts'] = {
-    client: { authenticate: () => false },
+    client: { authenticate: () => false, trust: () => false },
     door: { limit: () => {}, tryNow: () => {} },
     watcher: {
       watch: async () => {

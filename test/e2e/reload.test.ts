@@ -1,7 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { request as requestOf } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ReloadReport } from '../../src/inspect/reload-report.js';
+import { afterwards } from '../support/afterwards.js';
+import { makeCertificate } from '../support/certificate.js';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
@@ -209,6 +214,46 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     await until(async () => (await circuit())?.state === 'closed', 'the peer takes it');
     expect(Date.now()).toBeLessThan(nextProbeAt);
     await work.confirmed('inbox/a.txt');
+    expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
+  });
+
+  it('reads the certificates anew that it trusts: one that was renewed needs no restart', async () => {
+    const work = await AtWork.begin();
+    const own = makeCertificate();
+    const front = createServer(own, (request, response) => {
+      const { method = 'GET', headers, url = '/' } = request;
+      const onwards = requestOf(work.peer.url + url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      });
+      onwards.on('error', () => response.destroy());
+      request.pipe(onwards);
+    });
+    await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
+    afterwards('test', () => {
+      front.close();
+      front.closeAllConnections();
+    });
+    const ca = join(work.directory, 'ca.pem');
+    writeFileSync(ca, own.cert);
+    const { port } = front.address() as AddressInfo;
+    work.configure({ peer: { ...work.peer.section(`https://127.0.0.1:${port}`), tls: { ca } } });
+    await work.start();
+    work.drop('inbox/a.txt');
+    await work.confirmed('inbox/a.txt');
+    const renewed = makeCertificate();
+    front.setSecureContext(renewed);
+    front.closeAllConnections();
+    work.drop('inbox/b.txt');
+    const away = async () => (await work.status()).peer.door?.circuit.reason?.kind === 'unreachable';
+    await until(away, 'the new certificate is not trusted');
+    writeFileSync(ca, renewed.cert.slice(0, 200));
+    const refused = await work.run('reload');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('damaged or cut off');
+    writeFileSync(ca, renewed.cert);
+    expect((await work.run('reload')).stdout).toBe('peer.tls.ca: other certificates\n');
+    await work.confirmed('inbox/b.txt');
     expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
   });
 

@@ -1,12 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { temporaryDirectory } from '../support/temp.js';
+import { makeCertificate } from '../support/certificate.js';
+import { until } from '../support/wait.js';
 import { ACCEPTED, clientOf, HttpServer, ITEM } from './servers.js';
 
 const servers: ReturnType<typeof createServer>[] = [];
@@ -22,22 +20,15 @@ function answering(response: ServerResponse): void {
 }
 
 /** A server with a certificate of its own for 127.0.0.1. */
-async function startTls(answer = answering): Promise<{ url: string; ca: string }> {
-  const directory = temporaryDirectory();
-  const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-  const request = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=peer';
-  execFileSync(
-    'openssl',
-    [...request.split(' '), '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert],
-    { stdio: 'pipe' },
-  );
-  const ca = readFileSync(cert, 'utf8');
-  const server = createServer({ key: readFileSync(key), cert: ca }, (request, response) => {
+async function startTls(answer = answering) {
+  const own = makeCertificate();
+  const server = createServer(own, (request, response) => {
     request.resume().on('end', () => answer(response));
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, ca };
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, ca: own.cert, server };
 }
 
 describe('TLS', () => {
@@ -96,6 +87,35 @@ describe('TLS', () => {
       code: 'PEER_UNREACHABLE',
       message: expect.stringMatching(/cannot be reached: .*(altnames|ECONNREFUSED)/),
     });
+  });
+
+  it('is spoken with a renewed certificate once that is trusted, and not on a connection from before', async () => {
+    const { url, ca, server } = await startTls();
+    const client = clientOf(url, { tls: { ca } });
+    await client.push([ITEM]);
+    const renewed = makeCertificate();
+    server.setSecureContext(renewed);
+    expect(client.trust(renewed.cert)).toBe(true);
+    await client.push([ITEM]);
+    expect(client.trust(renewed.cert)).toBe(false);
+    await client.push([ITEM]);
+    expect(client.trust(ca)).toBe(true);
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
+  });
+
+  it('goes on with what is under way while other certificates are trusted, and uses that connection no more', async () => {
+    let answer = () => {};
+    const { url, ca } = await startTls((response) => {
+      answer = () => answering(response);
+    });
+    const client = clientOf(url, { tls: { ca } });
+    const asked = client.push([ITEM]);
+    const seen = answer;
+    await until(() => answer !== seen, 'the push came');
+    client.trust(makeCertificate().cert);
+    answer();
+    expect(await asked).toMatchObject({ results: [{ ok: true }] });
+    await expect(client.push([ITEM])).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' });
   });
 
   it('with a peer that does not speak it is no connection', async () => {
