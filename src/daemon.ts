@@ -18,9 +18,13 @@ import type { Mirrors } from './mirror/mirrors.js';
 import { StatusPage } from './page/status-page.js';
 import type { PeerClient } from './peer/client.js';
 import { ControlServer } from './service/control.js';
+import { type Disk, DiskInquiry, type SilentDisk } from './service/disks.js';
 import { RecentEvents } from './service/recent.js';
 import { Repeats } from './service/repeats.js';
 import type { State } from './state/state.js';
+
+/** When the daemon stops, a disk that gives no answer for so long is not waited for, in ms. */
+const DISK_ANSWERS_MS = 3_000;
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -53,6 +57,8 @@ export class Daemon {
   readonly startedAt: number;
   /** What stands still; whoever watches the daemon sets it. */
   stuck: () => readonly Stuck[] | undefined = () => undefined;
+  /** The disk that is waited for; whoever watches the daemon sets it. */
+  silentDisk: () => SilentDisk | undefined = () => undefined;
   #parts: Parts | undefined;
   #reloading: Reloading | undefined;
 
@@ -60,8 +66,10 @@ export class Daemon {
     this.#recents = new RecentEvents(options.log, options.clock);
     this.#repeats = new Repeats(this.#recents, options.clock);
     this.#options = { ...options, log: this.#repeats };
-    this.#undoing = new Undoing(this.#recents);
     this.current = new Current(options.config);
+    const { clock } = options;
+    const inquiry = new DiskInquiry({ disks: () => this.disks(), clock, answersMs: DISK_ANSWERS_MS });
+    this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
     this.startedAt = options.clock.now();
   }
 
@@ -109,7 +117,8 @@ export class Daemon {
       reload: () => this.reload(),
     });
     const control = await ControlServer.open(config.state.dir, answer, log);
-    this.#undoing.add('control socket', () => control.close());
+    // The system removes the socket, at once.
+    this.#undoing.addBlocking('control socket', () => control.close());
     uplink.start(onFailure);
     this.#undoing.add('uplink', async () => {
       const stopped = uplink.stop();
@@ -150,7 +159,7 @@ export class Daemon {
     });
   }
 
-  /** @throws what went wrong on the way, an AggregateError when that was more than one thing */
+  /** @throws what went wrong on the way, an AggregateError when that was more than one thing; see `isLeft` */
   async stop(): Promise<void> {
     this.#stopping.abort();
     try {
@@ -188,12 +197,12 @@ export class Daemon {
   }
 
   /** The directories that the work depends on. */
-  disks(): readonly string[] {
+  disks(): readonly Disk[] {
     return disksOf(this.current.config);
   }
 
   live(): Live {
-    return liveView(this.#opened(), this.current, this.startedAt);
+    return liveView(this.#opened(), this.current, this.startedAt, () => this.silentDisk());
   }
 
   #opened(): Parts {

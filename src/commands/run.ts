@@ -1,6 +1,7 @@
 import { loadConfig } from '../config/load.js';
 import { systemClock } from '../lib/clock.js';
-import { EXIT } from '../lib/errors.js';
+import { EXIT, messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import { createNotifier } from '../service/notify.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
@@ -55,6 +56,7 @@ export const runCommand: Command<RunOptions> = {
       growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
       const { Daemon } = await import('../daemon.js');
+      const { isLeft } = await import('../daemon/undoing.js');
       const daemon = await Daemon.open({
         config,
         clock: systemClock,
@@ -94,6 +96,7 @@ export const runCommand: Command<RunOptions> = {
       try {
         await daemon.stop();
       } catch (error) {
+        if (isLeft(error)) endWithoutDisk(error, log);
         failure ??= error;
       }
       if (failure !== undefined) throw failure;
@@ -105,6 +108,13 @@ export const runCommand: Command<RunOptions> = {
     }
   },
 };
+
+/** A thread that waits for a disk keeps a process from ending in any other way. */
+function endWithoutDisk(error: unknown, log: Logger): never {
+  log.error({ event: 'stopped' }, messageOf(error));
+  process.kill(process.pid, 'SIGKILL');
+  throw error;
+}
 
 /** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
 export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {

@@ -10,7 +10,7 @@ const STATUS_EVERY_MS = 10_000;
 
 /** Lets systemd know that the daemon lives and how it stands, until the returned function is called. */
 export function giveSigns(
-  daemon: Pick<Daemon, 'state' | 'live' | 'duties' | 'disks' | 'stuck'>,
+  daemon: Pick<Daemon, 'state' | 'live' | 'duties' | 'disks' | 'stuck' | 'silentDisk'>,
   notifier: Notifier,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): () => void {
@@ -23,6 +23,7 @@ export function giveSigns(
   });
   watchdog.start();
   daemon.stuck = () => watchdog.stuck();
+  daemon.silentDisk = () => watchdog.silentDisk();
   let told: string | undefined;
   let timer: Timer;
   const tell = (): void => {
@@ -32,6 +33,8 @@ export function giveSigns(
       peer: { door: live.door() },
       figures: live.figures(),
       mirrors: live.mirrors(),
+      stateTrouble: daemon.state.failure,
+      diskTrouble: watchdog.silentDisk(),
     });
     if (sentence !== told) notifier.status(sentence);
     told = sentence;

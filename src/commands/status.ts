@@ -70,10 +70,17 @@ export function statusText(report: StatusReport, now: number): string[] {
 }
 
 /** What waits for a person: space for the state, the end of a pause, a restart. */
-function waitingLines({ stateTrouble, paused, restart, running }: StatusReport, now: number): string[] {
+function waitingLines(
+  { stateTrouble, diskTrouble, paused, restart, running }: StatusReport,
+  now: number,
+): string[] {
   const lines: string[] = [];
   if (stateTrouble !== undefined)
     lines.push(`state    ${safe(sentence(stateTrouble.message))}`, `         ${stateTrouble.hint}`);
+  if (diskTrouble !== undefined) {
+    const { hint, message, since } = diskTrouble;
+    lines.push(`disk     ${safe(sentence(message))} For ${durationText(now - since)}.`, `         ${hint}`);
+  }
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : `, until ${timeText(paused.until, now)}`;
     const what = running

@@ -170,10 +170,15 @@ function speed({ samples }: WatchModel, { figures }: StatusReport, columns: numb
 }
 
 /** What a person should do something about. */
-function troubleLines({ figures, folders, problems, stateTrouble }: StatusReport, now: number): StyledLine[] {
+function troubleLines(
+  { figures, folders, problems, stateTrouble, diskTrouble }: StatusReport,
+  now: number,
+): StyledLine[] {
   const lines: StyledLine[] = [];
   if (stateTrouble !== undefined)
     lines.push([styled('red', safe(sentence(stateTrouble.message))), ` ${safe(stateTrouble.hint)}`]);
+  if (diskTrouble !== undefined)
+    lines.push([styled('red', safe(sentence(diskTrouble.message))), ` ${safe(diskTrouble.hint)}`]);
   for (const alert of figures?.alerts ?? [])
     lines.push([
       styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),

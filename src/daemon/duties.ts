@@ -2,6 +2,7 @@ import type { Config } from '../config/config.js';
 import type { Duty } from '../lib/pulse.js';
 import { doorDuties } from '../queue/duties.js';
 import type { Lane } from '../queue/lanes.js';
+import type { Disk } from '../service/disks.js';
 import type { Parts } from './parts.js';
 
 /** One task at the door may ask again, with other credentials or for another page. */
@@ -50,7 +51,11 @@ export function dutiesOf(
 }
 
 /** The directories that the work waits for when their disk does. */
-export function disksOf({ state, folders, mirror }: Config): readonly string[] {
+export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
   const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
-  return [state.dir, ...folders.map(({ path }) => path), ...(hasMirrors ? [mirror.root] : [])];
+  return [
+    { path: state.dir, isOwn: true },
+    ...folders.map(({ path }) => ({ path, isOwn: false })),
+    ...(hasMirrors ? [{ path: mirror.root, isOwn: true }] : []),
+  ];
 }

@@ -3,7 +3,12 @@ import type { Current } from './current.js';
 import type { Parts } from './parts.js';
 
 /** What only a running daemon can tell, for who inspects it. */
-export function liveView(parts: Parts, current: Current, startedAt: number): Live {
+export function liveView(
+  parts: Parts,
+  current: Current,
+  startedAt: number,
+  silentDisk: Live['silentDisk'],
+): Live {
   const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
   return {
     pid: process.pid,
@@ -19,5 +24,6 @@ export function liveView(parts: Parts, current: Current, startedAt: number): Liv
     isInFlight: (place) => uplink.isInFlight(place),
     nextLook: (place) => uplink.nextLook(place),
     restart: () => current.restart,
+    silentDisk,
   };
 }

@@ -1,34 +1,111 @@
-import { messageOf } from '../lib/errors.js';
+import type { Clock } from '../lib/clock.js';
+import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 
-/** What a stop has to undo: the last that was begun is ended first. */
-export class Undoing {
-  readonly #log: Logger;
-  readonly #undo: (readonly [what: string, undo: () => Promise<void> | void])[] = [];
+/** What takes so long may wait for a disk, in ms. */
+const SUSPECT_MS = 2_000;
+/** How long each step may take once a disk is known to be silent: what does not need that disk ends in no time. In ms. */
+const SHORT_MS = 300;
 
-  constructor(log: Logger) {
-    this.#log = log;
+interface Step {
+  readonly what: string;
+  readonly undo: () => Promise<void> | void;
+  readonly blocks: boolean;
+}
+
+export interface UndoingParts {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The directory whose disk does not answer, if there is one. */
+  readonly silentDisk: () => Promise<string | undefined>;
+}
+
+/**
+ * What a stop has to undo: the last that was begun is ended first, and each is waited for. What does not end because a disk
+ * does not answer is left as it is, for it may never end.
+ */
+export class Undoing {
+  readonly #parts: UndoingParts;
+  readonly #undo: Step[] = [];
+  readonly #left: string[] = [];
+  #silent: string | undefined;
+
+  constructor(parts: UndoingParts) {
+    this.#parts = parts;
   }
 
   add(what: string, undo: () => Promise<void> | void): void {
-    this.#undo.push([what, undo]);
+    this.#undo.push({ what, undo, blocks: false });
   }
 
-  /** Undoes everything, also where some of it fails. @throws what failed, an AggregateError when that was more than one thing */
+  /** Something that writes to a disk in this very thread: once one is silent it is not even begun. */
+  addBlocking(what: string, undo: () => Promise<void> | void): void {
+    this.#undo.push({ what, undo, blocks: true });
+  }
+
+  /**
+   * Undoes everything, also where some of it fails.
+   *
+   * @throws what failed, an AggregateError when that was more than one thing; DISK_SILENT where something was left
+   */
   async all(): Promise<void> {
     const failures: unknown[] = [];
-    for (const [what, undo] of this.#undo.splice(0).reverse()) {
+    for (const { what, undo, blocks } of this.#undo.splice(0).reverse()) {
+      if (blocks && this.#silent !== undefined) {
+        this.#left.push(what);
+        continue;
+      }
       try {
-        await undo();
+        await this.#inTime(what, Promise.resolve().then(undo));
       } catch (error) {
-        this.#log.error(
+        this.#parts.log.error(
           { what, error: messageOf(error) },
           `stopping the ${what} failed: ${messageOf(error)}`,
         );
         failures.push(error);
       }
     }
+    if (this.#silent !== undefined && this.#left.length > 0)
+      failures.push(leftError(this.#silent, [...new Set(this.#left)]));
     if (failures.length === 1) throw failures[0];
     if (failures.length > 1) throw new AggregateError(failures, 'the daemon did not stop cleanly');
   }
+
+  /** Resolves when it ended, or is left because of a disk. */
+  async #inTime(what: string, ending: Promise<void>): Promise<void> {
+    const { clock, log, silentDisk } = this.#parts;
+    for (;;) {
+      const enough = new AbortController();
+      const isOver = await Promise.race([
+        ending.then(() => true),
+        clock.sleep(this.#silent === undefined ? SUSPECT_MS : SHORT_MS, enough.signal).then(() => false),
+      ]).finally(() => enough.abort());
+      if (isOver) return;
+      this.#silent ??= await silentDisk();
+      if (this.#silent === undefined) continue;
+      // It may fail when nobody listens any more.
+      ending.catch(() => {});
+      this.#left.push(what);
+      if (this.#left.length === 1)
+        log.warn(
+          { event: 'disk-silent', path: this.#silent },
+          `the ${what} cannot be stopped: the disk of ${this.#silent} does not answer; what waits for it is left as it is`,
+        );
+      return;
+    }
+  }
+}
+
+/** Whether this, or something in it, says that work was left because of a disk. */
+export function isLeft(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isLeft);
+  return error instanceof PeersyncError && error.code === 'DISK_SILENT';
+}
+
+function leftError(disk: string, left: readonly string[]): PeersyncError {
+  return new PeersyncError({
+    code: 'DISK_SILENT',
+    message: `Stopped without waiting for the disk of ${disk}, which does not answer (left as it is: ${left.join(', ')}).`,
+    hint: 'Nothing is lost: the next start looks up what was under way. See whether the disk is well first.',
+  });
 }

@@ -2,6 +2,7 @@ import type { FiguresReport } from '../figures/report.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/door.js';
+import type { SilentDisk } from '../service/disks.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
@@ -25,4 +26,6 @@ export interface Live {
   nextLook(place: { folder: string; path: string }): NextLook | undefined;
   /** The keys of the configuration whose new values wait for a restart. */
   restart(): readonly string[];
+  /** The disk that is waited for, if one is. */
+  silentDisk(): SilentDisk | undefined;
 }

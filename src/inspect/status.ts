@@ -13,6 +13,7 @@ import type { StateView } from '../state/state.js';
 import { rememberedDialect } from '../uplink/peer-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import { type DiskTrouble, diskTrouble } from './disk-trouble.js';
 import type { Live } from './live.js';
 
 /** How many quarantined items a status names. */
@@ -54,6 +55,8 @@ export interface StatusReport {
   readonly problems: readonly PathProblem[];
   /** What keeps changes from being recorded: nothing is sent meanwhile. Only while the daemon runs. */
   readonly stateTrouble?: Trouble;
+  /** A disk that does not answer; what it keeps waits. Only while the daemon runs. */
+  readonly diskTrouble?: DiskTrouble;
   /** What opening the state repaired. */
   readonly repairs: readonly string[];
 }
@@ -78,6 +81,7 @@ export function statusReport(
   const paused = live === undefined ? keptPause(state, now) : door?.paused;
   const restart = live?.restart() ?? [];
   const { failure } = state;
+  const silent = live?.silentDisk();
   return {
     version: VERSION,
     running: live !== undefined,
@@ -112,6 +116,7 @@ export function statusReport(
     ...(failure === undefined
       ? {}
       : { stateTrouble: { code: failure.code, message: failure.message, hint: failure.hint } }),
+    ...(silent === undefined ? {} : { diskTrouble: diskTrouble(silent) }),
     repairs: state.repairs,
   };
 }

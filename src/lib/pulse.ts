@@ -33,6 +33,7 @@ export class Pulse {
   #moves: unknown;
   #stillMs = 0;
   #since: number;
+  #what: string | undefined;
 
   /** @param now in ms since the epoch */
   constructor(now: number) {
@@ -47,11 +48,19 @@ export class Pulse {
       this.#moves = moves;
       this.#stillMs = 0;
       this.#since = now;
+      this.#what = undefined;
       return undefined;
     }
+    this.#what = what;
     this.#stillMs += elapsedMs;
     if (this.#stillMs < (duty.limitMs ?? limitMs)) return undefined;
     return { name: duty.name, what, since: this.#since };
+  }
+
+  /** What the last look found still for at least `ms`, since when in ms since the epoch. */
+  stillFor(ms: number): Omit<Stuck, 'name'> | undefined {
+    if (this.#what === undefined || this.#stillMs < ms) return undefined;
+    return { what: this.#what, since: this.#since };
   }
 }
 

@@ -191,6 +191,13 @@ export class Mirrors {
         neglects: () => (isSilent() ? 'mirrors under way ask the peer for nothing' : undefined),
         limitMs: LONGEST_SILENCE_MS,
       },
+      {
+        // What is large may take for ever; but one that waits for its disk is to be told of, also where others go on.
+        name: 'mirror run',
+        moves: () => this.#runner.oldest,
+        neglects: () => (this.#runner.oldest === undefined ? undefined : 'a mirror under way does not go on'),
+        limitMs: Number.POSITIVE_INFINITY,
+      },
     ];
   }
 

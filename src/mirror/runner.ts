@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { messageOf, PeersyncError } from '../lib/errors.js';
+import { UnderWay } from '../lib/pulse.js';
 import { MirrorAlarm } from './alarms.js';
 import { EditAlarm } from './edit-alarms.js';
 import { MirrorError } from './errors.js';
@@ -33,6 +34,7 @@ export class Runner {
   readonly #log: MirrorLog;
   readonly #guard: RootGuard;
   readonly #running = new Map<string, Promise<unknown>>();
+  readonly #runs = new UnderWay();
   readonly #dismissed = new WeakSet<Mirror>();
   readonly #calledOff = new Map<Mirror, AbortController>();
 
@@ -44,6 +46,11 @@ export class Runner {
 
   isRunning(name: string): boolean {
     return this.#running.has(name);
+  }
+
+  /** Which run began first of those under way. */
+  get oldest(): number | undefined {
+    return this.#runs.oldest;
   }
 
   /** Resolves when no run is under way. */
@@ -63,7 +70,8 @@ export class Runner {
     if (this.#dismissed.has(mirror)) throw replaced(mirror);
     const calledOff = new AbortController();
     this.#calledOff.set(mirror, calledOff);
-    const run = this.#runAlone(mirror, accepted, AbortSignal.any([signal, calledOff.signal]));
+    const signals = AbortSignal.any([signal, calledOff.signal]);
+    const run = this.#runs.during(() => this.#runAlone(mirror, accepted, signals));
     this.#running.set(mirror.name, run);
     try {
       return await run;

@@ -1,4 +1,5 @@
 import { access, constants, statfs } from 'node:fs/promises';
+import { diskTrouble } from '../inspect/disk-trouble.js';
 import type { Live } from '../inspect/live.js';
 import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
@@ -23,14 +24,19 @@ export function aliveReasons(stuck: readonly Stuck[] | undefined): readonly Reas
 }
 
 export interface ReadyParts {
-  readonly live: Pick<Live, 'dialect' | 'door' | 'folders'>;
+  readonly live: Pick<Live, 'dialect' | 'door' | 'folders' | 'silentDisk'>;
   readonly state: Pick<State, 'figures'>;
   readonly stateDir: string;
 }
 
 /** What keeps new files from becoming searchable now; empty where nothing does. */
 export async function readyReasons({ live, state, stateDir }: ReadyParts): Promise<readonly Reason[]> {
-  return [...peerReasons(live), ...folderReasons(live), ...(await stateReasons(state, stateDir))];
+  const others = [...peerReasons(live), ...folderReasons(live)];
+  const silent = live.silentDisk();
+  // It may be the disk of the state, which would keep the answer waiting.
+  if (silent === undefined) return [...others, ...(await stateReasons(state, stateDir))];
+  const { code, message, hint } = diskTrouble(silent);
+  return [...others, { code, message, hint }];
 }
 
 function* peerReasons(live: ReadyParts['live']): Generator<Reason> {

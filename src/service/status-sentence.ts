@@ -7,6 +7,8 @@ export interface Standing {
   readonly figures?: { readonly lastConfirmedAt?: number };
   /** What keeps changes from being recorded. */
   readonly stateTrouble?: unknown;
+  /** A disk that does not answer. */
+  readonly diskTrouble?: unknown;
   readonly mirrors: readonly { readonly alarm?: unknown; readonly failure?: unknown }[];
 }
 
@@ -26,9 +28,10 @@ export function statusSentence(standing: Standing): string {
   return [parts.join(', '), ...troubles(standing)].join('; ');
 }
 
-function troubles({ peer, mirrors, stateTrouble }: Standing): string[] {
+function troubles({ peer, mirrors, stateTrouble, diskTrouble }: Standing): string[] {
   const told: string[] = [];
   if (stateTrouble !== undefined) told.push('what happens cannot be recorded, so the work waits');
+  if (diskTrouble !== undefined) told.push('a disk does not answer, and what needs it waits');
   const { circuit, pausedUntil, paused } = peer.door ?? {};
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : ` until ${timeText(paused.until)}`;

@@ -1,9 +1,9 @@
-import { open } from 'node:fs/promises';
 import type { Clock, Timer } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
+import { type Disk, DiskInquiry, type SilentDisk } from './disks.js';
 import type { Notifier } from './notify.js';
 
 /** How long a duty may be neglected unless it says otherwise, in ms. */
@@ -14,19 +14,21 @@ const LOOKS = 9;
 const SHARE_OF_WATCHDOG = 0.75;
 /** A disk that gives no answer within this time is waited for, in ms. */
 const DISK_ANSWERS_MS = 5_000;
+/** What stands still for so long may wait for a disk; people want to hear of that before it counts as neglect. In ms. */
+const SUSPECT_MS = 20_000;
 
 export interface WatchdogParts {
   readonly notifier: Pick<Notifier, 'watchdog' | 'watchdogMs' | 'isUnheard'>;
   /** Asked at each look: a new configuration brings others. */
   readonly duties: () => readonly Duty[];
   /** The directories that the work depends on. */
-  readonly disks: () => readonly string[];
+  readonly disks: () => readonly Disk[];
   readonly clock: Clock;
   readonly log: Logger;
   /** How long a duty may be neglected, in ms. @default 90 s, or three quarters of `watchdogMs` where that is less */
   readonly limitMs?: number;
-  /** Resolves when the directory answered. @default asks the file system to bring it to the disk */
-  readonly askDisk?: (path: string) => Promise<void>;
+  /** Resolves when the disk answered. @default see DiskInquiry */
+  readonly askDisk?: (disk: Disk) => Promise<void>;
 }
 
 /**
@@ -34,8 +36,8 @@ export interface WatchdogParts {
  *
  * - *Well*: each look finds every duty's pulse; a sign of life leaves at half the time that systemd grants, and again at the
  *   next look where it did not arrive.
- * - *Waiting for a disk*: something stands still, and a directory that the work depends on does not answer. It is said once,
- *   and the signs go on: a new start would wait, too.
+ * - *Waiting for a disk*: something stands still for a while, and a directory that the work depends on does not answer. It is
+ *   said once, and the signs go on: a new start would wait, too.
  * - *Stuck*: something stands still, and all disks answer. It is said once, and no sign leaves any more, so that systemd ends the
  *   process and starts another. Should it move after all, it is well again.
  *
@@ -49,10 +51,11 @@ export class Watchdog {
   readonly #parts: WatchdogParts;
   readonly #limitMs: number;
   readonly #everyMs: number;
-  readonly #diskMs: number;
+  readonly #suspectMs: number;
+  readonly #inquiry: DiskInquiry;
   readonly #pulses = new Map<string, Pulse>();
-  readonly #asking = new Map<string, Promise<void>>();
   #stuck: readonly Stuck[] = [];
+  #silentDisk: SilentDisk | undefined;
   #told = '';
   /** The duties that failed to tell; nameless for a look. */
   readonly #faults = new Set<string>();
@@ -66,7 +69,10 @@ export class Watchdog {
     const { watchdogMs = Number.POSITIVE_INFINITY } = parts.notifier;
     this.#limitMs = parts.limitMs ?? Math.min(LIMIT_MS, watchdogMs * SHARE_OF_WATCHDOG);
     this.#everyMs = Math.min(this.#limitMs / LOOKS, watchdogMs / 8);
-    this.#diskMs = Math.min(DISK_ANSWERS_MS, watchdogMs / 8);
+    this.#suspectMs = Math.min(SUSPECT_MS, this.#limitMs);
+    const { askDisk: ask, clock, disks } = parts;
+    const answersMs = Math.min(DISK_ANSWERS_MS, watchdogMs / 8);
+    this.#inquiry = new DiskInquiry({ ask, clock, disks, answersMs });
   }
 
   start(): void {
@@ -85,6 +91,11 @@ export class Watchdog {
     return this.#stuck.length === 0 ? undefined : this.#stuck;
   }
 
+  /** The disk that is waited for; undefined while none is. */
+  silentDisk(): SilentDisk | undefined {
+    return this.#silentDisk;
+  }
+
   #plan(): void {
     if (this.#isStopped) return;
     this.#timer = this.#parts.clock.after(this.#everyMs, () => void this.#look(), { background: true });
@@ -101,10 +112,12 @@ export class Watchdog {
 
   async #lookAround(): Promise<void> {
     const still = this.#feelPulses();
-    const silent = still.length === 0 ? undefined : await this.#silentDisk();
+    const suspects = [...this.#pulses.values()].flatMap((pulse) => pulse.stillFor(this.#suspectMs) ?? []);
+    const path = suspects.length === 0 ? undefined : await this.#inquiry.silent();
     if (this.#isStopped) return;
-    this.#stuck = silent === undefined ? still : [];
-    this.#tell(still, silent);
+    this.#stuck = path === undefined ? still : [];
+    this.#silentDisk = path === undefined ? undefined : { path, ...oneOf(suspects) };
+    this.#tell();
     if (this.#stuck.length === 0) this.#feed();
   }
 
@@ -150,65 +163,36 @@ export class Watchdog {
     notifier.watchdog();
   }
 
-  #tell(still: readonly Stuck[], silent: string | undefined): void {
+  #tell(): void {
     const { clock, log, notifier } = this.#parts;
-    const told = `${silent ?? ''}\n${still.map(({ name }) => name).join()}`;
+    const [still, silent] = [this.#stuck, this.#silentDisk];
+    const told = silent?.path ?? still.map(({ name }) => name).join();
     if (told === this.#told) return;
-    const hadTold = this.#told !== '' && this.#told !== '\n';
+    const hadTold = this.#told !== '';
     this.#told = told;
-    const [first] = still;
-    if (first === undefined) {
-      if (hadTold) log.info({ event: 'unstuck' }, 'what stood still goes on');
-      return;
-    }
-    const what = still.map((each) => each.what).join('; ');
-    const time = durationText(clock.now() - Math.min(...still.map(({ since }) => since)));
-    if (silent !== undefined)
+    if (silent !== undefined) {
+      const { path, since, what } = silent;
+      const time = durationText(clock.now() - since);
       log.warn(
-        { event: 'disk-silent', path: silent },
-        `${what}, for ${time}; the disk of ${silent} does not answer and is waited for`,
+        { event: 'disk-silent', path },
+        `${what}, for ${time}; the disk of ${path} does not answer and is waited for`,
       );
-    else
+    } else if (still.length > 0) {
+      const { since, what } = oneOf(still);
+      const end =
+        notifier.watchdogMs === undefined ? 'start peersync anew' : 'systemd is left to start peersync anew';
       log.error(
         { event: 'stuck', duties: still.map(({ name }) => name) },
-        `stuck: ${what}, for ${time}, and nothing keeps it from going on${
-          notifier.watchdogMs === undefined
-            ? '; start peersync anew'
-            : '; systemd is left to start peersync anew'
-        }`,
+        `stuck: ${what}, for ${durationText(clock.now() - since)}, and nothing keeps it from going on; ${end}`,
       );
-  }
-
-  /** The first directory that does not answer in time. */
-  async #silentDisk(): Promise<string | undefined> {
-    const { clock, disks } = this.#parts;
-    const paths = disks();
-    const silent = new Set(paths);
-    const enough = new AbortController();
-    const answers = paths.map((path) => this.#ask(path).then(() => silent.delete(path)));
-    await Promise.race([Promise.all(answers), clock.sleep(this.#diskMs, enough.signal)]);
-    enough.abort();
-    return paths.find((path) => silent.has(path));
-  }
-
-  /** One question at a time: each that is not answered holds one of few threads. */
-  #ask(path: string): Promise<void> {
-    const { askDisk = syncedDirectory } = this.#parts;
-    const asking =
-      this.#asking.get(path) ??
-      askDisk(path)
-        .catch(() => {}) // No for an answer is an answer.
-        .finally(() => this.#asking.delete(path));
-    this.#asking.set(path, asking);
-    return asking;
+    } else if (hadTold) log.info({ event: 'unstuck' }, 'what stood still goes on');
   }
 }
 
-async function syncedDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+/** What stands still, as one. */
+function oneOf(still: readonly Omit<Stuck, 'name'>[]): Omit<Stuck, 'name'> {
+  return {
+    what: still.map(({ what }) => what).join('; '),
+    since: Math.min(...still.map(({ since }) => since)),
+  };
 }

@@ -88,6 +88,7 @@ const live: Live = {
   isInFlight: () => false,
   nextLook: () => undefined,
   restart: () => [],
+  silentDisk: () => undefined,
 };
 const current = { config, onChange: () => () => {} };
 const status = () => statusReport(config, state, live);

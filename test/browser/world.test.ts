@@ -157,3 +157,19 @@ test('a mirror tells its alarm, and where what was changed on both sides is kept
     },
   ]);
 });
+
+test('a disk that does not answer is the sentence, and wants a look', () => {
+  const trouble = {
+    code: 'DISK_SILENT',
+    message: 'The disk of /srv/state does not answer: what is known is not brought to the disk.',
+    hint: 'See whether it is well.',
+    since: NOW - 3 * MIN,
+  };
+  const status = { ...statusOf([folder('notes', { pending: 5 })]), diskTrouble: trouble };
+  expect(world(status)).toMatchObject({
+    level: 'bad',
+    sentence: 'A disk has not answered for 3 min; 5 files wait.',
+    detail: `${trouble.message} ${trouble.hint}`,
+  });
+  expect(concernsOf(status)[0]).toMatchObject({ about: 'disk', level: 'bad' });
+});

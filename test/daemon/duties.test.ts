@@ -95,12 +95,10 @@ describe('the duties of a daemon', () => {
 
 describe('the disks of a daemon', () => {
   it('are those of its state, its folders, and its mirrors where there are any', async () => {
-    expect(disksOf(await configOf())).toEqual(['/etc/peersync/data/state', '/srv/docs']);
+    const state = { path: '/etc/peersync/data/state', isOwn: true };
+    const docs = { path: '/srv/docs', isOwn: false };
+    expect(disksOf(await configOf())).toEqual([state, docs]);
     const mirror = { root: '/srv/mirror', shares: [{ data: 'x.csv' }] };
-    expect(disksOf(await configOf({ mirror }))).toEqual([
-      '/etc/peersync/data/state',
-      '/srv/docs',
-      '/srv/mirror',
-    ]);
+    expect(disksOf(await configOf({ mirror }))).toEqual([state, docs, { path: '/srv/mirror', isOwn: true }]);
   });
 });

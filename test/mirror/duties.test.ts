@@ -45,3 +45,29 @@ it('a mirror that runs and asks the peer for nothing is neglected; one that asks
   await until(() => duty?.neglects() === undefined, 'done');
   await engine.stop();
 });
+
+it('a mirror that does not go on is seen beside others that do', async () => {
+  const peer = new FakePeer();
+  const engine = new Engine(peer);
+  for (const name of ['hung.csv', 'well.csv']) peer.objects.set(name, { content: 'a,b\n' });
+  let goOn: () => void = () => {};
+  const hung = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  peer.onAsk = () => (peer.asked.length === 1 ? hung : Promise.resolve());
+  const shares = ['hung.csv', 'well.csv'].map((data) => ({ data, every: '1h' }));
+  const mirrors = await engine.open({ shares });
+  const duty = mirrors.duties.find(({ name }) => name === 'mirror run');
+  expect(duty?.neglects()).toBeUndefined();
+  const running = mirrors.run(['hung.csv'])[Symbol.asyncIterator]().next();
+  await until(() => peer.asked.length === 1, 'the peer is asked');
+  const moves = duty?.moves();
+  expect(duty?.neglects()).toBe('a mirror under way does not go on');
+  for await (const report of mirrors.run(['well.csv'])) expect(report.changed).toBe(true);
+  expect(duty?.moves()).toBe(moves);
+  goOn();
+  await running;
+  await until(() => duty?.neglects() === undefined, 'done');
+  expect(duty?.moves()).not.toBe(moves);
+  await engine.stop();
+});

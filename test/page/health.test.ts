@@ -78,6 +78,15 @@ describe('GET /readyz', () => {
     expect(await reasons(page)).toEqual([]);
   });
 
+  it('says at once that a disk does not answer, and does not ask it', async () => {
+    const page = await PageAtWork.start();
+    rmSync(page.config.state.dir, { recursive: true });
+    page.silentDisk = { path: '/srv/state', what: 'what is known is not brought to the disk', since: 0 };
+    expect(await reasons(page)).toEqual([
+      'DISK_SILENT: The disk of /srv/state does not answer: what is known is not brought to the disk.',
+    ]);
+  });
+
   it('says that the directory of the state is gone', async () => {
     const page = await PageAtWork.start();
     rmSync(page.config.state.dir, { recursive: true });

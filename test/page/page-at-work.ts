@@ -15,6 +15,7 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import type { DoorStatus } from '../../src/queue/door.js';
 import { LANES } from '../../src/queue/lanes.js';
+import type { SilentDisk } from '../../src/service/disks.js';
 import { RecentEvents } from '../../src/service/recent.js';
 import type { Place } from '../../src/state/entries.js';
 import { type OpenFile, openFile } from '../../src/state/files.js';
@@ -46,6 +47,7 @@ export class PageAtWork {
   readonly asked: string[] = [];
   door: DoorStatus;
   folders: FolderStatus[] = [];
+  silentDisk: SilentDisk | undefined;
   mirrors: MirrorReport[] = [];
   problems: PathProblem[] = [];
   isDialectKnown = true;
@@ -192,6 +194,7 @@ export class PageAtWork {
       isInFlight: () => false,
       nextLook: () => undefined,
       restart: () => [],
+      silentDisk: () => this.silentDisk,
     };
     return live;
   }

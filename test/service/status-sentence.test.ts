@@ -21,6 +21,11 @@ describe('the sentence for systemctl status', () => {
     );
   });
 
+  it('tells that a disk does not answer, or that the state cannot be written', () => {
+    expect(statusSentence({ ...calm, diskTrouble: {} })).toMatch(/; a disk does not answer, and what needs/);
+    expect(statusSentence({ ...calm, stateTrouble: {} })).toMatch(/; what happens cannot be recorded/);
+  });
+
   it('tells of trouble with the peer, and since when', () => {
     const open = (kind: 'unreachable' | 'denied' | 'failing') => ({
       ...closed,

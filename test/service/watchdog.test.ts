@@ -14,6 +14,8 @@ class Watched {
   neglected: string | undefined;
   moves = 0;
   diskAnswers = true;
+  /** Lets a disk answer that did not. */
+  answer = () => {};
   asked = 0;
   isUnheard = false;
   readonly watchdog: Watchdog;
@@ -31,10 +33,14 @@ class Watched {
         },
       },
       duties: () => [{ name: 'work', moves: () => this.moves, neglects: () => this.neglected, ...duty }],
-      disks: () => ['/state'],
+      disks: () => [{ path: '/state', isOwn: true }],
       askDisk: () => {
         this.asked += 1;
-        return this.diskAnswers ? Promise.resolve() : new Promise(() => {});
+        return this.diskAnswers
+          ? Promise.resolve()
+          : new Promise((resolve) => {
+              this.answer = resolve;
+            });
       },
       clock: this.clock,
       log: { debug() {}, info: hear('info'), warn: hear('warn'), error: hear('error') },
@@ -146,6 +152,35 @@ describe('a watchdog', () => {
       expect.stringMatching(/^warn: a commit .* the disk of \/state does not answer and is waited for$/),
     ]);
     expect(w.watchdog.stuck()).toBeUndefined();
+  });
+
+  it('tells of a disk that does not answer long before it would count as neglect, once, until it answers', async () => {
+    const w = new Watched({}, { limitMs: 15 * MINUTE });
+    const began = w.clock.now();
+    w.neglected = 'what is known is not brought to the disk';
+    w.diskAnswers = false;
+    await w.clock.advance(15_000);
+    expect(w.watchdog.silentDisk()).toBeUndefined();
+    await w.clock.advance(25_000);
+    expect(w.watchdog.silentDisk()).toMatchObject({ path: '/state', what: w.neglected });
+    expect((w.watchdog.silentDisk()?.since ?? 0) - began).toBeLessThan(20_000);
+    await w.clock.advance(10 * MINUTE);
+    expect(w.said).toEqual([expect.stringMatching(/^warn: what is known .* the disk of \/state does not/)]);
+    w.answer();
+    w.neglected = undefined;
+    await w.clock.advance(20_000);
+    expect(w.watchdog.silentDisk()).toBeUndefined();
+    expect(w.said.at(-1)).toBe('info: what stood still goes on');
+  });
+
+  it('asks no disk while all goes on, and says nothing where the disks answer', async () => {
+    const w = new Watched({}, { limitMs: 15 * MINUTE });
+    await w.clock.advance(2 * MINUTE);
+    expect(w.asked).toBe(0);
+    w.neglected = 'the scan of docs does not go on';
+    await w.clock.advance(2 * MINUTE);
+    expect(w.asked).toBeGreaterThan(0);
+    expect([w.watchdog.silentDisk(), w.said]).toEqual([undefined, []]);
   });
 
   it('hears a disk that refuses: that is an answer', async () => {

@@ -19,6 +19,7 @@ const NAMED = 3;
 export function concernsOf(status: StatusReport): readonly Concern[] {
   return [
     ...unrecorded(status),
+    ...silentDisk(status),
     ...alerts(status),
     ...watching(status),
     ...quarantine(status),
@@ -33,6 +34,12 @@ function unrecorded({ stateTrouble }: StatusReport): Concern[] {
   if (stateTrouble === undefined) return [];
   const text = sentences(stateTrouble.message, stateTrouble.hint);
   return [{ key: 'state', level: 'bad', about: 'state', text, href: '#files=pending' }];
+}
+
+function silentDisk({ diskTrouble }: StatusReport): Concern[] {
+  if (diskTrouble === undefined) return [];
+  const text = sentences(diskTrouble.message, diskTrouble.hint);
+  return [{ key: 'disk', level: 'bad', about: 'disk', text, href: '#files=pending' }];
 }
 
 function alerts({ figures }: StatusReport): Concern[] {

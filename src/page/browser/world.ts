@@ -26,6 +26,7 @@ export function worldOf(status: Report, now: number): World {
   const waiting = status.items.pending + status.items.accepted;
   return (
     unrecorded(status, waiting) ??
+    silentDisk(status, waiting, now) ??
     peerTrouble(status, waiting, now) ??
     paused(status, waiting, now) ??
     asksToWait(status, waiting, now) ??
@@ -55,6 +56,17 @@ function unrecorded({ stateTrouble }: Report, waiting: number): World | undefine
     sentence: `What happens cannot be recorded${rest}.`,
     detail: sentences(stateTrouble.message, stateTrouble.hint),
     title: `state in trouble · ${count(waiting)} waiting`,
+  };
+}
+
+function silentDisk({ diskTrouble }: Report, waiting: number, now: number): World | undefined {
+  if (diskTrouble === undefined) return undefined;
+  const rest = waiting === 0 ? '' : `; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}`;
+  return {
+    level: 'bad',
+    sentence: `A disk has not answered for ${calm(now - diskTrouble.since)}${rest}.`,
+    detail: sentences(diskTrouble.message, diskTrouble.hint),
+    title: `disk silent · ${count(waiting)} waiting`,
   };
 }
 
