@@ -43,6 +43,11 @@ export class Guard {
     return `peersync_${this.#parts.address().port}`;
   }
 
+  /** Where the browser asks by TLS, which a server in front of this one tells; a name that browsers take by TLS alone. */
+  get secureCookieName(): string {
+    return `__Host-${this.cookieName}`;
+  }
+
   /** @throws PageError */
   check(visitor: Visitor): void {
     const { tokens } = this.#parts;
@@ -83,13 +88,20 @@ export class Guard {
   }
 
   #checkToken({ headers, address }: Visitor, tokens: Tokens): void {
-    const session = cookies(text(headers.cookie)).get(this.cookieName);
-    if (session !== undefined && tokens.isSession(session, this.#parts.clock.now())) return;
+    const now = this.#parts.clock.now();
+    const all = cookies(text(headers.cookie));
+    const sessions = [all.get(this.secureCookieName), all.get(this.cookieName)];
+    if (sessions.some((session) => session !== undefined && tokens.isSession(session, now))) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED');
     // What a header holds beyond ASCII comes byte by byte.
     this.admit(address, Buffer.from(bearer, 'latin1').toString());
   }
+}
+
+/** Whether a server in front of this one was asked by TLS. Who says so of itself only gets a cookie that is kept closer. */
+export function isByTls(headers: Visitor['headers']): boolean {
+  return /^https(,|$)/i.test(text(headers['x-forwarded-proto']).trim());
 }
 
 function isOpen(path: string): boolean {

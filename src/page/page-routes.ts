@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.js';
 import type { Asset } from './assets.js';
 import { PageError } from './errors.js';
-import type { Guard } from './guard.js';
+import { type Guard, isByTls } from './guard.js';
 import { SESSION_MS, type Tokens } from './tokens.js';
 
 export interface PageRoutesParts {
@@ -61,8 +61,8 @@ export function pageRoutes(app: FastifyInstance, { assets, guard, tokens, clock 
     });
   });
 
-  app.post('/sign-out', async (_request, reply) => {
-    reply.header('set-cookie', cookie(guard.cookieName, '', 0));
+  app.post('/sign-out', async (request, reply) => {
+    reply.header('set-cookie', sessionCookie(request, '', 0));
     return {};
   });
 
@@ -84,8 +84,13 @@ export function pageRoutes(app: FastifyInstance, { assets, guard, tokens, clock 
       return false;
     }
     const session = tokens?.newSession(clock.now()) ?? '';
-    reply.header('set-cookie', cookie(guard.cookieName, session, SESSION_MS / 1000));
+    reply.header('set-cookie', sessionCookie(request, session, SESSION_MS / 1000));
     return true;
+  }
+
+  function sessionCookie({ headers }: FastifyRequest, value: string, seconds: number): string {
+    if (!isByTls(headers)) return cookie(guard.cookieName, value, seconds);
+    return `${cookie(guard.secureCookieName, value, seconds)}; Secure`;
   }
 }
 

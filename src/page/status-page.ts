@@ -123,7 +123,8 @@ export class StatusPage {
     }
     this.#opened = { app, followers, listen: current.config.status.listen, token };
     const url = urlOf(addressOf(app));
-    log.info({ event: 'page', url }, `status page at ${url}`);
+    const others = isEverywhere(listen) ? ', and at every other address of this machine' : '';
+    log.info({ event: 'page', url }, `status page at ${url}${others}`);
   }
 
   /** Whom nobody scrapes pays nothing for it. */
@@ -158,8 +159,19 @@ function addressOf(app: FastifyInstance): Listen {
   return { host: address, port };
 }
 
-function urlOf({ host, port }: Listen): string {
+/** As a browser on this machine reaches it. */
+function urlOf(listen: Listen): string {
+  const { host, port } = isEverywhere(listen) ? { ...listen, host: loopbackOf(listen) } : listen;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
+}
+
+/** Whether it is no address, but stands for all. */
+function isEverywhere({ host }: Listen): boolean {
+  return /^[0:.]+$/.test(host);
+}
+
+function loopbackOf({ host }: Listen): string {
+  return host.includes(':') ? '::1' : '127.0.0.1';
 }
 
 function wordsOf(error: unknown, listen: string): string {

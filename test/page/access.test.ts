@@ -156,6 +156,26 @@ describe('with a token, the page', () => {
     expect(out.headers.get('set-cookie')).toMatch(/=; Path=\/; Max-Age=0;/);
   });
 
+  it('gives a session that travels by TLS alone where a server in front was asked by TLS', async () => {
+    const page = await PageAtWork.start({ token: TOKEN });
+    const headers = { 'x-forwarded-proto': 'https' };
+    const form = await page.fetch('/sign-in', {
+      method: 'POST',
+      body: new URLSearchParams({ token: TOKEN }),
+      headers,
+    });
+    const set = form.headers.get('set-cookie') ?? '';
+    expect(set).toMatch(
+      /^__Host-peersync_\d+=[^;]+; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
+    );
+    const cookie = set.split(';', 1)[0] ?? '';
+    expect((await page.fetch('/api/status', { headers: { cookie } })).status).toBe(200);
+    const both = `${cookie.slice('__Host-'.length).replace(/=.*/, '=old')}; ${cookie}`;
+    expect((await page.fetch('/api/status', { headers: { cookie: both } })).status).toBe(200);
+    const out = await page.post('/sign-out', {}, { cookie, ...headers });
+    expect(out.headers.get('set-cookie')).toMatch(/^__Host-\S+=; .*; Secure$/);
+  });
+
   it('says at the form that a token was wrong', async () => {
     const page = await PageAtWork.start({ token: TOKEN });
     const form = await page.fetch('/sign-in', { method: 'POST', body: new URLSearchParams({ token: 'x' }) });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
@@ -31,6 +32,27 @@ describe('the status page', () => {
     });
     expect(await (await page.fetch('/')).text()).toBe(INDEX);
   });
+
+  const families = [
+    { listen: '0.0.0.0:0', host: '127.0.0.1' },
+    ...(Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))
+      ? [
+          { listen: '[::]:0', host: '[::1]' },
+          { listen: '[::1]:0', host: '[::1]' },
+        ]
+      : []),
+  ];
+  it.each(families)(
+    'that listens on $listen says where a browser here reaches it',
+    async ({ listen, host }) => {
+      const page = await PageAtWork.start({ listen, token: 'a token for this test' });
+      const url = page.page.url ?? '';
+      expect(new URL(url).hostname).toBe(host);
+      expect((await fetch(`${url}healthz`)).status).toBe(200);
+      const others = listen === '[::1]:0' ? '' : ', and at every other address of this machine';
+      expect(page.logged.map(({ message }) => message)).toContain(`status page at ${url}${others}`);
+    },
+  );
 
   it('is nowhere where it is off', async () => {
     const page = await PageAtWork.start({ listen: 'off' }, { opens: false });
