@@ -1,4 +1,3 @@
-import { join, posix } from 'node:path';
 import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
@@ -6,19 +5,16 @@ import type { Logger } from '../lib/logger.js';
 import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { Door } from '../queue/door.js';
 import type { State } from '../state/state.js';
-import { keepPass, passNames } from './citations-pass.js';
-import { downloadNames, downloadOf, isStale, keepDownload } from './download.js';
 import { MirrorError } from './errors.js';
+import { Leftovers } from './leftovers.js';
 import { MirrorSet } from './mirror-set.js';
 import type { Mirror, MirrorPeer, MirrorTools } from './parts.js';
 import { PatternMirror } from './pattern-mirror.js';
 import type { MirrorReport } from './record.js';
-import { keepRecord, recordedNames, recordOf } from './records.js';
+import { recordOf } from './records.js';
 import { reportOf } from './report.js';
-import { directoryBelow } from './root.js';
 import { Rounds } from './rounds.js';
 import { Runner } from './runner.js';
-import { sweep } from './temporary.js';
 
 /** How many runs that a person asked for are under way at a time. */
 const AT_ONCE = 4;
@@ -57,6 +53,7 @@ export class Mirrors {
   readonly #set: MirrorSet;
   readonly #runner: Runner;
   readonly #rounds: Rounds;
+  readonly #leftovers: Leftovers;
   readonly #requests = new UnderWay();
   /** A full disk is waited for here, and that they end is somebody else's duty. */
   readonly #commits = new UnderWay();
@@ -92,6 +89,7 @@ export class Mirrors {
     };
     this.#set = new MirrorSet({ settings, state, tools, onNew });
     this.#rounds = new Rounds({ set: this.#set, runner: this.#runner, state, clock, random });
+    this.#leftovers = new Leftovers({ set: this.#set, state, stateDir, root, clock, log });
   }
 
   /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
@@ -120,7 +118,7 @@ export class Mirrors {
     }
     this.#settings = settings;
     const added = this.#set.configure(settings);
-    this.#forgetStrays();
+    this.#leftovers.forgetStrays();
     if (this.#isStarted && !this.#stopping.signal.aborted) this.#rounds.takeUp(added);
   }
 
@@ -267,52 +265,8 @@ export class Mirrors {
     return this.#prepared;
   }
 
-  /** Where mirrors write, or wrote, below the root: there may be much besides that is not theirs to look at. */
-  #written(): ReadonlyMap<string, 'alone' | 'below'> {
-    const directories = new Map<string, 'alone' | 'below'>();
-    const { state } = this.#parts;
-    const recorded = recordedNames(state).flatMap((name) => recordOf(state, name) ?? []);
-    for (const { kind, path } of [...this.#set.all.map(({ identity }) => identity), ...recorded]) {
-      const directory = posix.dirname(path.replace(/\{.*/s, '{'));
-      if (kind === 'citations') directories.set(directory, 'below');
-      else if (!directories.has(directory)) directories.set(directory, 'alone');
-    }
-    return directories;
-  }
-
   async #tidy(): Promise<void> {
-    const { state, stateDir, clock, log } = this.#parts;
-    const spared = new Set<string>();
-    for (const name of downloadNames(state)) {
-      const download = this.#set.get(name) && downloadOf(state, name);
-      if (download === undefined || isStale(download, clock.now())) keepDownload(state, name, undefined);
-      else spared.add(posix.basename(download.file));
-    }
-    let swept = await sweep(join(stateDir, 'mirrors'), 'alone');
-    for (const [directory, depth] of this.#written()) {
-      const real = await directoryBelow(this.#settings.root, directory);
-      if (real !== undefined) swept += await sweep(real, depth, spared);
-    }
-    if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
-    this.#forgetStrays();
-  }
-
-  /** What is kept of mirrors that are not configured any more. */
-  #forgetStrays(): void {
-    const { state, log } = this.#parts;
-    for (const name of recordedNames(state)) {
-      if (this.#set.get(name) !== undefined) continue;
-      log.info(
-        { event: 'mirror', mirror: name },
-        `mirror ${name} is not configured any more: it is forgotten, its file stays`,
-      );
-      keepRecord(state, name, undefined);
-    }
-    for (const name of passNames(state)) {
-      if (this.#set.get(name) === undefined) keepPass(state, name, undefined);
-    }
-    for (const name of downloadNames(state)) {
-      if (this.#set.get(name) === undefined) keepDownload(state, name, undefined);
-    }
+    await this.#leftovers.sweep();
+    this.#leftovers.forgetStrays();
   }
 }
