@@ -61,6 +61,7 @@ export class Daemon {
   silentDisk: () => SilentDisk | undefined = () => undefined;
   #parts: Parts | undefined;
   #reloading: Reloading | undefined;
+  #page: StatusPage | undefined;
 
   private constructor(options: DaemonOptions) {
     this.#recents = new RecentEvents(options.log, options.clock);
@@ -138,6 +139,7 @@ export class Daemon {
       env: process.env,
     });
     this.#undoing.add('status page', () => page.stop());
+    this.#page = page;
     if (follow) page.start();
     if (load === undefined) return;
     const reloading = new Reloading({ current, load, parts, log, onFailure });
@@ -202,7 +204,10 @@ export class Daemon {
   }
 
   live(): Live {
-    return liveView(this.#opened(), this.current, this.startedAt, () => this.silentDisk());
+    return liveView(this.#opened(), this.current, this.startedAt, {
+      silentDisk: () => this.silentDisk(),
+      page: () => this.#page?.url,
+    });
   }
 
   #opened(): Parts {

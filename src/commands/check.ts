@@ -8,6 +8,7 @@ import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { canaryText, checkCanary } from './check-canary.js';
 import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
+import { checkPorts } from './check-ports.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { duration } from './option-values.js';
@@ -37,7 +38,7 @@ const CANARY_TIMEOUT = '2m';
 export const checkCommand: Command<CheckOptions> = {
   command: ['check'],
   describe:
-    'Check the configuration, the folders, the watch limit, the peer, the access to it and what is mirrored',
+    'Check the configuration, the folders, the watch limit, the ports, the peer, the access to it and what is mirrored',
   builder: (yargs) =>
     yargs
       .option('canary', {
@@ -85,6 +86,7 @@ export const checkCommand: Command<CheckOptions> = {
     }
     tell(await checkWatchLimit(directories));
     for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
+    for await (const finding of checkPorts(config)) tell(finding);
     let isUsable = true;
     for await (const finding of checkPeer(config, log)) {
       tell(finding);

@@ -7,13 +7,14 @@ export function liveView(
   parts: Parts,
   current: Current,
   startedAt: number,
-  silentDisk: Live['silentDisk'],
+  { silentDisk, page }: Pick<Live, 'silentDisk' | 'page'>,
 ): Live {
   const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
   return {
     pid: process.pid,
     startedAt,
     peerUrl,
+    page,
     dialect: () => client.dialect,
     door: () => door.status(),
     uplink: () => uplink.status(),

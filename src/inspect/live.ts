@@ -14,6 +14,8 @@ export interface Live {
   readonly startedAt: number;
   /** The peer's address, which the embedded peer only has while it runs. */
   readonly peerUrl: string;
+  /** Where the status page is open; undefined while it is not. */
+  page(): string | undefined;
   /** Undefined as long as it is not known. */
   dialect(): DialectName | undefined;
   door(): DoorStatus;

@@ -41,6 +41,8 @@ export interface StatusReport {
   readonly paused?: Paused;
   /** The keys of the configuration whose new values wait for a restart; only while the daemon runs, and there are any. */
   readonly restart?: readonly string[];
+  /** Where the status page is; only while it is open. */
+  readonly page?: string;
   readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly door?: DoorStatus };
   readonly items: ItemCounts;
   readonly passedOver: number;
@@ -80,6 +82,7 @@ export function statusReport(
   const door = live?.door();
   const paused = live === undefined ? keptPause(state, now) : door?.paused;
   const restart = live?.restart() ?? [];
+  const page = live?.page();
   const { failure } = state;
   const silent = live?.silentDisk();
   return {
@@ -90,6 +93,7 @@ export function statusReport(
       : {}),
     ...(paused === undefined ? {} : { paused }),
     ...(restart.length === 0 ? {} : { restart }),
+    ...(page === undefined ? {} : { page }),
     peer: {
       url: live?.peerUrl ?? config.peer.url,
       ...(dialect === undefined ? {} : { dialect }),

@@ -78,6 +78,7 @@ for (let i = 0; i < 200; i += 1)
   recents.info({ event: 'confirmed' }, `confirmed bench/a file with a name ${i}.md`);
 const live: Live = {
   ...{ pid: process.pid, startedAt: clock.now(), peerUrl: 'http://127.0.0.1:1/' },
+  page: () => undefined,
   dialect: () => client.dialect,
   door: () => door.status(),
   uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),

@@ -184,6 +184,7 @@ export class PageAtWork {
   #live(): Live {
     const live = {
       ...{ pid: 1, startedAt: this.clock.now(), peerUrl: 'http://peer.example/' },
+      page: () => undefined,
       dialect: () => (this.isDialectKnown ? ('standard' as const) : undefined),
       door: () => this.door,
       uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),

@@ -1,0 +1,119 @@
+import { createServer, type Server } from 'node:net';
+import type { Config } from '../config/config.js';
+import { type Listen, parseListen } from '../config/listen.js';
+import type { StatusReport } from '../inspect/status.js';
+import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { askDaemon } from '../service/control.js';
+import type { Finding } from './check.js';
+
+/** A place to listen at that the configuration names. */
+interface Port {
+  readonly check: string;
+  readonly key: string;
+  readonly listen: Listen;
+  /** The address at which the running daemon listens for the same purpose. */
+  readonly ours: string | undefined;
+}
+
+/** What the running daemon of this configuration says: `unknown` where it cannot be asked, undefined where none runs. */
+type Running = Pick<StatusReport, 'peer' | 'page'> | 'unknown' | undefined;
+
+/** Whether the daemon can listen where it is to, or does already; nothing where it is to listen nowhere. */
+export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
+  const running = await runningDaemon(config);
+  // Each is held until all were tried, so that two of the same do not pass one after the other.
+  const held: Server[] = [];
+  try {
+    for (const port of portsOf(config, running === 'unknown' ? undefined : running)) {
+      try {
+        held.push(await listenAt(port.listen));
+        yield { check: port.check, ok: true, message: `it can listen at ${addressOf(port.listen)}` };
+      } catch (error) {
+        yield isOurs(port)
+          ? { check: port.check, ok: true, message: `the running daemon serves it at ${port.ours}` }
+          : troubleWith(port, error, running);
+      }
+    }
+  } finally {
+    await Promise.all(held.map((server) => new Promise((closed) => server.close(closed))));
+  }
+}
+
+/** Where the daemon is to listen. */
+function portsOf({ peer, status }: Config, running: Exclude<Running, 'unknown'>): Port[] {
+  const ports: Port[] = [];
+  if (peer.url === 'embedded') {
+    const listen = { host: '127.0.0.1', port: peer.embedded.port };
+    ports.push({ check: 'embedded peer', key: 'peer.embedded.port', listen, ours: running?.peer.url });
+  }
+  const listen = parseListen(status.listen);
+  if (listen !== undefined)
+    ports.push({ check: 'status page', key: 'status.listen', listen, ours: running?.page });
+  return ports;
+}
+
+/** Whether it is our own daemon that is in the way, which would make room for itself. */
+function isOurs({ listen, ours }: Port): boolean {
+  return ours !== undefined && Number(new URL(ours).port || 80) === listen.port;
+}
+
+async function runningDaemon({ state }: Config): Promise<Running> {
+  try {
+    const answer = await askDaemon(state.dir, { ask: 'status', parameters: {} });
+    if (answer === undefined) return undefined;
+    for await (const report of answer) return report as StatusReport;
+  } catch (error) {
+    if (!(error instanceof PeersyncError)) throw error;
+  }
+  return 'unknown';
+}
+
+function listenAt({ host, port }: Listen): Promise<Server> {
+  const server = createServer((socket) => socket.destroy());
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port, exclusive: true }, () => resolve(server));
+  });
+}
+
+function troubleWith({ check, key, listen }: Port, error: unknown, running: Running): Finding {
+  const at = addressOf(listen);
+  switch (systemCode(error)) {
+    case 'EADDRINUSE':
+      return {
+        check,
+        ok: false,
+        message: `${at} is in use`,
+        hint:
+          running === 'unknown'
+            ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or set another \`${key}\`.`
+            : `Stop what listens there, or set another \`${key}\`.`,
+      };
+    case 'EADDRNOTAVAIL':
+      return {
+        check,
+        ok: false,
+        message: `this machine has no address ${listen.host}`,
+        hint: `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
+      };
+    case 'EACCES':
+      return {
+        check,
+        ok: false,
+        message: `this user may not listen at ${at}`,
+        hint: `Set \`${key}\` to a port from 1024 up.`,
+      };
+    default:
+      return {
+        check,
+        ok: false,
+        message: `nobody can listen at ${at}: ${messageOf(error)}`,
+        hint: `Set another \`${key}\`.`,
+      };
+  }
+}
+
+function addressOf({ host, port }: Listen): string {
+  const name = host.includes(':') ? `[${host}]` : host;
+  return port === 0 ? `any free port of ${name}` : `${name}:${port}`;
+}
