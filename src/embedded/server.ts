@@ -1,33 +1,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../lib/clock.js';
-import { messageOf, systemCode } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
 import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.js';
 import { BodyBudget } from './body-budget.js';
+import { answerBrokenRequest, answerLate, LONGEST_HEAD } from './broken-request.js';
 import { isDiskTrouble } from './database.js';
-import { type FormLimits, RequestForm, readBody, readQuery, tooLarge } from './form.js';
+import { RequestForm, readBody, readQuery, tooLarge } from './form.js';
 import { isFromElsewhere, isOwnHost, urlOf } from './hosts.js';
+import type { Route } from './route.js';
 import { hasBody, type SendTimeouts, sendAnswer } from './sending.js';
 import { prefersJson, type Visit } from './visit.js';
-
-/**
- * What a request to a page can change: `reads` nothing, so HEAD may ask for it and its body waits for no push; `writes` the
- * peer, so a page of another site may not cause it; `either`, by its parameters: then the route calls `requireChange`.
- */
-export type Effect = 'reads' | 'writes' | 'either';
-
-/** One page or endpoint: how it answers the parameters it was sent. */
-export interface Route {
-  readonly form: AnswerForm;
-  readonly effect: Effect;
-  readonly limits: FormLimits;
-  readonly handle: (form: RequestForm, visit: Visit) => Answer | Promise<Answer>;
-  /** Takes a body that is not held in memory, in the place of the usual reader of forms; refusing one is its business. */
-  readonly receive?: (request: IncomingMessage, form: RequestForm, visit: Visit) => Promise<void>;
-}
 
 export interface PeerServerOptions {
   readonly host: string;
@@ -61,8 +46,6 @@ const TIMEOUTS: ServerTimeouts = {
   stall: 120_000,
   close: 3_000,
 };
-/** A URL parameter as long as allowed, encoded once more, fits into the request line. */
-const LONGEST_HEAD = 65_536;
 const MOST_CONNECTIONS = 512;
 /** Bytes of a request's body that have to come within the time for a request. */
 const BODY_PROGRESS = 65_536;
@@ -246,7 +229,7 @@ export class PeerServer {
         limit = begin();
         return;
       }
-      endWithRefusal(socket, REFUSALS.late);
+      answerLate(socket);
       socket.destroySoon();
     };
     let limit = begin();
@@ -307,28 +290,4 @@ function formOf(path: string): AnswerForm {
 function refuseElsewhere(request: IncomingMessage): void {
   if (isFromElsewhere(request.headers))
     throw new Refusal(403, 'A page of another site may not change this peer.');
-}
-
-/** What is said to a request that is no request, or not a whole one. */
-const REFUSALS = {
-  late: ['408 Request Timeout', 'The request did not come in time.\n'],
-  headTooLarge: ['431 Request Header Fields Too Large', `The head is larger than ${LONGEST_HEAD} bytes.\n`],
-  unreadable: ['400 Bad Request', 'This is no HTTP request that can be read.\n'],
-} as const;
-
-function answerBrokenRequest(error: Error, socket: Duplex): void {
-  const code = systemCode(error);
-  if (code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') endWithRefusal(socket, REFUSALS.late);
-  else endWithRefusal(socket, code === 'HPE_HEADER_OVERFLOW' ? REFUSALS.headTooLarge : REFUSALS.unreadable);
-}
-
-function endWithRefusal(socket: Duplex, [status, body]: readonly [status: string, body: string]): void {
-  socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
-      `Content-Length: ${body.length}\r\n\r\n${body}`,
-  );
 }
