@@ -140,7 +140,8 @@ function safeLines(text: string): string {
   return text.split('\n').map(safe).join('\n');
 }
 
-function complain(text: string): void {
+/** On stderr. */
+export function complain(text: string): void {
   process.stderr.write(isJournal(2, process.env) ? asErrorLines(text) : text);
 }
 

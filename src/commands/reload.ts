@@ -1,9 +1,15 @@
 import { ConfigError } from '../config/errors.js';
 import type { ReloadReport } from '../inspect/reload-report.js';
+import type { StatusReport } from '../inspect/status.js';
+import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import type { Trouble } from '../state/entry.js';
+import { type Command, complain, prepare, print, printJson } from './context.js';
 import { safe } from './text.js';
+
+/** After so long it is told what a reload waits for, in ms. */
+const PATIENCE_MS = 3_000;
 
 /** The running daemon takes up its changed configuration. */
 export const reloadCommand: Command<object> = {
@@ -12,21 +18,56 @@ export const reloadCommand: Command<object> = {
   builder: (yargs) => yargs.example('$0 reload', 'After the configuration file was changed'),
   run: async (options) => {
     const { config } = (await prepare(options, { fd: 2, quiet: true }).catch(nothingChanged)).loaded;
-    const question = { ask: 'reload', parameters: {} };
-    const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
-    if (answer === undefined)
-      throw new PeersyncError({
-        code: 'NOT_RUNNING',
-        message: `No daemon runs with this configuration (its state would be in ${config.state.dir}).`,
-        hint: 'Start it with `peersync run`; where state.dir is what changed, restart it.',
-      });
-    for await (const report of answer) {
-      if (options.json) printJson(report);
-      else for (const line of reloadLines(report as ReloadReport)) print(line);
+    const { dir } = config.state;
+    const told = tellWait(dir);
+    try {
+      // The answer begins when all is done.
+      const answer = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
+      if (answer === undefined) throw notRunning(dir);
+      for await (const report of answer) {
+        if (options.json) printJson(report);
+        else for (const line of reloadLines(report as ReloadReport)) print(line);
+      }
+    } finally {
+      told.cancel();
     }
     return EXIT.done;
   },
 };
+
+/** Says what a reload waits for that does not end soon: a disk that is full, or does not answer. */
+function tellWait(stateDir: string): Timer {
+  return systemClock.after(
+    PATIENCE_MS,
+    async () => {
+      const trouble = await troubleOf(stateDir).catch(() => undefined);
+      if (trouble !== undefined)
+        complain(
+          `peersync: The daemon takes it up, and cannot finish: ${trouble.message}\n  ${trouble.hint}\n`,
+        );
+    },
+    { background: true },
+  );
+}
+
+async function troubleOf(stateDir: string): Promise<Trouble | undefined> {
+  const question = { ask: 'status', parameters: {} };
+  const answer = await askDaemon(stateDir, question, { patienceMs: 0 });
+  if (answer === undefined) return undefined;
+  for await (const report of answer) {
+    const { stateTrouble, diskTrouble } = report as StatusReport;
+    return stateTrouble ?? diskTrouble;
+  }
+  return undefined;
+}
+
+function notRunning(stateDir: string): PeersyncError {
+  return new PeersyncError({
+    code: 'NOT_RUNNING',
+    message: `No daemon runs with this configuration (its state would be in ${stateDir}).`,
+    hint: 'Start it with `peersync run`; where state.dir is what changed, restart it.',
+  });
+}
 
 /** The same problems that the daemon would find. */
 function nothingChanged(error: unknown): never {

@@ -224,7 +224,7 @@ export class ConfirmLoop {
   ): Promise<void> {
     const { clock, log, state } = this.#parts;
     const [now, moment] = [clock.now(), clock.monotonic()];
-    const took = (look.firstShown?.at ?? moment) - look.sentAt;
+    const took = Math.round((look.firstShown?.at ?? moment) - look.sentAt);
     if (look.group?.[0] === look) this.#learn(look);
     this.#looks.forget(look);
     for (const other of look.group ?? []) {
@@ -273,7 +273,7 @@ export class ConfirmLoop {
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
   #learn(look: Look): void {
-    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sentAt);
+    this.#visibility.saw(Math.round((look.firstShown?.due ?? look.due) - look.sentAt));
     const typical = Math.round(this.#visibility.typicalMs);
     const known = this.#parts.state.meta('timeToVisibleMs');
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
