@@ -5,8 +5,11 @@ import { joinPath } from './paths.js';
 
 /** How many names are read, and their stats asked for, at a time. */
 const BATCH = 512;
-/** How many stats are asked for at once; the callback API is half as slow again as no waiting at all. */
-const STATS_AT_ONCE = 32;
+/**
+ * How many stats are asked for at once. A disk that hangs in the midst of them keeps as many of the process's threads, of
+ * which there may be four, and everything else needs one: the state, other folders, looking up names of hosts.
+ */
+const STATS_AT_ONCE = 2;
 
 /** What a name in a directory turned out to be; `error` with the system's code where the stat failed. */
 export type Found =

@@ -51,6 +51,11 @@ describe('the units', () => {
       expect(exposureOf(name, asked)).toBeLessThanOrEqual(LARGEST_EXPOSURE);
     });
 
+  it('leave threads for the rest where a disk hangs', () => {
+    for (const name of ['peersync.service', 'peersync@.service', 'peersync.user.service'])
+      expect(readFileSync(join(units, name), 'utf8')).toMatch(/^Environment=UV_THREADPOOL_SIZE=16$/m);
+  });
+
   it('are alike but for whom they serve', () => {
     const settings = (name: string): Set<string> =>
       new Set(
