@@ -1,9 +1,11 @@
+import { access } from 'node:fs/promises';
 import { ConfigError } from '../config/errors.js';
 import type { ReloadReport } from '../inspect/reload-report.js';
 import type { StatusReport } from '../inspect/status.js';
 import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
+import { readLock } from '../service/lock.js';
 import type { Trouble } from '../state/entry.js';
 import { type Command, complain, prepare, print, printJson } from './context.js';
 import { safe } from './text.js';
@@ -23,7 +25,7 @@ export const reloadCommand: Command<object> = {
     try {
       // The answer begins when all is done.
       const answer = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
-      if (answer === undefined) throw notRunning(dir);
+      if (answer === undefined) throw await nobodyAnswers(dir);
       for await (const report of answer) {
         if (options.json) printJson(report);
         else for (const line of reloadLines(report as ReloadReport)) print(line);
@@ -61,12 +63,33 @@ async function troubleOf(stateDir: string): Promise<Trouble | undefined> {
   return undefined;
 }
 
-function notRunning(stateDir: string): PeersyncError {
+/** Where the daemon is that was meant, as far as the directory of the state tells. */
+async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
+  const holder = await readLock(stateDir);
+  if (holder !== undefined)
+    return new PeersyncError({
+      code: 'NOT_RELOADABLE',
+      message: `The daemon of this configuration (pid ${holder.pid} on ${holder.host}) does not take commands now.`,
+      hint: 'Where it is starting or stopping, try again in a moment; where that is another machine, ask it there.',
+    });
+  if (await isThere(stateDir))
+    return new PeersyncError({
+      code: 'NOT_RUNNING',
+      message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
+      hint: 'Start it with `peersync run`. If state.dir was changed, a daemon on the directory before takes it up only by a restart.',
+    });
   return new PeersyncError({
     code: 'NOT_RUNNING',
-    message: `No daemon runs with this configuration (its state would be in ${stateDir}).`,
-    hint: 'Start it with `peersync run`; where state.dir is what changed, restart it.',
+    message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
+    hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move the directory before to this place, start it again. Else start it with `peersync run`.',
   });
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The same problems that the daemon would find. */

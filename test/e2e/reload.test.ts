@@ -1,12 +1,16 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { request as requestOf } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ReloadReport } from '../../src/inspect/reload-report.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { acquireLock } from '../../src/service/lock.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
+import { Running } from '../support/cli.js';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
@@ -328,5 +332,38 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     const { code, stderr } = await work.run('reload');
     expect(code).toBe(1);
     expect(stderr).toContain('No daemon runs with this configuration');
+    mkdirSync(join(work.directory, 'state'));
+    const again = await work.run('reload');
+    expect(again.stderr).toMatch(
+      /No daemon runs .*: none uses the state in .*\n {2}Start it with `peersync run`\./,
+    );
+  });
+
+  it('is not there where the state was moved to in the file: reload says so, and what to do', async () => {
+    const work = await AtWork.begin();
+    await work.start();
+    const config = JSON.parse(readFileSync(work.config, 'utf8'));
+    const elsewhere = join(work.directory, 'elsewhere');
+    writeFileSync(work.config, JSON.stringify({ ...config, state: { dir: elsewhere } }));
+    const { code, stderr } = await work.run('reload');
+    expect(code).toBe(1);
+    expect(stderr).toContain(`its state would be in ${elsewhere}, where nothing is.`);
+    expect(stderr).toContain('stop the daemon, move the directory before to this place, start it again');
+    await work.hangUp();
+    expect((await work.status()).restart).toEqual(['state.dir']);
+    await work.stop();
+    renameSync(join(work.directory, 'state'), elsewhere);
+    const moved = new Running(['run', '--config', work.config]);
+    await moved.says('pushing to');
+    await until(async () => (await work.run('reload')).code === 0, 'it can be asked');
+  });
+
+  it('is said not to take commands where somebody holds the state who does not listen', async () => {
+    const work = await AtWork.begin();
+    const lock = await acquireLock(join(work.directory, 'state'), { clock: systemClock });
+    const { code, stderr } = await work.run('reload');
+    expect(code).toBe(1);
+    expect(stderr).toContain(`(pid ${process.pid} on ${hostname()}) does not take commands now`);
+    await lock.release();
   });
 });
