@@ -76,12 +76,12 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
     return new PeersyncError({
       code: 'NOT_RUNNING',
       message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
-      hint: 'Start it with `peersync run`. If state.dir was changed, a daemon on the directory before takes it up only by a restart.',
+      hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
     });
   return new PeersyncError({
     code: 'NOT_RUNNING',
     message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
-    hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move the directory before to this place, start it again. Else start it with `peersync run`.',
+    hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move its old directory here, and start it again. Else start it with `peersync run`.',
   });
 }
 

@@ -348,7 +348,7 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     const { code, stderr } = await work.run('reload');
     expect(code).toBe(1);
     expect(stderr).toContain(`its state would be in ${elsewhere}, where nothing is.`);
-    expect(stderr).toContain('stop the daemon, move the directory before to this place, start it again');
+    expect(stderr).toContain('stop the daemon, move its old directory here, and start it again');
     await work.hangUp();
     expect((await work.status()).restart).toEqual(['state.dir']);
     await work.stop();
