@@ -1,4 +1,5 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { afterwards } from '../support/afterwards.js';
 import { Desk } from './world.js';
 
 const SECOND = 1_000;
@@ -8,7 +9,7 @@ async function desk(): Promise<Desk> {
   const made = new Desk();
   made.limitMs = MINUTE;
   await made.open();
-  onTestFinished(() => made.close());
+  afterwards('test', () => made.close());
   return made;
 }
 

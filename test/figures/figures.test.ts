@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { TimeToSearch } from '../../src/figures/report.js';
 import { read } from '../../src/state/transitions.js';
+import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
 import { Desk } from './world.js';
 
@@ -12,7 +13,7 @@ const HOUR = 60 * MINUTE;
 async function desk(): Promise<Desk> {
   const made = new Desk();
   await made.open();
-  onTestFinished(() => made.close());
+  afterwards('test', () => made.close());
   return made;
 }
 
