@@ -24,7 +24,7 @@ import { Repeats } from './service/repeats.js';
 import type { State } from './state/state.js';
 
 /** When the daemon stops, a disk that gives no answer for so long is not waited for, in ms. */
-const DISK_ANSWERS_MS = 3_000;
+const DISK_ANSWERS_MS = 5_000;
 
 export interface DaemonOptions {
   readonly config: Config;

@@ -74,6 +74,11 @@ export class Undoing {
   /** Resolves when it ended, or is left because of a disk. */
   async #inTime(what: string, ending: Promise<void>): Promise<void> {
     const { clock, log, silentDisk } = this.#parts;
+    let isEnded = false;
+    const ended = (): void => {
+      isEnded = true;
+    };
+    ending.then(ended, ended);
     for (;;) {
       const enough = new AbortController();
       const isOver = await Promise.race([
@@ -81,8 +86,10 @@ export class Undoing {
         clock.sleep(this.#silent === undefined ? SUSPECT_MS : SHORT_MS, enough.signal).then(() => false),
       ]).finally(() => enough.abort());
       if (isOver) return;
-      this.#silent ??= await silentDisk();
-      if (this.#silent === undefined) continue;
+      const silent = this.#silent ?? (await silentDisk());
+      // What ended meanwhile did not wait for that disk, which may only be slow to answer.
+      if (silent === undefined || isEnded) continue;
+      this.#silent = silent;
       // It may fail when nobody listens any more.
       ending.catch(() => {});
       this.#left.push(what);

@@ -8,12 +8,13 @@ function setting() {
   const clock = new FakeClock();
   const ended: string[] = [];
   const said: string[] = [];
-  const disk = { silent: undefined as string | undefined, asked: 0 };
+  const disk = { silent: undefined as string | undefined, asked: 0, answersMs: 0 };
   const undoing = new Undoing({
     clock,
     log: { ...silentLogger, warn: (_, message) => void said.push(message) },
     silentDisk: async () => {
       disk.asked += 1;
+      await clock.sleep(disk.answersMs);
       return disk.silent;
     },
   });
@@ -48,6 +49,18 @@ describe('a stop', () => {
     await clock.advance(59_000);
     expect(ended).toEqual([]);
     await clock.advance(2_000);
+    await all;
+    expect(ended).toEqual(['state', 'lock']);
+  });
+
+  it('believes no disk to be silent while what was to end ends', async () => {
+    const { add, clock, disk, ended, undoing } = setting();
+    add('lock', () => clock.sleep(1_000));
+    add('state', () => clock.sleep(4_000));
+    disk.silent = '/srv/state';
+    disk.answersMs = 5_000;
+    const all = undoing.all();
+    await clock.advance(10_000);
     await all;
     expect(ended).toEqual(['state', 'lock']);
   });
