@@ -37,7 +37,7 @@ export const peerSchema = z
     tls: z
       .strictObject({
         ca: path('a PEM file with CA certificates').optional().meta({
-          description: "A PEM file with the certificates to trust instead of the system's.",
+          description: 'A PEM file with certificates to trust besides those that Node brings along.',
           change: "Set it when the peer's certificate comes from your own authority.",
         }),
       })
