@@ -23,6 +23,8 @@ interface Listed {
 const FOLDERS = ['inbox', 'archive'];
 /** The longest that `status` may take while everything happens at once. */
 const PATIENCE_MS = 5_000;
+/** How long thousands of files may take on a machine that does much else. */
+const LIMIT_MS = 200_000;
 
 describe('run, while people and programs work in two folders,', () => {
   let world: string;
@@ -63,7 +65,7 @@ describe('run, while people and programs work in two folders,', () => {
       const [report] = await ask<{ verdict: string; version?: { sha256?: string } }>('why', { path: file });
       return report?.verdict === 'confirmed' && report.version?.sha256 === digest;
     };
-    await until(isConfirmed, `${file} is confirmed`, 60_000);
+    await until(isConfirmed, `${file} is confirmed`, LIMIT_MS);
   }
 
   /** Asks the daemon again and again, as people would who do not trust it, until it is told to stop. */
@@ -119,10 +121,10 @@ describe('run, while people and programs work in two folders,', () => {
       return [...disk].every(([file, digest]) => known.get(file) === digest) && known.size === disk.size;
     };
     // Whether it came to that is for the tests to say, which name the files.
-    await until(isDone, 'all is confirmed', 60_000).catch(() => {});
+    await until(isDone, 'all is confirmed', LIMIT_MS).catch(() => {});
     over.abort();
     await watching;
-  }, 150_000);
+  }, 3 * LIMIT_MS);
 
   it('confirms every file at rest in its last version, and forgets none', async () => {
     const disk = onDisk();
