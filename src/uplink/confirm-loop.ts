@@ -161,9 +161,9 @@ export class ConfirmLoop {
     await this.#errands.ended();
   }
 
-  #look(item: AcceptedItem | PendingItem, begin: Omit<NewLook, 'place' | 'interval'>): Look {
+  #look(item: AcceptedItem | PendingItem, begin: NewLook): Look {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
-    const look = this.#looks.add({ place: placeOf(item), interval, ...begin });
+    const look = this.#looks.add(placeOf(item), interval, begin);
     this.#wake.ring();
     return look;
   }

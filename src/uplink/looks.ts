@@ -30,10 +30,7 @@ export interface Look {
 }
 
 /** What a look begins with. */
-export type NewLook = Pick<
-  Look,
-  'place' | 'sent' | 'doubt' | 'due' | 'since' | 'sentAt' | 'sureFrom' | 'interval'
-> & {
+export type NewLook = Pick<Look, 'sent' | 'doubt' | 'due' | 'since' | 'sentAt' | 'sureFrom'> & {
   readonly group?: readonly Look[];
   readonly onDoubtOver?: DoubtOver | undefined;
 };
@@ -81,11 +78,23 @@ export class Looks {
   }
 
   /** Takes the place of an earlier look at the same item. */
-  add(begin: NewLook): Look {
+  add(place: Place, interval: number, begin: NewLook): Look {
+    const { sent, doubt, onDoubtOver, since, sentAt, group, due, sureFrom } = begin;
+    // Each by its name: to spread objects into one costs more than all the rest that is done here.
     const look: Look = {
-      ...{ group: undefined, onDoubtOver: undefined },
-      ...begin,
-      ...{ firstShown: undefined, why: undefined, unanswered: undefined },
+      place,
+      sent,
+      doubt,
+      onDoubtOver,
+      since,
+      sentAt,
+      group,
+      due,
+      interval,
+      sureFrom,
+      firstShown: undefined,
+      why: undefined,
+      unanswered: undefined,
     };
     this.#byPlace.set(look.place, look);
     this.plan(look, look.due);
