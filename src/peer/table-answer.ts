@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StreamedAnswer } from './asking.js';
 import { PeerError } from './errors.js';
 import { Unreadable } from './record.js';
@@ -12,7 +13,9 @@ import { KeyEscaper } from './table-xml-keys.js';
 const MOST_PER_ROW = 64 * 1024 * 1024;
 /** A group of rows has at most so many, and comes from about so many bytes of the answer. */
 const GROUP_ROWS = 500;
-const GROUP_BYTES = 64 * 1024;
+const GROUP_BYTES = 16 * 1024;
+/** So many bytes are read at once, with what becomes of their rows: a few milliseconds of work. */
+const TURN_BYTES = 16 * 1024;
 /** The form of an answer is told from so many bytes of its beginning. */
 const BEGIN_BYTES = 1024;
 
@@ -153,10 +156,12 @@ function parserFor(begin: Buffer, type: string, inXml: () => TableParser): Table
   return isXml && !/^<!doctype html|^<html/i.test(text) ? inXml() : new HtmlTable();
 }
 
-/** The chunks, cut where they are so long that a group of their rows would be. */
+/** The chunks, cut where they are so long that the event loop would be held up, with a turn for others in between. */
 async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    if (chunk.length <= GROUP_BYTES) yield chunk;
-    else for (let at = 0; at < chunk.length; at += GROUP_BYTES) yield chunk.subarray(at, at + GROUP_BYTES);
+    for (let at = 0; at < chunk.length; at += TURN_BYTES) {
+      if (at > 0) await nextTurn();
+      yield chunk.subarray(at, at + TURN_BYTES);
+    }
   }
 }

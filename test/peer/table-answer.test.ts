@@ -174,6 +174,19 @@ describe('a table as it comes in', () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20_000);
   });
 
+  it('lets others have their turns, however much comes at once', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, n) => ({ pk: `k${n}`, cells: new Map([['a', 'x']]) }));
+    const body = Buffer.from(jsonOf(rows, ['a']));
+    let turns = 0;
+    let turn = setImmediate(function next() {
+      turns += 1;
+      turn = setImmediate(next);
+    });
+    expect((await read(body, { size: body.length }))?.rows.length).toBe(20_000);
+    clearImmediate(turn);
+    expect(turns).toBeGreaterThan(body.length / 32_768);
+  });
+
   it('stops reading the peer when its reader stops', async () => {
     let isStopped = false;
     async function* endless(): AsyncGenerator<Buffer> {
