@@ -78,7 +78,7 @@ describe('push, doc and citation', () => {
     });
     let answer = '{"successall":"true","item-0":{"item":"0","success":"true"}}';
     writeFileSync(join(cwd, 'a.md'), 'text');
-    const unseen = await run('push', 'a.md', '--collection', 'c', '--timeout', '500ms', '--json');
+    const unseen = await run('push', 'a.md', '--collection', 'c', '--timeout', '3s', '--json');
     expect(unseen.code).toBe(1);
     expect(valuesOf(unseen)).toMatchObject([{ status: 'unseen' }]);
     expect(JSON.parse(unseen.stderr)).toMatchObject({ error: { code: 'TIMEOUT' } });

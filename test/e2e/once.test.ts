@@ -16,6 +16,9 @@ import {
   writeTree,
 } from '../support/tree.js';
 
+/** Long enough for a first try on a machine that is busy, and not for `once` to give up by itself. */
+const TIME_TO_BEGIN = '12s';
+
 const BASE = 'https://files.example.org/inbox/';
 /** What a search costs the peer beside its hits, in hits. */
 const COST_OF_A_SEARCH = 5;
@@ -220,7 +223,7 @@ describe('once ends with', () => {
       response.writeHead(404).end();
       return true;
     };
-    const late = await once('--timeout', '1500ms');
+    const late = await once('--timeout', TIME_TO_BEGIN);
     expect(late.code).toBe(1);
     expect(late.stderr).toContain('TIMEOUT');
     expect(reportOf(late).items).toMatchObject({ accepted: 2, confirmed: 0 });
@@ -269,8 +272,7 @@ describe('once ends with', () => {
   it('4 when no peer is there, and says where it looked', async () => {
     const { config, proxy, once } = await smallWorld();
     await proxy.close();
-    // Long enough for a first try on a machine that is busy, and not for `once` to give up by itself.
-    const away = await once('--timeout', '10s');
+    const away = await once('--timeout', TIME_TO_BEGIN);
     expect(away.code).toBe(4);
     expect(away.stderr).toContain(proxy.url);
     expect(reportOf(away).items).toMatchObject({ pending: 2, confirmed: 0 });
