@@ -9,8 +9,6 @@ import { type CanaryPlan, readyCanary } from './canary-documents.js';
 import { type CanaryReport, type Failure, type Probed, reportOf } from './canary-report.js';
 import { pushBatch, untilShown } from './push-and-wait.js';
 
-export type { CanaryReport };
-
 /** The collection that all canaries are tagged with. */
 export const CANARY_COLLECTION = 'peersync-canary';
 

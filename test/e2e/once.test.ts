@@ -179,7 +179,7 @@ describe('once ends with', () => {
   ];
 
   /** A folder with two files, and a peer behind a proxy. */
-  async function smallWorld() {
+  async function smallWorld(mirror: object = {}) {
     const world = temporaryDirectory();
     writeTree(join(world, 'inbox'), small);
     const peer = await PeerProcess.start(join(world, 'peer'));
@@ -187,6 +187,7 @@ describe('once ends with', () => {
     const config = writeConfig(world, {
       peer: { ...peer.section(proxy.url), dialect: 'standard' },
       push: { attempts: 2 },
+      mirror: { root: join(world, 'mirror'), ...mirror },
     });
     const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
     return { config, proxy, once };
@@ -246,14 +247,7 @@ describe('once ends with', () => {
   });
 
   it('0 after a mirror that takes its time, and says meanwhile that it waits for that one', async () => {
-    const world = temporaryDirectory();
-    writeTree(join(world, 'inbox'), small);
-    const peer = await PeerProcess.start(join(world, 'peer'));
-    const proxy = await RecordingProxy.start(peer.url);
-    const config = writeConfig(world, {
-      peer: { ...peer.section(proxy.url), dialect: 'standard' },
-      mirror: { root: join(world, 'mirror'), shares: [{ name: 'feed', data: 'feed.xml' }] },
-    });
+    const { config, proxy } = await smallWorld({ shares: [{ name: 'feed', data: 'feed.xml' }] });
     let answer = () => {};
     proxy.intercept = ({ path }, response) => {
       if (!path.startsWith('/api/share')) return false;
