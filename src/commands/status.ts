@@ -9,7 +9,7 @@ import { type Command, prepare, print, printJson } from './context.js';
 import { alertLines, figuresLines } from './figures-text.js';
 import { mirrorLines } from './mirror-text.js';
 import { askOr } from './offline.js';
-import { columns, safe, timeText } from './text.js';
+import { columns, dueText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand: Command<object> = {
@@ -82,7 +82,7 @@ function waitingLines(
     lines.push(`disk     ${safe(sentence(message))} For ${durationText(now - since)}.`, `         ${hint}`);
   }
   if (paused !== undefined) {
-    const end = paused.until === undefined ? '' : `, until ${timeText(paused.until, now)}`;
+    const end = paused.until === undefined ? '' : `, until ${dueText(paused.until, now)}`;
     const what = running
       ? 'nothing is sent to the peer, changes on disk are read and wait'
       : 'the next run begins so';
@@ -110,7 +110,7 @@ function peerText(report: StatusReport, now: number): string {
       `${TROUBLE_WORDS[reason.kind]}, for ${durationText(now - since)}: ${safe(sentence(reason.message))}`,
     );
     if (reason.hint !== undefined) lines.push(safe(reason.hint));
-    const next = nextProbeAt === undefined ? 'now, or with the next work' : timeText(nextProbeAt, now);
+    const next = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
     lines.push(`Work waits and nothing is lost. Tried ${tries} times; the next try: ${next}.`);
   } else if (pausedUntil !== undefined && pausedUntil > now) {
     lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);

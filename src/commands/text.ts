@@ -10,6 +10,11 @@ export function timeText(at: number, now: number): string {
   return `${day} ${time} (${away})`;
 }
 
+/** When something is due, for a person: "now" from that moment on, for a time that is over is no answer to "when". */
+export function dueText(at: number, now: number): string {
+  return at <= now ? 'now' : timeText(at, now);
+}
+
 /** The time of day here. */
 export function clockText(at: number): string {
   const date = new Date(at);

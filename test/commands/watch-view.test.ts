@@ -6,50 +6,9 @@ import { plain, rendered, styled } from '../../src/commands/styled.js';
 import { laidOut, table } from '../../src/commands/watch-layout.js';
 import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from '../../src/commands/watch-model.js';
 import { watchLine, watchView } from '../../src/commands/watch-view.js';
-import type { FolderReport, StatusReport } from '../../src/inspect/status.js';
+import type { StatusReport } from '../../src/inspect/status.js';
 import { FakeTerminal } from '../support/terminal.js';
-
-const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();
-
-const lane = { started: 0, failed: 0, running: 0, waiting: 0 };
-const door = {
-  circuit: { state: 'closed' as const, since: NOW - 60_000, held: [], tries: 0 },
-  concurrency: { running: 2, limit: 4, max: 8 },
-  lanes: {
-    interactive: lane,
-    confirm: { ...lane, p50LatencyMs: 12 },
-    push: lane,
-    mirror: lane,
-    audit: lane,
-  },
-};
-const counts = { pending: 1_204_311, accepted: 40, confirmed: 12_345, quarantined: 0, gone: 7 };
-
-function folder(name: string): FolderReport {
-  const watch = { name, state: 'watching' as const, since: 0, directoriesWatched: 1, settling: 0 };
-  return { name, path: `/data/${name}`, collection: name, items: counts, passedOver: 12, watch };
-}
-
-function report(parts: Partial<StatusReport> = {}): StatusReport {
-  return {
-    version: '1.2.3',
-    running: true,
-    pid: 77,
-    startedAt: NOW - 7_260_000,
-    peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', door },
-    items: counts,
-    passedOver: 12,
-    folders: [folder('inbox'), folder('notes')],
-    uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
-    figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },
-    mirrorRoot: '/data/mirror',
-    mirrors: [],
-    quarantined: [],
-    problems: [],
-    repairs: [],
-    ...parts,
-  };
-}
+import { counts, door, folder, NOW, report } from './report.js';
 
 function modelOf(status: StatusReport, parts: Partial<WatchModel> = {}): WatchModel {
   return { ...NOTHING_KNOWN, status, heardAt: NOW, ...parts };

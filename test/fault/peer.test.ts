@@ -303,7 +303,7 @@ describe.concurrent('status and why', () => {
       /Work waits and nothing is lost\. Tried \d+ times; the next try: (20.*\(\w+ \d|now)/,
     );
     expect(why.stdout).toMatch(
-      /^next +It waits for the peer, which does not answer: .*(Next try: 20.*\(\w+ \d|It is tried again now)/m,
+      /^next +It waits for the peer, which does not answer: .*(Next try: 20.*\(\w+ \d|It is tried again now|It is due now)/m,
     );
     await daemon.stop();
   }, 120_000);

@@ -1,0 +1,46 @@
+import type { FolderReport, StatusReport } from '../../src/inspect/status.js';
+
+/** The time at which the reports of these tests are read. */
+export const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();
+
+const lane = { started: 0, failed: 0, running: 0, waiting: 0 };
+/** A door of a peer that answers. */
+export const door = {
+  circuit: { state: 'closed' as const, since: NOW - 60_000, held: [], tries: 0 },
+  concurrency: { running: 2, limit: 4, max: 8 },
+  lanes: {
+    interactive: lane,
+    confirm: { ...lane, p50LatencyMs: 12 },
+    push: lane,
+    mirror: lane,
+    audit: lane,
+  },
+};
+export const counts = { pending: 1_204_311, accepted: 40, confirmed: 12_345, quarantined: 0, gone: 7 };
+
+export function folder(name: string): FolderReport {
+  const watch = { name, state: 'watching' as const, since: 0, directoriesWatched: 1, settling: 0 };
+  return { name, path: `/data/${name}`, collection: name, items: counts, passedOver: 12, watch };
+}
+
+/** A status without trouble. */
+export function report(parts: Partial<StatusReport> = {}): StatusReport {
+  return {
+    version: '1.2.3',
+    running: true,
+    pid: 77,
+    startedAt: NOW - 7_260_000,
+    peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', door },
+    items: counts,
+    passedOver: 12,
+    folders: [folder('inbox'), folder('notes')],
+    uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_000 },
+    figures: { confirmedPerSecond: 17.4, lastConfirmedAt: NOW - 2_000, timeToSearch: [], alerts: [] },
+    mirrorRoot: '/data/mirror',
+    mirrors: [],
+    quarantined: [],
+    problems: [],
+    repairs: [],
+    ...parts,
+  };
+}

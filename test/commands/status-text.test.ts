@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { statusText } from '../../src/commands/status.js';
+import { door, NOW, report } from './report.js';
+
+/** A peer that does not answer, and is tried again at `nextProbeAt`. */
+function away(nextProbeAt: number | undefined) {
+  const reason = { kind: 'unreachable' as const, message: 'connection refused', hint: 'Is it running?' };
+  const next = nextProbeAt === undefined ? {} : { nextProbeAt };
+  return report({
+    peer: {
+      url: 'http://127.0.0.1:8090',
+      door: {
+        ...door,
+        circuit: { ...door.circuit, state: 'open', since: NOW - 5_000, reason, tries: 4, ...next },
+      },
+    },
+  });
+}
+
+describe('status, of a peer that is away', () => {
+  it.each([
+    ['ahead', NOW + 2_000, /the next try: 2026-01-05 12:30:02 \(in 2s\)\./],
+    ['just now', NOW, /the next try: now\./],
+    ['over while the answer came', NOW - 48, /the next try: now\./],
+    ['not set', undefined, /the next try: now, or with the next work\./],
+  ])('names the next try that is %s', (_, nextProbeAt, words) => {
+    expect(statusText(away(nextProbeAt), NOW).join('\n')).toMatch(words);
+  });
+});
+
+describe('status, of a pause', () => {
+  it.each([
+    ['ahead', NOW + 60_000, 'until 2026-01-05 12:31:00 (in 1m)'],
+    ['over while the answer came', NOW - 1, 'until now'],
+  ])('names its end that is %s', (_, until, words) => {
+    const lines = statusText(report({ paused: { since: NOW - 60_000, until } }), NOW);
+    expect(lines.find((line) => line.startsWith('paused'))).toContain(words);
+  });
+});
