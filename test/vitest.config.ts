@@ -15,7 +15,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'programs', include: [`test/{${PROGRAMS.join(',')}}/**/*.test.ts`] },
+        test: {
+          name: 'programs',
+          include: [`test/{${PROGRAMS.join(',')}}/**/*.test.ts`],
+          globalSetup: 'test/support/one-file.ts',
+        },
       },
       {
         extends: true,

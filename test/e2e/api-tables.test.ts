@@ -1,15 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
-import { peersync } from '../support/cli.js';
+import { CLI, peersync } from '../support/cli.js';
 import { atRemotePeer, atServer, fill, valuesOf } from './at-peer.js';
 
 // Many processes, one after the other: on a busy machine each takes seconds.
 vi.setConfig({ testTimeout: 120_000 });
-
-const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
 
 describe('table', () => {
   it('sets, adds, shows and lists', async () => {

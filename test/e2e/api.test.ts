@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { peersync, Running } from '../support/cli.js';
+import { CLI, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -11,8 +11,6 @@ import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-pee
 
 // Many processes, one after the other: on a busy machine each takes seconds.
 vi.setConfig({ testTimeout: 120_000 });
-
-const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
 
 describe('push, doc and citation', () => {
   it('push a file, wait until the peer shows it, and show it', async () => {

@@ -1,15 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Ended, peersync, Running } from '../support/cli.js';
+import { CLI, type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
 
-const CLI_PATH = resolve(import.meta.dirname, '../../dist/cli.js');
-const CLI = `${process.execPath} ${CLI_PATH}`;
+const COMMAND = `${process.execPath} ${CLI}`;
 const ESC = '\x1b';
 /** What would let a program believe that colours are welcome. */
 const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1' };
@@ -94,17 +93,19 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
 
   it('has none under NO_COLOR, but the bar of once', async () => {
     const { config } = place(3);
-    const text = await inTerminal(`${CLI} once -c ${config}`, { ...COLOURFUL, NO_COLOR: '1' });
+    const text = await inTerminal(`${COMMAND} once -c ${config}`, { ...COLOURFUL, NO_COLOR: '1' });
     expect(text).toContain('3 confirmed');
     expect(text).toContain('█');
     expect(text).not.toMatch(/\[\d+m/);
-    const coloured = await inTerminal(`${CLI} once -c ${place(3).config}`, COLOURFUL);
+    const coloured = await inTerminal(`${COMMAND} once -c ${place(3).config}`, COLOURFUL);
     expect(coloured).toContain('[32m█');
   }, 120_000);
 
   it('has nothing drawn on it when it is dumb', async () => {
     const { config } = place(3);
-    const text = await inTerminal(`${CLI} once -c ${config}; ${CLI} verify -c ${config}`, { TERM: 'dumb' });
+    const text = await inTerminal(`${COMMAND} once -c ${config}; ${COMMAND} verify -c ${config}`, {
+      TERM: 'dumb',
+    });
     expect(text).toContain('3 confirmed');
     expect(text).toContain('all are there');
     expect(text).not.toContain(ESC);
@@ -112,7 +113,11 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
 
   it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('has plain lines of watch under %o', async (env) => {
     const { config } = place(0);
-    const text = await inTerminal(`${CLI} watch -c ${config}`, { ...COLOURFUL, ...env }, 'waiting for it');
+    const text = await inTerminal(
+      `${COMMAND} watch -c ${config}`,
+      { ...COLOURFUL, ...env },
+      'waiting for it',
+    );
     expect(text).toMatch(/^\d\d:\d\d:\d\d the daemon does not run; waiting for it\r\n/);
     expect(text).not.toContain(ESC);
   });
@@ -124,7 +129,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
     const { config } = place(files, true);
     const terminal = new Tmux(120, 30);
     terminal.enter('for i in 1 2 3 4 5 6 7 8; do echo "line $i"; done');
-    terminal.enter(`${CLI} once -c ${config}; echo "exit code $?"`);
+    terminal.enter(`${COMMAND} once -c ${config}; echo "exit code $?"`);
     await terminal.shows(/█.*% \d+\/\d+ confirmed.* left/);
     return { terminal, config };
   };

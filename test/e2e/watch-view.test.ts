@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { peersync, Running } from '../support/cli.js';
+import { CLI, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
 
-const CLI = `${process.execPath} ${resolve(import.meta.dirname, '../../dist/cli.js')}`;
+const COMMAND = `${process.execPath} ${CLI}`;
 
 /** A place with a configuration, and how to start a daemon there. */
 function place() {
@@ -28,7 +28,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     const daemon = await run();
     const terminal = new Tmux(110, 30);
     terminal.enter('echo BE""FORE');
-    terminal.enter(`${CLI} watch -c ${config}`);
+    terminal.enter(`${COMMAND} watch -c ${config}`);
     await terminal.shows(/peersync {2}runs for/);
     await terminal.shows(/peer +answers/);
     expect(terminal).toMatchObject({ isAlternate: true, cursorIsShown: false });
@@ -75,7 +75,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     const { config, drop, run } = place();
     const daemon = await run();
     const terminal = new Tmux(100, 24);
-    terminal.enter(`${CLI} watch -c ${config}`);
+    terminal.enter(`${COMMAND} watch -c ${config}`);
     await terminal.shows(/peer +answers/);
     terminal.press('p');
     await terminal.shows(/paused: files are watched, the peer is left alone/);
@@ -93,7 +93,7 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     const { config, directory } = place();
     const terminal = new Tmux(80, 20);
     const pidFile = join(directory, 'pid');
-    terminal.enter(`sh -c 'echo $$ > ${pidFile}; exec ${CLI} watch -c ${config}'; echo "exit code $?"`);
+    terminal.enter(`sh -c 'echo $$ > ${pidFile}; exec ${COMMAND} watch -c ${config}'; echo "exit code $?"`);
     await terminal.shows(/the daemon does not run; waiting for it/);
     return { terminal, pid: Number(readFileSync(pidFile, 'utf8')) };
   }
