@@ -4,6 +4,7 @@ import { PeerError } from '../../src/peer/errors.js';
 import type { ShareOptions } from '../../src/peer/share.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/wait.js';
 import { timing } from './yacy/timing.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 import { pdfOf } from './yacy/yacy-world.js';
@@ -350,10 +351,10 @@ describe('the kind of peer', () => {
 
 describe('a connection', () => {
   it('that the peer closed because it was idle costs nothing', async () => {
-    const { client, peer } = await Setting.start({ timing: timing(1, { idle: 100 }) });
+    const { client, peer } = await Setting.start({ timing: timing(1, { idle: 1_000 }) });
     for (let n = 0; n < 3; n += 1) {
       await client.push([item(`${n}`, `note ${n}`)]);
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await until(async () => (await peer.connections()) === 0, 'the peer closed the connection');
     }
     expect(peer.served.filter(({ target }) => target.startsWith('/api/push_p'))).toHaveLength(3);
   });

@@ -307,7 +307,7 @@ describe('the model does what the peer did', () => {
   });
 
   it('closes a connection that was silent for too long, and answers half a request then', async () => {
-    const peer = await Peer.start({ timing: timing(1, { idle: 100 }) });
+    const peer = await Peer.start({ timing: timing(1, { idle: 1_000 }) });
     const { hostname, port } = new URL(peer.model.url);
     const talk = async (text: string) => {
       const socket = connect(Number(port), hostname);

@@ -101,6 +101,13 @@ export class YacyModel {
     return `http://${this.#host}:${this.#port}`;
   }
 
+  /** How many connections to it stand. */
+  connections(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+    });
+  }
+
   /** The document that a look-up shows now. */
   shown(url: string): Document | undefined {
     return this.#index.find(hashOf(normalUrl(url)));
