@@ -2,7 +2,7 @@
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 40_000,
+  limitMs = 90_000,
 ): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {

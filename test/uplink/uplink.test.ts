@@ -38,7 +38,7 @@ describe('a pending item', () => {
   });
 
   it('costs little more than one look-up when the peer shows documents with a delay', async () => {
-    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 100, hold: 0 } });
+    const w = await world({ ...QUICK, confirm: { timeout: 60_000, maxInterval: 100, hold: 0 } });
     w.peer.visibleAfter = 300;
     for (let round = 0; round < 4; round += 1) {
       for (let i = 0; i < 50; i += 1) w.write(`r${round}f${i}`, `content ${i}`);
@@ -102,7 +102,7 @@ describe('a pending item', () => {
 
 describe('a changed file', () => {
   it('is pushed and confirmed again; an older version shown meanwhile does not confirm it', async () => {
-    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 50, hold: 0 } });
+    const w = await world({ ...QUICK, confirm: { timeout: 60_000, maxInterval: 50, hold: 0 } });
     w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
     let shownOld = 0;
@@ -419,7 +419,7 @@ describe('an accepted item', () => {
   });
 
   it('that the peer may take back is not looked up within confirm.hold, and then once', async () => {
-    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 20, hold: 400 } });
+    const w = await world({ ...QUICK, confirm: { timeout: 60_000, maxInterval: 20, hold: 400 } });
     const pushed = Date.now();
     let first = 0;
     w.peer.onLookup = () => {
@@ -432,7 +432,7 @@ describe('an accepted item', () => {
   });
 
   it('that was missing after confirm.hold counts only when it is still there after the same time', async () => {
-    const w = await world({ ...QUICK, confirm: { timeout: 5_000, maxInterval: 20, hold: 100 } });
+    const w = await world({ ...QUICK, confirm: { timeout: 60_000, maxInterval: 20, hold: 100 } });
     let lookups = 0;
     w.peer.onLookup = (url) => {
       lookups += 1;
@@ -628,7 +628,7 @@ describe('a peer that takes files', () => {
     };
     w.write('a.txt', 'a');
     w.write('b.txt', 'b', 'utf-8', local);
-    await until(() => w.statusOf('b.txt') === 'quarantined', 'quarantined', 10_000);
+    await until(() => w.statusOf('b.txt') === 'quarantined', 'quarantined');
     const item = w.state.get('inbox', 'b.txt');
     expect(item?.status === 'quarantined' && item.trouble).toMatchObject({
       code: 'DOMAIN_GATE',

@@ -62,7 +62,7 @@ describe('a document that an administrator deleted', () => {
     await world.reached('confirmed', 3);
     const url = world.url('notes/b.txt');
     world.peer.remove(url);
-    await until(() => world.peer.kept(url) !== undefined, 'the document is pushed again', 40_000);
+    await until(() => world.peer.kept(url) !== undefined, 'the document is pushed again');
     await world.reached('confirmed', 3);
     expect(world.peer.kept(url)?.text).toBe('b');
     expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toHaveLength(4);

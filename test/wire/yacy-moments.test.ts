@@ -31,7 +31,7 @@ describe('what a peer shows for a moment', () => {
     await world.peer.crash();
     expect(world.peer.kept(url)).toBeUndefined();
     await world.peer.restart();
-    await world.reached('confirmed', 5, 40_000);
+    await world.reached('confirmed', 5);
     for (let n = 0; n < 5; n += 1) expect(world.peer.shown(world.url(`notes/${n}.txt`))).toBeDefined();
   });
 
@@ -86,7 +86,7 @@ describe('what a peer shows for a moment', () => {
       }),
     });
     expect(world.peer.kept(url)).toMatchObject({ size: 0, words: 0, lastModified });
-    await world.reached('confirmed', 1, 40_000);
+    await world.reached('confirmed', 1);
     expect(world.peer.kept(url)).toMatchObject({ text: 'alpha', lastModified });
   });
 });

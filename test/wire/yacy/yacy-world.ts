@@ -114,13 +114,13 @@ export class YacyWorld {
   }
 
   /** Waits until the running daemon has so many items of a status. */
-  async reached(status: string, count: number, limitMs = 20_000): Promise<void> {
+  async reached(status: string, count: number): Promise<void> {
     let last: Listed[] = [];
     const isReached = async () => {
       last = await this.ask();
       return last.filter((item) => item.status === status).length >= count;
     };
-    await until(isReached, `${count} items are ${status}`, limitMs).catch((error: unknown) => {
+    await until(isReached, `${count} items are ${status}`).catch((error: unknown) => {
       throw new Error(JSON.stringify(last, undefined, 1), { cause: error });
     });
   }
