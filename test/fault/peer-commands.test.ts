@@ -3,7 +3,7 @@ import { checkPeer, type Finding } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';
-import { Site, some } from '../support/site.js';
+import { Site, some, TIMEOUTS } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
 import {
   answering,
@@ -43,7 +43,8 @@ describe.concurrent('check', () => {
   ];
 
   it.each(CHECKS)('tells a peer that is %s, and what to do', async (name, behaviour, code, says) => {
-    const site = await Site.make(real, `check-${name}`);
+    const patience = name === 'silent' ? { timeouts: { ...TIMEOUTS, headers: '1s' } } : {};
+    const site = await Site.make(real, `check-${name}`, { ...real.section(), ...patience });
     if (behaviour === 'down') await site.peer.goDown();
     else site.peer.behaviour = behaviour;
     const { config } = await loadConfig(site.config);

@@ -47,7 +47,8 @@ describe.concurrent('once', () => {
     const began = performance.now();
     const { code, stdout, stderr } = await site.command('once');
     expect(code, stderr).toBe(4);
-    expect(performance.now() - began).toBeLessThan(40_000);
+    // By itself it would take ten minutes.
+    expect(performance.now() - began).toBeLessThan(120_000);
     expect(stdout).toContain('0 confirmed, 12 waiting, 0 quarantined');
     expect(stderr).toMatch(ERROR);
     expect(stderr).toMatch(/^peersync: The peer does not answer: .*connect ECONNREFUSED [\d.]+:\d+\.$/m);
@@ -60,7 +61,7 @@ describe.concurrent('once', () => {
       stdout: expect.stringContaining('12 confirmed, 0 waiting'),
     });
     await site.expectAllInPeer();
-  }, 120_000);
+  }, 240_000);
 
   it('gives up on a peer that refuses the credentials, with exit code 1', async () => {
     const passwordFile = join(temporaryDirectory('file'), 'password');
@@ -95,7 +96,7 @@ describe.concurrent('once', () => {
     const site = await Site.make(real, 'once-failing');
     site.peer.behaviour = answering(500, 'java.lang.OutOfMemoryError');
     site.drop(...some('f'));
-    const { code, stderr } = await site.command('once', '--timeout', '12s');
+    const { code, stderr } = await site.command('once', '--timeout', '30s');
     expect(code).toBe(1);
     expect(stderr).toMatch(
       /^peersync: The peer answers with errors: .* failed \(500\); .*OutOfMemoryError\.$/m,
@@ -111,8 +112,12 @@ interface Trouble {
   readonly over: RegExp | undefined;
 }
 
-const AGAIN = /^info: The peer answers again after \d+(ms|s); (1 try|\d+ tries)\.$/;
-const WAITS = 'Work waits and nothing is lost; next try in \\d+(ms|s)\\.$';
+/** A duration of less than an hour. */
+const TIME = '\\d+(ms|s|m( \\d+s)?)';
+const AGAIN = new RegExp(`^info: The peer answers again after ${TIME}; (1 try|\\d+ tries)\\.$`);
+const WAITS = `Work waits and nothing is lost; next try in ${TIME}\\.$`;
+/** Long enough for a peer that is well on most machines, and not too long to wait for one that is not. */
+const SILENCE = { ...TIMEOUTS, headers: '4s' };
 
 function trouble(name: string, behaviour: Behaviour, says: string): Trouble {
   const begin = (peer: TroublesomePeer) => {
@@ -133,7 +138,7 @@ const TROUBLES: readonly Trouble[] = [
   trouble(
     'silent',
     silent,
-    'does not answer: .* did not give an answer within 1000 ms\\. The peer is slow or hangs',
+    'does not answer: .* did not give an answer within 4000 ms\\. The peer is slow or hangs',
   ),
   trouble(
     'resetting',
@@ -183,7 +188,8 @@ describe.concurrent('a peer in trouble', () => {
   it.each(TROUBLES)(
     '($name) is said once, waited for without a storm of requests, and then everything is confirmed',
     async ({ name, begin, says, over }) => {
-      const site = await Site.make(real, name);
+      const timeouts = name === 'silent' ? SILENCE : TIMEOUTS;
+      const site = await Site.make(real, name, { ...real.section(), timeouts });
       const { peer } = site;
       site.drop(...some('before'));
       const daemon = site.run();
@@ -225,14 +231,22 @@ describe.concurrent('a peer in trouble', () => {
       if (daemon.said[0]?.includes('does not answer'))
         expect(mostInASecond(peer.calls.slice(saidAt)), 'calls in a second, once it is said').toBeLessThan(7);
 
-      const status = await site.status();
-      expect(statusText(status, Date.now()).slice(0, 6).join('\n')).toMatch(
-        name === 'busy' ? /asks to wait; going on: 20/ : /, for \d+m?s: http.*\n.*\n.*the next try: (20|now)/,
+      // Between two waits that a peer asks for it is asked, and a file may be on its way.
+      const told = new RegExp(
+        name === 'busy'
+          ? 'asks to wait; going on: 20'
+          : `, for ${TIME}: http.*\n.*\n.*the next try: (20|now)`,
       );
-      const why = await site.why('after3.txt');
-      expect(why.next).toMatch(/^It waits( for the peer, which |, for the peer asked)/);
-      expect(whyText(why, Date.now()).join('\n')).toMatch(/^status +pending/m);
-      expect(status.items).toMatchObject({ quarantined: 0 });
+      await until(async () => {
+        const status = await site.status();
+        expect(status.items).toMatchObject({ quarantined: 0 });
+        return told.test(statusText(status, Date.now()).slice(0, 6).join('\n'));
+      }, `${name}: status tells it`);
+      await until(async () => {
+        const why = await site.why('after3.txt');
+        expect(whyText(why, Date.now()).join('\n')).toMatch(/^status +pending/m);
+        return /^It waits( for the peer, which |, for the peer asked)/.test(why.next);
+      }, `${name}: why tells it`);
 
       peer.behaviour = well;
       if (name === 'down') await peer.comeUp();
@@ -243,13 +257,12 @@ describe.concurrent('a peer in trouble', () => {
       expect(daemon.said.slice(1)).toEqual(over === undefined ? [] : [expect.stringMatching(over)]);
       await daemon.stop();
     },
-    90_000,
+    240_000,
   );
 
   it('that is only slow is waited for, and nothing is said', async () => {
     // Much slower than usual, and far from too slow, also on a machine that is busy.
-    const timeouts = { connect: '20s', headers: '20s', body: '20s', total: '40s' };
-    const site = await Site.make(real, 'slow', { ...real.section(), timeouts });
+    const site = await Site.make(real, 'slow');
     site.peer.behaviour = slow(600);
     site.drop(...some('f'));
     const daemon = site.run();
@@ -278,7 +291,7 @@ describe.concurrent('a peer in trouble', () => {
       port: Number(new URL(first.url).port),
       life: 'file',
     });
-    await until(() => confirmed() === 401, 'all are confirmed', 40_000);
+    await until(() => confirmed() === 401, 'all are confirmed');
     expect((await second.search('late')).total).toBe(1);
     expect(daemon.stdout.match(/"level":[45]0/g)).toHaveLength(1);
     expect((await daemon.kill('SIGTERM')).code).toBe(0);
@@ -292,12 +305,13 @@ describe.concurrent('status and why', () => {
     site.drop('a.txt');
     const daemon = site.run();
     await until(() => daemon.said.length > 0, 'the trouble is said');
+    await until(async () => (await site.why('a.txt')).verdict === 'pending', 'the file is seen');
     const [status, why] = await Promise.all([
       site.command('status'),
       site.command('why', site.path('a.txt')),
     ]);
     expect(status.stdout).toMatch(
-      /does not answer, for \d+m?s: .*ECONNREFUSED.*\n +Check that the peer is running/,
+      new RegExp(`does not answer, for ${TIME}: .*ECONNREFUSED.*\n +Check that the peer is running`),
     );
     expect(status.stdout).toMatch(
       /Work waits and nothing is lost\. Tried \d+ times; the next try: (20.*\(\w+ \d|now)/,

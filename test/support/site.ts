@@ -12,7 +12,8 @@ import { temporaryDirectory } from './temp.js';
 import { TroublesomePeer } from './troublesome-peer.js';
 import { until } from './wait.js';
 
-export const TIMEOUTS = { connect: '1s', headers: '1s', body: '1s', total: '2s' };
+/** Longer than a peer takes that is well, also on a machine that is busy. */
+export const TIMEOUTS = { connect: '20s', headers: '20s', body: '20s', total: '40s' };
 
 /** A dozen names of files. */
 export const some = (prefix: string) => Array.from({ length: 12 }, (_, i) => `${prefix}${i}.txt`);
@@ -23,6 +24,8 @@ interface Line {
   readonly event?: string;
   /** What a count of lines is about. */
   readonly of?: string;
+  /** For how long the process stood still. */
+  readonly lateMs?: number;
 }
 
 /** A folder, a configuration, and a troublesome peer before the real one. */
@@ -123,16 +126,19 @@ export class Daemon {
     return this.#lines.filter(({ event }) => event === 'confirmed').length;
   }
 
-  /** What a person reads beside the confirmed files, once everything has started: `warn: the sentence`. */
+  /**
+   * What a person reads beside the confirmed files, once everything has started: `warn: the sentence`. That the machine was
+   * too busy for the process is no word of the peer.
+   */
   get said(): string[] {
     return this.#lines
-      .filter(({ level }) => level >= 30)
+      .filter(({ level, lateMs }) => level >= 30 && lateMs === undefined)
       .filter(({ event, of }) => !['confirmed', 'watching', 'peer'].includes(of ?? event ?? ''))
       .map(({ level, msg }) => `${{ 30: 'info', 40: 'warn', 50: 'error' }[level]}: ${msg}`);
   }
 
   async confirms(count: number): Promise<void> {
-    await until(() => this.confirmed === count, `${this.site.name}: ${count} confirmed`, 40_000).catch(
+    await until(() => this.confirmed === count, `${this.site.name}: ${count} confirmed`).catch(
       (error: unknown) => {
         throw new Error(`${error}, but ${this.confirmed}\n${this.said.join('\n')}`);
       },
