@@ -79,7 +79,7 @@ afterEach(() => {
 function configure(mirror: object): void {
   config = join(outside, 'config.json');
   const folders = [{ path: join(outside, 'folder'), collection: 'c', url: 'https://f.example/' }];
-  const peer = { url, dialect: 'standard', timeouts: { body: '2s', total: '5s', headers: '2s' } };
+  const peer = { url, dialect: 'standard' };
   const state = { dir: join(outside, 'state') };
   writeFileSync(config, JSON.stringify({ peer, folders, state, mirror: { root, ...mirror } }));
 }
@@ -218,7 +218,6 @@ describe('a mirror of a hostile peer', () => {
       directory: temporaryDirectory(),
       tables: [{ table: 'prices', maxSize: bytes(2 * 1024 * 1024) }],
       shares: [{ data: 'report.pdf', maxSize: bytes(2 * 1024 * 1024) }],
-      timeouts: { body: 2_000, total: 5_000, headers: 2_000 },
     });
     const run = async () => {
       const reports: MirrorReport[] = [];
