@@ -50,7 +50,7 @@ export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now:
   ];
   for (const mirror of mirrors) {
     const { name, path, succeededAt, changedAt, rows: count, bytes, nextAt, running } = mirror;
-    const next = nextAt === undefined ? '' : `in ${durationText(Math.max(0, nextAt - now))}`;
+    const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
     rows.push([
       safe(name),
       ago(succeededAt),

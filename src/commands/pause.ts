@@ -6,7 +6,7 @@ import { type Command, prepare, print, printJson, UsageError } from './context.j
 import { askOr } from './offline.js';
 import { withState } from './offline-state.js';
 import { duration } from './option-values.js';
-import { timeText } from './text.js';
+import { dueText } from './text.js';
 
 interface PauseOptions {
   readonly for: string | undefined;
@@ -41,7 +41,8 @@ export const pauseCommand: Command<PauseOptions> = {
   },
 };
 
-function pausedLine({ until }: Paused, now: number): string {
-  const end = until === undefined ? 'until `peersync resume`' : `until ${timeText(until, now)}`;
+/** What a pause is, and until when. */
+export function pausedLine({ until }: Paused, now: number): string {
+  const end = until === undefined ? 'until `peersync resume`' : `until ${dueText(until, now)}`;
   return `Paused ${end}: nothing is sent to the peer, what changes on disk is read and waits.`;
 }

@@ -9,7 +9,7 @@ import { type Command, prepare, print, printJson } from './context.js';
 import { alertLines, figuresLines } from './figures-text.js';
 import { mirrorLines } from './mirror-text.js';
 import { askOr } from './offline.js';
-import { columns, dueText, safe, timeText } from './text.js';
+import { columns, counted, dueText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand: Command<object> = {
@@ -111,7 +111,7 @@ function peerText(report: StatusReport, now: number): string {
     );
     if (reason.hint !== undefined) lines.push(safe(reason.hint));
     const next = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
-    lines.push(`Work waits and nothing is lost. Tried ${tries} times; the next try: ${next}.`);
+    lines.push(`Work waits and nothing is lost. Tried ${counted(tries, 'time')}; the next try: ${next}.`);
   } else if (pausedUntil !== undefined && pausedUntil > now) {
     lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);
   }

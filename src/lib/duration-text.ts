@@ -7,7 +7,8 @@ const UNITS = [
 
 /** A duration for a person, in its two largest units: `2m 10s`, `1d 4h`, `350ms`. */
 export function durationText(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`;
+  const whole = Math.max(0, Math.round(ms));
+  if (whole < 1000) return `${whole}ms`;
   let rest = Math.round(ms / 1000) * 1000;
   const parts: string[] = [];
   for (const [unit, size] of UNITS) {

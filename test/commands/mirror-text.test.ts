@@ -64,6 +64,7 @@ describe('the mirrors of status', () => {
         { ...prices, succeededAt: NOW - 5_000, rows: 3, bytes: 52, nextAt: NOW + 60_000, conflicts },
         { name: 'a.txt', kind: 'share', path: 'shares/a.txt', absentSince: NOW - 60_000, running: true },
         { name: 'b.txt', kind: 'share', path: 'shares/b.txt', failure },
+        { name: 'c.txt', kind: 'share', path: 'shares/c.txt', nextAt: NOW - 10 },
       ],
       ROOT,
       NOW,
@@ -77,6 +78,7 @@ describe('the mirrors of status', () => {
       '  The peer does not have it, as was accepted 1m ago; the file comes back when the peer has it again.',
       'b.txt   never         never                              shares/b.txt',
       '  fails for 1m: There is none. Put it there.',
+      'c.txt   never         never                    now       shares/c.txt',
     ]);
     expect(mirrorLines([], ROOT, NOW)).toEqual([]);
   });

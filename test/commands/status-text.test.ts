@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { pausedLine } from '../../src/commands/pause.js';
 import { statusText } from '../../src/commands/status.js';
 import { door, NOW, report } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
-function away(nextProbeAt: number | undefined) {
+function away(nextProbeAt: number | undefined, tries = 4) {
   const reason = { kind: 'unreachable' as const, message: 'connection refused', hint: 'Is it running?' };
   const next = nextProbeAt === undefined ? {} : { nextProbeAt };
   return report({
@@ -11,7 +12,7 @@ function away(nextProbeAt: number | undefined) {
       url: 'http://127.0.0.1:8090',
       door: {
         ...door,
-        circuit: { ...door.circuit, state: 'open', since: NOW - 5_000, reason, tries: 4, ...next },
+        circuit: { ...door.circuit, state: 'open', since: NOW - 5_000, reason, tries, ...next },
       },
     },
   });
@@ -28,6 +29,13 @@ describe('status, of a peer that is away', () => {
   });
 });
 
+it.each([
+  [1, 'Tried 1 time;'],
+  [2, 'Tried 2 times;'],
+])('status counts %i tries as people do', (tries, words) => {
+  expect(statusText(away(NOW + 2_000, tries), NOW).join('\n')).toContain(words);
+});
+
 describe('status, of a pause', () => {
   it.each([
     ['ahead', NOW + 60_000, 'until 2026-01-05 12:31:00 (in 1m)'],
@@ -35,5 +43,15 @@ describe('status, of a pause', () => {
   ])('names its end that is %s', (_, until, words) => {
     const lines = statusText(report({ paused: { since: NOW - 60_000, until } }), NOW);
     expect(lines.find((line) => line.startsWith('paused'))).toContain(words);
+  });
+});
+
+describe('what pause answers', () => {
+  it.each([
+    ['until somebody ends it', undefined, /^Paused until `peersync resume`: /],
+    ['for a minute', NOW + 60_000, /^Paused until 2026-01-05 12:31:00 \(in 1m\): /],
+    ['for a second that is over', NOW - 20, /^Paused until now: /],
+  ])('tells a pause %s', (_, until, words) => {
+    expect(pausedLine({ since: NOW - 1_000, ...(until === undefined ? {} : { until }) }, NOW)).toMatch(words);
   });
 });

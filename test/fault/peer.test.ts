@@ -314,7 +314,7 @@ describe.concurrent('status and why', () => {
       new RegExp(`does not answer, for ${TIME}: .*ECONNREFUSED.*\n +Check that the peer is running`),
     );
     expect(status.stdout).toMatch(
-      /Work waits and nothing is lost\. Tried \d+ times; the next try: (20.*\(\w+ \d|now)/,
+      /Work waits and nothing is lost\. Tried \d+ times?; the next try: (20.*\(\w+ \d|now)/,
     );
     expect(why.stdout).toMatch(
       /^next +It waits for the peer, which does not answer: .*(Next try: 20.*\(\w+ \d|It is tried again now|It is due now)/m,

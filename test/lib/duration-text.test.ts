@@ -3,7 +3,10 @@ import { durationText } from '../../src/lib/duration-text.js';
 
 test.each([
   [0, '0ms'],
+  [-20, '0ms'],
   [999, '999ms'],
+  [999.4, '999ms'],
+  [999.5, '1s'],
   [1000, '1s'],
   [59_499, '59s'],
   [59_500, '1m'],

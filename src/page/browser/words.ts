@@ -41,7 +41,8 @@ const UNITS = [
 
 /** `2 min 5 s`, `3 h`, `840 ms`: at most two units. */
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  const rounded = Math.max(0, Math.round(ms));
+  if (rounded < 1000) return `${rounded} ms`;
   if (ms < 10_000) return `${tenths.format(ms / 1000)} s`;
   return rough(ms);
 }
