@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { answers } from '../support/answers.js';
 import { CLI, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -171,7 +172,7 @@ describe('the embedded peer', () => {
     const run: Run = (...args) => peersync(args, { cwd, env: { PEERSYNC_CONFIG: config } });
     expect((await run('table', 'set', 't', '--pk', 'k', 'before=the daemon')).code).toBe(0);
     const daemon = new Running(['run', '-c', config]);
-    await daemon.says('pushing to');
+    await answers(join(cwd, 'state'));
     expect((await run('table', 'set', 't', '--pk', 'k', 'beside=the daemon')).code).toBe(0);
     expect((await daemon.kill('SIGTERM')).code).toBe(0);
     expect(valuesOf(await run('table', 'get', 't', '--json'))).toEqual([

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { answers } from '../support/answers.js';
 import { CLI, type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -16,14 +17,14 @@ const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1
 /** Whether there is a `script` that gives a program a terminal and passes on what it writes there. */
 const hasScript = spawnSync('script', ['-qec', 'test -t 1', '/dev/null'], { stdio: 'ignore' }).status === 0;
 
-/** A folder of some files; `slow` makes a run over them take a while. */
-function place(files: number, slow = false): { directory: string; config: string } {
+/** A folder of some files; a run over them takes `seconds`, if that is given. */
+function place(files: number, seconds?: number): { directory: string; config: string } {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'inbox'));
   for (let i = 0; i < files; i += 1) writeFileSync(join(directory, 'inbox', `${i}.md`), `words ${i}\n`);
   const config = writeConfig(directory, {
     peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } },
-    ...(slow ? { push: { requestsPerSecond: 4, maxItems: 2 } } : {}),
+    ...(seconds === undefined ? {} : { push: { requestsPerSecond: files / seconds, maxItems: 1 } }),
   });
   return { directory, config };
 }
@@ -58,7 +59,7 @@ describe('output that is piped has no escape codes', () => {
     expect((await at('why', 'nowhere')).code).toBe(0);
     expect((await at('retry', '--all', '--log-level', 'debug')).code).toBe(0);
     const run = new Running(['run', '-c', config, '--log-level', 'debug'], { env: COLOURFUL });
-    await run.says('pushing to the embedded peer');
+    await answers(join(directory, 'state'));
     expect((await at('table', 'set', 'prices', '--pk', 'oak', 'price=1\x1b[31m')).code).toBe(0);
     expect((await at('table', 'list')).stdout).toContain('prices');
     expect((await at('table', 'get', 'prices', '--format', 'table')).stdout).toContain('oak');
@@ -125,8 +126,8 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
 
 describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   /** Some lines in front, so that nothing is pushed out at the top when lines are broken. */
-  const started = async (files: number) => {
-    const { config } = place(files, true);
+  const started = async (files: number, seconds: number) => {
+    const { config } = place(files, seconds);
     const terminal = new Tmux(120, 30);
     terminal.enter('for i in 1 2 3 4 5 6 7 8; do echo "line $i"; done');
     terminal.enter(`${COMMAND} once -c ${config}; echo "exit code $?"`);
@@ -136,7 +137,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   const bars = (screen: readonly string[]) => screen.filter((line) => /[█░]|\d% /.test(line));
 
   it('stays one line that fits, through resizes, and leaves nothing behind', async () => {
-    const { terminal } = await started(60);
+    const { terminal } = await started(60, 120);
     expect(terminal.cursorIsShown).toBe(false);
     for (const columns of [70, 50, 30, 90, 120]) {
       terminal.resize(columns, 30);
@@ -152,7 +153,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   }, 120_000);
 
   it('ends with the result alone', async () => {
-    const { terminal } = await started(20);
+    const { terminal } = await started(20, 6);
     await terminal.shows(/20 confirmed, 0 waiting/);
     await terminal.shows(/exit code 0/);
     expect(bars(terminal.everything)).toEqual([]);
@@ -160,7 +161,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   }, 120_000);
 
   it('gives the cursor back when a second Ctrl-C ends it at once', async () => {
-    const { terminal } = await started(60);
+    const { terminal } = await started(60, 120);
     terminal.press('C-c');
     terminal.press('C-c');
     // Which of the two it notices first, and whether the shell goes on with the line then, is a matter of moments.
