@@ -177,7 +177,7 @@ describe('a folder', () => {
     const directory = temporaryDirectory();
     const path = writeConfig(directory, { peer: EMBEDDED });
     rmSync(join(directory, 'inbox'), { recursive: true });
-    expectClear(await peersync(['once', '-c', path, '--timeout', '5s']), 1, /inbox/);
+    expectClear(await peersync(['once', '-c', path, '--timeout', '60s']), 1, /inbox/);
   });
 });
 

@@ -11,7 +11,7 @@ import { until } from '../support/wait.js';
 import { YacyWorld } from '../wire/yacy/yacy-world.js';
 import { atRemotePeer } from './at-peer.js';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 const CANARY = ['check', '--canary', '--yes'];
 
@@ -88,7 +88,7 @@ describe('a canary at a YaCy', () => {
   it('does not wait longer than it may', async () => {
     const world = await YacyWorld.start({ confirm: { hold: '2m', timeout: '5m' } });
     const began = performance.now();
-    const ended = await world.run(...CANARY, '--timeout', '1s', '--json');
+    const ended = await world.run(...CANARY, '--timeout', '6s', '--json');
     expect(performance.now() - began).toBeLessThan(120_000);
     expect(ended.code).toBe(1);
     expect(statusesOf(reportOf(ended))['plain text']).toBe('fails');
@@ -130,7 +130,7 @@ describe('a canary at a peer of the standard', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const folders = [{ path: temporaryDirectory(), collection: 'x', url: 'https://x.example.org/' }];
     writeFileSync(config, JSON.stringify({ peer: { url, dialect: 'standard' }, folders }));
-    const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '5s');
+    const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '60s');
     expect(code).toBe(1);
     expect(stdout).toMatch(/TROUBLE +plain text .*Bananas are on offer today/);
   });

@@ -16,13 +16,13 @@ it('a folder that gets another name while its files wait keeps nobody waiting fo
     peer: { url: 'http://127.0.0.1:1' },
     folders: [{ name: 'old', path }],
   });
-  expect((await once('1s', away)).code).toBe(4);
+  expect((await once('12s', away)).code).toBe(4);
   const embedded = { dir: join(directory, 'peer'), port: 0 };
   const config = writeConfig(directory, {
     peer: { url: 'embedded', embedded },
     folders: [{ name: 'new', path }],
   });
-  const { code, stdout, stderr } = await once('20s', config);
+  const { code, stdout, stderr } = await once('100s', config);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(JSON.parse(stdout).items).toMatchObject({ pending: 0, confirmed: 1, gone: 1 });
 });

@@ -249,9 +249,12 @@ describe('once ends with', () => {
   it('0 after a mirror that takes its time, and says meanwhile that it waits for that one', async () => {
     const { config, proxy } = await smallWorld({ shares: [{ name: 'feed', data: 'feed.xml' }] });
     let answer = () => {};
+    const isTime = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
     proxy.intercept = ({ path }, response) => {
       if (!path.startsWith('/api/share')) return false;
-      answer = () => void response.writeHead(200, { 'content-type': 'text/xml' }).end('<feed/>');
+      void isTime.then(() => response.writeHead(200, { 'content-type': 'text/xml' }).end('<feed/>'));
       return true;
     };
     const once = new Running(['once', '--config', config]);

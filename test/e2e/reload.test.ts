@@ -31,15 +31,16 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     await work.start();
     await work.confirmed('inbox/a.txt');
     const watchOf = async (name: string) => (await work.status()).folders.find((f) => f.name === name)?.watch;
+    await until(async () => (await watchOf('inbox'))?.state === 'watching', 'it watches');
     const before = await watchOf('inbox');
     work.configure({ folders: [{ name: 'inbox' }, { name: 'notes' }] });
     await work.hangUp();
     await work.confirmed('notes/n.txt');
     const after = await watchOf('inbox');
-    expect({ since: after?.since, scan: after?.lastScan }).toEqual({
-      since: before?.since,
-      scan: before?.lastScan,
-    });
+    expect(after?.since).toEqual(before?.since);
+    // One that stood still for a second scans all folders by itself.
+    if (!work.daemon.stdout.includes('The process stood still'))
+      expect(after?.lastScan).toEqual(before?.lastScan);
     expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox']);
     work.drop('notes/later.txt');
     work.drop('inbox/later.txt');
@@ -209,7 +210,7 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     const isFarAway = async () => {
       const now = await circuit();
       nextProbeAt = now?.nextProbeAt ?? 0;
-      return now?.reason?.kind === 'denied' && nextProbeAt - Date.now() > 5_000;
+      return now?.reason?.kind === 'denied' && nextProbeAt - Date.now() > 10_000;
     };
     await until(isFarAway, 'the password was refused again and again', 60_000);
     writeFileSync(password, readFileSync(join(work.peer.data, 'admin-password')));

@@ -22,7 +22,7 @@ interface Listed {
 
 const FOLDERS = ['inbox', 'archive'];
 /** The longest that `status` may take while everything happens at once. */
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 10_000;
 /** How long thousands of files may take on a machine that does much else. */
 const LIMIT_MS = 200_000;
 

@@ -142,6 +142,7 @@ describe('watch without a terminal', () => {
     const watch = new Running(['watch', '-c', config, '--json']);
     drop('a.md');
     await watch.says(/"confirmed":1/);
+    await watch.says('"kind":"recents"');
     const { code, stdout } = await watch.kill('SIGTERM');
     expect(code).toBe(0);
     const kinds = stdout
