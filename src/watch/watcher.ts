@@ -68,6 +68,8 @@ export class Watcher {
   #stallTimer: Timer | undefined;
   #hintsThisTurn = 0;
   #lastStallRescan = Number.NEGATIVE_INFINITY;
+  /** The longest stall that no rescan has made up for. */
+  #stoodStillMs: number | undefined;
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
   constructor(options: WatcherOptions) {
@@ -235,16 +237,17 @@ export class Watcher {
     const asked = clock.monotonic();
     this.#stallTimer = clock.after(stallCheckMs, () => {
       const late = clock.monotonic() - asked - stallCheckMs;
+      if (late >= stallMs) this.#stoodStillMs = Math.max(this.#stoodStillMs ?? 0, late);
+      // Too soon after the last it is made up for later.
       if (
         this.#settings.hints &&
-        late >= stallMs &&
+        this.#stoodStillMs !== undefined &&
         clock.monotonic() - this.#lastStallRescan >= stallRescanGapMs
       ) {
         this.#lastStallRescan = clock.monotonic();
-        log.info(
-          { lateMs: Math.round(late) },
-          'The process stood still for a moment; all folders are scanned again.',
-        );
+        const lateMs = Math.round(this.#stoodStillMs);
+        this.#stoodStillMs = undefined;
+        log.info({ lateMs }, 'The process stood still for a moment; all folders are scanned again.');
         void this.rescan();
       }
       this.#watchForStalls();
