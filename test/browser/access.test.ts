@@ -69,9 +69,10 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     const { page } = await visit(standIn.url);
     await ready(page);
     const focus = async () => (await page.evaluate(FOCUSED)) as Focused;
+    const focusedId = () => page.evaluate('document.activeElement.id');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).toBe('main');
+    await until(async () => (await focusedId()) === 'main', 'the content has the focus');
 
     await page.keyboard.press('/');
     expect((await focus()).name).toBe('Why?');
@@ -97,7 +98,7 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
     await until(() => standIn.posted.length === 2, 'the retry is asked for');
     expect(standIn.posted[1]).toEqual({ path: '/api/retry', body: { all: true } });
     await page.keyboard.press('m');
-    expect(await page.evaluate('document.activeElement.id')).toBe('mirrors');
+    await until(async () => (await focusedId()) === 'mirrors', 'the mirrors have the focus');
   });
 
   test('asks before it takes what the peer has, and takes no for an answer', async () => {

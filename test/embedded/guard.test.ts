@@ -177,7 +177,7 @@ describe('a request', () => {
   });
 
   it('may take long for its body as long as that goes on', async () => {
-    const peer = await openPeer({ timeouts: { request: 1_000 } });
+    const peer = await openPeer({ timeouts: { request: 4_000 } });
     const { port } = new URL(peer.url);
     const piece = 'x'.repeat(70_000);
     const pieces = 15;
@@ -193,7 +193,7 @@ describe('a request', () => {
         `Content-Type: ${FORM['content-type']}\r\nContent-Length: ${begin.length + pieces * piece.length}\r\n\r\n${begin}`,
     );
     for (let n = 0; n < pieces; n += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await new Promise((resolve) => setTimeout(resolve, 350));
       socket.write(piece);
     }
     await until(() => answer !== '', 'the push is answered');
