@@ -32,4 +32,4 @@ it(`a daemon that is killed together with its embedded peer, ${CRASHES} times, l
   for (const [path, digest] of user.files()) {
     expect(await peer.peerdoc(urlOf(path))).toMatchObject({ digest });
   }
-}, 120_000);
+}, 400_000);

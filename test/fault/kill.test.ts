@@ -44,4 +44,4 @@ it(`a daemon that is killed ${CRASHES} times at random moments loses nothing, cl
   }
   // What was under way at a crash is looked up first, so hardly anything that the peer had received is pushed again.
   expect(ledger.again.size).toBeLessThan(ledger.pushed / 20);
-}, 240_000);
+}, 600_000);

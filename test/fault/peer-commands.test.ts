@@ -66,7 +66,7 @@ describe.concurrent('check', () => {
     const { code, stdout } = await site.command('check');
     expect(code).toBe(4);
     expect(stdout).toMatch(/^TROUBLE +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m);
-  }, 120_000);
+  }, 240_000);
 });
 
 describe.concurrent('one bad file among good ones', () => {
@@ -92,7 +92,7 @@ describe.concurrent('one bad file among good ones', () => {
       stdout: expect.stringContaining('25 confirmed'),
     });
     await site.expectAllInPeer();
-  }, 120_000);
+  }, 240_000);
 
   it('that the peer refuses in its answer ends in quarantine with the peer’s own words, and is retried', async () => {
     const site = await Site.make(real, 'refused');
@@ -126,5 +126,5 @@ describe.concurrent('one bad file among good ones', () => {
     expect((await site.status()).items).toMatchObject({ confirmed: 25, quarantined: 0 });
     await site.expectAllInPeer();
     await daemon.stop();
-  }, 120_000);
+  }, 240_000);
 });

@@ -69,7 +69,7 @@ export class Setting {
   }
 
   /** Lets the user rest, and a daemon run until every file is known as it is; then stops the daemon. */
-  async settle(limitMs = 60_000): Promise<Listed[]> {
+  async settle(limitMs = 120_000): Promise<Listed[]> {
     this.user.rest();
     const daemon = this.start();
     await daemon.says('pushing to');
