@@ -4,10 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { PeerClient } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
-import { type Ended, peersync } from '../support/cli.js';
+import type { Ended } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
 
 const directory = temporaryDirectory('file');
 let peerOfAll: Promise<PeerProcess> | undefined;

@@ -1,30 +1,45 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/inspect/status.js';
 import type { WhyReport } from '../../src/inspect/why.js';
 import { askDaemon } from '../../src/service/control.js';
-import { type Ended, peersync, Running } from '../support/cli.js';
+import type { Life } from '../support/afterwards.js';
+import { type Ended, Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
+import type { PeerProcess } from '../support/peer-process.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+import { remotePeer } from './at-peer.js';
 
-/** A directory with a configuration that a test rewrites, a real peer, and a daemon at work. */
+/** Between two questions to the daemon, in ms: asking is not to be most of the work. */
+const ASK_AGAIN_MS = 30;
+
+/**
+ * A directory with a configuration that a test rewrites, and a daemon at work. The real peer is that of all tests of the
+ * file, where each has documents of its own.
+ */
 export class AtWork {
-  readonly directory = temporaryDirectory();
+  readonly directory: string;
   config = '';
+  readonly #base: string;
   #daemon: Running | undefined;
 
   private constructor(
     readonly peer: PeerProcess,
     readonly proxy: RecordingProxy,
-  ) {}
+    readonly life: Life,
+  ) {
+    this.directory = temporaryDirectory(life);
+    this.#base = `https://${basename(this.directory).toLowerCase()}.example.org`;
+  }
 
-  static async begin(parts: Partial<ConfigParts> = {}): Promise<AtWork> {
-    const peer = await PeerProcess.start(temporaryDirectory());
-    const work = new AtWork(peer, await RecordingProxy.start(peer.url));
+  static async begin(parts: Partial<ConfigParts> = {}, life: Life = 'test'): Promise<AtWork> {
+    const peer = await remotePeer();
+    const work = new AtWork(peer, await RecordingProxy.start(peer.url, life), life);
     work.configure(parts);
     return work;
   }
@@ -35,16 +50,17 @@ export class AtWork {
   }
 
   /** Writes the configuration; nobody is told. */
-  configure(parts: Partial<ConfigParts>): void {
+  configure({ folders = [{ name: 'inbox' }], ...parts }: Partial<ConfigParts>): void {
     this.config = writeConfig(this.directory, {
       ...{ peer: this.peer.section(this.proxy.url), ...parts },
+      folders: folders.map((folder) => ({ url: this.url(`${folder.name}/`), ...folder })),
       mirror: { root: join(this.directory, 'mirror'), ...parts.mirror },
     });
   }
 
   /** Starts a daemon, and waits until it answers. */
   async start(): Promise<void> {
-    const daemon = new Running(['run', '--config', this.config]);
+    const daemon = new Running(['run', '--config', this.config], { life: this.life });
     this.#daemon = daemon;
     await daemon.says('pushing to');
     await until(() => this.ask('status').then(Boolean, () => false), 'the daemon answers');
@@ -84,6 +100,11 @@ export class AtWork {
     await until(() => ended() > before, 'the configuration was read anew');
   }
 
+  /** The URL of the document of `FOLDER/PATH`. */
+  url(file: string): string {
+    return `${this.#base}/${file}`;
+  }
+
   /** @param file `FOLDER/PATH` */
   drop(file: string, content = `${file} of ${this.directory}\n`): void {
     const path = join(this.directory, file);
@@ -98,6 +119,7 @@ export class AtWork {
         .update(readFileSync(join(this.directory, file)))
         .digest('hex');
       const isConfirmed = async () => {
+        await sleep(ASK_AGAIN_MS);
         const report = await this.why(file);
         return report?.verdict === 'confirmed' && report.version?.sha256 === digest;
       };
@@ -110,8 +132,9 @@ export class AtWork {
     }
   }
 
-  /** What was pushed of a file, each time: its collection. */
-  collectionsOf(url: string): readonly string[] {
+  /** What was pushed of a file `FOLDER/PATH`, each time: its collection. */
+  collectionsOf(file: string): readonly string[] {
+    const url = this.url(file);
     return this.proxy.requests
       .filter(({ status }) => status === 200)
       .flatMap(({ items }) => items.filter((item) => item.url === url).map(({ collection }) => collection));

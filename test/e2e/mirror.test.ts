@@ -3,18 +3,21 @@ import { dirname, join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import type { StatusReport } from '../../src/inspect/status.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
+import type { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+import { remotePeer } from './at-peer.js';
 
 let directory: string;
 let config: string;
+/** That of all tests here; each has tables and shared objects of its own. */
 let peer: PeerProcess;
 
 beforeEach(async () => {
-  peer = await PeerProcess.start(temporaryDirectory());
+  peer = await remotePeer();
   directory = temporaryDirectory();
 });
 
@@ -81,20 +84,20 @@ it('once brings tables, shared objects and citations up to date, and writes noth
 
 it('check says whether the peer has what is mirrored, and whether the files can be written', async () => {
   configure({
-    tables: [{ table: 'prices' }, { table: 'list-*' }],
+    tables: [{ table: 'wages' }, { table: 'rota-*' }],
     shares: [{ data: 'a.txt', c: 'lists' }, { data: 'big.txt' }],
   });
-  await command('table', 'set', 'list-a', '--pk', '1', 'name=a');
+  await command('table', 'set', 'rota-a', '--pk', '1', 'name=a');
   share('big.txt', 'b'.repeat(3_000_000));
   const { code, stdout } = await command('check');
   expect(code).toBe(1);
   expect(stdout).toMatch(/^ok +mirror root: .*mirror will be made when it is needed$/m);
-  expect(stdout).toMatch(/^TROUBLE +mirror prices: the peer has no table "prices"\n +Mend its name/m);
-  expect(stdout).toMatch(/^ok +mirror list-\*: matches 1 table of the peer$/m);
+  expect(stdout).toMatch(/^TROUBLE +mirror wages: the peer has no table "wages"\n +Mend its name/m);
+  expect(stdout).toMatch(/^ok +mirror rota-\*: matches 1 table of the peer$/m);
   expect(stdout).toMatch(/^TROUBLE +mirror lists\/a.txt: the peer has no shared object "a.txt"$/m);
   expect(stdout).toMatch(/^ok +mirror big.txt: the peer has the shared object$/m);
 
-  await command('table', 'set', 'prices', '--pk', 'apple', 'price=3');
+  await command('table', 'set', 'wages', '--pk', 'apple', 'price=3');
   share('lists/a.txt', 'a');
   expect(await command('check')).toMatchObject({ code: 0 });
 
@@ -103,61 +106,61 @@ it('check says whether the peer has what is mirrored, and whether the files can 
 }, 120_000);
 
 it('an alarm keeps the file, ends once with 3, is shown by status, and waits for accept', async () => {
-  configure({ tables: [{ table: 'prices' }], shares: [{ data: 'a.txt' }] });
+  configure({ tables: [{ table: 'rents' }], shares: [{ data: 'a.txt' }] });
   share('a.txt', 'a');
-  await command('table', 'set', 'prices', '--pk', 'apple', 'price=3');
-  await command('table', 'set', 'prices', '--pk', 'pear', 'price=4');
+  await command('table', 'set', 'rents', '--pk', 'apple', 'price=3');
+  await command('table', 'set', 'rents', '--pk', 'pear', 'price=4');
   expect(await json('once')).toMatchObject({ code: 0 });
-  await command('table', 'delete-rows', 'prices', 'apple', 'pear', '--yes');
+  await command('table', 'delete-rows', 'rents', 'apple', 'pear', '--yes');
   rmSync(join(peer.data, 'shares', 'a.txt'));
 
   const alarmed = await command('once');
   expect(alarmed).toMatchObject({ code: 3 });
   expect(alarmed.stdout).toContain('2 alarms');
-  expect(alarmed.stdout).toMatch(/prices: ALARM: The peer shows no rows of .*peersync mirror accept prices/);
+  expect(alarmed.stdout).toMatch(/rents: ALARM: The peer shows no rows of .*peersync mirror accept rents/);
   expect(alarmed.stderr).toBe('');
-  expect(mirrored('tables/prices.csv')).toContain('apple,3');
+  expect(mirrored('tables/rents.csv')).toContain('apple,3');
   expect(mirrored('shares/a.txt')).toBe('a');
 
   const { lines } = await json<StatusReport>('status');
   const codes = lines[0]?.mirrors.map(({ name, alarm }) => [name, alarm?.code]);
   expect(codes).toEqual([
     ['a.txt', 'SHARE_GONE'],
-    ['prices', 'TABLE_EMPTY'],
+    ['rents', 'TABLE_EMPTY'],
   ]);
   const { stdout } = await command('status');
   expect(stdout).toMatch(
-    /^prices +\S.* ago +\S.* ago +2 +\d+ B +tables\/prices.csv\n {2}ALARM for .*: The peer shows no rows/m,
+    /^rents +\S.* ago +\S.* ago +2 +\d+ B +tables\/rents.csv\n {2}ALARM for .*: The peer shows no rows/m,
   );
 
-  expect(await json<MirrorReport>('mirror', 'accept', 'prices')).toMatchObject({
+  expect(await json<MirrorReport>('mirror', 'accept', 'rents')).toMatchObject({
     code: 0,
-    lines: [{ name: 'prices', changed: true, rows: 0 }],
+    lines: [{ name: 'rents', changed: true, rows: 0 }],
   });
-  expect(mirrored('tables/prices.csv')).toBe('pk,price\r\n');
+  expect(mirrored('tables/rents.csv')).toBe('pk,price\r\n');
   expect((await command('mirror', 'accept', 'a.txt')).stdout).toBe(
     'a.txt: shares/a.txt removed, until the peer has it again\n',
   );
   expect((await command('mirror', 'a.txt')).stdout).toContain('shares/a.txt is not there, until');
   expect((await command('status')).stdout).toMatch(/ {2}The peer does not have it, as was accepted .* ago;/);
-  const wrong = await command('mirror', 'accept', 'price');
+  const wrong = await command('mirror', 'accept', 'rent');
   expect(wrong).toMatchObject({ code: 2 });
-  expect(wrong.stderr).toContain('did you mean "prices"');
+  expect(wrong.stderr).toContain('did you mean "rents"');
 }, 120_000);
 
 it('a running daemon follows the peer on its own, and runs mirrors when it is asked to', async () => {
   configure({
     tables: [
-      { table: 'prices', every: '1s' },
-      { table: 'prices', name: 'slow', path: 'slow.json', format: 'json', every: '1h' },
+      { table: 'tides', every: '1s' },
+      { table: 'tides', name: 'slow', path: 'slow.json', format: 'json', every: '1h' },
     ],
   });
-  await command('table', 'set', 'prices', '--pk', 'apple', 'price=3');
+  await command('table', 'set', 'tides', '--pk', 'apple', 'price=3');
   const daemon = new Running(['run', '--config', config]);
-  await until(() => fileHolds('tables/prices.csv', 'apple,3'), 'the table is mirrored');
+  await until(() => fileHolds('tables/tides.csv', 'apple,3'), 'the table is mirrored');
   await until(() => fileHolds('slow.json', '"3"'), 'so is the slow one, at the start');
-  await command('table', 'set', 'prices', '--pk', 'apple', 'price=4');
-  await until(() => fileHolds('tables/prices.csv', 'apple,4'), 'the change is mirrored');
+  await command('table', 'set', 'tides', '--pk', 'apple', 'price=4');
+  await until(() => fileHolds('tables/tides.csv', 'apple,4'), 'the change is mirrored');
   expect(mirrored('slow.json')).toContain('"3"');
   expect(await json<MirrorReport>('mirror', 'slow')).toMatchObject({
     code: 0,
@@ -170,19 +173,19 @@ it('a running daemon follows the peer on its own, and runs mirrors when it is as
 }, 120_000);
 
 it('what a person changes in a two-way table reaches the peer, also while the daemon runs', async () => {
-  configure({ tables: [{ table: 'prices', every: '1h', edit: true }] });
-  await command('table', 'set', 'prices', '--pk', 'apple', 'price=3');
+  configure({ tables: [{ table: 'fees', every: '1h', edit: true }] });
+  await command('table', 'set', 'fees', '--pk', 'apple', 'price=3');
   const daemon = new Running(['run', '--config', config]);
-  await until(() => fileHolds('tables/prices.csv', 'apple,3'), 'the table is mirrored');
-  writeFileSync(join(directory, 'mirror/tables/prices.csv'), 'pk,price\r\napple,5\r\n,7\r\n');
+  await until(() => fileHolds('tables/fees.csv', 'apple,3'), 'the table is mirrored');
+  writeFileSync(join(directory, 'mirror/tables/fees.csv'), 'pk,price\r\napple,5\r\n,7\r\n');
   await until(async () => {
-    const { lines } = await json<{ pk: string; price: string }>('table', 'get', 'prices');
+    const { lines } = await json<{ pk: string; price: string }>('table', 'get', 'fees');
     return (
       lines.some(({ price }) => price === '7') &&
       lines.some(({ pk, price }) => pk === 'apple' && price === '5')
     );
   }, 'both rows are in the peer');
-  await until(() => /\r\n[0-9a-z]{12},7\r\n/.test(mirrored('tables/prices.csv')), 'the new row has its key');
+  await until(() => /\r\n[0-9a-z]{12},7\r\n/.test(mirrored('tables/fees.csv')), 'the new row has its key');
   await daemon.kill('SIGTERM');
 }, 120_000);
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { peersync } from '../support/cli.js';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
@@ -8,7 +9,7 @@ describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
     work.drop('inbox/before.txt');
     await work.start();
     await work.confirmed('inbox/before.txt');
-    const paused = await work.run('pause');
+    const paused = await peersync(['pause', '--config', work.config]);
     expect(paused).toMatchObject({ code: 0, stderr: '' });
     expect(paused.stdout).toMatch(/^Paused until `peersync resume`: nothing is sent to the peer/);
     const asked = work.proxy.requests.length;
@@ -24,7 +25,7 @@ describe('a daemon that a person pauses', { timeout: 240_000 }, () => {
     work.drop('inbox/later.txt');
     await until(async () => (await work.why('inbox/later.txt'))?.verdict === 'pending', 'it was read');
     expect(work.proxy.requests.slice(asked)).toEqual([]);
-    const resumed = await work.run('resume');
+    const resumed = await peersync(['resume', '--config', work.config]);
     expect(resumed).toMatchObject({ code: 0, stdout: 'Resumed: the work with the peer goes on.\n' });
     await work.confirmed('inbox/after.txt', 'inbox/later.txt');
     expect((await work.status()).paused).toBeUndefined();

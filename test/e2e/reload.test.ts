@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ReloadReport } from '../../src/inspect/reload-report.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { acquireLock } from '../../src/service/lock.js';
@@ -14,8 +14,6 @@ import { Running } from '../support/cli.js';
 import { until } from '../support/wait.js';
 import { AtWork } from './at-work.js';
 
-const url = (file: string) => `https://files.example.org/${file}`;
-
 /** Whether a process has a handler for SIGHUP. */
 function catchesHangUp(pid: number | undefined): boolean {
   if (pid === undefined) return false;
@@ -24,172 +22,188 @@ function catchesHangUp(pid: number | undefined): boolean {
 }
 
 describe('a running daemon that reads its configuration anew', { timeout: 240_000 }, () => {
-  it('takes up a folder that was added, and leaves the others alone', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
-    work.drop('notes/n.txt');
+  let work: AtWork;
+  beforeAll(async () => {
+    work = await AtWork.begin({}, 'file');
     await work.start();
-    await work.confirmed('inbox/a.txt');
-    const watchOf = async (name: string) => (await work.status()).folders.find((f) => f.name === name)?.watch;
-    await until(async () => (await watchOf('inbox'))?.state === 'watching', 'it watches');
-    const before = await watchOf('inbox');
-    work.configure({ folders: [{ name: 'inbox' }, { name: 'notes' }] });
+  });
+  afterAll(async () => {
+    expect(await work.stop()).toMatchObject({ code: 0 });
+  });
+
+  /** Each test begins with folders of its own, and those alone. */
+  async function has(...names: readonly string[]): Promise<void> {
+    work.configure({ folders: names.map((name) => ({ name })) });
     await work.hangUp();
-    await work.confirmed('notes/n.txt');
-    const after = await watchOf('inbox');
+    expect((await work.status()).folders.map(({ name }) => name)).toEqual(names);
+  }
+
+  /** What the daemon said since then. */
+  function listening(): () => string {
+    const from = work.daemon.stdout.length;
+    return () => work.daemon.stdout.slice(from);
+  }
+
+  it('takes up a folder that was added, and leaves the others alone', async () => {
+    work.drop('kept/a.txt');
+    work.drop('added/n.txt');
+    await has('kept');
+    await work.confirmed('kept/a.txt');
+    const watchOf = async (name: string) => (await work.status()).folders.find((f) => f.name === name)?.watch;
+    await until(async () => (await watchOf('kept'))?.state === 'watching', 'it watches');
+    const before = await watchOf('kept');
+    work.configure({ folders: [{ name: 'kept' }, { name: 'added' }] });
+    await work.hangUp();
+    await work.confirmed('added/n.txt');
+    const after = await watchOf('kept');
     expect(after?.since).toEqual(before?.since);
     // One that stood still for a second scans all folders by itself.
     if (!work.daemon.stdout.includes('The process stood still'))
       expect(after?.lastScan).toEqual(before?.lastScan);
-    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox']);
-    work.drop('notes/later.txt');
-    work.drop('inbox/later.txt');
-    await work.confirmed('notes/later.txt', 'inbox/later.txt');
-    expect(await work.stop()).toMatchObject({ code: 0 });
+    expect(work.collectionsOf('kept/a.txt')).toEqual(['kept']);
+    work.drop('added/later.txt');
+    work.drop('kept/later.txt');
+    await work.confirmed('added/later.txt', 'kept/later.txt');
   });
 
   it('lets a folder go that was removed: what waits there is never pushed, and back again nothing is pushed twice', async () => {
-    const both = { folders: [{ name: 'inbox' }, { name: 'notes' }] };
-    const work = await AtWork.begin(both);
-    work.drop('notes/known.txt');
-    await work.start();
-    await work.confirmed('notes/known.txt');
+    const both = { folders: [{ name: 'stays' }, { name: 'leaves' }] };
+    work.drop('leaves/known.txt');
+    await has('stays', 'leaves');
+    await work.confirmed('leaves/known.txt');
     await work.ask('pause');
-    work.drop('notes/waits.txt');
-    await until(async () => (await work.why('notes/waits.txt'))?.verdict === 'pending', 'it waits');
-    work.configure({ folders: [{ name: 'inbox' }] });
-    expect((await work.run('reload')).stdout).toBe(`folder notes (${work.directory}/notes): removed\n`);
-    expect((await work.why('notes/waits.txt'))?.verdict).toBe('outside');
+    work.drop('leaves/waits.txt');
+    await until(async () => (await work.why('leaves/waits.txt'))?.verdict === 'pending', 'it waits');
+    work.configure({ folders: [{ name: 'stays' }] });
+    expect((await work.run('reload')).stdout).toBe(`folder leaves (${work.directory}/leaves): removed\n`);
+    expect((await work.why('leaves/waits.txt'))?.verdict).toBe('outside');
     await work.ask('resume');
-    work.drop('inbox/after.txt');
-    work.drop('notes/unseen.txt');
-    await work.confirmed('inbox/after.txt');
-    expect(work.collectionsOf(url('notes/waits.txt'))).toEqual([]);
+    work.drop('stays/after.txt');
+    work.drop('leaves/unseen.txt');
+    await work.confirmed('stays/after.txt');
+    expect(work.collectionsOf('leaves/waits.txt')).toEqual([]);
     work.configure(both);
     await work.hangUp();
-    await work.confirmed('notes/known.txt', 'notes/waits.txt', 'notes/unseen.txt');
-    expect(work.collectionsOf(url('notes/known.txt'))).toEqual(['notes']);
-    expect(work.collectionsOf(url('notes/waits.txt'))).toEqual(['notes']);
+    await work.confirmed('leaves/known.txt', 'leaves/waits.txt', 'leaves/unseen.txt');
+    expect(work.collectionsOf('leaves/known.txt')).toEqual(['leaves']);
+    expect(work.collectionsOf('leaves/waits.txt')).toEqual(['leaves']);
   });
 
   it('pushes the documents of a folder again when their collection changed, and those alone', async () => {
-    const work = await AtWork.begin({ folders: [{ name: 'inbox' }, { name: 'notes' }] });
-    work.drop('inbox/a.txt');
-    work.drop('notes/n.md');
-    work.drop('notes/n.txt');
-    await work.start();
-    await work.confirmed('inbox/a.txt', 'notes/n.md', 'notes/n.txt');
+    work.drop('plain/a.txt');
+    work.drop('ruled/n.md');
+    work.drop('ruled/n.txt');
+    await has('plain', 'ruled');
+    await work.confirmed('plain/a.txt', 'ruled/n.md', 'ruled/n.txt');
     const rules = [{ match: '*.md', collection: 'markdown' }];
-    work.configure({ folders: [{ name: 'inbox' }, { name: 'notes', rules }] });
+    work.configure({ folders: [{ name: 'plain' }, { name: 'ruled', rules }] });
     const report = await work.ask<ReloadReport>('reload');
-    expect(report).toEqual({ changes: ['folder notes: rules changed'], restart: [] });
-    await until(
-      async () => (await work.peer.peerdoc(url('notes/n.md')))?.collections[0] === 'markdown',
-      'it moved',
-    );
-    await until(async () => (await work.why('notes/n.md'))?.verdict === 'confirmed', 'confirmed');
-    expect(work.collectionsOf(url('notes/n.md'))).toEqual(['notes', 'markdown']);
-    expect(work.collectionsOf(url('notes/n.txt'))).toEqual(['notes']);
-    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox']);
+    expect(report).toEqual({ changes: ['folder ruled: rules changed'], restart: [] });
+    const shown = () => work.peer.peerdoc(work.url('ruled/n.md'));
+    await until(async () => (await shown())?.collections[0] === 'markdown', 'it moved');
+    await until(async () => (await work.why('ruled/n.md'))?.verdict === 'confirmed', 'confirmed');
+    expect(work.collectionsOf('ruled/n.md')).toEqual(['ruled', 'markdown']);
+    expect(work.collectionsOf('ruled/n.txt')).toEqual(['ruled']);
+    expect(work.collectionsOf('plain/a.txt')).toEqual(['plain']);
   });
 
   it('follows a folder to another path', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
+    work.drop('travels/a.txt');
     work.drop('moved/b.txt');
-    await work.start();
-    await work.confirmed('inbox/a.txt');
-    work.configure({ folders: [{ name: 'inbox', path: join(work.directory, 'moved') }] });
+    await has('travels');
+    await work.confirmed('travels/a.txt');
+    const gone = async () => (await work.status()).items.gone;
+    const before = await gone();
+    work.configure({ folders: [{ name: 'travels', path: join(work.directory, 'moved') }] });
     await work.hangUp();
     await work.confirmed('moved/b.txt');
-    const items = async () => (await work.status()).items;
-    await until(async () => (await items()).gone === 1, 'what is not at the new path is gone');
+    await until(async () => (await gone()) === before + 1, 'what is not at the new path is gone');
   });
 
   it('renames a folder while its files travel: the new collection comes to the peer last', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
     let [isReleased, cameEarly] = [false, false];
     let release = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
+    onTestFinished(() => {
+      work.proxy.beforeHanding = () => {};
+      release();
+    });
     work.proxy.beforeHanding = ({ items }) => {
-      if (items[0]?.collection === 'inbox') return released;
-      cameEarly ||= !isReleased && items.some((item) => item.url === url('inbox/a.txt'));
+      if (items[0]?.collection === 'named') return released;
+      cameEarly ||= !isReleased && items.some((item) => item.url === work.url('named/a.txt'));
       return undefined;
     };
-    await work.start();
-    await until(() => work.proxy.pushes.length > 0, 'it is on its way');
-    const path = join(work.directory, 'inbox');
-    work.configure({ folders: [{ name: 'renamed', path, url: 'https://files.example.org/inbox/' }] });
+    const pushed = work.proxy.pushes.length;
+    work.drop('named/a.txt');
+    await has('named');
+    await until(() => work.proxy.pushes.length > pushed, 'it is on its way');
+    const path = join(work.directory, 'named');
+    work.configure({ folders: [{ name: 'renamed', path, url: work.url('named/') }] });
     await work.hangUp();
-    work.drop('inbox/b.txt');
-    await work.confirmed('inbox/b.txt');
+    work.drop('named/b.txt');
+    await work.confirmed('named/b.txt');
     expect(cameEarly).toBe(false);
     isReleased = true;
     release();
-    await work.confirmed('inbox/a.txt');
-    expect(work.collectionsOf(url('inbox/a.txt'))).toEqual(['inbox', 'renamed']);
-    expect((await work.peer.peerdoc(url('inbox/a.txt')))?.collections).toEqual(['renamed']);
+    await work.confirmed('named/a.txt');
+    expect(work.collectionsOf('named/a.txt')).toEqual(['named', 'renamed']);
+    expect((await work.peer.peerdoc(work.url('named/a.txt')))?.collections).toEqual(['renamed']);
   });
 
   it('changes nothing when the configuration is wrong, and says all that is', async () => {
-    const work = await AtWork.begin();
-    await work.start();
+    await has('steady');
+    const said = listening();
     const good = readFileSync(work.config, 'utf8');
     const wrong = { ...JSON.parse(good), push: { concurrency: 0 }, watch: { rescan: 'often' }, folders: [] };
     writeFileSync(work.config, JSON.stringify(wrong));
     await work.hangUp();
     for (const part of ['reload-failed', 'push.concurrency', 'watch.rescan', 'folders', 'goes on as before'])
-      expect(work.daemon.stdout).toContain(part);
+      expect(said()).toContain(part);
     const asked = await work.run('reload');
     expect(asked).toMatchObject({ code: 2, stdout: '' });
     for (const part of ['push.concurrency', 'watch.rescan', 'A running daemon goes on as before.'])
       expect(asked.stderr).toContain(part);
-    work.drop('inbox/a.txt');
-    await work.confirmed('inbox/a.txt');
+    work.drop('steady/a.txt');
+    await work.confirmed('steady/a.txt');
     writeFileSync(work.config, good);
     expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
-    expect(await work.stop()).toMatchObject({ code: 0 });
   });
 
   it('takes nothing of it when a secret or certificate that it names cannot be read', async () => {
-    const work = await AtWork.begin();
-    await work.start();
+    await has('alone');
     const section = work.peer.section(work.proxy.url);
+    const folders = [{ name: 'alone' }, { name: 'another' }];
     work.configure({
       peer: { ...section, auth: { username: 'admin', password: { file: '/nowhere/password' } } },
-      folders: [{ name: 'inbox' }, { name: 'notes' }],
+      folders,
       status: { listen: '127.0.0.1:0', token: { env: 'NOT_SET_ANYWHERE' } },
     });
     const { code, stderr } = await work.run('reload');
     expect(code).toBe(2);
     expect(stderr).toContain('/nowhere/password');
     expect(stderr).toContain('NOT_SET_ANYWHERE');
-    const folders = [{ name: 'inbox' }, { name: 'notes' }];
     work.configure({ peer: { ...section, tls: { ca: '/nowhere/ca.pem' } }, folders });
-    const alone = await work.run('reload');
-    expect(alone.code).toBe(2);
-    expect(alone.stderr).toContain('/nowhere/ca.pem');
-    expect((await work.status()).folders.map(({ name }) => name)).toEqual(['inbox']);
-    expect(await work.stop()).toMatchObject({ code: 0 });
+    const certificate = await work.run('reload');
+    expect(certificate.code).toBe(2);
+    expect(certificate.stderr).toContain('/nowhere/ca.pem');
+    expect((await work.status()).folders.map(({ name }) => name)).toEqual(['alone']);
   });
 
   it('names what waits for a restart until it is not so any more, and does the rest', async () => {
-    const work = await AtWork.begin();
-    await work.start();
+    await has('first');
     const before = readFileSync(work.config, 'utf8');
     const peer = { ...work.peer.section(work.proxy.url), maxAnswer: '1 MiB' };
-    work.configure({ peer, folders: [{ name: 'inbox' }, { name: 'notes' }] });
+    work.configure({ peer, folders: [{ name: 'first' }, { name: 'second' }] });
     const { code, stdout } = await work.run('reload');
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: `folder notes (${work.directory}/notes): added\npeer.maxAnswer: takes effect only by a restart\n`,
+      stdout: `folder second (${work.directory}/second): added\npeer.maxAnswer: takes effect only by a restart\n`,
     });
     expect((await work.run('status')).stdout).toMatch(/^restart +.*peer\.maxAnswer$/m);
-    work.drop('notes/n.txt');
-    await work.confirmed('notes/n.txt');
+    work.drop('second/n.txt');
+    await work.confirmed('second/n.txt');
     await work.hangUp();
     expect((await work.status()).restart).toEqual(['peer.maxAnswer']);
     writeFileSync(work.config, before);
@@ -197,6 +211,58 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     expect((await work.status()).restart).toBeUndefined();
   });
 
+  it('takes hints, rates, the audit and the level of its log at once', async () => {
+    work.drop('hinted/a.txt');
+    await has('hinted');
+    await work.confirmed('hinted/a.txt');
+    const said = listening();
+    const watch = async () => (await work.status()).folders[0]?.watch?.state;
+    await until(async () => (await watch()) === 'watching', 'it watches');
+    const lookups = work.proxy.lookups.length;
+    work.configure({
+      folders: [{ name: 'hinted' }],
+      ...{ watch: { hints: false, rescan: '1s' }, push: { concurrency: 9 } },
+    });
+    const config = JSON.parse(readFileSync(work.config, 'utf8'));
+    writeFileSync(
+      work.config,
+      JSON.stringify({ ...config, log: { level: 'debug' }, audit: { every: '1s' } }),
+    );
+    await work.hangUp();
+    await until(async () => (await watch()) === 'unwatched', 'hints are off');
+    // 9 pushes, 16 look-ups, and 2 beside them.
+    expect((await work.status()).peer.door?.concurrency.max).toBe(27);
+    await until(() => work.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
+    work.drop('hinted/by-rescan.txt');
+    await work.confirmed('hinted/by-rescan.txt');
+    expect(said()).toContain('"level":20');
+  });
+
+  it('takes up mirrors that were added, changed and removed, and the file of a removed one stays', async () => {
+    work.drop('cited/a.txt');
+    await has('cited');
+    await work.confirmed('cited/a.txt');
+    const folders = [{ name: 'cited' }];
+    const file = (name: string) => join(work.directory, 'mirror', name, 'a.txt.json');
+    const citations = (name: string) => ({
+      folders,
+      mirror: { citations: [{ folder: 'cited', every: '1s', path: `${name}/{path}.json` }] },
+    });
+    work.configure(citations('first'));
+    await work.hangUp();
+    await until(() => existsSync(file('first')), 'the first file');
+    work.configure(citations('second'));
+    await work.hangUp();
+    await until(() => existsSync(file('second')), 'the second file');
+    expect((await work.status()).mirrors).toHaveLength(1);
+    work.configure({ folders });
+    await work.hangUp();
+    expect((await work.status()).mirrors).toEqual([]);
+    expect(existsSync(file('second'))).toBe(true);
+  });
+});
+
+describe('a daemon that reads its configuration anew', { timeout: 240_000 }, () => {
   it('reads the password anew, and asks a peer at once that refused the one before', async () => {
     const work = await AtWork.begin();
     const password = join(work.directory, 'password');
@@ -260,52 +326,6 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     expect((await work.run('reload')).stdout).toBe('peer.tls.ca: other certificates\n');
     await work.confirmed('inbox/b.txt');
     expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
-  });
-
-  it('takes hints, rates, the audit and the level of its log at once', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
-    await work.start();
-    await work.confirmed('inbox/a.txt');
-    const watch = async () => (await work.status()).folders[0]?.watch?.state;
-    await until(async () => (await watch()) === 'watching', 'it watches');
-    const lookups = work.proxy.lookups.length;
-    work.configure({ watch: { hints: false, rescan: '1s' }, push: { concurrency: 9 } });
-    const config = JSON.parse(readFileSync(work.config, 'utf8'));
-    writeFileSync(
-      work.config,
-      JSON.stringify({ ...config, log: { level: 'debug' }, audit: { every: '1s' } }),
-    );
-    await work.hangUp();
-    await until(async () => (await watch()) === 'unwatched', 'hints are off');
-    // 9 pushes, 16 look-ups, and 2 beside them.
-    expect((await work.status()).peer.door?.concurrency.max).toBe(27);
-    await until(() => work.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
-    work.drop('inbox/by-rescan.txt');
-    await work.confirmed('inbox/by-rescan.txt');
-    expect(work.daemon.stdout).toContain('"level":20');
-  });
-
-  it('takes up mirrors that were added, changed and removed, and the file of a removed one stays', async () => {
-    const work = await AtWork.begin();
-    work.drop('inbox/a.txt');
-    await work.start();
-    await work.confirmed('inbox/a.txt');
-    const file = (name: string) => join(work.directory, 'mirror', name, 'a.txt.json');
-    const citations = (name: string) => ({
-      mirror: { citations: [{ folder: 'inbox', every: '1s', path: `${name}/{path}.json` }] },
-    });
-    work.configure(citations('first'));
-    await work.hangUp();
-    await until(() => existsSync(file('first')), 'the first file');
-    work.configure(citations('second'));
-    await work.hangUp();
-    await until(() => existsSync(file('second')), 'the second file');
-    expect((await work.status()).mirrors).toHaveLength(1);
-    work.configure({});
-    await work.hangUp();
-    expect((await work.status()).mirrors).toEqual([]);
-    expect(existsSync(file('second'))).toBe(true);
   });
 
   it('is not ended by a SIGHUP while it starts, and stops in good order amid many', async () => {
