@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Ended, peersync, Running } from '../support/cli.js';
+import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
+import type { PeerProcess } from '../support/peer-process.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 import { temporaryDirectory } from '../support/temp.js';
 import {
@@ -15,6 +15,8 @@ import {
   type TreeFile,
   writeTree,
 } from '../support/tree.js';
+import { peersync } from '../support/warm-cli.js';
+import { remotePeer } from './at-peer.js';
 
 /** Long enough for a first try on a machine that is busy, and not for `once` to give up by itself. */
 const TIME_TO_BEGIN = '12s';
@@ -74,7 +76,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     inbox = join(world, 'inbox');
     files = [...realTexts(3_000), ...oddTexts(), ...deepTexts(inbox, 200)];
     writeTree(inbox, files);
-    peer = await PeerProcess.start(join(world, 'peer'), { life: 'file' });
+    peer = await remotePeer();
     proxy = await RecordingProxy.start(peer.url, 'file');
     config = writeConfig(world, { peer: { ...peer.section(proxy.url), dialect: 'standard' } });
     first = await once();
@@ -178,25 +180,27 @@ describe('once ends with', () => {
     { path: 'bad.md', content: Buffer.from('A bad one.\n') },
   ];
 
-  /** A folder with two files, and a peer behind a proxy. */
+  /** A folder with two files, whose documents no other test has, and a peer behind a proxy. */
   async function smallWorld(mirror: object = {}) {
     const world = temporaryDirectory();
     writeTree(join(world, 'inbox'), small);
-    const peer = await PeerProcess.start(join(world, 'peer'));
+    const peer = await remotePeer();
+    const base = `https://${basename(world).toLowerCase()}.example.org/`;
     const proxy = await RecordingProxy.start(peer.url);
     const config = writeConfig(world, {
       peer: { ...peer.section(proxy.url), dialect: 'standard' },
+      folders: [{ name: 'inbox', url: base }],
       push: { attempts: 2 },
       mirror: { root: join(world, 'mirror'), ...mirror },
     });
     const once = (...more: string[]) => peersync(['once', '--config', config, '--json', ...more]);
-    return { config, proxy, once };
+    return { base, config, proxy, once };
   }
 
   it('0 when all is confirmed, and with 3 when the peer refuses one file for good, which keeps its reason', async () => {
-    const { proxy, once, config } = await smallWorld();
+    const { base, proxy, once, config } = await smallWorld();
     proxy.intercept = ({ items }, response) => {
-      if (!items.some(({ url }) => url === urlOf('bad.md'))) return false;
+      if (!items.some(({ url }) => url === `${base}bad.md`)) return false;
       response.writeHead(500).end('this one breaks me');
       return true;
     };

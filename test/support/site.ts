@@ -5,12 +5,13 @@ import { expect } from 'vitest';
 import type { StatusReport } from '../../src/inspect/status.js';
 import type { WhyReport } from '../../src/inspect/why.js';
 import { askDaemon } from '../../src/service/control.js';
-import { type Ended, peersync, Running } from './cli.js';
+import { type Ended, Running } from './cli.js';
 import { writeConfig } from './config.js';
 import type { PeerProcess } from './peer-process.js';
 import { temporaryDirectory } from './temp.js';
 import { TroublesomePeer } from './troublesome-peer.js';
 import { until } from './wait.js';
+import { peersync } from './warm-cli.js';
 
 /** Longer than a peer takes that is well, also on a machine that is busy. */
 export const TIMEOUTS = { connect: '20s', headers: '20s', body: '20s', total: '40s' };
@@ -69,7 +70,7 @@ export class Site {
   }
 
   command(...args: readonly string[]): Promise<Ended> {
-    return peersync([...args, '-c', this.config], { life: 'file' });
+    return peersync([...args, '-c', this.config]);
   }
 
   async status(): Promise<StatusReport> {

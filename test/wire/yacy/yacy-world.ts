@@ -1,9 +1,10 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { askDaemon } from '../../../src/service/control.js';
-import { type Ended, peersync, Running } from '../../support/cli.js';
+import { type Ended, Running } from '../../support/cli.js';
 import { temporaryDirectory } from '../../support/temp.js';
 import { until } from '../../support/wait.js';
+import { peersync } from '../../support/warm-cli.js';
 import { timing } from './timing.js';
 import { type Served, YacyModel, type YacyOptions } from './yacy-model.js';
 
