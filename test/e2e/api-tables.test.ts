@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
-import { CLI, peersync } from '../support/cli.js';
+import { CLI } from '../support/cli.js';
+import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, fill, valuesOf } from './at-peer.js';
 
 // Many processes, one after the other: on a busy machine each takes seconds.

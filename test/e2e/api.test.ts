@@ -4,10 +4,10 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { answers } from '../support/answers.js';
-import { CLI, peersync, Running } from '../support/cli.js';
+import { CLI, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
-import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-peer.js';
 
 // Many processes, one after the other: on a busy machine each takes seconds.
@@ -181,9 +181,9 @@ describe('the embedded peer', () => {
   });
 
   it('says who has it when another process does', async () => {
-    const cwd = temporaryDirectory();
-    const other = await PeerProcess.start(join(cwd, 'peer'));
-    const ended = await peersync(['table', 'list', '-c', writeConfig(cwd, { peer })]);
+    const other = await remotePeer();
+    const config = writeConfig(temporaryDirectory(), { peer: { embedded: { dir: other.data, port: 0 } } });
+    const ended = await peersync(['table', 'list', '-c', config]);
     expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining(`${other.running.child.pid}`) });
   });
 });

@@ -1,12 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
-import { type Ended, peersync, Running } from '../support/cli.js';
+import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
+import { remotePeer } from './at-peer.js';
 
 const EMBEDDED = { url: 'embedded', embedded: { dir: './peer', port: 0 } };
 
@@ -95,9 +97,17 @@ describe('a configuration', () => {
   );
 });
 
+/** A configuration that goes to the peer of all tests here, where each has documents of its own. */
+async function atPeer(): Promise<{ readonly directory: string; readonly path: string }> {
+  const directory = temporaryDirectory();
+  const folder = { name: 'inbox', url: `https://${basename(directory).toLowerCase()}.example.org/` };
+  const path = writeConfig(directory, { peer: (await remotePeer()).section(), folders: [folder] });
+  return { directory, path };
+}
+
 describe('a state directory', () => {
   it('that another daemon uses names its process; the other goes on', async () => {
-    const path = writeConfig(temporaryDirectory(), { peer: EMBEDDED });
+    const { path } = await atPeer();
     const first = new Running(['run', '-c', path]);
     await first.says('pushing to');
     const second = await peersync(['once', '-c', path]);
@@ -107,8 +117,7 @@ describe('a state directory', () => {
   });
 
   it('whose records are damaged is repaired from what is sound, and status says so', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: EMBEDDED });
+    const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
     expect((await peersync(['once', '-c', path])).code).toBe(0);
     const state = join(directory, 'state');
@@ -128,16 +137,14 @@ describe('a state directory', () => {
   });
 
   it('that is a file is told', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: EMBEDDED });
+    const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'state'), 'not a directory');
     expectClear(await peersync(['once', '-c', path]), 2, /state/);
   });
 
   const canMount = process.getuid?.() === 0 && process.platform === 'linux';
   it.runIf(canMount)('that is full is told, and nothing is lost (needs root, for a small disk)', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: EMBEDDED });
+    const { directory, path } = await atPeer();
     const state = join(directory, 'state');
     mkdirSync(state, { mode: 0o700 });
     try {
@@ -160,8 +167,7 @@ describe('a state directory', () => {
 
 describe('a folder', () => {
   it('that is missing is named by run, which waits for it, and by check', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: EMBEDDED });
+    const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
     expectClear(check, 1, /inbox does not exist/);
@@ -174,8 +180,7 @@ describe('a folder', () => {
   });
 
   it('that is missing makes once end with failure, not with an empty success', async () => {
-    const directory = temporaryDirectory();
-    const path = writeConfig(directory, { peer: EMBEDDED });
+    const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     expectClear(await peersync(['once', '-c', path, '--timeout', '60s']), 1, /inbox/);
   });
