@@ -6,9 +6,10 @@ import type { Finding } from '../../src/commands/check.js';
 import { checkPorts } from '../../src/commands/check-ports.js';
 import { loadConfig } from '../../src/config/load.js';
 import { afterwards } from '../support/afterwards.js';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
 
 /** Somebody else who listens at a port that was free. */
 async function somebody(host = '127.0.0.1'): Promise<number> {

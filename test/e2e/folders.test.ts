@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { peersync } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
 
 it('a folder that gets another name while its files wait keeps nobody waiting for the old one', async () => {
   const directory = temporaryDirectory();

@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { askDaemon } from '../../src/service/control.js';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { sha256 } from '../support/tree.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
 import { ALL_WORK, type Workplace } from './work.js';
 
 interface Listed {

@@ -1,30 +1,30 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import type { StatusReport } from '../../src/inspect/status.js';
 import type { ItemsPage } from '../../src/page/api.js';
 import { readExposition } from '../page/exposition-reader.js';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
+import { remotePeer } from './at-peer.js';
 
-let world: string;
-let peer: PeerProcess;
-let config: string;
-
-beforeEach(async () => {
-  world = temporaryDirectory();
-  peer = await PeerProcess.start(join(world, 'peer'));
-  config = writeConfig(world, { peer: peer.section(), status: { listen: '127.0.0.1:0' } });
-});
-
-async function run(): Promise<{ daemon: Running; url: string }> {
+/** A daemon with a page at the peer of all tests here, or one of its own, and with documents that no other test has. */
+async function run({ peer }: { peer?: PeerProcess } = {}) {
+  const world = temporaryDirectory();
+  const folder = { name: 'inbox', url: `https://${basename(world).toLowerCase()}.example.org/` };
+  const section = (peer ?? (await remotePeer())).section();
+  const configure = (status: Readonly<Record<string, unknown>>) =>
+    writeConfig(world, { peer: section, folders: [folder], status });
+  const config = configure({ listen: '127.0.0.1:0' });
   const daemon = new Running(['run', '-c', config]);
   await daemon.says(/status page at http:/);
-  return { daemon, url: /status page at (http:\S+\/)/.exec(daemon.stdout)?.[1] ?? '' };
+  const url = /status page at (http:\S+\/)/.exec(daemon.stdout)?.[1] ?? '';
+  return { world, config, configure, daemon, url };
 }
 
 function at(url: string): <T>(path: string) => Promise<T> {
@@ -33,7 +33,7 @@ function at(url: string): <T>(path: string) => Promise<T> {
 
 describe('the page of a running daemon', () => {
   it('follows a file from the folder to search, and knows what the commands know', async () => {
-    const { url } = await run();
+    const { config, url, world } = await run();
     const get = at(url);
     writeFileSync(join(world, 'inbox/a.md'), 'Gulls sleep on one leg.');
     await until(
@@ -57,7 +57,9 @@ describe('the page of a running daemon', () => {
   });
 
   it('is ready while the peer is there, and the folder', async () => {
-    const { url } = await run();
+    const data = temporaryDirectory();
+    const peer = await PeerProcess.start(data);
+    const { url, world } = await run({ peer });
     const ready = async () => {
       const answer = await fetch(new URL('/readyz', url));
       const { reasons } = (await answer.json()) as { reasons: { code: string }[] };
@@ -68,21 +70,21 @@ describe('the page of a running daemon', () => {
     writeFileSync(join(world, 'inbox/a.md'), 'a');
     await until(async () => (await ready()) === '503 PEER', 'the peer is missed');
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
-    peer = await PeerProcess.start(join(world, 'peer'), { port: Number(new URL(peer.url).port) });
+    await PeerProcess.start(data, { port: Number(new URL(peer.url).port) });
     await until(async () => (await ready()) === '200 ', 'it is ready again');
     rmSync(join(world, 'inbox'), { recursive: true });
     await until(async () => (await ready()) === '503 FOLDER_HELD', 'the folder is missed');
   });
 
   it('follows a reload: who has no token is shut out from then on', async () => {
-    const { daemon, url } = await run();
+    const { configure, daemon, url, world } = await run();
     const port = Number(new URL(url).port);
     const status = async (headers: Record<string, string> = {}) =>
       (await fetch(new URL('/api/status', url), { headers }).catch(() => undefined))?.status;
     expect(await status()).toBe(200);
     writeFileSync(join(world, 'token'), 'open sesame\n', { mode: 0o600 });
     const token = { file: join(world, 'token') };
-    writeConfig(world, { peer: peer.section(), status: { listen: `127.0.0.1:${port}`, token } });
+    configure({ listen: `127.0.0.1:${port}`, token });
     daemon.child.kill('SIGHUP');
     await until(async () => (await status()) === 401, 'the token is asked for');
     expect(await status({ authorization: 'Bearer open sesame' })).toBe(200);
@@ -108,7 +110,8 @@ describe('the page of a running daemon', () => {
   it('is missed by nobody where its port is in use', async () => {
     const { url } = await run();
     const other = temporaryDirectory();
-    const second = writeConfig(other, { peer: peer.section(), status: { listen: new URL(url).host } });
+    const peer = (await remotePeer()).section();
+    const second = writeConfig(other, { peer, status: { listen: new URL(url).host } });
     const daemon = new Running(['run', '-c', second]);
     await daemon.says(/The status page cannot be opened: 127\.0\.0\.1:\d+ is in use\./);
     writeFileSync(join(other, 'inbox/b.md'), 'b');

@@ -6,9 +6,9 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bytes } from '../../src/config/units.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
-import { peersync } from '../support/cli.js';
 import { openMirrors } from '../support/mirrors.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { peersync } from '../support/warm-cli.js';
 
 interface Asked {
   readonly path: string;
