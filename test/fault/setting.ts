@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { expect, onTestFailed } from 'vitest';
 import { askDaemon } from '../../src/service/control.js';
-import { peersync, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
 import { BusyUser } from './busy-user.js';
 
 /** One line of `list --json`. */
