@@ -6,7 +6,9 @@ import { dirname, extname, join, resolve } from 'node:path';
 const MODULES = resolve(import.meta.dirname, '../../node_modules');
 const PROSE = new Set(['.md', '.markdown', '.txt', '']);
 const OTHER_TEXT = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '.json', '.yml', '.yaml']);
-const LARGEST_BYTES = 64 * 1024;
+const LARGEST_PROSE_BYTES = 64 * 1024;
+/** Most are of this kind, and what a text costs the peer grows with it. */
+const LARGEST_OTHER_BYTES = 16 * 1024;
 /** The system's limit for a path, its closing zero byte included. */
 const PATH_MAX = 4_096;
 
@@ -80,7 +82,7 @@ export function plainWords(content: Buffer): Set<string> {
 export function realTexts(count: number): TreeFile[] {
   const files: TreeFile[] = [];
   for (const kind of [PROSE, OTHER_TEXT]) {
-    for (const path of paths('', kind)) {
+    for (const path of paths('', kind, kind === PROSE ? LARGEST_PROSE_BYTES : LARGEST_OTHER_BYTES)) {
       if (files.length === count) return files;
       const content = readFileSync(join(MODULES, path));
       if (isText(content)) files.push({ path: `modules/${path}`, content });
@@ -92,7 +94,7 @@ export function realTexts(count: number): TreeFile[] {
   return files;
 }
 
-function* paths(directory: string, kind: ReadonlySet<string>): Generator<string> {
+function* paths(directory: string, kind: ReadonlySet<string>, largest: number): Generator<string> {
   const absolute = join(MODULES, directory);
   const found = opendirSync(absolute);
   const names: string[] = [];
@@ -104,8 +106,8 @@ function* paths(directory: string, kind: ReadonlySet<string>): Generator<string>
   }
   found.closeSync();
   for (const name of names.sort()) {
-    if (name.endsWith('/')) yield* paths(`${directory}${name}`, kind);
-    else if (kind.has(extname(name)) && statSync(join(absolute, name)).size <= LARGEST_BYTES)
+    if (name.endsWith('/')) yield* paths(`${directory}${name}`, kind, largest);
+    else if (kind.has(extname(name)) && statSync(join(absolute, name)).size <= largest)
       yield `${directory}${name}`;
   }
 }
