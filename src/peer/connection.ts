@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import { rootCertificates } from 'node:tls';
-import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { Dispatcher, buildConnector as undici } from 'undici';
 import type { Clock } from '../lib/clock.js';
+import { buildConnector, Client } from './undici.js';
 
 /** Shorter than the idle limits of the servers known (5 to 9 s), so that seldom one is closed under a request. */
 const KEEP_ALIVE_MS = 4_000;
@@ -78,11 +79,11 @@ export class Connection {
 }
 
 /** Connects with a time limit of our clock; undici's own rounds to about a second. */
-function connector(options: ConnectOptions, connected: (socket: Socket) => void): buildConnector.connector {
+function connector(options: ConnectOptions, connected: (socket: Socket) => void): undici.connector {
   const connect = buildConnector({
     timeout: 0,
     ...(options.ca === undefined ? {} : { ca: [...rootCertificates, options.ca] }),
-  }) as (options: buildConnector.Options, callback: buildConnector.Callback) => Socket;
+  }) as (options: undici.Options, callback: undici.Callback) => Socket;
   return (to, callback) => {
     const socket = connect(to, (...result) => {
       limit.cancel();

@@ -1,8 +1,8 @@
-import { errors } from 'undici';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { ConnectTimeout } from './connection.js';
 import { type Delivered, PeerError } from './errors.js';
 import type { Failed, Reason } from './exchange.js';
+import { errors } from './undici.js';
 
 export interface FailureParts {
   /** Of the request. */
