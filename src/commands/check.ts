@@ -6,11 +6,11 @@ import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../li
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { canaryText, checkCanary } from './check-canary.js';
 import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
 import { checkPorts } from './check-ports.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { duration } from './option-values.js';
 import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
@@ -36,9 +36,7 @@ const CANARY_TIMEOUT = '2m';
 
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
 export const checkCommand: Command<CheckOptions> = {
-  command: ['check'],
-  describe:
-    'Check the configuration, the folders, the watch limit, the ports, the peer, the access to it and what is mirrored',
+  ...HEADS.check,
   builder: (yargs) =>
     yargs
       .option('canary', {
@@ -94,6 +92,7 @@ export const checkCommand: Command<CheckOptions> = {
     }
     let failed = false;
     if (options.canary) {
+      const { canaryText, checkCanary } = await import('./check-canary.js');
       const report = isUsable
         ? await checkCanary(config, { url, yes, timeoutMs }, log, onThisTerminal())
         : undefined;

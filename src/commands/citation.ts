@@ -2,6 +2,7 @@ import { EXIT } from '../lib/errors.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { type DocumentOptions, documentOf, documentOptions, noDocument } from './document.js';
+import { HEADS } from './heads.js';
 import { wholeNumber } from './option-values.js';
 import { withPeer } from './peer-access.js';
 import { counted, named, safe } from './text.js';
@@ -13,8 +14,7 @@ interface CitationCommandOptions extends DocumentOptions {
 
 /** What the peer knows of the sentences that one document has in common with others. */
 export const citationCommand: Command<CitationCommandOptions> = {
-  command: ['citation [url]'],
-  describe: 'Show which sentences of a document stand in others too, and who cites it',
+  ...HEADS.citation,
   builder: (yargs) =>
     documentOptions(yargs)
       .option('filter', { type: 'boolean', describe: 'Only the sentences that occur elsewhere' })

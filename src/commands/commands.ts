@@ -2,9 +2,12 @@ import type { CommandModule } from 'yargs';
 import type { ExitCode } from '../lib/errors.js';
 import { type GlobalOptions, moduleOf } from './context.js';
 import type { Definition } from './definitions.js';
+import { type CommandName, HEADS } from './heads.js';
 
-/** Each is loaded by itself: a command is quick that needs little. In the order in which the help names them. */
-const LOAD: Readonly<Record<string, () => Promise<CommandModule<GlobalOptions>>>> = {
+type Module = CommandModule<GlobalOptions>;
+
+/** Each is loaded by itself: a command is quick that needs little. */
+const LOAD: Readonly<Record<CommandName, () => Promise<Module>>> = {
   run: async () => moduleOf((await import('./run.js')).runCommand),
   once: async () => moduleOf((await import('./once.js')).onceCommand),
   status: async () => moduleOf((await import('./status.js')).statusCommand),
@@ -30,18 +33,39 @@ const LOAD: Readonly<Record<string, () => Promise<CommandModule<GlobalOptions>>>
   service: async () => moduleOf((await import('./service.js')).serviceCommand),
 };
 
+const NAMES = Object.keys(HEADS) as CommandName[];
+
 /** Every command. The manual page is made from the same list. */
-export async function allCommands(): Promise<readonly CommandModule<GlobalOptions>[]> {
-  const commands: CommandModule<GlobalOptions>[] = [];
-  for (const load of Object.values(LOAD)) commands.push(await load());
+export async function allCommands(): Promise<readonly Module[]> {
+  const commands: Module[] = [];
+  for (const name of NAMES) commands.push(await LOAD[name]());
   return commands;
 }
 
-/** What a command line may mean: the command that it begins with, else any. */
-export async function commandsFor(args: readonly string[]): Promise<readonly CommandModule<GlobalOptions>[]> {
-  const [name = ''] = args;
-  const load = Object.hasOwn(LOAD, name) ? LOAD[name] : undefined;
-  return load === undefined ? allCommands() : [await load()];
+/**
+ * What a command line may mean: the command that it begins with, else any. Of those only the one that it seems to name is
+ * loaded; of the others there is what help, completion and guesses need.
+ */
+export async function commandsFor(args: readonly string[]): Promise<readonly Module[]> {
+  const named = args.find(isName);
+  if (named !== undefined && named === args[0]) return [await LOAD[named]()];
+  return await Promise.all(NAMES.map((name) => (name === named ? LOAD[name]() : unloaded(name))));
+}
+
+function isName(word: string): word is CommandName {
+  return Object.hasOwn(HEADS, word);
+}
+
+/** A command that is loaded when it turns out to be the one. */
+function unloaded(name: CommandName): Module {
+  return {
+    ...HEADS[name],
+    builder: async (yargs) => {
+      const { builder } = await LOAD[name]();
+      return typeof builder === 'function' ? await builder(yargs) : yargs;
+    },
+    handler: async (argv) => await (await LOAD[name]()).handler(argv),
+  };
 }
 
 /** The one command that yargs has itself. */

@@ -1,9 +1,6 @@
 import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
-import { loadConfig } from '../config/load.js';
 import type { StatusReport } from '../inspect/status.js';
-import { planOf } from '../mirror/plan.js';
-import { askDaemon } from '../service/control.js';
 import { COMPLETION } from './commands.js';
 import { DEFAULT_CONFIG, type GlobalOptions, UsageError } from './context.js';
 import { safe } from './text.js';
@@ -67,6 +64,8 @@ const CONFIG_OPTIONS: readonly string[] = ['-c', '--config'];
 const FILE_OPTIONS: readonly string[] = [...CONFIG_OPTIONS, '-o', '--output'];
 const FILE_COMMANDS: readonly string[] = ['why', 'retry', 'push'];
 
+// What answers is loaded where it is asked: this file is part of every start.
+
 /**
  * What only the configuration and the disk know: names of folders and mirrors, and files, for which the answer is empty, so
  * that the shell completes them itself.
@@ -119,6 +118,7 @@ async function folderNames(path: string): Promise<readonly string[]> {
 async function mirrorNames(path: string): Promise<readonly string[]> {
   const config = await configAt(path);
   if (config === undefined) return [];
+  const { askDaemon } = await import('../service/control.js');
   try {
     const question = { ask: 'status', parameters: {} };
     for await (const report of (await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS })) ??
@@ -127,11 +127,13 @@ async function mirrorNames(path: string): Promise<readonly string[]> {
   } catch {
     // A daemon that is busy or of another user.
   }
+  const { planOf } = await import('../mirror/plan.js');
   return planOf(config.mirror, { meta: () => undefined, metaNames: () => [] }).map(({ name }) => name);
 }
 
 /** Nothing where it cannot be read: a key was pressed, and nobody asked for its mistakes. */
 async function configAt(path: string): Promise<Config | undefined> {
+  const { loadConfig } = await import('../config/load.js');
   try {
     return (await loadConfig(path)).config;
   } catch {

@@ -1,8 +1,9 @@
 import type { Argv, CommandModule } from 'yargs';
-import { type LoadedConfig, loadConfig } from '../config/load.js';
+import type { LoadedConfig } from '../config/load.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
-import { asErrorLines } from '../service/journal-lines.js';
-import { createLog, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../service/log.js';
+import { asErrorLines, isJournal } from '../service/journal-lines.js';
+import type { Log } from '../service/log.js';
+import { LOG_LEVELS, type LogLevel } from '../service/log-levels.js';
 import { safe } from './text.js';
 
 /** The options that every command has. */
@@ -150,10 +151,25 @@ export async function prepare(
   options: GlobalOptions,
   log: { readonly fd: 1 | 2; readonly quiet?: boolean },
 ): Promise<{ readonly loaded: LoadedConfig; readonly log: Log }> {
-  const loaded = await loadConfig(options.config);
-  const level = options.logLevel ?? (log.quiet ? 'warn' : loaded.config.log.level);
-  const stream = log.fd === 1 ? process.stdout : process.stderr;
-  return { loaded, log: createLog({ level, fd: log.fd, terminal: stream.isTTY === true }) };
+  const loaded = await configOf(options);
+  return { loaded, log: await openLog(options, log.fd, log.quiet ? 'warn' : loaded.config.log.level) };
+}
+
+/** The configuration alone, for a command that logs nothing. Its code is loaded here: the help is quicker without it. */
+export async function configOf(options: GlobalOptions): Promise<LoadedConfig> {
+  const { loadConfig } = await import('../config/load.js');
+  return await loadConfig(options.config);
+}
+
+/** A log of its own for a command, with the level that was asked for; its code is loaded here as well. */
+export async function openLog(
+  { logLevel }: Pick<GlobalOptions, 'logLevel'>,
+  fd: 1 | 2,
+  level: LogLevel,
+): Promise<Log> {
+  const { createLog } = await import('../service/log.js');
+  const stream = fd === 1 ? process.stdout : process.stderr;
+  return await createLog({ level: logLevel ?? level, fd, terminal: stream.isTTY === true });
 }
 
 export function print(line: string): void {

@@ -4,13 +4,13 @@ import { EXIT } from '../lib/errors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { type DocumentOptions, documentOf, documentOptions, noDocument } from './document.js';
+import { HEADS } from './heads.js';
 import { withPeer } from './peer-access.js';
 import { counted, named, timeText } from './text.js';
 
 /** What the peer shows of one document. */
 export const docCommand: Command<DocumentOptions> = {
-  command: ['doc [url]'],
-  describe: 'Show what the peer has of one document',
+  ...HEADS.doc,
   builder: (yargs) =>
     documentOptions(yargs)
       .example('$0 doc https://files.example.org/inbox/report.md', 'By its URL')

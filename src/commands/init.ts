@@ -3,11 +3,11 @@ import { resolve } from 'node:path';
 import { exampleConfig } from '../config/example.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { type Command, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 
 /** Writes a first configuration, never over another one. */
 export const initCommand: Command<object> = {
-  command: ['init'],
-  describe: 'Write a first configuration; never overwrites one',
+  ...HEADS.init,
   builder: (yargs) =>
     yargs
       .example('$0 init', 'Write ./config.json')

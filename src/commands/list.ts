@@ -1,10 +1,11 @@
-import { listFilter } from '../inspect/answers.js';
 import { LISTED_STATUSES, type ListedEntry, listEntries } from '../inspect/list.js';
+import { listFilter } from '../inspect/parameters.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import { State } from '../state/state.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
+import { readState } from './offline-state.js';
 import { safe, timeText } from './text.js';
 
 interface ListOptions {
@@ -14,8 +15,7 @@ interface ListOptions {
 
 /** Every known file, one a line. */
 export const listCommand: Command<ListOptions> = {
-  command: ['list'],
-  describe: 'List the known files',
+  ...HEADS.list,
   builder: (yargs) =>
     yargs
       .option('status', {
@@ -31,11 +31,10 @@ export const listCommand: Command<ListOptions> = {
       .example('$0 list --status quarantined', 'What needs a hand, and why')
       .example('$0 list --folder inbox --json', 'One JSON object a line'),
   run: async (options) => {
-    const { loaded } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
     const filter = listFilter(config, parameters);
-    const offline = async () => listEntries(await State.read(config.state.dir), filter);
+    const offline = async () => listEntries(await readState(config), filter);
     for await (const entry of askOr(config, 'list', parameters, offline)) {
       if (options.json) printJson(entry);
       else print(lineOf(entry, systemClock.now()));

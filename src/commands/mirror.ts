@@ -5,9 +5,10 @@ import type { Logger } from '../lib/logger.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { type Command, moduleOf, prepare, print, printJson } from './context.js';
 import { giveUpInTime } from './give-up.js';
+import { HEADS } from './heads.js';
 import { runLines } from './mirror-text.js';
 import { askOr } from './offline.js';
-import { onSignals } from './run.js';
+import { onSignals } from './signals.js';
 
 interface MirrorOptions {
   readonly names: readonly string[] | undefined;
@@ -15,8 +16,7 @@ interface MirrorOptions {
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself. */
 export const mirrorCommand: Command<MirrorOptions> = {
-  command: ['mirror [names..]'],
-  describe: "Bring the files that follow the peer's tables and shared objects up to date now",
+  ...HEADS.mirror,
   builder: (yargs) =>
     yargs
       .command(moduleOf(acceptCommand))

@@ -1,11 +1,28 @@
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
-import type { Logger } from '../lib/logger.js';
-import { acquireLock } from '../service/lock.js';
-import { State } from '../state/state.js';
+import type { State, StateView } from '../state/state.js';
+import { type GlobalOptions, openLog } from './context.js';
 
-/** Changes the state where no daemon runs; resolves when that is on disk. */
-export async function withState<T>(config: Config, log: Logger, change: (state: State) => T): Promise<T[]> {
+// Where no daemon runs, a command reads and changes the state itself. What that needs is loaded here: most often one runs, and
+// the command that only asks it is quicker without.
+
+/** The state as it is on disk. */
+export async function readState(config: Config): Promise<StateView> {
+  const { State } = await import('../state/state.js');
+  return await State.read(config.state.dir);
+}
+
+/** Changes the state; resolves when that is on disk. */
+export async function withState<T>(
+  config: Config,
+  options: GlobalOptions,
+  change: (state: State) => T,
+): Promise<T[]> {
+  const [{ State }, { acquireLock }] = await Promise.all([
+    import('../state/state.js'),
+    import('../service/lock.js'),
+  ]);
+  const log = await openLog(options, 2, 'warn');
   const lock = await acquireLock(config.state.dir, { clock: systemClock });
   try {
     const state = await State.open(config.state.dir, { clock: systemClock, log });

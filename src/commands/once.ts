@@ -9,13 +9,14 @@ import type { Trouble } from '../queue/outcome.js';
 import type { Paused } from '../queue/recess.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
+import { HEADS } from './heads.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
 import { stepOf } from './once-step.js';
 import { duration } from './option-values.js';
 import { Progress } from './progress.js';
-import { onSignals } from './run.js';
+import { onSignals } from './signals.js';
 import { counted } from './text.js';
 
 const TICK_MS = 100;
@@ -34,8 +35,7 @@ type Ending =
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand: Command<OnceOptions> = {
-  command: ['once'],
-  describe: 'Scan the folders, push and confirm what is new, bring the mirrors up to date, then exit',
+  ...HEADS.once,
   builder: (yargs) =>
     yargs
       .option('timeout', {

@@ -2,7 +2,8 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { Paused } from '../queue/recess.js';
 import { keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../service/pausing.js';
-import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { type Command, configOf, print, printJson, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
 import { withState } from './offline-state.js';
 import { duration } from './option-values.js';
@@ -14,8 +15,7 @@ interface PauseOptions {
 
 /** Nothing is sent to the peer any more, until it is resumed. */
 export const pauseCommand: Command<PauseOptions> = {
-  command: ['pause'],
-  describe: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
+  ...HEADS.pause,
   builder: (yargs) =>
     yargs
       .option('for', {
@@ -29,10 +29,9 @@ export const pauseCommand: Command<PauseOptions> = {
     const forMs = options.for === undefined ? undefined : duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
       throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config } = await configOf(options);
     const parameters = forMs === undefined ? {} : { forMs };
-    const offline = () => withState(config, log, (state) => keepPause(state, systemClock.now(), forMs));
+    const offline = () => withState(config, options, (state) => keepPause(state, systemClock.now(), forMs));
     for await (const paused of askOr<Paused>(config, 'pause', parameters, offline)) {
       if (options.json) printJson(paused);
       else print(pausedLine(paused, systemClock.now()));

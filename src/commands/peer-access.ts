@@ -8,7 +8,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { askDaemon } from '../service/control.js';
 import { startPeer } from './peer.js';
-import { onSignals } from './run.js';
+import { onSignals } from './signals.js';
 
 /**
  * Lets a command ask the configured peer. Where that is the embedded one, it is the running daemon's, and without a daemon

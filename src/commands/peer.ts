@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { createLog } from '../service/log.js';
-import type { Command } from './context.js';
-import { onSignals } from './run.js';
+import { type Command, openLog } from './context.js';
+import { HEADS } from './heads.js';
+import { onSignals } from './signals.js';
 
 interface PeerOptions {
   readonly data: string;
@@ -13,8 +13,7 @@ interface PeerOptions {
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
 export const peerCommand: Command<PeerOptions> = {
-  command: ['peer'],
-  describe: 'Run the embedded peer alone, until SIGTERM or SIGINT',
+  ...HEADS.peer,
   builder: (yargs) =>
     yargs
       .option('data', {
@@ -44,11 +43,7 @@ export const peerCommand: Command<PeerOptions> = {
         hint: 'Give a port from 1 to 65535, or 0 for any free one.',
         exitCode: EXIT.usage,
       });
-    const log = createLog({
-      level: options.logLevel ?? 'info',
-      fd: 1,
-      terminal: process.stdout.isTTY === true,
-    });
+    const log = await openLog(options, 1, 'info');
     let stop: () => void = () => {};
     const stopped = new Promise<undefined>((done) => {
       stop = () => done(undefined);

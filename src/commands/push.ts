@@ -5,6 +5,7 @@ import { sentence } from '../lib/sentence.js';
 import type { PeerClient } from '../peer/client.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { duration } from './option-values.js';
 import { withPeer } from './peer-access.js';
 import { batchesOf, type Outcome, pushBatch, untilShown } from './push-and-wait.js';
@@ -21,9 +22,8 @@ interface PushOptions {
 
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
 export const pushCommand: Command<PushOptions> = {
-  command: ['push [file..]'],
+  ...HEADS.push,
   rest: 'file',
-  describe: 'Push single files, outside of all folders, and wait until the peer shows them',
   builder: (yargs) =>
     yargs
       .positional('file', {

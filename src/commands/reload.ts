@@ -7,7 +7,8 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
 import { readLock } from '../service/lock.js';
 import type { Trouble } from '../state/entry.js';
-import { type Command, complain, prepare, print, printJson } from './context.js';
+import { type Command, complain, configOf, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { safe } from './text.js';
 
 /** After so long it is told what a reload waits for, in ms. */
@@ -15,11 +16,10 @@ const PATIENCE_MS = 3_000;
 
 /** The running daemon takes up its changed configuration. */
 export const reloadCommand: Command<object> = {
-  command: ['reload'],
-  describe: 'Let the running daemon take up its changed configuration, as SIGHUP does',
+  ...HEADS.reload,
   builder: (yargs) => yargs.example('$0 reload', 'After the configuration file was changed'),
   run: async (options) => {
-    const { config } = (await prepare(options, { fd: 2, quiet: true }).catch(nothingChanged)).loaded;
+    const { config } = await configOf(options).catch(nothingChanged);
     const { dir } = config.state;
     const told = tellWait(dir);
     try {

@@ -4,7 +4,8 @@ import { durationText } from '../lib/duration-text.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { counted, safe } from './text.js';
 
 interface RescanOptions {
@@ -13,16 +14,15 @@ interface RescanOptions {
 
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand: Command<RescanOptions> = {
-  command: ['rescan [folder]'],
-  describe: 'Let the running daemon scan its folders now',
+  ...HEADS.rescan,
   builder: (yargs) =>
     yargs
       .positional('folder', { type: 'string', describe: 'Only the folder with this name' })
       .example('$0 rescan inbox', 'Scan one folder'),
   run: async (options) => {
-    const { loaded } = await prepare(options, { fd: 2, quiet: true });
+    const { config } = await configOf(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
-    const answer = await askDaemon(loaded.config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
+    const answer = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
     if (answer === undefined)
       throw new PeersyncError({
         code: 'NOT_RUNNING',
@@ -39,7 +39,7 @@ export const rescanCommand: Command<RescanOptions> = {
         );
       }
     }
-    const status = await askDaemon(loaded.config.state.dir, { ask: 'status', parameters: {} });
+    const status = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
     for await (const report of status ?? []) {
       for (const { name, watch } of (report as StatusReport).folders) {
         if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);

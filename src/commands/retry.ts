@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
-import { scopesOf } from '../inspect/answers.js';
+import { scopesOf } from '../inspect/parameters.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { retryItems } from '../uplink/retry.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, type GlobalOptions, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
 import { withState } from './offline-state.js';
 
@@ -21,9 +21,8 @@ interface Retried {
 
 /** Another try for what is in quarantine or waits for its next attempt. */
 export const retryCommand: Command<RetryOptions> = {
-  command: ['retry [path..]'],
+  ...HEADS.retry,
   rest: 'path',
-  describe: 'Try again what is in quarantine, waits for its next attempt, or was passed over',
   builder: (yargs) =>
     yargs
       .positional('path', {
@@ -36,8 +35,7 @@ export const retryCommand: Command<RetryOptions> = {
       .example('$0 retry data/inbox/report.md', 'One file')
       .example('$0 retry --all', 'Everything that is stuck'),
   run: async (options) => {
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config } = await configOf(options);
     if (options.all === options.path.length > 0)
       throw new PeersyncError({
         code: 'USAGE',
@@ -47,7 +45,7 @@ export const retryCommand: Command<RetryOptions> = {
       });
     const parameters = options.all ? { all: true } : { paths: options.path.map((path) => resolve(path)) };
     for await (const report of askOr<Retried>(config, 'retry', parameters, () =>
-      retryOffline(config, parameters, log),
+      retryOffline(config, parameters, options),
     )) {
       if (options.json) printJson(report);
       else if (report.retried + report.lookedAt === 0)
@@ -61,10 +59,10 @@ export const retryCommand: Command<RetryOptions> = {
 async function retryOffline(
   config: Config,
   parameters: Readonly<Record<string, unknown>>,
-  log: Logger,
+  options: GlobalOptions,
 ): Promise<Retried[]> {
   const scopes = await scopesOf(config, parameters);
-  return await withState(config, log, (state) => {
+  return await withState(config, options, (state) => {
     const { retried, lookedAt } = retryItems(state, scopes, systemClock);
     return { retried, lookedAt: lookedAt.length };
   });

@@ -5,7 +5,9 @@ import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import { createNotifier } from '../service/notify.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
+import { HEADS } from './heads.js';
 import { ReloadSignal } from './reload-signal.js';
+import { onSignals } from './signals.js';
 import { giveSigns } from './signs-of-life.js';
 import { makeMissingFolders } from './welcome.js';
 
@@ -15,8 +17,7 @@ interface RunOptions {
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
 export const runCommand: Command<RunOptions> = {
-  command: ['run'],
-  describe: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
+  ...HEADS.run,
   builder: (yargs) =>
     yargs
       .option('create', {
@@ -114,26 +115,4 @@ function endWithoutDisk(error: unknown, log: Logger): never {
   log.error({ event: 'stopped' }, messageOf(error));
   process.kill(process.pid, 'SIGKILL');
   throw error;
-}
-
-/** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
-export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {
-  let asked = false;
-  const listener = (signal: NodeJS.Signals) => {
-    if (asked) {
-      atOnce();
-      unlisten();
-      process.kill(process.pid, signal);
-      return;
-    }
-    asked = true;
-    stop(signal);
-  };
-  const unlisten = () => {
-    process.off('SIGTERM', listener);
-    process.off('SIGINT', listener);
-  };
-  process.on('SIGTERM', listener);
-  process.on('SIGINT', listener);
-  return unlisten;
 }

@@ -1,11 +1,11 @@
 import { jsonSchema } from '../config/json-schema.js';
 import { EXIT } from '../lib/errors.js';
 import { type Command, print } from './context.js';
+import { HEADS } from './heads.js';
 
 /** The JSON Schema of the configuration, for editors. */
 export const schemaCommand: Command<object> = {
-  command: ['schema'],
-  describe: 'Print the JSON Schema of the configuration, so that editors complete it',
+  ...HEADS.schema,
   builder: (yargs) =>
     yargs.example(
       '$0 schema > config.schema.json',

@@ -1,4 +1,5 @@
 import { type Command, moduleOf, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { serviceInstallCommand } from './service-install.js';
 import { serviceStatusCommand } from './service-status.js';
 import { serviceUninstallCommand } from './service-uninstall.js';
@@ -7,8 +8,7 @@ const NAME_ONE = 'Name what to do: `service install`, `uninstall` or `status`.';
 
 /** The daemon as a service of systemd. */
 export const serviceCommand: Command<object> = {
-  command: ['service'],
-  describe: 'Let systemd run the daemon, from every start of the machine on',
+  ...HEADS.service,
   builder: (yargs) =>
     yargs
       .command(moduleOf(serviceInstallCommand))

@@ -5,6 +5,7 @@ import { formatBytes } from '../config/units.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
 import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { nameMaxSize } from './max-size.js';
 import { size } from './option-values.js';
 import { writeAll } from './output.js';
@@ -24,8 +25,7 @@ type Written =
 
 /** Shared objects of the peer. */
 export const shareCommand: Command<object> = {
-  command: ['share'],
-  describe: 'Fetch a shared object of the peer',
+  ...HEADS.share,
   builder: (yargs) =>
     yargs
       .command(moduleOf(shareGetCommand()))

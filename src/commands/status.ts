@@ -1,25 +1,27 @@
-import { type StatusReport, statusReport } from '../inspect/status.js';
+import type { StatusReport } from '../inspect/status.js';
 import { systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
-import { State } from '../state/state.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, print, printJson } from './context.js';
 import { alertLines, figuresLines } from './figures-text.js';
+import { HEADS } from './heads.js';
 import { mirrorLines } from './mirror-text.js';
 import { askOr } from './offline.js';
+import { readState } from './offline-state.js';
 import { columns, counted, dueText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand: Command<object> = {
-  command: ['status'],
-  describe: 'Tell how everything stands',
+  ...HEADS.status,
   builder: (yargs) => yargs.example('$0 status', 'Folders, items, the peer, and what is in trouble'),
   run: async (options) => {
-    const { loaded } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
-    const offline = async () => [statusReport(config, await State.read(config.state.dir), undefined)];
+    const { config } = await configOf(options);
+    const offline = async () => {
+      const { statusReport } = await import('../inspect/status.js');
+      return [statusReport(config, await readState(config), undefined)];
+    };
     for await (const report of askOr(config, 'status', {}, offline)) {
       if (options.json) printJson(report);
       else for (const line of statusText(report, systemClock.now())) print(line);

@@ -1,5 +1,6 @@
 import { EXIT } from '../lib/errors.js';
 import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { HEADS } from './heads.js';
 import { withPeer } from './peer-access.js';
 import { tableDeleteRowsCommand, tableDropCommand } from './table-delete.js';
 import { tableGetCommand } from './table-get.js';
@@ -10,8 +11,7 @@ const NAME_ONE = 'Name what to do: `table list`, `get`, `set`, `add`, `delete-ro
 
 /** Tables of the peer. */
 export const tableCommand: Command<object> = {
-  command: ['table'],
-  describe: 'Show and change tables of the peer',
+  ...HEADS.table,
   builder: (yargs) =>
     yargs
       .command(moduleOf(tableListCommand()))

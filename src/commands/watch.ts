@@ -3,10 +3,11 @@ import type { LiveLine } from '../inspect/live-feed.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { Keys } from './keys.js';
-import { onSignals } from './run.js';
 import { Screen } from './screen.js';
+import { onSignals } from './signals.js';
 import { canDraw, wantsColour } from './terminal.js';
 import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from './watch-model.js';
 import { watchLine, watchView } from './watch-view.js';
@@ -23,17 +24,14 @@ const KEY_WORDS = 'q quit   p pause or resume   Ctrl-L draw anew';
 
 /** The running daemon, as it works: the whole window of a terminal, or a plain line now and then. */
 export const watchCommand: Command<object> = {
-  command: ['watch'],
-  describe:
-    'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
+  ...HEADS.watch,
   builder: (yargs) =>
     yargs
       .example('$0 watch', 'q ends it, p pauses peersync and resumes it')
       .example('$0 watch | tee log', 'One plain line every few seconds, as also under NO_COLOR or TERM=dumb')
       .example('$0 watch --json', 'Everything the daemon tells, one JSON object a line'),
   run: async (options) => {
-    const { loaded } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config } = await configOf(options);
     const ending = new AbortController();
     const { signal } = ending;
     const unlisten = onSignals(() => ending.abort());

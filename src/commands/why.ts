@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { formatBytes } from '../config/units.js';
-import { explain, type WhyReport } from '../inspect/why.js';
+import type { WhyReport } from '../inspect/why.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import { State } from '../state/state.js';
-import { type Command, prepare, print, printJson } from './context.js';
+import { type Command, configOf, print, printJson } from './context.js';
+import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
+import { readState } from './offline-state.js';
 import { safe, timeText } from './text.js';
 
 interface WhyOptions {
@@ -14,17 +15,18 @@ interface WhyOptions {
 
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
 export const whyCommand: Command<WhyOptions> = {
-  command: ['why <path>'],
-  describe: 'Explain one file: rule, status, history, evidence or error, and what happens next',
+  ...HEADS.why,
   builder: (yargs) =>
     yargs
       .positional('path', { type: 'string', demandOption: true, describe: 'A file, present or not' })
       .example('$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?'),
   run: async (options) => {
-    const { loaded } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config } = await configOf(options);
     const path = resolve(options.path);
-    const offline = async () => [await explain(path, config, await State.read(config.state.dir), undefined)];
+    const offline = async () => {
+      const { explain } = await import('../inspect/why.js');
+      return [await explain(path, config, await readState(config), undefined)];
+    };
     for await (const report of askOr(config, 'why', { path }, offline)) {
       if (options.json) printJson(report);
       else for (const line of whyText(report, systemClock.now())) print(line);

@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
 import { configuredPeer } from '../uplink/configured-peer.js';
-import { rememberedDialect } from '../uplink/peer-dialect.js';
+import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import type { Undoing } from './undoing.js';
 
 export interface PeerParts {

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -10,12 +9,12 @@ import { LONGEST_PAUSE_MS, type Pausing, SHORTEST_PAUSE_MS } from '../service/pa
 import type { Place } from '../state/entries.js';
 import type { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
-import { retryItems, type Scope } from '../uplink/retry.js';
+import { retryItems } from '../uplink/retry.js';
 import { type VerifyParts, verify } from '../uplink/verify.js';
-import { LISTED_STATUSES, type ListFilter, listEntries } from './list.js';
+import { listEntries } from './list.js';
 import type { Live } from './live.js';
 import type { LiveFeed } from './live-feed.js';
-import { locate } from './locate.js';
+import { knownFolder, listFilter, scopesOf, text, texts } from './parameters.js';
 import type { ReloadReport } from './reload-report.js';
 import { chosen, chosenCount } from './sample.js';
 import { statusReport } from './status.js';
@@ -123,46 +122,6 @@ function verifyParts({ state, lookUp, holdMs, clock, log }: AnswerParts): Verify
   };
 }
 
-export function listFilter(config: Config, parameters: Readonly<Record<string, unknown>>): ListFilter {
-  const { status, folder } = parameters;
-  const known = LISTED_STATUSES.find((s) => s === status);
-  return {
-    ...(known ? { status: known } : {}),
-    ...(typeof folder === 'string' ? { folder: knownFolder(config, folder) } : {}),
-  };
-}
-
-/** What `retry` is about: `all`, or absolute paths of files and directories. */
-export async function scopesOf(
-  config: Config,
-  parameters: Readonly<Record<string, unknown>>,
-): Promise<Scope[] | undefined> {
-  if (parameters.all === true) return undefined;
-  const paths = texts(parameters.paths);
-  return await Promise.all(paths.map((path) => scopeOf(config, path)));
-}
-
-async function scopeOf(config: Config, path: string): Promise<Scope> {
-  const located = await locate(config, path);
-  if (located) return { folder: located.folder.name, path: located.path };
-  throw new PeersyncError({
-    code: 'OUTSIDE',
-    message: `${resolve(path)} is in none of the watched folders.`,
-    hint: `Name a path in ${config.folders.map((f) => f.path).join(' or ')}.`,
-    exitCode: EXIT.usage,
-  });
-}
-
-function knownFolder(config: Config, name: string): string {
-  if (config.folders.some((folder) => folder.name === name)) return name;
-  throw new PeersyncError({
-    code: 'UNKNOWN_FOLDER',
-    message: `There is no folder named "${name}".`,
-    hint: `The configuration names: ${config.folders.map((folder) => folder.name).join(', ')}.`,
-    exitCode: EXIT.usage,
-  });
-}
-
 /** Mirrors would wait for the end of the pause, and who asked for them as well. */
 function unlessPaused(live: Live): void {
   if (live.door().paused === undefined) return;
@@ -184,12 +143,4 @@ function forMs(value: unknown): number | undefined {
     hint: 'Give from 1 s to 3650 days, or no time at all for a pause until it is ended.',
     exitCode: EXIT.usage,
   });
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(text) : [];
 }

@@ -10,7 +10,7 @@ import type { Paused } from '../queue/recess.js';
 import { keptPause } from '../service/pausing.js';
 import type { Status, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { rememberedDialect } from '../uplink/peer-dialect.js';
+import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import { type DiskTrouble, diskTrouble } from './disk-trouble.js';

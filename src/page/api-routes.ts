@@ -1,9 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Config } from '../config/config.js';
-import { listFilter } from '../inspect/answers.js';
 import { LISTED_STATUSES } from '../inspect/list.js';
 import type { Live } from '../inspect/live.js';
+import { listFilter } from '../inspect/parameters.js';
 import type { StatusReport } from '../inspect/status.js';
 import type { WhyReport } from '../inspect/why.js';
 import type { Clock } from '../lib/clock.js';

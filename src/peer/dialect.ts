@@ -7,7 +7,9 @@ import type { ShareQuery } from './share.js';
 import type { TableDialect } from './table-requests.js';
 import type { TextEncoding } from './text.js';
 
-export type DialectName = 'standard' | 'yacy';
+/** The kinds of peer. */
+export const DIALECT_NAMES = ['standard', 'yacy'] as const;
+export type DialectName = (typeof DIALECT_NAMES)[number];
 
 /** What may travel as the content of a document, and how. */
 export interface ContentRules {

@@ -1,7 +1,22 @@
+import { fstatSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 
 /** The priorities of syslog. */
 const PRIORITY = { debug: 7, info: 6, warn: 4, error: 3 } as const;
+
+/** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */
+export function isJournal(
+  fd: number,
+  { JOURNAL_STREAM }: Readonly<Record<string, string | undefined>>,
+): boolean {
+  if (JOURNAL_STREAM === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(fd, { bigint: true });
+    return JOURNAL_STREAM === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
+}
 
 /** For pino's numbers. */
 function priorityOf(level: unknown): number {

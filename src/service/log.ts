@@ -1,11 +1,7 @@
-import { fstatSync } from 'node:fs';
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
-import { PinoPretty } from 'pino-pretty';
 import type { Logger } from '../lib/logger.js';
-import { journalLines, oneLine } from './journal-lines.js';
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+import { isJournal, journalLines, oneLine } from './journal-lines.js';
+import type { LogLevel } from './log-levels.js';
 
 /** A log whose level may change. */
 export type Log = Logger & { level: string };
@@ -24,23 +20,32 @@ export interface LogOptions {
  *
  * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
  */
-export function createLog({ level, fd, terminal, env = process.env }: LogOptions): Log {
-  const forms: Record<LogForm, () => DestinationStream> = {
-    pretty: () =>
-      PinoPretty({
-        destination: fd,
-        sync: true,
-        colorize: env.NO_COLOR === undefined,
-        translateTime: 'HH:MM:ss',
-        ignore: 'pid,hostname,event,folder,path,url,evidence,tookMs,items,code,hint,circuit',
-        hideObject: true,
-        messageFormat: (log, key) => oneLine(String(log[key] ?? '')),
-      }),
+export async function createLog({ level, fd, terminal, env = process.env }: LogOptions): Promise<Log> {
+  const forms: Record<LogForm, () => DestinationStream | Promise<DestinationStream>> = {
+    pretty: () => prettyLines(fd, env),
     journal: () => journalLines(pino.destination({ dest: fd, sync: true })),
     json: () => pino.destination({ dest: fd, sync: true }),
   };
-  const destination = forms[formOf(fd, terminal, env)]();
-  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, destination);
+  const destination = await forms[formOf(fd, terminal, env)]();
+  const log: Log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, destination);
+  return log;
+}
+
+/** Loaded here, for most logs are read by nobody as they are written, and are quicker without it. */
+async function prettyLines(
+  fd: LogOptions['fd'],
+  env: NonNullable<LogOptions['env']>,
+): Promise<DestinationStream> {
+  const { PinoPretty } = await import('pino-pretty');
+  return PinoPretty({
+    destination: fd,
+    sync: true,
+    colorize: env.NO_COLOR === undefined,
+    translateTime: 'HH:MM:ss',
+    ignore: 'pid,hostname,event,folder,path,url,evidence,tookMs,items,code,hint,circuit',
+    hideObject: true,
+    messageFormat: (log, key) => oneLine(String(log[key] ?? '')),
+  });
 }
 
 type LogForm = 'pretty' | 'journal' | 'json';
@@ -50,15 +55,4 @@ function formOf(fd: number, terminal: boolean, env: NonNullable<LogOptions['env'
   if (asked === 'pretty' || asked === 'journal' || asked === 'json') return asked;
   if (terminal) return 'pretty';
   return isJournal(fd, env) ? 'journal' : 'json';
-}
-
-/** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */
-export function isJournal(fd: number, { JOURNAL_STREAM }: NonNullable<LogOptions['env']>): boolean {
-  if (JOURNAL_STREAM === undefined) return false;
-  try {
-    const { dev, ino } = fstatSync(fd, { bigint: true });
-    return JOURNAL_STREAM === `${dev}:${ino}`;
-  } catch {
-    return false;
-  }
 }

@@ -5,7 +5,8 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import type { Door } from '../queue/door.js';
-import type { State, StateView } from '../state/state.js';
+import type { State } from '../state/state.js';
+import { rememberDialect, rememberedDialect } from './remembered-dialect.js';
 
 /** What of a dialect matters to pushing and confirming. */
 export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'hasDomainGate'>;
@@ -33,18 +34,10 @@ export interface PeerDialectParts {
   readonly onChange: () => void;
 }
 
-const META = 'dialect';
 /** Between two questions because of answers that do not fit, in ms. */
 const ASK_AGAIN_MS = 60_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 60_000;
-
-/** What an earlier run found out about the peer at this address. */
-export function rememberedDialect(state: Pick<StateView, 'meta'>, url: string): DialectName | undefined {
-  const kept = state.meta(META);
-  if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url) return undefined;
-  return Object.values(DIALECTS).find(({ name }) => name === kept.dialect)?.name;
-}
 
 /**
  * Which dialect the peer speaks: the configured one, or what it turned out to be.
@@ -129,7 +122,7 @@ export class PeerDialect implements DialectSource {
     const { client, configured, url, state, commit, log } = this.#parts;
     const { dialect } = client;
     if (configured !== 'auto' || dialect === undefined || rememberedDialect(state, url) === dialect) return;
-    state.setMeta(META, { url, dialect });
+    rememberDialect(state, url, dialect);
     await commit();
     log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
   }

@@ -9,7 +9,7 @@ if (process.argv[2] === 'complain') {
     false,
   );
 } else {
-  const log = createLog({ level: 'debug', fd: 1, terminal: false });
+  const log = await createLog({ level: 'debug', fd: 1, terminal: false });
   log.debug({ event: 'detail' }, 'a detail');
   log.info({ event: 'confirmed', tookMs: 1000 }, 'confirmed inbox/größe.txt (1s after its push)');
   log.warn({}, 'two\nlines,\u001b[31m red and\u0007 a bell');

@@ -1,5 +1,6 @@
 // Keeps the house in order: imports run downwards only, the rooms of one floor know nothing of each other, the
-// clock is asked only through lib/clock.ts, and third-party packages enter through the rooms that own them.
+// clock is asked only through lib/clock.ts, third-party packages enter through the rooms that own them, and a file that a
+// person waits for brings along no package but those that it cannot do without.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -67,6 +68,34 @@ const allowed = {
 };
 /** Single files that may reach a room their own room may not. */
 const exceptions = [{ file: 'commands/peer.ts', room: 'embedded' }];
+/**
+ * What is part of quick commands, and the packages that each of these files may bring along, itself or by what it imports at
+ * its top. Everything else is imported where it is used.
+ */
+const light = {
+  'cli.ts': ['yargs'],
+  'commands/check.ts': [],
+  'commands/doc.ts': [],
+  'commands/list.ts': [],
+  'commands/pause.ts': [],
+  'commands/peer.ts': [],
+  'commands/reload.ts': [],
+  'commands/rescan.ts': [],
+  'commands/resume.ts': [],
+  'commands/retry.ts': [],
+  'commands/status.ts': [],
+  'commands/verify.ts': [],
+  'commands/watch.ts': [],
+  'commands/why.ts': [],
+  'config/load.ts': ['zod'],
+  'inspect/status.ts': [],
+  'inspect/why.ts': ['ignore'],
+  'service/control.ts': [],
+  'service/log.ts': ['pino'],
+  'state/state.ts': ['lowdb'],
+  // The status page may be off, and the peer another.
+  'daemon.ts': ['chokidar', 'csv-stringify', 'htmlparser2', 'ignore', 'lowdb', 'mime', 'p-queue', 'zod'],
+};
 const clockWords = /\bDate\.now\(|\bnew Date\(\)|\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
 const clockFree = new Set(['lib/clock.ts', 'page/browser/clock.ts']);
@@ -100,6 +129,33 @@ for (const entry of readdirSync(src, {
     });
   }
 }
+/** The import and export statements of a file that load something. */
+const atTop = /^(?:import|export)\s+(?!type\s)(?:[\w*\s{},$]+\sfrom\s+)?'([^']+)'/gm;
+
+/** How `file` comes to load each package: the files from itself to the one that imports it. */
+function packagesOf(file) {
+  const packages = new Map();
+  const ways = new Map([[file, [file]]]);
+  for (const [at, way] of ways) {
+    for (const [, target] of readFileSync(join(src, at), 'utf8').matchAll(atTop)) {
+      if (target.startsWith('node:')) continue;
+      if (target.startsWith('.')) {
+        const to = join(dirname(at), target).replace(/\.js$/, '.ts');
+        if (!ways.has(to)) ways.set(to, [...way, to]);
+        continue;
+      }
+      const name = target.split('/', target.startsWith('@') ? 2 : 1).join('/');
+      if (!packages.has(name)) packages.set(name, way);
+    }
+  }
+  return packages;
+}
+
+for (const [file, may] of Object.entries(light))
+  for (const [name, way] of packagesOf(file))
+    if (!may.includes(name))
+      problems.push(`${file} brings '${name}' along, by ${way.join(' → ')}: import it where it is used`);
+
 if (problems.length > 0) {
   console.error(problems.join('\n'));
   process.exit(1);
