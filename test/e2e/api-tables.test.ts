@@ -8,7 +8,7 @@ import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, fill, valuesOf } from './at-peer.js';
 
 // Many processes, one after the other: on a busy machine each takes seconds.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('table', () => {
   it('sets, adds, shows and lists', async () => {

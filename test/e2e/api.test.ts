@@ -11,7 +11,7 @@ import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-peer.js';
 
 // Many processes, one after the other: on a busy machine each takes seconds.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('push, doc and citation', () => {
   it('push a file, wait until the peer shows it, and show it', async () => {

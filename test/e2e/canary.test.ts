@@ -11,7 +11,7 @@ import { until } from '../support/wait.js';
 import { YacyWorld } from '../wire/yacy/yacy-world.js';
 import { atRemotePeer } from './at-peer.js';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 const CANARY = ['check', '--canary', '--yes'];
 

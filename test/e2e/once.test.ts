@@ -60,7 +60,9 @@ async function forEachOf<T>(things: Iterable<T>, check: (thing: T) => Promise<vo
   await Promise.all(Array.from({ length: 8 }, checkOn));
 }
 
-describe('once, on 3,000 real texts, names of every oddity and 200 levels of directories,', () => {
+describe('once, on 3,000 real texts, names of every oddity and 200 levels of directories,', {
+  timeout: 240_000,
+}, () => {
   let files: TreeFile[];
   let inbox: string;
   let config: string;
@@ -68,7 +70,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
   let proxy: RecordingProxy;
   let first: Ended;
 
-  const once = () => peersync(['once', '--config', config, '--json', '--timeout', '100s']);
+  const once = () => peersync(['once', '--config', config, '--json', '--timeout', '4m']);
   const pushedSince = (before: number) => proxy.pushes.slice(before).flatMap(({ items }) => items);
 
   beforeAll(async () => {
@@ -80,7 +82,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
     proxy = await RecordingProxy.start(peer.url, 'file');
     config = writeConfig(world, { peer: { ...peer.section(proxy.url), dialect: 'standard' } });
     first = await once();
-  }, 120_000);
+  }, 300_000);
 
   it('confirms every file, says so in one object and ends with 0', () => {
     expect(first.stderr).toBe('');
@@ -118,7 +120,7 @@ describe('once, on 3,000 real texts, names of every oddity and 200 levels of dir
       for (const url of urls) if (!found.has(url)) notFound.push(`${word}: ${url}`);
     });
     expect(notFound).toEqual([]);
-  }, 180_000);
+  }, 300_000);
 
   it('lets why tell of a file with an odd name how it was confirmed', async () => {
     for (const name of ['new\nline.md', 'back\\slash.md']) {

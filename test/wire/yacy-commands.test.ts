@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
 import { PNG, YacyWorld } from './yacy/yacy-world.js';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('commands', () => {
   it('say that a document is not there, whatever the peer answers', async () => {

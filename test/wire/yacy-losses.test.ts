@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { until } from '../support/wait.js';
 import { YacyWorld } from './yacy/yacy-world.js';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('documents that the network of the peer does not take', () => {
   it.each([

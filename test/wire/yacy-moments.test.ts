@@ -3,7 +3,7 @@ import { until } from '../support/wait.js';
 import { timing } from './yacy/timing.js';
 import { SPEED, YacyWorld } from './yacy/yacy-world.js';
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('what a peer shows for a moment', () => {
   /** The peer shows what it took for long enough to be seen early, and commits late. */

@@ -8,7 +8,7 @@ import { PASSWORD, PNG, pdfOf, YacyWorld } from './yacy/yacy-world.js';
  * where it is walked into.
  */
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 describe('files of all kinds', () => {
   it('arrive whole, as text that a search finds, each by one push and hardly more than one look-up', async () => {
