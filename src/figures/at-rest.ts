@@ -1,5 +1,5 @@
 import type { AcceptedItem, ConfirmedItem, HistoryEntry, PendingItem } from '../state/entry.js';
-import { BEGINNINGS, beginningOf } from '../state/transitions.js';
+import { BEGINNINGS, beginningOf } from '../state/history.js';
 
 /** How a folder was watched when a file was found. */
 export interface Watch {

@@ -3,8 +3,8 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { AcceptedItem, Entry, PendingItem } from '../state/entry.js';
+import { isRemembered } from '../state/history.js';
 import type { State } from '../state/state.js';
-import { BEGINNINGS } from '../state/transitions.js';
 import { Alerts } from './alerts.js';
 import { atRestSince } from './at-rest.js';
 import type { TimeHistogram } from './durations.js';
@@ -20,12 +20,6 @@ const KEEP_SHARE = 100;
 /** After so many records it is looked whether a pause is due, which is after so long, in ms. */
 const SLICE = 250;
 const WITHOUT_PAUSE_MS = 5;
-/** Acceptances that only were remembered. */
-const SENT_BEFORE: ReadonlySet<string | undefined> = new Set<string>([
-  BEGINNINGS.sentBefore,
-  BEGINNINGS.takenAnewSentBefore,
-]);
-
 export interface FiguresParts {
   readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
   readonly clock: Clock;
@@ -176,7 +170,7 @@ export class Figures {
     if (after === undefined || after.status === before?.status) return;
     const { status } = after;
     if (status === 'quarantined') this.#totals.quarantined += 1;
-    if (status === 'accepted' && !SENT_BEFORE.has(after.history.at(-1)?.note)) this.#wasAccepted();
+    if (status === 'accepted' && !isRemembered(after)) this.#wasAccepted();
     if (status !== 'confirmed') return;
     // Its push was in doubt until now.
     if (before?.status === 'pending') this.#wasAccepted();

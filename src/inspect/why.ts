@@ -5,6 +5,7 @@ import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
+import { isRemembered } from '../state/history.js';
 import type { StateView } from '../state/state.js';
 import { type Decision, FolderRules } from '../watch/rules.js';
 import { trouble } from '../watch/trouble.js';
@@ -190,6 +191,10 @@ function nextOf(
       if (waiting !== undefined) return waiting;
       const look = live.nextLook(entry);
       const lastAnswer = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
+      if (isRemembered(entry)) {
+        const next = `The peer was sent this before: it is looked up${lastAnswer}, and pushed if it is not there.`;
+        return { next, ...at(look?.at) };
+      }
       return { next: `It is looked up in the peer${lastAnswer}.`, ...at(look?.at) };
     }
     case 'confirmed':

@@ -162,3 +162,8 @@ export function isSent(sent: Sent | undefined, version: Version, to: Destination
     sent.collection === to.collection
   );
 }
+
+/** Whether the peer has, or may have, what was sent to this address for the file. */
+export function claims(entry: Entry, url: string): boolean {
+  return entry.sent?.url === url || (entry.status === 'pending' && entry.doubt?.url === url);
+}

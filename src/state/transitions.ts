@@ -6,7 +6,6 @@ import {
   type Evidence,
   type FileStat,
   type GoneItem,
-  type HistoryEntry,
   hasContent,
   type Item,
   isItem,
@@ -19,27 +18,8 @@ import {
   type Trouble,
   type Version,
 } from './entry.js';
+import { BEGINNINGS, MISSED, next } from './history.js';
 
-/** How many changes of status a record remembers. */
-const HISTORY_LENGTH = 8;
-/**
- * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
- * same work. Of the first group the file itself tells since when it was at rest; the others begin when they are noted.
- */
-export const BEGINNINGS = {
-  newFile: 'new file',
-  fileChanged: 'the file changed',
-  fileBack: 'the file is back',
-  sentBefore: 'the peer was sent this before',
-  /** It was moved here with its directory, or a rule kept it out until now: its own times say nothing of that. */
-  broughtIn: 'new file, older than its place here',
-  takenAnew: 'taken anew, though the file is the same',
-  takenAnewSentBefore: 'taken anew, and the peer was sent this before',
-  retry: 'retry asked for',
-} as const;
-/** Begins the note of an item that was missed; the reason follows. */
-const MISSED = 'confirmed before and missed now: ';
-const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 /**
  * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
  * a little, so that the older version, of the same size, could be taken for the newer.
@@ -94,13 +74,6 @@ export function broughtIn(item: Item): Item {
   return { ...item, history: [...history.slice(0, -1), { ...last, note }] };
 }
 
-/** Where in a history the present work begins; -1 where that is forgotten. */
-export function beginningOf(history: readonly HistoryEntry[]): number {
-  return history.findLastIndex(
-    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
-  );
-}
-
 /** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
 function landedAt(before: Entry | undefined): number {
   if (before === undefined) return Number.NEGATIVE_INFINITY;
@@ -141,6 +114,32 @@ export function overtaken(
   return { ...entry, sent, notBefore: Math.max(entry.notBefore, now + APART_MS) };
 }
 
+/**
+ * Another file is about to be pushed to this address, as a folder with another name, URL or place took it over: whatever the
+ * peer was sent there for this one counts no more. To be on disk before that push leaves.
+ */
+export function replaced(entry: Entry, url: string, now: number): Entry {
+  const { sent, ...rest } = entry;
+  if (entry.status === 'accepted' || entry.status === 'confirmed') {
+    const { version } = entry;
+    const notBefore = now + APART_MS;
+    const history = next(entry, 'pending', now, BEGINNINGS.replaced);
+    return {
+      ...destinationOf(entry),
+      version,
+      status: 'pending',
+      attempts: 0,
+      notBefore,
+      since: now,
+      history,
+    };
+  }
+  const kept = (sent?.url === url ? rest : entry) as typeof entry;
+  if (kept.status !== 'pending' || kept.doubt?.url !== url) return kept;
+  const { doubt: _, ...known } = kept;
+  return { ...known, notBefore: Math.max(known.notBefore, now + APART_MS) };
+}
+
 /** The peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
   const { folder, path, url, collection, version, sent } = item;
@@ -159,6 +158,19 @@ export function missed(item: ConfirmedItem, why: string, now: number): PendingIt
     notBefore: now,
     since: now,
     history: next(item, 'pending', now, `${MISSED}${why}`),
+  };
+}
+
+/** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
+export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
+  return {
+    ...destinationOf(item),
+    version: item.version,
+    status: 'pending',
+    attempts: 0,
+    notBefore: now,
+    since: now,
+    history: next(item, 'pending', now, `sent before, and not shown now: ${why}`),
   };
 }
 
@@ -266,21 +278,4 @@ function destinationOf(to: Destination): Destination {
     url: to.url,
     collection: to.collection,
   };
-}
-
-function next(
-  before: Entry | undefined,
-  status: Entry['status'],
-  at: number,
-  note?: string,
-): readonly HistoryEntry[] {
-  const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
-  if (before === undefined) return [entry];
-  const { history } = before;
-  if (history.length < HISTORY_LENGTH) return [...history, entry];
-  // Where the present work begins is kept, however many attempts it takes.
-  const begun = history[beginningOf(history)];
-  const kept = history.slice(1 - HISTORY_LENGTH);
-  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0) return [...kept, entry];
-  return [begun, ...kept.slice(1), entry];
 }

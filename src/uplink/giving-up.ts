@@ -1,7 +1,8 @@
 import { durationText } from '../lib/duration-text.js';
 import { sentence } from '../lib/sentence.js';
 import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
-import { failed, quarantined, returned } from '../state/transitions.js';
+import { isRemembered } from '../state/history.js';
+import { failed, quarantined, returned, unremembered } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
 import type { Hold } from './hold.js';
 import type { DoubtOver } from './looks.js';
@@ -18,6 +19,7 @@ export interface GivingUpParts
  *
  * - accepted: pending again, one attempt spent, and after `push.attempts` of those quarantined;
  * - accepted, and the peer seems to drop its address (see DomainGate): the same after a few attempts that are short;
+ * - accepted without a push, for the peer was sent it before: it is pushed now, as soon as a doubt would be over;
  * - in doubt: the doubt is over, and it is pushed again.
  */
 export class GivingUp {
@@ -35,9 +37,12 @@ export class GivingUp {
     if (this.#hasGate) this.#gate.saw(url, pushedAt);
   }
 
-  /** How long the peer may take to show this item, in ms; an item that is still pending is one in doubt. */
+  /**
+   * How long the peer may take to show this item, in ms; an item that is still pending is one in doubt. What the peer was sent
+   * before it had time to show, and somebody else may have put another document there since.
+   */
   patienceMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
-    if (item.status === 'pending') return this.#hold.patienceMs(typicalMs, 'doubt');
+    if (item.status === 'pending' || isRemembered(item)) return this.#hold.patienceMs(typicalMs, 'doubt');
     return this.#hold.patienceMs(typicalMs, this.#isGated(item) ? 'gated' : undefined);
   }
 
@@ -55,7 +60,18 @@ export class GivingUp {
     onDoubtOver: DoubtOver | undefined,
   ): Promise<void> {
     if (item.status === 'pending') await this.#endDoubt(item, onDoubtOver);
+    else if (isRemembered(item)) await this.#pushNow(item, why);
     else await this.#spend(item, patienceMs, why);
+  }
+
+  async #pushNow(item: AcceptedItem, why: string): Promise<void> {
+    const { clock, commit, log, state } = this.#parts;
+    state.put(unremembered(item, why, clock.now()));
+    await commit();
+    log.info(
+      { event: 'not-shown', folder: item.folder, path: item.path, attempts: 0 },
+      `not shown by the peer any more, pushed again: ${placeName(item)}: ${why}`,
+    );
   }
 
   async #endDoubt(item: PendingItem, onDoubtOver: DoubtOver | undefined): Promise<void> {

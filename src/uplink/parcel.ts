@@ -1,9 +1,10 @@
 import type { ContentRules } from '../peer/dialect.js';
 import type { PendingItem, Sent, Trouble, Version } from '../state/entry.js';
-import { leaving, quarantined, returned } from '../state/transitions.js';
+import { leaving, quarantined, replaced, returned } from '../state/transitions.js';
 import { cannotTravel } from './can-travel.js';
 import type { Packed } from './packer.js';
 import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
+import type { Rivals } from './rivals.js';
 import { streamed } from './streaming.js';
 import { sayQuarantined } from './trouble.js';
 
@@ -20,13 +21,14 @@ export interface Parcel {
 }
 
 /**
- * Reads what is to travel and marks it as leaving, in memory: to be committed before it does. What is not the expected
- * version any more, or cannot be read, is settled here.
+ * Reads what is to travel and marks it as leaving, and what it replaces in the peer as replaced, in memory: to be committed
+ * before it does. What is not the expected version any more, or cannot be read, is settled here.
  */
 export async function pack(
   parts: UplinkParts,
   batch: readonly PendingItem[],
   rules: ContentRules,
+  rivals: Rivals,
 ): Promise<Parcel[]> {
   const { clock, log, look, state } = parts;
   const bearable = batch.filter((item) => item.version.size <= (rules.maxBytes ?? Number.POSITIVE_INFINITY));
@@ -61,7 +63,10 @@ export async function pack(
         ...{ sha256: version.sha256, size, digest, url, collection, at: now },
         ...(lastModified === undefined ? {} : { lastModified }),
       };
-      state.put(leaving(item, sent));
+      const left = leaving(item, sent);
+      state.put(left);
+      rivals.met(left);
+      for (const rival of rivals.of(item)) state.put(replaced(rival, url, now));
       parcels.push({ item, content: result, sent });
     }
   });

@@ -1,6 +1,6 @@
 import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
-import type { PendingItem } from '../state/entry.js';
+import type { Entry, PendingItem } from '../state/entry.js';
 import { Backlog } from './backlog.js';
 import { Blame } from './blame.js';
 import { Carrier } from './carrier.js';
@@ -8,6 +8,7 @@ import type { ConfirmLoop } from './confirm-loop.js';
 import { Errands } from './errands.js';
 import { pack } from './parcel.js';
 import { placeOf, roomFor, type UplinkParts } from './parts.js';
+import { Rivals } from './rivals.js';
 import { Wake } from './wake.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
@@ -31,6 +32,7 @@ export class PushLoop {
   readonly #backlog: Backlog;
   readonly #blame: Blame;
   readonly #carrier: Carrier;
+  readonly #rivals: Rivals;
   readonly #wake: Wake;
   readonly #errands: Errands;
   readonly #packing = new UnderWay();
@@ -41,6 +43,7 @@ export class PushLoop {
     this.#parts = parts;
     this.#confirm = confirm;
     this.#blame = new Blame(parts);
+    this.#rivals = new Rivals(parts.state);
     this.#carrier = new Carrier(parts, this.#blame, (items) => confirm.watch(items));
     const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
     this.#backlog = new Backlog(parts.state, parts.clock, longestMs);
@@ -56,6 +59,11 @@ export class PushLoop {
   /** Nothing of this file waits any more. */
   forget(place: Place): void {
     this.#blame.forget(place);
+  }
+
+  /** To be told of every record that there is at the start. */
+  met(entry: Entry): void {
+    this.#rivals.met(entry);
   }
 
   isOut(place: Place): boolean {
@@ -139,7 +147,7 @@ export class PushLoop {
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const spoken = this.#parts.dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    const parcels = await this.#packing.during(() => pack(this.#parts, batch, spoken.content));
+    const parcels = await this.#packing.during(() => pack(this.#parts, batch, spoken.content, this.#rivals));
     await this.#parts.commit();
     const before = this.#blame.successes;
     await this.#carrier.bring(parcels, spoken, before);

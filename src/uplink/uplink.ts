@@ -47,6 +47,7 @@ export class Uplink {
     // What is to travel, and when it is looked up, depends on it.
     if (!(await dialect.known(signal))) return;
     for (const entry of state.entries.all()) {
+      this.#push.met(entry);
       this.#takeUp(entry);
       if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent);
     }

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { documentUrl, fileBase, normaliseBase, normalisePeerUrl } from '../../src/config/url.js';
+import { documentUrl, fileBase, normaliseBase, normalisePeerUrl, pathBelow } from '../../src/config/url.js';
 
 const base = 'https://files.example.org/inbox/';
 
@@ -71,6 +71,22 @@ describe('the URL of a document', () => {
   it('shows a replacement character where a name holds half a surrogate pair', () => {
     expect(documentUrl(base, 'a\ud800b')).toBe(`${base}a%EF%BF%BDb`);
     expect(documentUrl(base, '\udc00')).toBe(`${base}%EF%BF%BD`);
+  });
+});
+
+describe('the path below a base', () => {
+  it('is the one that the URL was made of, in NFC', () => {
+    fc.assert(
+      fc.property(relativePath, (text) => {
+        const path = text.replace(/\p{Surrogate}/gu, 'x');
+        expect(pathBelow(base, documentUrl(base, path))).toBe(path.normalize('NFC'));
+      }),
+    );
+  });
+
+  it('is none of a URL that is not below it, or that no path has', () => {
+    expect(pathBelow(base, 'https://files.example.org/a.txt')).toBeUndefined();
+    expect(pathBelow('https://x.example/', 'https://x.example/%FF/a.txt')).toBeUndefined();
   });
 });
 

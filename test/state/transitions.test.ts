@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, Evidence, PendingItem, Sent, Version } from '../../src/state/entry.js';
+import { BEGINNINGS, beginningOf } from '../../src/state/history.js';
 import {
   accepted,
-  BEGINNINGS,
-  beginningOf,
   confirmed,
   failed,
   gone,
@@ -13,6 +12,7 @@ import {
   passedOver,
   quarantined,
   read,
+  replaced,
   retried,
 } from '../../src/state/transitions.js';
 
@@ -77,6 +77,53 @@ describe('content that the peer was sent before', () => {
     const changed = pending('b', confirmedBy('digest'), NOW + 10);
     const left = leaving(changed, sentOf(changed, NOW + 20));
     expect(read(left, TO, version('a'), NOW + 30).status).toBe('pending');
+  });
+});
+
+describe('another file that is pushed to the address', () => {
+  const AT = NOW + 60_000;
+
+  it('makes what the peer was sent count no more, whatever became of the file', () => {
+    const known = confirmedBy('digest');
+    const trouble = { code: 'NO', message: 'The peer did not like it.', hint: 'Wait.' };
+    const changed = pending('b', known, NOW + 10);
+    for (const entry of [
+      gone(known, NOW + 5),
+      passedOver(known, TO, version('a'), trouble, NOW + 5),
+      quarantined(known, TO, version('a'), trouble, NOW + 5),
+      changed,
+    ]) {
+      const { sent: _, ...rest } = entry;
+      expect(replaced(entry, TO.url, AT)).toEqual(rest);
+    }
+  });
+
+  it('has what was confirmed or accepted pushed again, a little later, as new work', () => {
+    const known = confirmedBy('digest');
+    const taken = accepted(pending('a'), sentOf(pending('a'), NOW), NOW + 10);
+    for (const entry of [known, taken]) {
+      const after = replaced(entry, TO.url, AT);
+      expect(after).toMatchObject({
+        ...TO,
+        status: 'pending',
+        attempts: 0,
+        since: AT,
+        notBefore: AT + 3_000,
+      });
+      expect(after).not.toHaveProperty('sent');
+      expect(beginningOf(after.history)).toBe(after.history.length - 1);
+    }
+  });
+
+  it('ends a doubt, and leaves what was sent elsewhere', () => {
+    const elsewhere = { ...TO, url: 'https://x.example/b.txt' };
+    const known = confirmedBy('digest');
+    const moved = read(known, elsewhere, known.version, NOW + 10) as PendingItem;
+    const doubt = { ...sentOf(moved, NOW + 20), url: elsewhere.url };
+    const after = replaced(leaving(moved, doubt), elsewhere.url, AT);
+    expect(after).toEqual({ ...moved, notBefore: AT + 3_000 });
+    expect(replaced(leaving(moved, doubt), TO.url, AT)).toMatchObject({ doubt });
+    expect(replaced(leaving(moved, doubt), TO.url, AT)).not.toHaveProperty('sent');
   });
 });
 

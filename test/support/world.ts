@@ -9,6 +9,7 @@ import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import type { EncodedText } from '../../src/peer/text.js';
 import { Door } from '../../src/queue/door.js';
+import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
@@ -141,6 +142,8 @@ export class World {
   seenDoor = (door: Door): UplinkParts['door'] => door;
   /** A test may hold up the reading of batches. */
   packs: () => Promise<void> = async () => {};
+  /** What the first run has learned of the peer. */
+  timeToVisibleMs = 50;
   /** A test may give it one of its own. */
   clock: Clock = systemClock;
   #door!: Door;
@@ -155,7 +158,8 @@ export class World {
   async start(settings: UplinkSettings = QUICK): Promise<void> {
     const { clock } = this;
     this.state = await State.open(this.stateDir, { clock, log: silentLogger });
-    if (this.state.meta('timeToVisibleMs') === undefined) this.state.setMeta('timeToVisibleMs', 50);
+    if (this.state.meta('timeToVisibleMs') === undefined)
+      this.state.setMeta('timeToVisibleMs', this.timeToVisibleMs);
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     this.#door = new Door({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
@@ -181,7 +185,7 @@ export class World {
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
-      pathOf: ({ path }) => join(this.root, path),
+      pathOf: (place) => this.fileOf(place),
       look: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {
@@ -228,6 +232,11 @@ export class World {
     );
     this.state.put(item);
     return item;
+  }
+
+  /** Where a folder has a file: `inbox` in the root itself, any other in a directory of its name. */
+  fileOf({ folder, path }: Place): string {
+    return join(this.root, folder === 'inbox' ? '' : folder, path);
   }
 
   destination(path: string): Destination {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
-import { accepted, failed, leaving, read } from '../../src/state/transitions.js';
+import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
 import { GivingUp } from '../../src/uplink/giving-up.js';
 import type { Spoken } from '../../src/uplink/peer-dialect.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -96,6 +96,23 @@ describe('an item that the peer does not show', () => {
     expect(put).toMatchObject([{ status: 'pending', attempts: 0, notBefore: clock.now() }]);
     expect(put[0]).not.toHaveProperty('doubt');
     expect(done).toEqual(['commit']);
+  });
+
+  it('was sent to it before is waited for like one in doubt, and pushed now without an attempt spent', async () => {
+    const { part, clock, done, put } = givingUp(DIALECTS.standard);
+    const before = takenBy(PUBLIC, clock.now());
+    const item = read(gone(before, clock.now()), before, before.version, clock.now());
+    if (item.status !== 'accepted') throw new Error(item.status);
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(2_000);
+    await clock.advance(2_000);
+    await part.giveUp(item, 2_000, 'the peer shows other content', undefined);
+    expect(put).toMatchObject([{ status: 'pending', attempts: 0, notBefore: clock.now() }]);
+    expect(put[0]).not.toHaveProperty('sent');
+    expect(put[0]?.history.at(-1)?.note).toBe('sent before, and not shown now: the peer shows other content');
+    expect(done).toEqual([
+      'commit',
+      'info: not shown by the peer any more, pushed again: inbox/a.txt: the peer shows other content',
+    ]);
   });
 
   it('in doubt is left to who has to decide about it', async () => {
