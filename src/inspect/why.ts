@@ -36,12 +36,15 @@ export interface WhyReport {
   readonly nextAt?: number;
 }
 
+/** What of a running daemon tells how a path goes on. */
+export type LiveWork = Pick<Live, 'door' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
+
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
 export async function explain(
   file: string,
   config: Config,
   state: StateView,
-  live: Live | undefined,
+  live: LiveWork | undefined,
 ): Promise<WhyReport> {
   const absolute = resolve(file);
   const located = await locate(config, absolute);
@@ -157,7 +160,7 @@ function nextOfUnknown(onDisk: 'file' | 'absent' | 'held', running: boolean): st
 function nextOf(
   entry: Entry,
   onDisk: OnDisk,
-  live: Live | undefined,
+  live: LiveWork | undefined,
   unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
 ): { readonly next: string; readonly nextAt?: number } {
   if (onDisk === 'held' && entry.status !== 'gone') return { next: HELD };
@@ -214,7 +217,7 @@ function nextOf(
 
 /** What keeps requests of this lane from the peer, if anything does. */
 function waitingForPeer(
-  live: Live,
+  live: LiveWork,
   lane: 'push' | 'confirm',
 ): { readonly next: string; readonly nextAt?: number } | undefined {
   const { circuit, paused, pausedUntil } = live.door();

@@ -1,0 +1,49 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { explain, type LiveWork } from '../../src/inspect/why.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { Door } from '../../src/queue/door.js';
+import { State } from '../../src/state/state.js';
+import { accepted, gone, read } from '../../src/state/transitions.js';
+import { classify } from '../../src/uplink/trouble.js';
+import { pendingRecord, sentOf } from '../state/records.js';
+import { writeConfig } from '../support/config.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+it('a file that the peer was sent before is said to be looked up, and to be pushed if it is not there', async () => {
+  const directory = temporaryDirectory();
+  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
+  const clock = new FakeClock();
+  const state = await State.open(config.state.dir, { clock, log: silentLogger });
+  const lane = { requestsPerSecond: 1, concurrency: 1 };
+  const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
+  const door = new Door({
+    lanes,
+    maxConcurrency: 1,
+    classify,
+    clock,
+    log: silentLogger,
+    peerName: 'the peer',
+  });
+  const live: LiveWork = {
+    door: () => door.status(),
+    folders: () => [],
+    problems: () => [],
+    isInFlight: () => false,
+    nextLook: () => ({ at: clock.now() + 200, lastAnswer: 'the peer shows it in [blue], not in red' }),
+  };
+  const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
+  writeFileSync(join(directory, 'inbox', 'a'), 'a');
+  const item = pendingRecord('a');
+  const taken = accepted(item, sentOf(item), clock.now());
+  state.put(taken);
+  expect(await next()).toBe('It is looked up in the peer (so far: the peer shows it in [blue], not in red).');
+  state.put(read(gone(taken, clock.now()), taken, taken.version, clock.now()));
+  expect(await next()).toBe(
+    'The peer was sent this before: it is looked up (so far: the peer shows it in [blue], not in red), and pushed if it is not there.',
+  );
+  await state.close();
+});
