@@ -65,7 +65,10 @@ function pathsBelow(base: string, url: string): string[] {
 
 /** Whether the URL is that of the path with this base: a URL has as many slashes as its base and its path. */
 function isBaseOf(base: string, url: string, path: string): boolean {
-  return url.startsWith(base) && slashes(url, base.length) === slashes(path, 0);
+  if (!url.startsWith(base)) return false;
+  // Most paths need no escapes, and that is told sooner.
+  if (url.length === base.length + path.length && url.endsWith(path)) return true;
+  return slashes(url, base.length) === slashes(path, 0);
 }
 
 function baseOf(url: string, path: string): string {
