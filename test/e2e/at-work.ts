@@ -95,6 +95,8 @@ export class AtWork {
   /** Sends SIGHUP, and waits until a reload has ended that began after that. */
   async hangUp(): Promise<void> {
     const ended = () => this.daemon.stdout.match(/"event":"reload(ed|-failed)"/g)?.length ?? 0;
+    // What was said of an earlier one may have come and not been read.
+    for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     const before = ended();
     this.daemon.child.kill('SIGHUP');
     await until(() => ended() > before, 'the configuration was read anew');
