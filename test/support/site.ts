@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusReport } from '../../src/inspect/status.js';
 import type { WhyReport } from '../../src/inspect/why.js';
@@ -18,6 +19,9 @@ export const TIMEOUTS = { connect: '20s', headers: '20s', body: '20s', total: '4
 
 /** A dozen names of files. */
 export const some = (prefix: string) => Array.from({ length: 12 }, (_, i) => `${prefix}${i}.txt`);
+
+/** Before each question to the daemon, in ms: where many are asked, asking is not to be most of the work. */
+const ASK_AGAIN_MS = 30;
 
 interface Line {
   readonly level: number;
@@ -87,6 +91,7 @@ export class Site {
   }
 
   async #ask(ask: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown> {
+    await sleep(ASK_AGAIN_MS);
     const answer = await askDaemon(join(this.directory, 'state'), { ask, parameters });
     if (answer === undefined) throw new Error(`${this.name}: the daemon does not run`);
     for await (const report of answer) return report;
@@ -109,18 +114,22 @@ export class Site {
 
 export class Daemon {
   readonly running: Running;
+  readonly #read: Line[] = [];
+  #readTo = 0;
 
   constructor(readonly site: Site) {
     // In detail, for of many files at once not each has a line otherwise.
     this.running = new Running(['run', '-c', site.config, '--log-level', 'debug'], { life: 'file' });
   }
 
-  get #lines(): Line[] {
-    const whole = this.running.stdout.slice(0, this.running.stdout.lastIndexOf('\n') + 1);
-    return whole
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as Line);
+  /** What it wrote, line by line; each is read once, for it is looked at again and again. */
+  get #lines(): readonly Line[] {
+    const { stdout } = this.running;
+    const end = stdout.lastIndexOf('\n') + 1;
+    for (const line of stdout.slice(this.#readTo, end).split('\n'))
+      if (line !== '') this.#read.push(JSON.parse(line) as Line);
+    this.#readTo = Math.max(this.#readTo, end);
+    return this.#read;
   }
 
   get confirmed(): number {
