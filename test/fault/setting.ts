@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFailed } from 'vitest';
 import { askDaemon } from '../../src/service/control.js';
 import { Running } from '../support/cli.js';
@@ -8,6 +9,9 @@ import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
 import { BusyUser } from './busy-user.js';
+
+/** Between two looks at everything that the daemon knows, in ms. */
+const LOOK_AGAIN_MS = 200;
 
 /** One line of `list --json`. */
 export interface Listed {
@@ -76,6 +80,8 @@ export class Setting {
     await daemon.says('pushing to');
     let wrong: string[] = [];
     const isDone = async () => {
+      // To compare hundreds of files without a rest is more work than the daemon has with them.
+      await sleep(LOOK_AGAIN_MS);
       wrong = differences(this.user.files(), await this.#ask());
       return wrong.length === 0;
     };

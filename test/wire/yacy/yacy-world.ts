@@ -1,5 +1,6 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { askDaemon } from '../../../src/service/control.js';
 import { type Ended, Running } from '../../support/cli.js';
 import { temporaryDirectory } from '../../support/temp.js';
@@ -10,6 +11,9 @@ import { type Served, YacyModel, type YacyOptions } from './yacy-model.js';
 
 /** So many times as fast as a real peer everything goes here. */
 export const SPEED = 20;
+
+/** Between two questions to the daemon, in ms: asking is not to be most of the work. */
+const ASK_AGAIN_MS = 30;
 
 /** One line of `list --json`. */
 export interface Listed {
@@ -118,6 +122,7 @@ export class YacyWorld {
   async reached(status: string, count: number): Promise<void> {
     let last: Listed[] = [];
     const isReached = async () => {
+      await sleep(ASK_AGAIN_MS);
       last = await this.ask();
       return last.filter((item) => item.status === status).length >= count;
     };
