@@ -27,7 +27,7 @@ export class Connection {
   used = false;
   #socket: Socket | undefined;
   #held = false;
-  readonly #client: Client;
+  readonly #client: InstanceType<typeof Client>;
 
   constructor(options: ConnectOptions) {
     this.#client = new Client(options.origin, {
