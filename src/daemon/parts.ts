@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { Figures } from '../figures/figures.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -24,6 +23,7 @@ import { Watcher } from '../watch/watcher.js';
 import type { Current } from './current.js';
 import { doorLimits } from './lanes.js';
 import { openPeer } from './open-peer.js';
+import { pathOf } from './path-of.js';
 import type { Undoing } from './undoing.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
@@ -136,10 +136,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
         return current.config.confirm;
       },
     },
-    pathOf: ({ folder, path }) => {
-      const root = current.config.folders.find(({ name }) => name === folder)?.path;
-      return root === undefined ? undefined : join(root, path);
-    },
+    pathOf: (item) => pathOf(item, current.config.folders),
     look: (place) => watcher.lookSoon(place),
   });
   const mirrors = new Mirrors({

@@ -123,7 +123,7 @@ export async function explain(
     ...('url' in entry ? { url: entry.url, collection: entry.collection, attempts: entry.attempts } : {}),
     ...(entry.status === 'confirmed' ? { evidence: entry.evidence } : {}),
     ...('trouble' in entry && entry.trouble ? { trouble: entry.trouble } : {}),
-    ...nextOf(entry, onDisk, live, state.failure),
+    ...(nextElsewhere(entry, decision) ?? nextOf(entry, onDisk, live, state.failure)),
   };
 }
 
@@ -213,6 +213,14 @@ function nextOf(
     case 'passed':
       return { next: 'Nothing, until the file or the rule changes.' };
   }
+}
+
+/** The configuration gave the folder another URL, and the scan has not come to the file yet. */
+function nextElsewhere(entry: Entry, decision: Decision): { readonly next: string } | undefined {
+  if (entry.status !== 'pending' || !decision.take || decision.url === entry.url) return undefined;
+  return {
+    next: 'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.',
+  };
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */

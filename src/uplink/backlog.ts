@@ -63,10 +63,11 @@ export class Backlog {
     return nextDue === undefined ? undefined : Math.max(0, nextDue - this.#clock.monotonic());
   }
 
-  add(item: PendingItem): void {
+  /** @param leastMs how long it waits in any case */
+  add(item: PendingItem, leastMs = 0): void {
     if (this.#turns.size >= this.#crowdedFrom) this.#dropOutdated();
     const { notBefore } = item;
-    const waitMs = Math.min(Math.max(0, notBefore - this.#clock.now()), this.#longestMs());
+    const waitMs = Math.max(leastMs, Math.min(notBefore - this.#clock.now(), this.#longestMs()));
     this.#turns.add({ place: placeOf(item), notBefore }, this.#clock.monotonic() + waitMs);
   }
 

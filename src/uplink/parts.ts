@@ -5,7 +5,7 @@ import type { Peerdoc } from '../peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../peer/push.js';
 import type { Door } from '../queue/door.js';
 import type { Place } from '../state/entries.js';
-import type { Entry } from '../state/entry.js';
+import type { Entry, Item } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Packer } from './packer.js';
 import type { DialectSource } from './peer-dialect.js';
@@ -61,8 +61,8 @@ export interface UplinkParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: UplinkSettings;
-  /** Absolute path of a folder's file, or undefined when the folder is not configured any more. */
-  readonly pathOf: (place: Place) => string | undefined;
+  /** Absolute path of an item's file, or undefined when the configuration has none for that address any more. */
+  readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
   /** Asks for another look at a file that is not what it was. */
   readonly look: (place: Place) => void;
 }

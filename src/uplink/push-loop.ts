@@ -15,6 +15,8 @@ import { Wake } from './wake.js';
 const LONGEST_PACKING_MS = 15 * 60_000;
 /** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
 const LONGEST_OTHER_WAIT_MS = 10_000;
+/** How long an item is left alone whose address is not that of the configuration, in ms; less where a scan comes to it. */
+const ELSEWHERE_PAUSE_MS = 10_000;
 
 /**
  * Pushes what is pending, in batches.
@@ -161,7 +163,11 @@ export class PushLoop {
     // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
     if (entry?.status === 'accepted') this.#confirm.resume(entry);
     if (entry?.status !== 'pending') this.#blame.forget(place);
-    else if (entry.doubt === undefined) this.#backlog.add(entry);
+    else if (entry.doubt === undefined) this.#backlog.add(entry, this.#pauseOf(entry));
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
+  }
+
+  #pauseOf(item: PendingItem): number {
+    return this.#parts.pathOf(item) === undefined ? ELSEWHERE_PAUSE_MS : 0;
   }
 }

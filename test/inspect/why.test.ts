@@ -13,7 +13,7 @@ import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-it('a file that the peer was sent before is said to be looked up, and to be pushed if it is not there', async () => {
+it('what happens next to a file is told: pushed, given its new URL, looked up, or looked up and pushed if it is not there', async () => {
   const directory = temporaryDirectory();
   const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
   const clock = new FakeClock();
@@ -39,6 +39,12 @@ it('a file that the peer was sent before is said to be looked up, and to be push
   writeFileSync(join(directory, 'inbox', 'a'), 'a');
   const item = pendingRecord('a');
   const taken = accepted(item, sentOf(item), clock.now());
+  state.put({ ...item, url: 'https://x.example/before/a' });
+  expect(await next()).toBe(
+    'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.',
+  );
+  state.put(item);
+  expect(await next()).toBe('It is pushed.');
   state.put(taken);
   expect(await next()).toBe('It is looked up in the peer (so far: the peer shows it in [blue], not in red).');
   state.put(read(gone(taken, clock.now()), taken, taken.version, clock.now()));

@@ -134,6 +134,8 @@ export class World {
   readonly stateDir = temporaryDirectory();
   readonly peer = new FakePeer();
   readonly looked: string[] = [];
+  /** A test may let the configuration have another address for an item than the one that it still has. */
+  isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
   /** What a person was warned of. */
   readonly warnings: string[] = [];
   state!: State;
@@ -185,7 +187,7 @@ export class World {
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
-      pathOf: (place) => this.fileOf(place),
+      pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
       look: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {

@@ -51,6 +51,23 @@ it('a file that changed many times is pushed when its last turn comes, once', as
   expect(backlog.peek()).toBeUndefined();
 });
 
+it('an item that is left alone for a while is not due before, unless it changes', async () => {
+  const clock = new FakeClock();
+  let item = { ...pendingRecord('a'), notBefore: clock.now() };
+  const backlog = new Backlog({ counts: () => COUNTS, get: () => item }, clock);
+  backlog.add(item, 10_000);
+  await clock.advance(9_999);
+  expect(backlog.peek()).toBeUndefined();
+  await clock.advance(1);
+  expect(backlog.peek()).toBe(item);
+  backlog.take();
+  backlog.giveBack(item);
+  backlog.add(item, 10_000);
+  item = { ...item, notBefore: clock.now() };
+  backlog.add(item);
+  expect(backlog.peek()).toBe(item);
+});
+
 describe('a clock that is set while an item waits', () => {
   const DAY_MS = 86_400_000;
   const backlogOf = (clock: FakeClock, item: PendingItem, longestMs?: () => number) =>

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Destination } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { gone, read } from '../../src/state/transitions.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { QUICK, unreachable, World } from '../support/world.js';
 
@@ -206,5 +207,50 @@ describe('a file of which another takes the address and leaves it again', () => 
     drop(w, TWO);
     release();
     await until(() => w.peer.documents.get(URL)?.collection === 'red', 'it came to the peer');
+  });
+});
+
+describe('a file that still has the address which the configuration gives another one now', () => {
+  const ELSEWHERE: Destination = { ...ONE, url: 'https://x.example/elsewhere/a.txt' };
+
+  it('is pushed when it has its own, and not again and again in turn with the other', async () => {
+    const w = await world();
+    await confirm(w, ONE);
+    let turns = 0;
+    w.isAt = ({ folder, url }) => {
+      if (folder === 'one' && url === URL) turns += 1;
+      return folder !== 'one' || url !== URL;
+    };
+    await confirm(w, TWO);
+    await until(() => turns > 0, 'it comes to its turn');
+    await until(() => w.uplink.status().inFlight === 0, 'its turn is over');
+    expect(statusOf(w, ONE)).toBe('pending');
+    expect(statusOf(w, TWO)).toBe('confirmed');
+    await confirm(w, ELSEWHERE);
+    expect(w.peer.pushes).toEqual([[URL], [URL], [ELSEWHERE.url]]);
+    expect(w.peer.documents.get(URL)?.collection).toBe('blue');
+  });
+
+  it('comes to its turn after a while only', async () => {
+    const w = new World();
+    const clock = new FakeClock();
+    w.clock = clock;
+    const asked: number[] = [];
+    w.isAt = () => {
+      asked.push(clock.monotonic());
+      return false;
+    };
+    await w.start(PATIENT);
+    take(w, ONE);
+    const twice = async () => {
+      await clock.advance(100);
+      return asked.length >= 6;
+    };
+    await until(twice, 'it comes to its turn twice');
+    expect((asked.at(-1) ?? 0) - (asked[0] ?? 0)).toBeGreaterThanOrEqual(10_000);
+    expect(w.peer.pushes).toEqual([]);
+    const stopped = w.stop();
+    await clock.advance(2_000);
+    await stopped;
   });
 });
