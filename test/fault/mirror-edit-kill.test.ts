@@ -102,6 +102,7 @@ async function kill(): Promise<void> {
   if (child === undefined) return;
   const killed = child;
   child = undefined;
+  if (killed.exitCode !== null) return;
   killed.kill('SIGKILL');
   await once(killed, 'close');
 }
@@ -173,6 +174,7 @@ it(`what a person edits, and what others do in the peer, outlives ${KILLS} kills
     change({ by: 'other', pk: `k${row}`, column: 'a', value: unique('p') });
   start();
   await until(() => complaint !== '' || said.includes('round 1'), 'the file is there');
+  expect(complaint).toBe('');
   let over = false;
   const busy = (async () => {
     while (!over) {

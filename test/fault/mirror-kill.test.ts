@@ -60,6 +60,7 @@ async function kill(): Promise<void> {
   if (mirroring === undefined) return;
   const child = mirroring;
   mirroring = undefined;
+  if (child.exitCode !== null) return;
   child.kill('SIGKILL');
   await once(child, 'close');
 }
