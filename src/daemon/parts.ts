@@ -137,6 +137,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       },
     },
     pathOf: (item) => pathOf(item, current.config.folders),
+    isHeld: (folder) => watcher.isHeld(folder),
     look: (place) => watcher.lookSoon(place),
   });
   const mirrors = new Mirrors({

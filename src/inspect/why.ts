@@ -123,7 +123,7 @@ export async function explain(
     ...('url' in entry ? { url: entry.url, collection: entry.collection, attempts: entry.attempts } : {}),
     ...(entry.status === 'confirmed' ? { evidence: entry.evidence } : {}),
     ...('trouble' in entry && entry.trouble ? { trouble: entry.trouble } : {}),
-    ...(nextElsewhere(entry, decision) ?? nextOf(entry, onDisk, live, state.failure)),
+    ...(nextElsewhere(entry, decision, onDisk) ?? nextOf(entry, onDisk, live, state.failure)),
   };
 }
 
@@ -216,7 +216,12 @@ function nextOf(
 }
 
 /** The configuration gave the folder another URL, and the scan has not come to the file yet. */
-function nextElsewhere(entry: Entry, decision: Decision): { readonly next: string } | undefined {
+function nextElsewhere(
+  entry: Entry,
+  decision: Decision,
+  onDisk: OnDisk,
+): { readonly next: string } | undefined {
+  if (onDisk !== 'file') return undefined;
   if (entry.status !== 'pending' || !decision.take || decision.url === entry.url) return undefined;
   return {
     next: 'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.',

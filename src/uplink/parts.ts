@@ -63,6 +63,8 @@ export interface UplinkParts {
   readonly settings: UplinkSettings;
   /** Absolute path of an item's file, or undefined when the configuration has none for that address any more. */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
+  /** Whether the root of a folder is missing or doubtful: that a file is not there says nothing then. */
+  readonly isHeld: (folder: string) => boolean;
   /** Asks for another look at a file that is not what it was. */
   readonly look: (place: Place) => void;
 }

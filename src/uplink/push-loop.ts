@@ -15,8 +15,8 @@ import { Wake } from './wake.js';
 const LONGEST_PACKING_MS = 15 * 60_000;
 /** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
 const LONGEST_OTHER_WAIT_MS = 10_000;
-/** How long an item is left alone whose address is not that of the configuration, in ms; less where a scan comes to it. */
-const ELSEWHERE_PAUSE_MS = 10_000;
+/** How long an item is left alone that waits for a scan, in ms; less where that changes it. */
+const SCAN_PAUSE_MS = 10_000;
 
 /**
  * Pushes what is pending, in batches.
@@ -167,7 +167,9 @@ export class PushLoop {
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
 
+  /** What has no file at its address, or one that may not be there, waits without a trace on disk. */
   #pauseOf(item: PendingItem): number {
-    return this.#parts.pathOf(item) === undefined ? ELSEWHERE_PAUSE_MS : 0;
+    const { isHeld, pathOf } = this.#parts;
+    return pathOf(item) === undefined || isHeld(item.folder) ? SCAN_PAUSE_MS : 0;
   }
 }

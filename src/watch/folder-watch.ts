@@ -138,6 +138,10 @@ export class FolderWatch {
     return scans || this.#gathering.busy || this.#settling.size > 0;
   }
 
+  get isHeld(): boolean {
+    return this.#guard.held !== undefined;
+  }
+
   get problems(): readonly PathProblem[] {
     return this.#problems.list();
   }

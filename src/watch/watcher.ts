@@ -183,6 +183,11 @@ export class Watcher {
     });
   }
 
+  /** Whether the root of a folder is missing or doubtful. */
+  isHeld(folder: string): boolean {
+    return this.#folders.get(folder)?.isHeld === true;
+  }
+
   status(): readonly FolderStatus[] {
     return [...this.#folders.values()].map((folder) => folder.status());
   }

@@ -67,6 +67,7 @@ const uplink = new Uplink({
   log,
   settings: config,
   pathOf: ({ path }) => join(folder, path),
+  isHeld: () => false,
   look: () => {},
 });
 const watcher = new Watcher({

@@ -136,6 +136,8 @@ export class World {
   readonly looked: string[] = [];
   /** A test may let the configuration have another address for an item than the one that it still has. */
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
+  /** A test may hold every folder. */
+  isHeld = false;
   /** What a person was warned of. */
   readonly warnings: string[] = [];
   state!: State;
@@ -188,6 +190,7 @@ export class World {
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
+      isHeld: () => this.isHeld,
       look: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {

@@ -58,11 +58,14 @@ describe('a folder whose root', () => {
     renameSync(world.root, `${world.root}.away`);
     await until(() => inbox.watcher.status()[0]?.state === 'held', 'it is held');
     expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(0);
+    expect(inbox.watcher.isHeld('inbox')).toBe(true);
+    expect(inbox.watcher.isHeld('other')).toBe(false);
     await inbox.watcher.rescan();
     await inbox.watcher.idle();
     expect(inbox.status('sub/a.txt')).toBe('pending');
     renameSync(`${world.root}.away`, world.root);
     await until(() => inbox.watcher.status()[0]?.state === 'watching', 'it is watched');
+    expect(inbox.watcher.isHeld('inbox')).toBe(false);
     await inbox.watcher.idle();
     world.write('sub/b.txt');
     await until(() => inbox.status('sub/b.txt') === 'pending', 'b.txt is seen');
