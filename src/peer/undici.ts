@@ -1,3 +1,4 @@
+/// <reference path="./undici-files.d.ts" />
 import type * as undici from 'undici';
 import connect from 'undici/lib/core/connect.js';
 import undiciErrors from 'undici/lib/core/errors.js';
