@@ -120,20 +120,8 @@ export function overtaken(
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
   const { sent, ...rest } = entry;
-  if (entry.status === 'accepted' || entry.status === 'confirmed') {
-    const { version } = entry;
-    const notBefore = now + APART_MS;
-    const history = next(entry, 'pending', now, BEGINNINGS.replaced);
-    return {
-      ...destinationOf(entry),
-      version,
-      status: 'pending',
-      attempts: 0,
-      notBefore,
-      since: now,
-      history,
-    };
-  }
+  if (entry.status === 'accepted' || entry.status === 'confirmed')
+    return pendingAnew(entry, BEGINNINGS.replaced, now + APART_MS, now);
   const kept = (sent?.url === url ? rest : entry) as typeof entry;
   if (kept.status !== 'pending' || kept.doubt?.url !== url) return kept;
   const { doubt: _, ...known } = kept;
@@ -150,28 +138,24 @@ export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): 
 
 /** The peer does not show any more what it had shown: to be pushed again. */
 export function missed(item: ConfirmedItem, why: string, now: number): PendingItem {
-  return {
-    ...destinationOf(item),
-    version: item.version,
-    status: 'pending',
-    attempts: 0,
-    notBefore: now,
-    since: now,
-    history: next(item, 'pending', now, `${MISSED}${why}`),
-  };
+  return pendingAnew(item, `${MISSED}${why}`, now, now);
 }
 
 /** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
 export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
-  return {
-    ...destinationOf(item),
-    version: item.version,
-    status: 'pending',
-    attempts: 0,
-    notBefore: now,
-    since: now,
-    history: next(item, 'pending', now, `sent before, and not shown now: ${why}`),
-  };
+  return pendingAnew(item, `sent before, and not shown now: ${why}`, now, now);
+}
+
+/** What the peer has of an item counts no more: its version is to be pushed from `notBefore` on, as if it never had been. */
+function pendingAnew(
+  item: AcceptedItem | ConfirmedItem,
+  note: string,
+  notBefore: number,
+  now: number,
+): PendingItem {
+  const { version } = item;
+  const history = next(item, 'pending', now, note);
+  return { ...destinationOf(item), version, status: 'pending', attempts: 0, notBefore, since: now, history };
 }
 
 /** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
