@@ -181,7 +181,7 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
     case 'stopped':
       throw new PeersyncError({
         code: 'STOPPED',
-        message: `Stopped with ${items.pending + items.accepted} items to go.`,
+        message: `Stopped with ${counted(items.pending + items.accepted, 'file')} to go.`,
         hint: 'Nothing is lost: the next run goes on from here.',
       });
     case 'timeout':
@@ -190,7 +190,7 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
         message:
           items.pending + items.accepted === 0
             ? `The mirrors are not up to date after ${timeout}.`
-            : `${items.pending} items wait to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
+            : `${counted(items.pending, 'file')} still to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
         hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
       });
     case 'busy':

@@ -233,6 +233,7 @@ describe('once ends with', () => {
     const late = await once('--timeout', TIME_TO_BEGIN);
     expect(late.code).toBe(1);
     expect(late.stderr).toContain('TIMEOUT');
+    expect(late.stderr).toContain('0 files still to be pushed and 2 to be confirmed after');
     expect(reportOf(late).items).toMatchObject({ accepted: 2, confirmed: 0 });
     proxy.intercept = () => false;
     const next = await once();
