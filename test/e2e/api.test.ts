@@ -4,8 +4,9 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { answers } from '../support/answers.js';
-import { CLI, Running } from '../support/cli.js';
+import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, type Run, remotePeer, valuesOf } from './at-peer.js';
@@ -126,9 +127,9 @@ describe('share get', () => {
       ['data', 'a b.bin'],
       ['c', 'g'],
     ]);
-    const pipe = spawn('sh', ['-c', `'${process.execPath}' '${CLI}' share get --data x | (sleep 0.2; cat)`], {
+    const pipe = spawn('sh', ['-c', 'peersync share get --data x | (sleep 0.2; cat)'], {
       cwd,
-      env: { ...process.env, PEERSYNC_CONFIG: join(cwd, 'config.json') },
+      env: { ...process.env, ...peersyncInPath() },
     });
     const piped = Buffer.concat(await pipe.stdout.toArray());
     expect(piped.equals(content)).toBe(true);

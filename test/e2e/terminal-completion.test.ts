@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { peersync } from '../support/cli.js';
+import { peersync, SHIPPED_CLI } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const DIST = resolve(import.meta.dirname, '../../dist');
@@ -33,7 +34,7 @@ function inBash(words: readonly string[], cwd: string): string[] {
       env: {
         ...process.env,
         NODE: process.execPath,
-        CLI: join(DIST, 'cli.js'),
+        CLI: SHIPPED_CLI,
         SCRIPT: join(COMPLETIONS, 'peersync.bash'),
       },
     },
@@ -98,21 +99,13 @@ describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
   it('commands, options, names and files', () => {
     const cwd = place();
     const directory = temporaryDirectory();
-    const program = join(directory, 'peersync');
-    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${join(DIST, 'cli.js')}" "$@"\n`, {
-      mode: 0o755,
-    });
+    const inPath = peersyncInPath(SHIPPED_CLI);
     const offered = (line: string) => {
       const commands = `source '${join(COMPLETIONS, 'peersync.fish')}'; complete -C '${line}'`;
       const { stdout } = spawnSync('fish', ['--no-config', '-c', commands], {
         cwd,
         encoding: 'utf8',
-        env: {
-          ...process.env,
-          PATH: `${directory}:${process.env.PATH}`,
-          HOME: directory,
-          SHELL: '/bin/fish',
-        },
+        env: { ...process.env, ...inPath, HOME: directory, SHELL: '/bin/fish' },
       });
       return stdout.split('\n').flatMap((each) => (each === '' ? [] : (each.split('\t')[0] ?? '')));
     };

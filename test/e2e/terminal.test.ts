@@ -3,13 +3,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { answers } from '../support/answers.js';
-import { CLI, type Ended, peersync, Running } from '../support/cli.js';
+import { type Ended, peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
 
-const COMMAND = `${process.execPath} ${CLI}`;
 const ESC = '\x1b';
 /** What would let a program believe that colours are welcome. */
 const COLOURFUL = { TERM: 'xterm-256color', COLORTERM: 'truecolor', CLICOLOR: '1' };
@@ -78,8 +78,16 @@ describe('output that is piped has no escape codes', () => {
 
 describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script)', () => {
   /** What a command line writes on a terminal; Ctrl-C is pressed when it has written `until`. */
-  const inTerminal = async (line: string, env: Readonly<Record<string, string>>, until?: string) => {
-    const child = spawn('script', ['-qec', line, '/dev/null'], { env: { ...process.env, ...env } });
+  const inTerminal = async (
+    line: string,
+    cwd: string,
+    env: Readonly<Record<string, string>>,
+    until?: string,
+  ) => {
+    const child = spawn('script', ['-qec', line, '/dev/null'], {
+      cwd,
+      env: { ...process.env, ...env, ...peersyncInPath() },
+    });
     let text = '';
     let isPressed = false;
     child.stdout.setEncoding('utf8').on('data', (piece: string) => {
@@ -93,32 +101,25 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
   };
 
   it('has none under NO_COLOR, but the bar of once', async () => {
-    const { config } = place(3);
-    const text = await inTerminal(`${COMMAND} once -c ${config}`, { ...COLOURFUL, NO_COLOR: '1' });
+    const text = await inTerminal('peersync once', place(3).directory, { ...COLOURFUL, NO_COLOR: '1' });
     expect(text).toContain('3 confirmed');
     expect(text).toContain('█');
     expect(text).not.toMatch(/\[\d+m/);
-    const coloured = await inTerminal(`${COMMAND} once -c ${place(3).config}`, COLOURFUL);
+    const coloured = await inTerminal('peersync once', place(3).directory, COLOURFUL);
     expect(coloured).toContain('[32m█');
   }, 120_000);
 
   it('has nothing drawn on it when it is dumb', async () => {
-    const { config } = place(3);
-    const text = await inTerminal(`${COMMAND} once -c ${config}; ${COMMAND} verify -c ${config}`, {
-      TERM: 'dumb',
-    });
+    const { directory } = place(3);
+    const text = await inTerminal('peersync once; peersync verify', directory, { TERM: 'dumb' });
     expect(text).toContain('3 confirmed');
     expect(text).toContain('all are there');
     expect(text).not.toContain(ESC);
   }, 120_000);
 
   it.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('has plain lines of watch under %o', async (env) => {
-    const { config } = place(0);
-    const text = await inTerminal(
-      `${COMMAND} watch -c ${config}`,
-      { ...COLOURFUL, ...env },
-      'waiting for it',
-    );
+    const { directory } = place(0);
+    const text = await inTerminal('peersync watch', directory, { ...COLOURFUL, ...env }, 'waiting for it');
     expect(text).toMatch(/^\d\d:\d\d:\d\d the daemon does not run; waiting for it\r\n/);
     expect(text).not.toContain(ESC);
   });
@@ -127,17 +128,16 @@ describe.skipIf(!hasScript)('a terminal where colours are unwanted (needs script
 describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   /** Some lines in front, so that nothing is pushed out at the top when lines are broken. */
   const started = async (files: number, seconds: number) => {
-    const { config } = place(files, seconds);
-    const terminal = new Tmux(120, 30);
+    const terminal = new Tmux(120, 30, place(files, seconds).directory);
     terminal.enter('for i in 1 2 3 4 5 6 7 8; do echo "line $i"; done');
-    terminal.enter(`${COMMAND} once -c ${config}; echo "exit code $?"`);
+    terminal.enter('peersync once; echo "exit code $?"');
     await terminal.shows(/█.*% \d+\/\d+ confirmed.* left/);
-    return { terminal, config };
+    return terminal;
   };
   const bars = (screen: readonly string[]) => screen.filter((line) => /[█░]|\d% /.test(line));
 
   it('stays one line that fits, through resizes, and leaves nothing behind', async () => {
-    const { terminal } = await started(60, 120);
+    const terminal = await started(60, 120);
     expect(terminal.cursorIsShown).toBe(false);
     for (const columns of [70, 50, 30, 90, 120]) {
       terminal.resize(columns, 30);
@@ -153,7 +153,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   }, 120_000);
 
   it('ends with the result alone', async () => {
-    const { terminal } = await started(20, 6);
+    const terminal = await started(20, 6);
     await terminal.shows(/20 confirmed, 0 waiting/);
     await terminal.shows(/exit code 0/);
     expect(bars(terminal.everything)).toEqual([]);
@@ -161,7 +161,7 @@ describe.skipIf(!hasTmux)('the bar of once in a terminal (needs tmux)', () => {
   }, 120_000);
 
   it('gives the cursor back when a second Ctrl-C ends it at once', async () => {
-    const { terminal } = await started(60, 120);
+    const terminal = await started(60, 120);
     terminal.press('C-c');
     terminal.press('C-c');
     // Which of the two it notices first, and whether the shell goes on with the line then, is a matter of moments.

@@ -1,13 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CLI, peersync, Running } from '../support/cli.js';
+import { peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { hasTmux, Tmux } from '../support/tmux.js';
 import { until } from '../support/wait.js';
-
-const COMMAND = `${process.execPath} ${CLI}`;
 
 /** A place with a configuration, and how to start a daemon there. */
 function place() {
@@ -24,11 +22,11 @@ function place() {
 
 describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
   it('shows what the daemon does, through resizes, its end and its return, and leaves the terminal as it was', async () => {
-    const { config, drop, run } = place();
+    const { directory, drop, run } = place();
     const daemon = await run();
-    const terminal = new Tmux(110, 30);
+    const terminal = new Tmux(110, 30, directory);
     terminal.enter('echo BE""FORE');
-    terminal.enter(`${COMMAND} watch -c ${config}`);
+    terminal.enter('peersync watch');
     await terminal.shows(/peersync {2}runs for/);
     await terminal.shows(/peer +answers/);
     expect(terminal).toMatchObject({ isAlternate: true, cursorIsShown: false });
@@ -66,16 +64,16 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
     terminal.enter('echo exit code $?');
     await terminal.shows(/exit code 0/);
     expect(terminal.cursorIsShown).toBe(true);
-    expect(terminal.screen.join('\n')).toMatch(/BEFORE[\s\S]*watch -c[\s\S]*exit code 0/);
+    expect(terminal.screen.join('\n')).toMatch(/BEFORE\n[\s\S]*\$ peersync watch\n[\s\S]*exit code 0/);
     expect(terminal.everything.join('\n')).not.toContain('answers');
     await again.kill('SIGTERM');
   }, 180_000);
 
   it('pauses peersync with p and resumes it with p', async () => {
-    const { config, drop, run } = place();
+    const { directory, drop, run } = place();
     const daemon = await run();
-    const terminal = new Tmux(100, 24);
-    terminal.enter(`${COMMAND} watch -c ${config}`);
+    const terminal = new Tmux(100, 24, directory);
+    terminal.enter('peersync watch');
     await terminal.shows(/peer +answers/);
     terminal.press('p');
     await terminal.shows(/paused: files are watched, the peer is left alone/);
@@ -90,12 +88,11 @@ describe.skipIf(!hasTmux)('watch in a terminal (needs tmux)', () => {
 
   /** A watch whose process is known, in a terminal. */
   async function watching() {
-    const { config, directory } = place();
-    const terminal = new Tmux(80, 20);
-    const pidFile = join(directory, 'pid');
-    terminal.enter(`sh -c 'echo $$ > ${pidFile}; exec ${COMMAND} watch -c ${config}'; echo "exit code $?"`);
+    const { directory } = place();
+    const terminal = new Tmux(80, 20, directory);
+    terminal.enter(`sh -c 'echo $$ > pid; exec peersync watch'; echo "exit code $?"`);
     await terminal.shows(/the daemon does not run; waiting for it/);
-    return { terminal, pid: Number(readFileSync(pidFile, 'utf8')) };
+    return { terminal, pid: Number(readFileSync(join(directory, 'pid'), 'utf8')) };
   }
 
   it.each(['C-c', 'C-d', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const)(

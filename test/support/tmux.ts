@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { afterwards } from './afterwards.js';
+import { peersyncInPath } from './system-tool.js';
 import { until } from './wait.js';
 
 let count = 0;
@@ -7,16 +8,19 @@ let count = 0;
 /** Whether there is a tmux to test in. */
 export const hasTmux = spawnSync('tmux', ['-V']).status === 0;
 
-/** A real terminal, of a size that can be changed, with a shell in it. Nothing of the user's own tmux is touched. */
+/**
+ * A real terminal, of a size that can be changed, with a shell in it that is in a directory and knows `peersync`. Nothing of
+ * the user's own tmux is touched.
+ */
 export class Tmux {
   readonly #socket: string;
+  readonly #env = { ...process.env, ...peersyncInPath() };
 
-  constructor(columns: number, rows: number, env: Readonly<Record<string, string>> = {}) {
+  constructor(columns: number, rows: number, cwd: string) {
     count += 1;
     this.#socket = `peersync-test-${process.pid}-${count}`;
-    const set = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const size = ['-x', String(columns), '-y', String(rows)];
-    this.#tmux('-f', '/dev/null', 'new-session', '-d', ...set, ...size, "env PS1='$ ' bash --norc");
+    const at = ['-c', cwd, '-x', String(columns), '-y', String(rows)];
+    this.#tmux('-f', '/dev/null', 'new-session', '-d', ...at, "env PS1='$ ' bash --norc");
     afterwards('test', () => {
       this.#tmux('kill-server');
     });
@@ -65,7 +69,7 @@ export class Tmux {
   }
 
   #tmux(...args: readonly string[]): string {
-    return execFileSync('tmux', ['-L', this.#socket, ...args], { encoding: 'utf8' });
+    return execFileSync('tmux', ['-L', this.#socket, ...args], { encoding: 'utf8', env: this.#env });
   }
 }
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { peersync } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { systemTool } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { systemTool } from './system-tool.js';
 
 const config = (auth?: object, more: object = {}): { directory: string; path: string } => {
   const directory = temporaryDirectory();
