@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that start whole programs, and take most of the time. */
@@ -5,7 +6,7 @@ const PROGRAMS = ['fault', 'systemd', 'wire', 'e2e', 'browser'];
 
 export default defineConfig({
   test: {
-    root: new URL('..', import.meta.url).pathname,
+    root: resolve(import.meta.dirname, '..'),
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',

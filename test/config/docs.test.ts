@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { allKeys, type Description, describeConfig } from '../../src/config/description.js';
@@ -8,7 +8,7 @@ import { exampleConfig } from '../../src/config/example.js';
 import { jsonSchema } from '../../src/config/json-schema.js';
 import { loadConfig } from '../../src/config/load.js';
 
-const root = new URL('../..', import.meta.url).pathname;
+const root = resolve(import.meta.dirname, '../..');
 const readme = join(root, 'README.md');
 
 /** Every key below `node` with what is known of it. */

@@ -16,11 +16,11 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 const minutes = Number(process.argv[2] ?? 10);
 let seed = Number(process.argv[3] ?? Date.now() % 1_000_000);
-const cli = new URL('../../dist/cli.js', import.meta.url).pathname;
+const cli = resolve(import.meta.dirname, '../../dist/cli.js');
 const root = mkdtempSync(join(tmpdir(), 'peersync-soak-'));
 const inbox = join(root, 'inbox');
 const notes = join(root, 'notes');

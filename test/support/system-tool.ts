@@ -17,5 +17,10 @@ export function systemTool(name: string, line: string): { readonly PATH: string 
  * same wherever the checkout is.
  */
 export function peersyncInPath(cli: string = CLI): { readonly PATH: string } {
-  return systemTool('peersync', `exec '${process.execPath}' '${cli}' "$@"`);
+  return systemTool('peersync', `exec ${quoted(process.execPath)} ${quoted(cli)} "$@"`);
+}
+
+/** A word of a line of shell, whatever is in it. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }

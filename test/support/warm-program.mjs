@@ -1,6 +1,7 @@
 // Runs command lines of peersync one after the other, each as if it had the process for itself. What most of a start is
 // spent on, to find and load some hundred modules, is done once.
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 
 const CLI = new URL('../../dist/cli.js', import.meta.url);
 
@@ -16,7 +17,7 @@ process.on('message', async ({ args, cwd, env, mark: itsMark }) => {
   process.chdir(cwd);
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
-  process.argv = [process.execPath, CLI.pathname, ...args];
+  process.argv = [process.execPath, fileURLToPath(CLI), ...args];
   // Another URL, another module: it is run from its top each time, and what it imports is loaded already.
   CLI.search = randomUUID();
   await import(CLI.href);

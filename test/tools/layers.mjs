@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-const src = resolve(import.meta.dirname ?? dirname(new URL(import.meta.url).pathname), '../../src');
+const src = resolve(import.meta.dirname, '../../src');
 
 /** Which rooms a room may import from (besides itself). */
 const allowed = {
