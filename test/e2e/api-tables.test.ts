@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
-import { CLI } from '../support/cli.js';
+import { peersyncInPath, quoted } from '../support/system-tool.js';
 import { peersync } from '../support/warm-cli.js';
 import { atRemotePeer, atServer, fill, valuesOf } from './at-peer.js';
 
@@ -117,8 +117,10 @@ describe('on a terminal', () => {
 
   /** Runs a command as on a terminal of 60 columns where something is typed once it asks. */
   async function onTerminal(args: readonly string[], typed: string) {
-    const quoted = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ');
-    const child = spawn('script', ['-qec', `stty cols 60; ${quoted}`, '/dev/null']);
+    const line = ['peersync', ...args].map(quoted).join(' ');
+    const child = spawn('script', ['-qec', `stty cols 60; ${line}`, '/dev/null'], {
+      env: { ...process.env, ...peersyncInPath() },
+    });
     afterwards('test', () => void child.kill('SIGKILL'));
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -101,11 +101,17 @@ describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
     const directory = temporaryDirectory();
     const inPath = peersyncInPath(SHIPPED_CLI);
     const offered = (line: string) => {
-      const commands = `source '${join(COMPLETIONS, 'peersync.fish')}'; complete -C '${line}'`;
+      const commands = `source "$SCRIPT"; complete -C '${line}'`;
       const { stdout } = spawnSync('fish', ['--no-config', '-c', commands], {
         cwd,
         encoding: 'utf8',
-        env: { ...process.env, ...inPath, HOME: directory, SHELL: '/bin/fish' },
+        env: {
+          ...process.env,
+          ...inPath,
+          HOME: directory,
+          SHELL: '/bin/fish',
+          SCRIPT: join(COMPLETIONS, 'peersync.fish'),
+        },
       });
       return stdout.split('\n').flatMap((each) => (each === '' ? [] : (each.split('\t')[0] ?? '')));
     };

@@ -21,6 +21,6 @@ export function peersyncInPath(cli: string = CLI): { readonly PATH: string } {
 }
 
 /** A word of a line of shell, whatever is in it. */
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
