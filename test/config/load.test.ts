@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
 import { ConfigError } from '../../src/config/errors.js';
@@ -48,7 +49,6 @@ describe('a configuration', () => {
         name: 'inbox',
         path: join(directory, 'inbox'),
         collection: 'inbox',
-        url: `file://${directory}/inbox/`,
         include: ['*'],
         rules: [],
         settle: 2000,
@@ -56,6 +56,7 @@ describe('a configuration', () => {
         followSymlinks: false,
       },
     ]);
+    expect(fileURLToPath(config.folders[0]?.url ?? '')).toBe(`${directory}/inbox/`);
     expect(config.folders[0]?.ignore).toEqual(expect.arrayContaining(['.git', '*~', '*.part', '\\#*#']));
     expect(config.peer).toEqual({
       url: 'embedded',

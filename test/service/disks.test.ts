@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { type Disk, DiskInquiry } from '../../src/service/disks.js';
+import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -41,7 +42,7 @@ describe('an inquiry among disks', () => {
     mkdirSync(bin);
     const [well, hung] = [old(false), old(true)];
     const script = `#!/bin/sh
-case "$2" in ${hung.path}) echo >> ${asked}; until [ -e ${answer} ]; do sleep 0.1; done;; esac
+case "$2" in ${quoted(hung.path)}) echo >> ${quoted(asked)}; until [ -e ${quoted(answer)} ]; do sleep 0.1; done;; esac
 `;
     writeFileSync(join(bin, 'sync'), script);
     chmodSync(join(bin, 'sync'), 0o755);

@@ -2,6 +2,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createNotifier, type Environment, type NotifyOptions } from '../../src/service/notify.js';
+import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -100,7 +101,7 @@ describe('a notifier', () => {
     const program = join(directory, 'systemd-notify');
     writeFileSync(
       program,
-      `#!/bin/sh\nprintf '%s|' "$NOTIFY_SOCKET" "$@" >> '${heard}'\necho >> '${heard}'\n`,
+      `#!/bin/sh\nprintf '%s|' "$NOTIFY_SOCKET" "$@" >> ${quoted(heard)}\necho >> ${quoted(heard)}\n`,
     );
     chmodSync(program, 0o755);
     const warnings: string[] = [];

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -11,7 +12,7 @@ it('a daemon that systemd started tells it that it starts, is ready, lives, how 
   const heard = join(directory, 'heard');
   const program = join(directory, 'systemd-notify');
   writeFileSync(heard, '');
-  writeFileSync(program, `#!/bin/sh\nprintf '%s ' "$@" >> '${heard}'\necho >> '${heard}'\n`);
+  writeFileSync(program, `#!/bin/sh\nprintf '%s ' "$@" >> ${quoted(heard)}\necho >> ${quoted(heard)}\n`);
   chmodSync(program, 0o755);
   const config = writeConfig(directory, { peer: { url: 'embedded', embedded: { dir: './peer', port: 0 } } });
   const words = (): string[] =>
