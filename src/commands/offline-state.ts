@@ -18,12 +18,12 @@ export async function withState<T>(
   options: GlobalOptions,
   change: (state: State) => T,
 ): Promise<T[]> {
-  const [{ State }, { acquireLock }] = await Promise.all([
+  const [{ State }, { lockState }] = await Promise.all([
     import('../state/state.js'),
-    import('../service/lock.js'),
+    import('../state/lock.js'),
   ]);
   const log = await openLog(options, 2, 'warn');
-  const lock = await acquireLock(config.state.dir, { clock: systemClock });
+  const lock = await lockState(config.state.dir, { clock: systemClock });
   try {
     const state = await State.open(config.state.dir, { clock: systemClock, log });
     try {

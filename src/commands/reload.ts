@@ -5,8 +5,8 @@ import type { StatusReport } from '../inspect/status.js';
 import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
-import { readLock } from '../service/lock.js';
 import type { Trouble } from '../state/entry.js';
+import { stateHolder } from '../state/lock.js';
 import { type Command, complain, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
 import { safe } from './text.js';
@@ -65,7 +65,7 @@ async function troubleOf(stateDir: string): Promise<Trouble | undefined> {
 
 /** Where the daemon is that was meant, as far as the directory of the state tells. */
 async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
-  const holder = await readLock(stateDir);
+  const holder = await stateHolder(stateDir);
   if (holder !== undefined)
     return new PeersyncError({
       code: 'NOT_RELOADABLE',

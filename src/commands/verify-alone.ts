@@ -3,7 +3,7 @@ import { chosen, chosenCount } from '../inspect/sample.js';
 import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS } from '../peer/dialects.js';
-import { acquireLock } from '../service/lock.js';
+import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
 import { type Missed, type Verified, type Verifying, verify } from '../uplink/verify.js';
@@ -38,7 +38,7 @@ export async function verifyAlone(
       for await (const line of verify(chosen(state, sample), reading, { repair, signal, ...of })) tell(line);
       return;
     }
-    const lock = await acquireLock(config.state.dir, { clock });
+    const lock = await lockState(config.state.dir, { clock });
     try {
       const state = await State.open(config.state.dir, { clock, log });
       try {

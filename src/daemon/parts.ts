@@ -8,8 +8,8 @@ import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
 import { Door } from '../queue/door.js';
 import { Housekeeping } from '../service/housekeeping.js';
-import { acquireLock } from '../service/lock.js';
 import { Pausing } from '../service/pausing.js';
+import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import { cannotTravel } from '../uplink/can-travel.js';
@@ -70,7 +70,7 @@ export interface Parts {
 export async function openParts(options: OpenOptions): Promise<Parts> {
   const { current, clock, log, undoing, onFailure } = options;
   const { config } = current;
-  const lock = await acquireLock(config.state.dir, { clock });
+  const lock = await lockState(config.state.dir, { clock });
   undoing.add('lock', () => lock.release());
   const state = await State.open(config.state.dir, { clock, log });
   undoing.add('state', () => state.close());

@@ -44,7 +44,7 @@ const FORMAT = STEPS.length;
  *
  * It is held exclusively from opening to closing: that is what lets SQLite write ahead without shared memory, which this build
  * does not have, so that a commit costs one fsync. The build's lock is a directory that stays after a kill; whoever
- * opens a Database holds the DirectoryLock, so a directory found here is a dead process's and is removed.
+ * opens a Database holds the lock of the directory, so a directory found here is a dead process's and is removed.
  */
 export class Database {
   readonly path: string;

@@ -1,11 +1,10 @@
-import { constants } from 'node:fs';
-import { access, mkdir } from 'node:fs/promises';
-import { resolve as resolvePath } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
+import { type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
-import { DirectoryLock } from './directory-lock.js';
 import { EmbeddedError, failures } from './errors.js';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.js';
 
@@ -43,7 +42,7 @@ const CLOSE_MS = 10_000;
  * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this process in every case.
  *
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
- *   EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
+ *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
 export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
@@ -90,11 +89,13 @@ export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<E
   return { url, credentials: { username, password }, exited, close };
 }
 
-async function lockDirectory(dir: string): Promise<DirectoryLock> {
+async function lockDirectory(dir: string): Promise<Lock> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    await access(dir, constants.W_OK | constants.X_OK);
-    return await DirectoryLock.take(dir);
+    return await takeLock(join(dir, 'peer.lock'), {
+      clock: systemClock,
+      held: (holder) => new EmbeddedError(failures.directoryLocked(dir, holder)),
+    });
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
     throw new EmbeddedError(failures.directoryUnwritable(dir, error));

@@ -1,4 +1,5 @@
 import { type ErrorParts, EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { describeHolder, type Holder, isHere } from '../lib/lock.js';
 
 /** What can keep an embedded peer from starting, or end it. */
 export class EmbeddedError extends PeersyncError {}
@@ -27,12 +28,20 @@ export const failures = {
     hint: 'Give the user that runs peersync write access to it, free space on its disk, or name another directory.',
     details: { dir },
   }),
-  directoryLocked: (dir: string, pid: number): EmbeddedFailure => ({
-    code: 'EMBEDDED_DIR_LOCKED',
-    message: `Another embedded peer (process ${pid}) uses the directory ${dir}.`,
-    hint: 'Stop that process, or name another directory.',
-    details: { dir, pid },
-  }),
+  directoryLocked: (dir: string, holder: Holder): EmbeddedFailure =>
+    isHere(holder)
+      ? {
+          code: 'EMBEDDED_DIR_LOCKED',
+          message: `Another embedded peer (${describeHolder(holder)}) uses the directory ${dir}.`,
+          hint: 'Stop it, or name another directory.',
+          details: { dir, pid: holder.pid },
+        }
+      : {
+          code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE',
+          message: `An embedded peer on another machine (${describeHolder(holder)}) uses the directory ${dir}.`,
+          hint: 'Stop it there; if that machine or container is no more, remove the file "peer.lock" in the directory.',
+          details: { dir, pid: holder.pid, host: holder.host },
+        },
   databaseDamaged: (path: string, cause: unknown): EmbeddedFailure => ({
     code: 'EMBEDDED_DIR_DAMAGED',
     message: `The embedded peer's database ${path} cannot be read: ${messageOf(cause)}.`,

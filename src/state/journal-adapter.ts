@@ -36,7 +36,7 @@ const SYNC_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
  * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
  * stays as the fallback. A journal that the disk spoiled is left behind the same way.
  *
- * One process at a time may use a directory; that is what service/lock.ts is for.
+ * One process at a time may use a directory; that is what lock.ts is for.
  */
 export class JournalAdapter implements Adapter<StateData> {
   readonly #dir: string;

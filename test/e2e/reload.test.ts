@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ReloadReport } from '../../src/inspect/reload-report.js';
 import { systemClock } from '../../src/lib/clock.js';
-import { acquireLock } from '../../src/service/lock.js';
+import { lockState } from '../../src/state/lock.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { Running } from '../support/cli.js';
@@ -381,7 +381,7 @@ describe('a daemon that reads its configuration anew', { timeout: 240_000 }, () 
 
   it('is said not to take commands where somebody holds the state who does not listen', async () => {
     const work = await AtWork.begin();
-    const lock = await acquireLock(join(work.directory, 'state'), { clock: systemClock });
+    const lock = await lockState(join(work.directory, 'state'), { clock: systemClock });
     const { code, stderr } = await work.run('reload');
     expect(code).toBe(1);
     expect(stderr).toContain(`(pid ${process.pid} on ${hostname()}) does not take commands now`);

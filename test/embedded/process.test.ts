@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import sqlite from 'node-sqlite3-wasm';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -106,10 +107,20 @@ describe('an embedded peer', () => {
     const dir = temporaryDirectory();
     const first = await start(dir);
     const refused = await failure(start(dir));
-    expect(refused).toMatchObject({ code: 'EMBEDDED_DIR_LOCKED' });
-    expect(refused.message).toContain(`process ${process.pid}`);
+    expect(refused).toMatchObject({
+      code: 'EMBEDDED_DIR_LOCKED',
+      hint: 'Stop it, or name another directory.',
+    });
+    expect(refused.message).toContain(`Another embedded peer (pid ${process.pid}, since `);
+    expect(refused.message).toContain(dir);
+    const lock = readFileSync(join(dir, 'peer.lock'), 'utf8');
     await first.close();
-    await start(dir);
+    await (await start(dir)).close();
+    writeFileSync(join(dir, 'peer.lock'), lock.replace('"host":"', '"host":"not-'));
+    const elsewhere = await failure(start(dir));
+    expect(elsewhere).toMatchObject({ code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE' });
+    expect(elsewhere.message).toContain(`on not-${hostname()}, since `);
+    expect(elsewhere.hint).toContain('remove the file "peer.lock"');
   });
 
   it('lets exactly one of many in, also after a dead one', async () => {

@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
-import type { Clock } from '../lib/clock.js';
-import { systemCode } from '../lib/errors.js';
-import { StateError, writeError } from '../state/errors.js';
+import type { Clock } from './clock.js';
+import { systemCode } from './errors.js';
 
 /** Who holds a lock. */
 export interface Holder {
@@ -26,74 +24,86 @@ export interface Lock {
   release(): Promise<void>;
 }
 
+export interface LockOptions {
+  readonly clock: Clock;
+  /** What is thrown when somebody living has the lock, in the words of what it guards. */
+  readonly held: (holder: Holder) => Error;
+}
+
 /** How long to wait for someone who is replacing a dead holder at this moment. */
 const RETRY_MS = 5;
+/** Whoever has been replacing a dead holder for so long is named as the one who has the lock. */
+const PATIENCE_MS = 30_000;
+/** The latest moment that a Date can be. */
+const LAST_MOMENT = 8.64e15;
 
 /**
- * Takes the state directory `dir`, created if need be, for this process.
+ * Takes the lock that is the file `path`, in a directory that is there, for this process.
  *
- * The lock is a file with the holder's name, which appears whole or not at all (link). A holder that is dead is replaced: by
- * whoever holds a second lock that is named after the dead one, so that nobody can replace the replacement.
+ * The file has the holder's name and appears whole or not at all (link). A holder that is dead is replaced: by whoever holds
+ * a second lock that is named after the dead one, so that nobody can replace the replacement. What is no holder's name, as a
+ * power cut or another program leaves it, is replaced in the same way.
  *
- * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_UNWRITABLE, STATE_FULL, STATE_NOT_A_DIRECTORY
+ * @throws what `held` makes of the holder, or the system's error where the directory cannot be written
  */
-export async function acquireLock(dir: string, { clock }: { readonly clock: Clock }): Promise<Lock> {
+export async function takeLock(path: string, { clock, held }: LockOptions): Promise<Lock> {
   const holder = await myself(clock.now());
-  const own = `${lockPath(dir)}.${holder.nonce}.tmp`;
+  const own = `${path}.${holder.nonce}.tmp`;
   const text = `${JSON.stringify(holder)}\n`;
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
     await writeFile(own, text, { mode: 0o600, flag: 'wx' });
-    const other = await claim(lockPath(dir), own, clock);
-    if (other !== undefined) throw locked(dir, other);
-  } catch (error) {
-    throw writeError(error, dir);
+    const other = await claim(path, own, clock);
+    if (other !== undefined) throw held(other);
   } finally {
     await rm(own, { force: true }).catch(() => undefined);
   }
   return {
     holder,
     async release() {
-      if ((await contentOf(lockPath(dir))) === text) await rm(lockPath(dir), { force: true });
+      if ((await contentOf(path)) === text) await rm(path, { force: true });
     },
   };
 }
 
-/** Who holds the lock of `dir`, if anybody living does. */
-export async function readLock(dir: string): Promise<Holder | undefined> {
-  const text = await contentOf(lockPath(dir));
+/** Who holds the lock `path`, if anybody living does. */
+export async function readLock(path: string): Promise<Holder | undefined> {
+  const text = await contentOf(path);
   return text === undefined ? undefined : livingHolder(text);
 }
 
-function lockPath(dir: string): string {
-  return join(dir, 'lock');
+/** Whether the holder is a process of this machine, of which it is known whether it lives. */
+export function isHere({ host }: Holder): boolean {
+  return host === hostname();
 }
 
-function locked(dir: string, { pid, host, since }: Holder): StateError {
-  const when = `since ${new Date(since).toISOString()}`;
-  if (host === hostname()) return new StateError('STATE_LOCKED', { dir, detail: `pid ${pid}, ${when}` });
-  return new StateError('STATE_LOCKED_ELSEWHERE', { dir, detail: `pid ${pid} on ${host}, ${when}` });
+/** `pid 7, since …`, with the machine where that is another one. */
+export function describeHolder(holder: Holder): string {
+  const where = isHere(holder) ? '' : ` on ${holder.host}`;
+  return `pid ${holder.pid}${where}, since ${new Date(holder.since).toISOString()}`;
 }
 
 /** Makes `path` a link to `own`, unless somebody living has it, who is returned then. */
 async function claim(path: string, own: string, clock: Clock): Promise<Holder | undefined> {
+  const patientUntil = clock.monotonic() + PATIENCE_MS;
   for (;;) {
     if (await linked(own, path)) return undefined;
     const found = await contentOf(path);
     if (found === undefined) continue;
     const holder = await livingHolder(found);
     if (holder !== undefined) return holder;
-    if (await replaceDead(path, found, own, clock)) return undefined;
+    const guard = `${path}.${createHash('sha256').update(found).digest('hex').slice(0, 16)}`;
+    const rival = await claim(guard, own, clock);
+    if (rival === undefined) {
+      if (await replaceDead(path, found, guard, own)) return undefined;
+    } else {
+      if (clock.monotonic() >= patientUntil) return rival;
+      await clock.sleep(RETRY_MS);
+    }
   }
 }
 
-/** False when somebody else was quicker. */
-async function replaceDead(path: string, dead: string, own: string, clock: Clock): Promise<boolean> {
-  const guard = `${path}.${createHash('sha256').update(dead).digest('hex').slice(0, 16)}`;
-  if ((await claim(guard, own, clock)) !== undefined) {
-    await clock.sleep(RETRY_MS);
-    return false;
-  }
+/** Gives `guard` free afterwards. False when somebody else was quicker. */
+async function replaceDead(path: string, dead: string, guard: string, own: string): Promise<boolean> {
   try {
     if ((await contentOf(path)) !== dead) return false;
     const copy = `${own}.copy`;
@@ -115,13 +125,22 @@ async function linked(own: string, path: string): Promise<boolean> {
   }
 }
 
+/** Undefined where nothing is. */
 async function contentOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
+    if (systemCode(error) === 'ENOENT') return await danglingLink(path);
     throw error;
   }
+}
+
+/** A link to nothing is in the way of a lock, as a file with garbage is. */
+async function danglingLink(path: string): Promise<string | undefined> {
+  return await readlink(path).then(
+    (target) => `a link to ${target}`,
+    () => undefined,
+  );
 }
 
 async function myself(now: number): Promise<Holder> {
@@ -136,7 +155,7 @@ async function myself(now: number): Promise<Holder> {
   };
 }
 
-/** The holder that `text` names, if it may still live. A text that a power cut left behind names nobody. */
+/** The holder that `text` names, if it may still live. */
 async function livingHolder(text: string): Promise<Holder | undefined> {
   const holder = parse(text);
   return holder !== undefined && (await mayLive(holder)) ? holder : undefined;
@@ -154,7 +173,8 @@ function parse(text: string): Holder | undefined {
       'host' in holder &&
       typeof holder.host === 'string' &&
       'since' in holder &&
-      Number.isSafeInteger(holder.since);
+      Number.isSafeInteger(holder.since) &&
+      Math.abs(Number(holder.since)) <= LAST_MOMENT;
     return isHolder ? (holder as Holder) : undefined;
   } catch {
     return undefined;
@@ -163,7 +183,7 @@ function parse(text: string): Holder | undefined {
 
 /** Certainly false for a dead process; of one on another machine nothing is known from here. */
 async function mayLive(holder: Holder): Promise<boolean> {
-  if (holder.host !== hostname()) return true;
+  if (!isHere(holder)) return true;
   const boot = await bootId();
   if (holder.boot !== undefined && boot !== undefined && holder.boot !== boot) return false;
   if (!exists(holder.pid)) return false;

@@ -1,0 +1,26 @@
+// Tries to take a lock each time it is told to `try`, gives it free when told to `release`, and tells what came of it.
+import { createInterface } from 'node:readline';
+import { systemClock } from '../../src/lib/clock.js';
+import { type Lock, takeLock } from '../../src/lib/lock.js';
+
+const path = process.argv[2] ?? '';
+let lock: Lock | undefined;
+
+async function outcome(told: string): Promise<string> {
+  if (told === 'release') {
+    await lock?.release();
+    return 'released';
+  }
+  try {
+    lock = await takeLock(path, {
+      clock: systemClock,
+      held: ({ pid }) => new Error(`held by ${pid}`),
+    });
+    return 'won';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+console.log('ready');
+for await (const told of createInterface({ input: process.stdin })) console.log(await outcome(told));
