@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import type { DoorStatus } from '../queue/door.js';
 import type { Trouble, TroubleKind } from '../queue/outcome.js';
+import type { DoorStatus } from '../queue/status.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 
 /** How long a command bears a trouble of the peer. */

@@ -1,7 +1,7 @@
 import type { FiguresReport } from '../figures/report.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
-import type { DoorStatus } from '../queue/door.js';
+import type { DoorStatus } from '../queue/status.js';
 import type { SilentDisk } from '../service/disks.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';

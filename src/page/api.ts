@@ -1,5 +1,5 @@
 import type { MirrorReport } from '../mirror/record.js';
-import type { DoorStatus } from '../queue/door.js';
+import type { DoorStatus } from '../queue/status.js';
 import type { Entry } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
 

@@ -13,13 +13,11 @@ import { checkLimits, type DoorLimits } from './limits.js';
 import type { Outcome } from './outcome.js';
 import { DEFAULT_POLICY, type QueuePolicy } from './policy.js';
 import { type Paused, Recess } from './recess.js';
+import { Roll } from './roll.js';
 import { Slots } from './slots.js';
 import type { DoorStatus } from './status.js';
 import { type Result, Task } from './task.js';
 import { Waiters } from './waiters.js';
-
-export type { DoorLimits } from './limits.js';
-export type { DoorStatus } from './status.js';
 
 export interface DoorOptions extends DoorLimits {
   /** What the error of a task says about the peer. */
@@ -62,9 +60,7 @@ export class Door {
   readonly #producers: Readonly<Record<Lane, Waiters>>;
   readonly #slots: Slots;
   readonly #listeners = new Set<() => void>();
-  readonly #waiting = new Set<Pick<Task<unknown>, 'giveUp'>>();
-  readonly #running = new Set<Pick<Task<unknown>, 'abort'>>();
-  readonly #ending = new Waiters();
+  readonly #roll = new Roll();
   #taskCount = 0;
   readonly #alarm: Alarm;
   #isStopping = false;
@@ -110,7 +106,7 @@ export class Door {
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise<T>((resolve, reject) => {
       const onAbort = () => {
-        if (this.#waiting.has(task)) task.giveUp(signal?.reason);
+        if (this.#roll.isWaiting(task)) task.giveUp(signal?.reason);
         else task.abort(signal?.reason);
       };
       const onSettled = () => {
@@ -240,31 +236,21 @@ export class Door {
     this.#isStopping = true;
     this.#alarm.cancel();
     for (const name of LANES) this.#producers[name].rejectAll(reason);
-    for (const task of this.#waiting) task.giveUp(reason);
-    if (this.#running.size === 0) return;
-    const ended = this.#ending.wait();
-    if (graceMs > 0) {
-      const grace = new AbortController();
-      await Promise.race([ended, this.#clock.sleep(graceMs, grace.signal)]);
-      grace.abort();
-    }
-    for (const task of this.#running) task.abort(reason);
-    await ended;
+    await this.#roll.sendAway(reason, graceMs, this.#clock);
   }
 
   #enter<T>(lane: Lane, task: Task<T>): void {
     const now = this.#clock.monotonic();
-    this.#waiting.add(task);
+    this.#roll.enter(task);
     this.#slots
       .enter(lane, task.id, () => this.#perform(this.#lanes[lane], task))
       .catch((error: unknown) => this.#log.error({ err: error }, 'The queue failed at the end of a task.'));
-    if (this.#waiting.has(task)) this.#setAlarm(now);
+    if (this.#roll.isWaiting(task)) this.#setAlarm(now);
   }
 
   /** Called in the instant that the task has a slot. */
   async #perform<T>(lane: LaneState, task: Task<T>): Promise<void> {
-    this.#waiting.delete(task);
-    this.#running.add(task);
+    this.#roll.begin(task);
     lane.underWay.add(task.id);
     const ticket = this.#health.started(lane.name, this.#clock.monotonic());
     const result = await task.begin();
@@ -293,9 +279,7 @@ export class Door {
   }
 
   #settled<T>(lane: Lane, task: Task<T>): void {
-    if (this.#waiting.delete(task)) this.#lanes[lane].tasks.remove(task.id);
-    this.#running.delete(task);
-    if (this.#isStopping && this.#running.size === 0) this.#ending.release(this.#ending.size);
+    if (this.#roll.leave(task)) this.#lanes[lane].tasks.remove(task.id);
   }
 
   /** From when on nothing but its own limits keeps a lane back, on the monotonic clock. */
@@ -324,14 +308,8 @@ export class Door {
    */
   #setAlarm(now: number): void {
     const ticks = [this.#health.nextTickAt, this.#recess.nextTickAt];
-    let at = Math.min(...ticks.map((tick) => tick ?? Number.POSITIVE_INFINITY));
-    for (const name of LANES) {
-      const lane = this.#lanes[name];
-      if (lane.waiting === 0 && this.#producers[name].size === 0) continue;
-      const from = Math.max(this.#admitsFrom(name), lane.waiting > 0 ? lane.freeAt : now);
-      if (from > now) at = Math.min(at, from);
-    }
-    this.#alarm.setFor(at);
+    const start = this.#slots.nextStartAt(now, (lane) => this.#producers[lane].size > 0);
+    this.#alarm.setFor(Math.min(start, ...ticks.map((tick) => tick ?? Number.POSITIVE_INFINITY)));
   }
 
   #tellListeners(): void {

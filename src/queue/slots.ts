@@ -73,6 +73,22 @@ export class Slots {
     return (lane.freeAt > now ? 1 : slots) - lane.waiting;
   }
 
+  /**
+   * The first moment after `now` at which time alone lets a task start, or one come to wait in a lane that is awaited;
+   * infinity for never.
+   */
+  nextStartAt(now: number, isAwaited: (lane: Lane) => boolean): number {
+    const { admitsFrom, lanes } = this.#parts;
+    let at = Number.POSITIVE_INFINITY;
+    for (const name of LANES) {
+      const lane = lanes[name];
+      if (lane.waiting === 0 && !isAwaited(name)) continue;
+      const from = Math.max(admitsFrom(name), lane.waiting > 0 ? lane.freeAt : now);
+      if (from > now) at = Math.min(at, from);
+    }
+    return at;
+  }
+
   /** @returns when the work is over; it has to end by itself, and to call `leave` */
   async enter(name: Lane, id: string, work: () => Promise<void>): Promise<void> {
     const { clock, lanes } = this.#parts;

@@ -1,4 +1,4 @@
-import type { DoorStatus } from '../queue/door.js';
+import type { DoorStatus } from '../queue/status.js';
 
 /** What the sentence is made of; a status report has all of it. Times in ms since the epoch. */
 export interface Standing {

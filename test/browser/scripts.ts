@@ -3,7 +3,7 @@ import type { FolderReport, StatusReport } from '../../src/inspect/status.js';
 import type { WhyReport } from '../../src/inspect/why.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
-import type { DoorStatus } from '../../src/queue/door.js';
+import type { DoorStatus } from '../../src/queue/status.js';
 import type { RecentEvent } from '../../src/service/recent.js';
 import type { Entry } from '../../src/state/entry.js';
 import type { Script } from './stand-in.js';
