@@ -1,5 +1,8 @@
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
 import type { Asking, PeerRequest, RequestCounts, StreamedAnswer, StreamRequest } from './asking.js';
-import type { Auth } from './auth.js';
+import { Auth } from './auth.js';
+import type { Credentials } from './digest.js';
 import { PeerError } from './errors.js';
 import type { Http, HttpAnswer, HttpRequest } from './http.js';
 import { refusedError, statusError } from './status.js';
@@ -11,10 +14,12 @@ export interface AccessOptions {
   /** `{base_url}` of the API. */
   readonly base: URL;
   readonly http: Http;
-  /** Undefined where no credentials are configured. */
-  readonly auth: Auth | undefined;
+  /** Undefined where none are configured. */
+  readonly credentials: Credentials | undefined;
   /** Bytes of an answer that is read whole. */
   readonly maxAnswer: number;
+  readonly log: Logger;
+  readonly clock: Clock;
 }
 
 /**
@@ -28,22 +33,34 @@ export class Access implements Asking {
   readonly maxAnswer: number;
   readonly #base: URL;
   readonly #http: Http;
+  readonly #authOf: (credentials: Credentials | undefined) => Auth | undefined;
+  #credentials: Credentials | undefined;
   #auth: Auth | undefined;
   readonly #requests = { push: 0, peerdoc: 0, other: 0 };
   #pushedBytes = 0;
   #introduction: Promise<void> | undefined;
 
-  constructor({ base, http, auth, maxAnswer }: AccessOptions) {
+  constructor({ base, http, credentials, maxAnswer, log, clock }: AccessOptions) {
     this.maxAnswer = maxAnswer;
     this.#base = base;
     this.#http = http;
-    this.#auth = auth;
+    this.#authOf = (given) => given && new Auth({ credentials: given, origin: base, log, clock });
+    this.#credentials = credentials;
+    this.#auth = this.#authOf(credentials);
   }
 
-  /** Requests that begin from now on are admitted by this; those under way go on as they began. */
-  set auth(auth: Auth | undefined) {
-    this.#auth = auth;
+  /**
+   * Requests that begin from now on carry these credentials; those under way go on with the ones before.
+   *
+   * @returns whether they are others
+   */
+  authenticate(credentials: Credentials | undefined): boolean {
+    const { username, password } = this.#credentials ?? {};
+    if (credentials?.username === username && credentials?.password === password) return false;
+    this.#credentials = credentials;
+    this.#auth = this.#authOf(credentials);
     this.#introduction = undefined;
+    return true;
   }
 
   get requests(): RequestCounts {

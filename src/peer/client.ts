@@ -1,12 +1,10 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import { Access, unlessAborted } from './access.js';
+import { Access } from './access.js';
 import type { RequestCounts } from './asking.js';
-import { Auth } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
-import { detectDialect } from './detect.js';
-import type { Dialect, DialectName } from './dialect.js';
-import { DIALECTS } from './dialects.js';
+import { beganAt } from './dates.js';
+import type { DialectName } from './dialect.js';
 import type { Credentials } from './digest.js';
 import { Http, type Timeouts } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
@@ -20,6 +18,7 @@ import {
   shareOf,
 } from './share.js';
 import { listShares } from './share-list.js';
+import { SpokenDialect } from './spoken-dialect.js';
 import { standard } from './standard.js';
 import { statusError } from './status.js';
 import { PeerTables } from './tables.js';
@@ -89,26 +88,19 @@ export class PeerClient {
   readonly baseUrl: string;
   readonly #http: Http;
   readonly #access: Access;
-  readonly #authOf: (credentials: Credentials | undefined) => Auth | undefined;
-  #credentials: Credentials | undefined;
-  #dialect: Dialect | undefined;
-  #detection: Promise<DialectName> | undefined;
+  readonly #dialect: SpokenDialect;
 
   constructor(options: PeerClientOptions) {
-    const { baseUrl, credentials, tls, maxAnswer = MAX_ANSWER } = options;
-    const base = new URL(baseUrl);
+    const { credentials, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
+    const base = new URL(options.baseUrl);
     this.baseUrl = base.origin + base.pathname;
-    const { origin } = base;
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
     const clock = options.clock ?? systemClock;
     const log = options.log ?? silentLogger;
-    const { dialect = 'auto' } = options;
-    if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
-    this.#http = new Http({ origin, ca: tls?.ca, timeouts, maxAnswer, clock });
-    this.#authOf = (given) => given && new Auth({ credentials: given, origin: base, log, clock });
-    this.#credentials = credentials;
-    this.#access = new Access({ base, http: this.#http, auth: this.#authOf(credentials), maxAnswer });
-    const tablesOf = async (signal: AbortSignal | undefined) => (await this.#spoken(signal)).tables;
+    this.#http = new Http({ origin: base.origin, ca: tls?.ca, timeouts, maxAnswer, clock });
+    this.#access = new Access({ base, http: this.#http, credentials, maxAnswer, log, clock });
+    this.#dialect = new SpokenDialect(this.#access, dialect);
+    const tablesOf = async (signal: AbortSignal | undefined) => (await this.#dialect.get(signal)).tables;
     this.tables = new PeerTables(this.#access, tablesOf, clock);
   }
 
@@ -127,11 +119,7 @@ export class PeerClient {
    * @returns whether they are others
    */
   authenticate(credentials: Credentials | undefined): boolean {
-    const { username, password } = this.#credentials ?? {};
-    if (credentials?.username === username && credentials?.password === password) return false;
-    this.#credentials = credentials;
-    this.#access.auth = this.#authOf(credentials);
-    return true;
+    return this.#access.authenticate(credentials);
   }
 
   /**
@@ -145,7 +133,7 @@ export class PeerClient {
 
   /** How the peer speaks the API; undefined as long as that is not known. */
   get dialect(): DialectName | undefined {
-    return this.#dialect?.name;
+    return this.#dialect.known?.name;
   }
 
   /**
@@ -155,12 +143,7 @@ export class PeerClient {
    * @throws PeerError PEER_ANSWER when the peer looks like none of the dialects, or like several
    */
   async detect({ signal }: { readonly signal?: AbortSignal } = {}): Promise<DialectName> {
-    this.#detection ??= detectDialect(this.#access).finally(() => {
-      this.#detection = undefined;
-    });
-    const name = await unlessAborted(this.#detection, signal, this.#access.url('/'));
-    this.#dialect = DIALECTS[name];
-    return name;
+    return (await this.#dialect.detect(signal)).name;
   }
 
   /**
@@ -172,7 +155,7 @@ export class PeerClient {
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#dialect.get(signal);
     const path = dialect.pushPath;
     const body = await dialect.pushBody(items, options, this.#access.url(path));
     const answer = await this.#access.ask({
@@ -194,7 +177,7 @@ export class PeerClient {
   /** What the peer shows of a document; undefined when it has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
     const { signal } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#dialect.get(signal);
     const path = dialect.peerdocPath;
     const body = await dialect.peerdocBody(query, options, this.#access.url(path));
     const answer = await this.#access.ask({
@@ -216,7 +199,7 @@ export class PeerClient {
    */
   async citation(query: CitationQuery, options: CitationOptions = {}): Promise<Citation | undefined> {
     const { signal } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#dialect.get(signal);
     const path = dialect.citationPath;
     const body = await dialect.citationBody(query, options, this.#access.url(path));
     const answer = await this.#access.ask({
@@ -248,7 +231,7 @@ export class PeerClient {
     options: ShareOptions = {},
   ): Promise<T | undefined> {
     const { maxBytes, signal, resume } = options;
-    const dialect = await this.#spoken(signal);
+    const dialect = await this.#dialect.get(signal);
     const request = await dialect.shareRequest(query, (path) => this.#access.url(path));
     const headers = conditionsOf(options);
     try {
@@ -268,7 +251,7 @@ export class PeerClient {
    * not tell them.
    */
   async shares({ signal }: { readonly signal?: AbortSignal } = {}): Promise<readonly string[] | undefined> {
-    const { sharesPath } = await this.#spoken(signal);
+    const { sharesPath } = await this.#dialect.get(signal);
     return sharesPath === undefined ? undefined : await listShares(this.#access, sharesPath, signal);
   }
 
@@ -280,7 +263,7 @@ export class PeerClient {
     const request = {
       counted: 'other',
       method: 'GET',
-      path: (this.#dialect ?? standard).peerdocPath,
+      path: (this.#dialect.known ?? standard).peerdocPath,
       isProtected: false,
       signal,
     } as const;
@@ -298,7 +281,7 @@ export class PeerClient {
    * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
    */
   async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const path = (await this.#spoken(signal)).pushPath;
+    const path = (await this.#dialect.get(signal)).pushPath;
     const answer = await this.#access.ask({
       counted: 'other',
       method: 'GET',
@@ -315,13 +298,4 @@ export class PeerClient {
   async close(): Promise<void> {
     await this.#http.close();
   }
-
-  async #spoken(signal: AbortSignal | undefined): Promise<Dialect> {
-    return this.#dialect ?? DIALECTS[await this.detect(signal === undefined ? {} : { signal })];
-  }
-}
-
-/** Peers date their answers in whole seconds, cut off: the result is never later than the real beginning. */
-function beganAt(peerAt: number, tookMs: number): number {
-  return Math.floor((peerAt - tookMs) / 1000) * 1000;
 }

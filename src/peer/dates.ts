@@ -56,3 +56,11 @@ function moment(text: string): number | undefined {
 function withColon(zone: string): string {
   return zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2').toUpperCase();
 }
+
+/**
+ * When a request began by the peer's clock, which dates its answer. Peers do so in whole seconds, cut off: the result is never
+ * later than the real beginning.
+ */
+export function beganAt(peerAt: number, tookMs: number): number {
+  return Math.floor((peerAt - tookMs) / 1000) * 1000;
+}
