@@ -7,11 +7,11 @@ import { WordRarity } from './word-rarity.js';
 import { fold, wordsOf } from './words.js';
 
 /** Shorter sentences are not looked up, as in YaCy: too many documents have them by chance. */
-export const SHORTEST_CITED = 40;
+const SHORTEST_CITED = 40;
 /** Other documents that are looked for, for one sentence. */
-export const MOST_HITS = 100;
+const MOST_HITS = 100;
 /** Sentences of a document that are listed and looked up. */
-export const MOST_SENTENCES = 1_000;
+const MOST_SENTENCES = 1_000;
 /** Words at the beginning of a sentence of which the index is asked for the rarest. */
 const MOST_WORDS = 64;
 /** Asked for all its words, the index walks through the documents of "the" and "of" as well: over 100,000 of them 7 ms a sentence and not 0.8. */

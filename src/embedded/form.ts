@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { Busboy, type BusboyInstance } from '@fastify/busboy';
-import { messageOf } from '../lib/errors.js';
 import { Refusal } from './answer.js';
+import { multipartParser, unreadableMultipart } from './multipart.js';
 import { UrlencodedReader } from './urlencoded.js';
 
 export interface FormLimits {
@@ -122,22 +121,11 @@ async function readMultipart(
   form: RequestForm,
   limits: FormLimits,
 ): Promise<void> {
-  let parser: BusboyInstance;
+  const parser = multipartParser(request, {
+    isPartAFile: () => true,
+    limits: { fieldNameSize: 4 * longestName(limits) + 1, parts: limits.fields + 1 },
+  });
   let refusal: unknown;
-  try {
-    parser = new Busboy({
-      headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
-      isPartAFile: () => true,
-      limits: {
-        fieldNameSize: 4 * longestName(limits) + 1,
-        parts: limits.fields + 1,
-        headerPairs: 32,
-        headerSize: 8_192,
-      },
-    });
-  } catch (error) {
-    throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
-  }
   parser.on('file', (name, stream) => {
     try {
       const value = form.begin(name ?? '');
@@ -152,7 +140,7 @@ async function readMultipart(
     await pipeline(body, parser);
   } catch (error) {
     if (error instanceof Refusal || (request.destroyed && !request.complete)) throw error;
-    throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
+    throw unreadableMultipart(error);
   }
   if (refusal) throw refusal;
 }

@@ -3,10 +3,11 @@ import { rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
-import { messageOf, systemCode } from '../lib/errors.js';
+import type { BusboyFileStream, BusboyInstance } from '@fastify/busboy';
+import { systemCode } from '../lib/errors.js';
 import { Refusal } from './answer.js';
 import { type RequestForm, tooLarge } from './form.js';
+import { multipartParser, unreadableMultipart } from './multipart.js';
 import { shareName } from './share-name.js';
 import type { Share, ShareStore } from './share-store.js';
 
@@ -66,7 +67,7 @@ class Upload {
     } catch (error) {
       if (error === this.#failure || error instanceof Refusal) throw error;
       if (request.destroyed && !request.complete) throw error;
-      throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
+      throw unreadableMultipart(error);
     }
     this.#throwFailure();
   }
@@ -91,22 +92,10 @@ class Upload {
   }
 
   #parser(request: IncomingMessage): BusboyInstance {
-    let parser: BusboyInstance;
-    try {
-      parser = new Busboy({
-        headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
-        preservePath: true,
-        limits: {
-          fieldNameSize: 200,
-          fieldSize: LONGEST_FIELD + 1,
-          parts: 10,
-          headerPairs: 32,
-          headerSize: 8_192,
-        },
-      });
-    } catch (error) {
-      throw new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
-    }
+    const parser = multipartParser(request, {
+      preservePath: true,
+      limits: { fieldNameSize: 200, fieldSize: LONGEST_FIELD + 1, parts: 10 },
+    });
     parser.on('field', (name, value) => this.#attempt(() => this.#field(name, value)));
     parser.on('file', (name, stream, filename) => {
       stream.on('error', () => undefined);
