@@ -1,5 +1,5 @@
 import type { Entry } from '../../state/entry.js';
-import type { ItemLine, ItemsPage, RetryAnswer } from '../api.js';
+import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
 import { get, post, wordsOf } from './ask.js';
 import type { PageClock } from './clock.js';
 import { attr, byId, h, Rows, show, text } from './dom.js';
@@ -90,12 +90,16 @@ export class Files {
 
   async retryAll(): Promise<void> {
     if ((this.#model.status?.items.quarantined ?? 0) === 0) return say('Nothing is in quarantine.');
-    await act(this.#retryAll, async () => answerText(await post<RetryAnswer>('/api/retry', { all: true })));
+    await act(this.#retryAll, async () =>
+      answerText(await post<RetryAnswer>('/api/retry', { all: true } satisfies RetryRequest)),
+    );
     void this.#load();
   }
 
   async #retry({ file }: ItemLine, button: HTMLButtonElement): Promise<void> {
-    await act(button, async () => answerText(await post<RetryAnswer>('/api/retry', { paths: [file] })));
+    await act(button, async () =>
+      answerText(await post<RetryAnswer>('/api/retry', { paths: [file] } satisfies RetryRequest)),
+    );
     void this.#load();
   }
 

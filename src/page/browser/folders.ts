@@ -1,5 +1,5 @@
 import type { FolderReport } from '../../inspect/status.js';
-import type { RescanAnswer } from '../api.js';
+import type { RescanAnswer, RescanRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';
 import type { Model } from './model.js';
@@ -47,7 +47,7 @@ export function showFolders(model: Model): void {
 }
 
 async function scan(): Promise<string> {
-  const { scans } = await post<RescanAnswer>('/api/rescan', {});
+  const { scans } = await post<RescanAnswer>('/api/rescan', {} satisfies RescanRequest);
   const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
   return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
 }

@@ -1,5 +1,5 @@
 import type { MirrorReport } from '../../mirror/record.js';
-import type { MirrorsAnswer } from '../api.js';
+import type { MirrorsAnswer, MirrorsRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';
 import { mirrorTroubles } from './mirror-words.js';
@@ -33,7 +33,9 @@ export function showMirrors(model: Model): void {
   byId('mirror-list').append(table.element);
   const all = byId<HTMLButtonElement>('mirror-run');
   all.addEventListener('click', () => {
-    void act(all, async () => runText(await post<MirrorsAnswer>('/api/mirrors/run', {})));
+    void act(all, async () =>
+      runText(await post<MirrorsAnswer>('/api/mirrors/run', {} satisfies MirrorsRequest)),
+    );
   });
   model.follow(['status', 'tick'], () => {
     if (model.status === undefined) return;
@@ -101,7 +103,7 @@ async function acceptAlarm({ name, path, alarm }: MirrorReport, button: HTMLButt
   });
   if (!isSure) return;
   await act(button, async () => {
-    await post<MirrorsAnswer>('/api/mirrors/accept', { names: [name] });
+    await post<MirrorsAnswer>('/api/mirrors/accept', { names: [name] } satisfies MirrorsRequest);
     return `${name} follows the peer again.`;
   });
 }

@@ -1,4 +1,4 @@
-import type { PauseAnswer } from '../api.js';
+import type { PauseAnswer, PauseRequest } from '../api.js';
 import { post } from './ask.js';
 import { byId, show } from './dom.js';
 import type { Model } from './model.js';
@@ -49,7 +49,10 @@ export class Pausing {
 
   #pauseFor(forMs: number | undefined): Promise<void> {
     return act(this.#pause, async () => {
-      const { paused } = await post<PauseAnswer>('/api/pause', forMs === undefined ? {} : { forMs });
+      const { paused } = await post<PauseAnswer>(
+        '/api/pause',
+        (forMs === undefined ? {} : { forMs }) satisfies PauseRequest,
+      );
       const until =
         paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, this.#model.now())}`;
       return `Paused ${until}.`;

@@ -1,5 +1,5 @@
 import type { StatusReport } from '../../inspect/status.js';
-import type { RetryAnswer } from '../api.js';
+import type { RetryAnswer, RetryRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
@@ -62,7 +62,7 @@ export function showPeer(model: Model): void {
   tryNow.addEventListener('click', () => {
     void act(tryNow, async () => {
       // Nothing is retried but the peer itself.
-      await post<RetryAnswer>('/api/retry', { paths: [] });
+      await post<RetryAnswer>('/api/retry', { paths: [] } satisfies RetryRequest);
       return 'The peer is asked again.';
     });
   });
