@@ -5,7 +5,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { folderDuties } from '../../src/watch/duties.js';
 import { Gathering } from '../../src/watch/gathering.js';
-import { ChokidarHints, type HintListener, type Hints } from '../../src/watch/hints.js';
+import { ChokidarHints, type HintListener } from '../../src/watch/hints.js';
 import { Settling } from '../../src/watch/settling.js';
 import { Steps } from '../../src/watch/steps.js';
 import { WATCH_POLICY } from '../../src/watch/watch-policy.js';
@@ -25,36 +25,19 @@ function gate() {
 }
 
 /** Hints whose watches stand only when they are let. */
-class SlowHints implements Hints {
-  readonly #hints: ChokidarHints;
+class SlowHints extends ChokidarHints {
   readonly #gate: Promise<void>;
   asked = 0;
 
   constructor(listener: HintListener, gate: Promise<void>) {
-    this.#hints = new ChokidarHints(listener);
+    super(listener);
     this.#gate = gate;
   }
 
-  async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
     this.asked += 1;
     await this.#gate;
-    return await this.#hints.watch(directory, identity);
-  }
-
-  unwatch(directory: string): void {
-    this.#hints.unwatch(directory);
-  }
-
-  watches(directory: string): boolean {
-    return this.#hints.watches(directory);
-  }
-
-  get watched(): number {
-    return this.#hints.watched;
-  }
-
-  close(): Promise<void> {
-    return this.#hints.close();
+    return await super.watch(directory, identity);
   }
 }
 

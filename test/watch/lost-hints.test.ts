@@ -7,34 +7,17 @@ import { until } from '../support/wait.js';
 import { WatchWorld } from './world.js';
 
 /** Hints that watch no more than so many directories, as the system does at its limit. */
-class LimitedHints implements Hints {
+class LimitedHints extends ChokidarHints {
   limit: number;
-  readonly #hints: ChokidarHints;
 
   constructor(limit: number, listener: HintListener) {
+    super(listener);
     this.limit = limit;
-    this.#hints = new ChokidarHints(listener);
   }
 
-  async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
     if (this.watched >= this.limit && !this.watches(directory)) return { code: 'ENOSPC' };
-    return await this.#hints.watch(directory, identity);
-  }
-
-  unwatch(directory: string): void {
-    this.#hints.unwatch(directory);
-  }
-
-  watches(directory: string): boolean {
-    return this.#hints.watches(directory);
-  }
-
-  get watched(): number {
-    return this.#hints.watched;
-  }
-
-  close(): Promise<void> {
-    return this.#hints.close();
+    return await super.watch(directory, identity);
   }
 }
 
