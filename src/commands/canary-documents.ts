@@ -36,7 +36,7 @@ function linesOf(kind: string, stamp: string, sentence: string): readonly string
 }
 
 /** The three documents of one canary; `stamp` tells this one from those before. */
-export function canaryDocuments(stamp: string): readonly [CanaryDocument, CanaryDocument, CanaryDocument] {
+function canaryDocuments(stamp: string): readonly [CanaryDocument, CanaryDocument, CanaryDocument] {
   const gulls = 'Gulls sleep on one leg and count the waves until morning.';
   const greetings = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
   return [
@@ -54,7 +54,7 @@ export function canaryDocuments(stamp: string): readonly [CanaryDocument, Canary
 }
 
 /** The document that shows whether the peer takes what lies below a folder's URL. */
-export function folderDocument(stamp: string): CanaryDocument {
+function folderDocument(stamp: string): CanaryDocument {
   const sentence = 'It shows whether this peer takes documents with an address such as this one.';
   const lines = linesOf('plain text', stamp, sentence);
   return textDocument('plain text', 'peersync-canary.txt', lines, sentence.slice(0, 30));

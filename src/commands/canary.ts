@@ -10,7 +10,7 @@ import { type CanaryReport, type Failure, type Probed, reportOf } from './canary
 import { pushBatch, untilShown } from './push-and-wait.js';
 
 /** The collection that all canaries are tagged with. */
-export const CANARY_COLLECTION = 'peersync-canary';
+const CANARY_COLLECTION = 'peersync-canary';
 
 export interface CanaryPatience {
   readonly timeoutMs: number;

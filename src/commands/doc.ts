@@ -28,7 +28,7 @@ export const docCommand: Command<DocumentOptions> = {
 };
 
 /** The document for a person, line by line. */
-export function docText(doc: Peerdoc, now: number): string[] {
+function docText(doc: Peerdoc, now: number): string[] {
   const { size, words, digest, lastModified, loadDate, collections } = doc;
   const extent = [
     ...(size === undefined ? [] : [formatBytes(size)]),

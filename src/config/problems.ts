@@ -30,7 +30,7 @@ export function problemsOf(
   return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
 
-export function pathText(path: readonly PropertyKey[]): string {
+function pathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`;
     const name = String(step);

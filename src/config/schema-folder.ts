@@ -14,7 +14,7 @@ import {
 } from './fields.js';
 
 /** Ignored unless a folder says otherwise; shown to the user as the default of `ignore`. */
-export const DEFAULT_IGNORE: readonly string[] = [
+const DEFAULT_IGNORE: readonly string[] = [
   // version control
   '.git',
   '.hg',

@@ -54,7 +54,7 @@ export function credentialOf(secret: Secret | undefined): string | undefined {
 }
 
 /** The names of all credentials that the configuration names. */
-export function credentialsOf({ peer, status }: Config): readonly string[] {
+function credentialsOf({ peer, status }: Config): readonly string[] {
   const names = [peer.auth?.password, status.token].map(credentialOf);
   return unique(names.filter((name) => name !== undefined));
 }

@@ -17,7 +17,7 @@ const HEX = Buffer.from('0123456789abcdef');
 const LONGEST_LINE_BYTES = 4 * 1024 * 1024;
 
 /** The sum of a file's line checksums in order; catches lines that are sound but not where they belong. */
-export function addToSum(sum: number, checksum: number): number {
+function addToSum(sum: number, checksum: number): number {
   return (Math.imul(sum, 31) + checksum) | 0;
 }
 

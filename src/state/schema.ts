@@ -9,7 +9,7 @@ export const SCHEMA_VERSION = 1;
 export type Migration = (row: Row) => Row;
 
 /** `MIGRATIONS[0]` leads from version 1 to 2, and so on. */
-export const MIGRATIONS: readonly Migration[] = [];
+const MIGRATIONS: readonly Migration[] = [];
 
 /** A function that brings rows written in schema version `from` up to the present one. */
 export function migrationFrom(from: number, migrations: readonly Migration[] = MIGRATIONS): Migration {

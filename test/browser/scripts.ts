@@ -158,7 +158,7 @@ const MIRRORS = [
 const TIMES = [timeToSearch('letters', 0.8), timeToSearch('notes', 1), timeToSearch('papers', 2.4)];
 const REST = { figures: { timeToSearch: TIMES, confirmedPerSecond: 0, alerts: [] }, mirrors: MIRRORS };
 
-export const REASONS = [
+const REASONS = [
   [
     'PEER_REFUSED_ITEM',
     'The peer refused the document: "the content type application/x-tar is not supported".',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { TableRow } from '../../src/peer/table.js';
 
 /** Text that formats trip over. */
-export const anyText: fc.Arbitrary<string> = fc.oneof(
+const anyText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
   fc.string({ unit: 'grapheme', maxLength: 12 }),
   fc

@@ -20,7 +20,7 @@ export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
 }
 
 /** Remembers what was said aloud: `warn: the sentence`. */
-export function listeningLogger() {
+function listeningLogger() {
   const said: string[] = [];
   const hear = (level: string) => (_fields: object, message: string) =>
     void said.push(`${level}: ${message}`);

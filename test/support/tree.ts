@@ -22,7 +22,7 @@ export interface TreeFile {
  * Names that have been trouble somewhere: to shells, URLs, forms, globs, databases or people. The long ones are as long as
  * the file system allows.
  */
-export const ODD_NAMES: readonly string[] = [
+const ODD_NAMES: readonly string[] = [
   'with some spaces.md',
   ' a leading space.md',
   'a trailing space.md ',
