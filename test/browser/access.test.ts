@@ -2,7 +2,8 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
-import { item, scriptOf } from './scripts.js';
+import { item } from './reports.js';
+import { scriptOf } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
 const trouble = scriptOf('trouble');

@@ -2,7 +2,8 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
-import { hourOf, hugeStatus, item, NOW } from './scripts.js';
+import { hourOf, item, NOW } from './reports.js';
+import { hugeStatus } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
 /** How long the page's thread has worked, in ms of a processor: what others do on the machine does not count. */

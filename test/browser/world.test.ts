@@ -3,7 +3,8 @@ import type { StatusReport } from '../../src/inspect/status.js';
 import { concernsOf } from '../../src/page/browser/attention.js';
 import { mirrorTroubles } from '../../src/page/browser/mirror-words.js';
 import { lostWorld, worldOf } from '../../src/page/browser/world.js';
-import { door, folder, NOW, SCRIPTS, scriptOf, statusOf } from './scripts.js';
+import { door, folder, NOW, statusOf } from './reports.js';
+import { SCRIPTS, scriptOf } from './scripts.js';
 
 const MIN = 60_000;
 const world = (status: StatusReport) => worldOf(status, NOW);

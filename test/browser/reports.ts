@@ -1,0 +1,172 @@
+// What a daemon tells, made up: at rest, but for what is said.
+import type { Sample } from '../../src/figures/report.js';
+import type { FolderReport, StatusReport } from '../../src/inspect/status.js';
+import type { MirrorReport } from '../../src/mirror/record.js';
+import type { ItemLine } from '../../src/page/api.js';
+import type { DoorStatus } from '../../src/queue/status.js';
+import type { RecentEvent } from '../../src/service/recent.js';
+import type { Entry } from '../../src/state/entry.js';
+
+export const MIN = 60_000;
+export const NOW = Date.now();
+const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
+
+export function door(over: Partial<DoorStatus> = {}): DoorStatus {
+  const lane = { started: 20, failed: 0, running: 0, waiting: 0 };
+  return {
+    circuit: { state: 'closed', since: NOW - 26 * 60 * MIN, held: [], tries: 0 },
+    concurrency: { running: 0, limit: 4, max: 4 },
+    lanes: {
+      interactive: lane,
+      confirm: { ...lane, started: 5210, p50LatencyMs: 11 },
+      push: { ...lane, started: 604, p50LatencyMs: 84 },
+      mirror: { ...lane, started: 88, p50LatencyMs: 310 },
+      audit: { ...lane, started: 120, p50LatencyMs: 9 },
+    },
+    ...over,
+  };
+}
+
+export function folder(
+  name: string,
+  items: Partial<FolderReport['items']> = {},
+  over: Partial<FolderReport> = {},
+): FolderReport {
+  return {
+    name,
+    path: `/srv/library/${name}`,
+    collection: name,
+    items: { ...NO_ITEMS, ...items },
+    passedOver: 0,
+    watch: {
+      name,
+      state: 'watching',
+      since: NOW - 60 * MIN,
+      directoriesWatched: 210,
+      settling: 0,
+      lastScan: {
+        folder: name,
+        directory: '',
+        files: 5210,
+        directories: 210,
+        durationMs: 412,
+        at: NOW - 9 * MIN,
+      },
+    },
+    ...over,
+  };
+}
+
+/** A status of these folders; what they do not say is at rest. */
+export function statusOf(folders: readonly FolderReport[], over: Partial<StatusReport> = {}): StatusReport {
+  const items = { ...NO_ITEMS };
+  for (const { items: own } of folders) {
+    for (const status of ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'] as const)
+      items[status] += own[status];
+  }
+  return {
+    version: '0.1.0',
+    running: true,
+    pid: 4711,
+    startedAt: NOW - 26 * 60 * MIN,
+    peer: { url: 'https://search.example.org', dialect: 'standard', door: door() },
+    items,
+    passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
+    folders,
+    uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
+    figures: { timeToSearch: [], confirmedPerSecond: 0, alerts: [] },
+    mirrorRoot: '/srv/mirror',
+    mirrors: [],
+    quarantined: [],
+    problems: [],
+    repairs: [],
+    ...over,
+  };
+}
+
+export const timeToSearch = (collection: string, factor: number, waiting = 0) => ({
+  collection,
+  hour: { count: 320, p50Ms: 2_300 * factor, p95Ms: 4_900 * factor, p99Ms: 9_700 * factor },
+  day: { count: 8_204, p50Ms: 2_500 * factor, p95Ms: 5_600 * factor, p99Ms: 14_200 * factor },
+  waiting,
+  ...(waiting > 0 ? { oldestSince: NOW - 48_000 } : {}),
+});
+
+/** An hour with a burst in it. */
+export function hourOf(peak: number): Sample[] {
+  return Array.from({ length: 360 }, (_, i) => {
+    const burst = Math.max(0, Math.sin((i - 90) / 38)) ** 3;
+    const noise = 0.7 + 0.3 * Math.sin(i * 12.9898) * Math.cos(i * 4.1414);
+    const confirmed = Math.round(peak * 10 * (0.06 + burst) * noise);
+    return {
+      at: NOW - (360 - i) * 10_000,
+      confirmed,
+      accepted: confirmed,
+      waiting: Math.round(peak * 60 * Math.max(0, Math.sin((i - 78) / 40)) ** 2 * noise),
+      ...(confirmed > 0
+        ? { p50Ms: 1_900 + 1_500 * burst * noise, p95Ms: 3_400 + 5_200 * burst * noise }
+        : {}),
+    };
+  });
+}
+
+export const event = (
+  id: number,
+  minutes: number,
+  level: RecentEvent['level'],
+  message: string,
+): RecentEvent => ({
+  id,
+  at: NOW - minutes * MIN,
+  level,
+  message,
+});
+
+export const mirror = (name: string, over: Partial<MirrorReport> = {}): MirrorReport => ({
+  name,
+  kind: 'table',
+  path: `tables/${name}.csv`,
+  table: name,
+  succeededAt: NOW - 4 * MIN,
+  changedAt: NOW - 190 * MIN,
+  rows: 1_204,
+  bytes: 88_412,
+  nextAt: NOW + 11 * MIN,
+  ...over,
+});
+
+const REASONS = [
+  [
+    'PEER_REFUSED_ITEM',
+    'The peer refused the document: "the content type application/x-tar is not supported".',
+    'Convert the file to text or PDF, or keep it out with folders[].ignore.',
+  ],
+  [
+    'NOT_SHOWN',
+    'The peer accepted the document three times and never showed it.',
+    'Look whether its address is one that the peer takes, then retry.',
+  ],
+  [
+    'FILE_UNREADABLE',
+    'The file cannot be read: permission denied.',
+    'Give the user that peersync runs as the right to read it, then retry.',
+  ],
+] as const;
+
+export function item(index: number, status: string): ItemLine {
+  const [code, message, hint] = REASONS[index % REASONS.length] ?? REASONS[0];
+  const path = `${2020 + (index % 7)}/${['field-report', 'minutes', 'annual-review', 'draft'][index % 4]}-${String(index + 1).padStart(4, '0')}.${['pdf', 'md', 'txt'][index % 3]}`;
+  return {
+    folder: 'papers',
+    path,
+    file: `/srv/library/papers/${path}`,
+    status: status as Entry['status'],
+    since: NOW - (index + 3) * 7 * MIN,
+    size: 4_000 + index * 977,
+    url: `https://files.example.org/papers/${path}`,
+    ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),
+    ...(status === 'passed'
+      ? { code: 'EMPTY', message: 'It is empty.', hint: 'Nothing is to be done.' }
+      : {}),
+  };
+}
