@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
@@ -55,7 +56,8 @@ export interface PausingParts {
  * A person pauses and resumes the work with the peer.
  *
  * `restore` at the start goes on with a pause of an earlier run. What is asked for is on disk before it is answered; a pause
- * that ended by itself is forgotten, which need not be on disk, for its end is in it.
+ * that ended by itself is forgotten, which need not be on disk, for its end is in it. Where somebody sets the clock it is kept
+ * anew with the dates of that clock, or a restart would end it at once, or much too late.
  */
 export class Pausing {
   readonly #parts: PausingParts;
@@ -98,8 +100,17 @@ export class Pausing {
   }
 
   #followDoor(): void {
-    const { door, log, state } = this.#parts;
-    if (!this.#isPaused || door.status().paused !== undefined) return;
+    const { commit, door, log, state } = this.#parts;
+    if (!this.#isPaused) return;
+    const { paused } = door.status();
+    if (paused !== undefined) {
+      if (!isDeepStrictEqual(state.meta(META), { ...paused })) {
+        state.setMeta(META, { ...paused });
+        // A failure stands in the state, and a later commit tries again.
+        void commit().catch(() => undefined);
+      }
+      return;
+    }
     this.#isPaused = false;
     state.setMeta(META, undefined);
     log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');

@@ -42,6 +42,7 @@ function housekeeperOnSlowMachine(whilePausing: () => void): Housekeeping {
       now += 10;
       return now;
     },
+    boottime: () => now,
     after: (ms, fn) => clock.after(ms, fn),
     sleep: async () => whilePausing(),
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Door } from '../../src/queue/door.js';
@@ -6,8 +7,12 @@ import { keepPause, keptPause, Pausing } from '../../src/service/pausing.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 
 const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
+/** Within this the end of a pause of two hours is noticed, or that the clock was set. */
+const NOTICED_MS = 72_000;
 let clock: FakeClock;
 let directory: string;
 let state: State;
@@ -59,6 +64,53 @@ describe('a pause', () => {
       expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
     },
   );
+
+  it('is over in time though the machine slept meanwhile', async () => {
+    const { door, pausing } = started();
+    await pausing.pause(2 * HOUR_MS);
+    await clock.advance(HOUR_MS / 2);
+    clock.suspend(HOUR_MS);
+    await clock.advance(NOTICED_MS);
+    expect(door.status().paused).toBeDefined();
+    await clock.advance(HOUR_MS / 2 - NOTICED_MS);
+    expect(door.status().paused).toBeUndefined();
+  });
+
+  it('is soon over where its end passed while the machine slept', async () => {
+    const { door, pausing } = started();
+    await pausing.pause(2 * HOUR_MS);
+    const work = door.run('push', async () => 'done');
+    await clock.advance(HOUR_MS / 2);
+    clock.suspend(14 * HOUR_MS);
+    await clock.advance(NOTICED_MS);
+    expect(door.status().paused).toBeUndefined();
+    expect(await work).toBe('done');
+    expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+  });
+
+  it.each([YEAR_MS, HOUR_MS, -HOUR_MS, -YEAR_MS])(
+    'lasts no longer and no shorter by a restart after the clock was set by %d ms',
+    async (byMs) => {
+      await started().pausing.pause(2 * HOUR_MS);
+      await clock.advance(HOUR_MS / 2);
+      clock.set(byMs);
+      await clock.advance(NOTICED_MS);
+      const left = 1.5 * HOUR_MS - NOTICED_MS;
+      const paused = { since: clock.now() + left - 2 * HOUR_MS, until: clock.now() + left };
+      const isKept = async () =>
+        isDeepStrictEqual(keptPause(await State.read(directory), clock.now()), paused);
+      await until(isKept, 'the pause is kept with the dates of the clock as it is now');
+      expect(started().door.status().paused).toEqual(paused);
+    },
+  );
+
+  it('is not begun anew by each restart because the clock was set back before', async () => {
+    await started().pausing.pause(HOUR_MS);
+    clock.set(-24 * HOUR_MS);
+    started();
+    await clock.advance(HOUR_MS / 2);
+    expect(started().door.status().paused?.until).toBe(clock.now() + HOUR_MS / 2);
+  });
 
   it('is on disk when it is answered, and so is its end', async () => {
     const { door, pausing } = started();

@@ -14,6 +14,7 @@ async function drain(): Promise<void> {
 export class FakeClock implements Clock {
   #now: number;
   #elapsed = 0;
+  #slept = 0;
   readonly #due = new Set<Due>();
 
   constructor(start = Date.UTC(2026, 0, 1)) {
@@ -26,6 +27,10 @@ export class FakeClock implements Clock {
 
   monotonic(): number {
     return this.#elapsed;
+  }
+
+  boottime(): number {
+    return this.#elapsed + this.#slept;
   }
 
   after(ms: number, fn: () => void): Timer {
@@ -73,6 +78,12 @@ export class FakeClock implements Clock {
   skip(ms: number): void {
     this.#now += ms;
     this.#elapsed += ms;
+  }
+
+  /** The machine is suspended: time passes for everybody but the monotonic clock, and no timer comes nearer. */
+  suspend(ms: number): void {
+    this.#now += ms;
+    this.#slept += ms;
   }
 
   /** Somebody sets the clock on the wall, ahead or back; no time passes. */

@@ -11,6 +11,7 @@ const DAY_MS = 86_400_000;
 class WallClock implements Clock {
   byMs = 0;
   readonly monotonic = systemClock.monotonic;
+  readonly boottime = systemClock.boottime;
   readonly after = systemClock.after;
   readonly sleep = systemClock.sleep;
 

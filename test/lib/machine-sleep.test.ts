@@ -1,0 +1,91 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { SleepOfMachine } from '../../src/lib/machine-sleep.js';
+
+const HOUR_MS = 3_600_000;
+
+let wall: number;
+let monotonic: number;
+let uptime: () => number;
+let asked: number;
+let sleep: SleepOfMachine;
+
+beforeEach(() => {
+  [wall, monotonic, asked] = [1_800_000_000_000, 5_000, 0];
+  uptime = () => monotonic + 70_000;
+  sleep = new SleepOfMachine({
+    now: () => wall,
+    monotonic: () => monotonic,
+    uptime: () => {
+      asked += 1;
+      return uptime();
+    },
+  });
+  expect(sleep.totalMs()).toBe(0);
+});
+
+function pass(ms: number): void {
+  wall += ms;
+  monotonic += ms;
+}
+
+function suspend(ms: number): void {
+  wall += ms;
+  const before = uptime;
+  uptime = () => before() + ms;
+}
+
+describe('the sleep of the machine', () => {
+  it('is what the kernel counts and the monotonic clock does not, sleep by sleep', () => {
+    pass(HOUR_MS);
+    suspend(8 * HOUR_MS);
+    expect(sleep.totalMs()).toBe(8 * HOUR_MS);
+    pass(HOUR_MS);
+    suspend(HOUR_MS);
+    pass(HOUR_MS);
+    expect(sleep.totalMs()).toBe(9 * HOUR_MS);
+  });
+
+  it('is nothing where the clock was only set, ahead or back', () => {
+    wall += 8 * HOUR_MS;
+    expect(sleep.totalMs()).toBe(0);
+    wall -= 24 * HOUR_MS;
+    expect(sleep.totalMs()).toBe(0);
+    suspend(HOUR_MS);
+    expect(sleep.totalMs()).toBe(HOUR_MS);
+  });
+
+  it('is not less because the kernel tells whole seconds', () => {
+    suspend(HOUR_MS + 400);
+    expect(sleep.totalMs()).toBe(HOUR_MS + 400);
+    const exact = uptime;
+    uptime = () => Math.floor(exact() / 1_000) * 1_000;
+    wall += 8 * HOUR_MS;
+    expect(sleep.totalMs()).toBe(HOUR_MS + 400);
+  });
+
+  it('is not asked for while the clocks run beside each other', () => {
+    for (let i = 0; i < 1_000; i += 1) {
+      pass(1_000);
+      wall += i % 2;
+      sleep.totalMs();
+    }
+    expect(asked).toBe(1);
+  });
+
+  it('is none where the system does not tell', () => {
+    uptime = () => {
+      throw new Error('no /proc');
+    };
+    wall += HOUR_MS;
+    expect(sleep.totalMs()).toBe(0);
+  });
+});
+
+describe('the clock of the system', () => {
+  it('counts the time with sleep beside the time without', () => {
+    const [with_, without] = [systemClock.boottime(), systemClock.monotonic()];
+    expect(Math.abs(with_ - without)).toBeLessThan(10_000);
+    expect(systemClock.boottime()).toBeGreaterThanOrEqual(with_);
+  });
+});
