@@ -10,6 +10,21 @@ import type { Spoken } from './peer-dialect.js';
 import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 
 /**
+ * Called with the items of one request that the peer took, once that is on disk.
+ *
+ * @param sentAt when the request began, by the monotonic clock
+ */
+export type OnAccepted = (items: readonly AcceptedItem[], sentAt: number) => void;
+
+/** When a request began. */
+interface Began {
+  /** In ms since the epoch. */
+  readonly at: number;
+  /** The same by the monotonic clock. */
+  readonly moment: number;
+}
+
+/**
  * Brings batches that are ready to the peer, and decides what becomes of each:
  *
  * - answered: each item is accepted, or has one attempt spent with the peer's own words, and after `push.attempts` of
@@ -23,10 +38,9 @@ import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 export class Carrier {
   readonly #parts: UplinkParts;
   readonly #blame: Blame;
-  readonly #onAccepted: (items: readonly AcceptedItem[]) => void;
+  readonly #onAccepted: OnAccepted;
 
-  /** @param onAccepted called with the items of one request that the peer took, once that is on disk */
-  constructor(parts: UplinkParts, blame: Blame, onAccepted: (items: readonly AcceptedItem[]) => void) {
+  constructor(parts: UplinkParts, blame: Blame, onAccepted: OnAccepted) {
     this.#parts = parts;
     this.#blame = blame;
     this.#onAccepted = onAccepted;
@@ -59,11 +73,12 @@ export class Carrier {
       ...(content.type === '' ? {} : { contentType: content.type, lastModified: item.version.mtimeMs }),
     }));
     const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
-    let began: number | undefined;
+    const begin = (): Began => ({ at: clock.now(), moment: clock.monotonic() });
+    let began: Began | undefined;
     let answer: PushAnswer | undefined;
     try {
       answer = await door.run('push', (signal) => {
-        began = clock.now();
+        began = begin();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
         if (dialect.current !== spoken || parcels.some(({ item }) => this.#isGone(item)))
           return Promise.resolve(undefined);
@@ -73,18 +88,18 @@ export class Carrier {
       return this.#notTaken(parcels, pushFailure(error, began !== undefined), before);
     }
     if (answer === undefined) this.#returnAll(parcels);
-    else await this.#answered(parcels, answer, began ?? clock.now());
+    else await this.#answered(parcels, answer, began ?? begin());
     return [];
   }
 
-  async #answered(parcels: readonly Parcel[], answer: PushAnswer, began: number): Promise<void> {
+  async #answered(parcels: readonly Parcel[], answer: PushAnswer, began: Began): Promise<void> {
     const { clock, log, state } = this.#parts;
     const now = clock.now();
     const taken: AcceptedItem[] = [];
     parcels.forEach((parcel, i) => {
       const { item } = parcel;
       const result = answer.results[i];
-      const sent = sentAt(parcel, began, answer.peerTime);
+      const sent = sentAt(parcel, began.at, answer.peerTime);
       const current = currentOf(this.#parts.state, item);
       if (current === undefined) {
         this.#overtakenBy(item, result?.ok === true ? sent : undefined);
@@ -102,7 +117,8 @@ export class Carrier {
       { event: 'pushed', items: parcels.length, accepted: taken.length },
       `pushed ${parcels.length} items, ${taken.length} accepted`,
     );
-    this.#onAccepted(taken.filter((item) => state.get(item.folder, item.path) === item));
+    const stay = taken.filter((item) => state.get(item.folder, item.path) === item);
+    this.#onAccepted(stay, began.moment);
   }
 
   /** @returns the smaller batches that are to be sent instead */

@@ -82,8 +82,13 @@ export class ConfirmLoop {
     return this.#looks.next(place);
   }
 
-  /** Items that one request brought to the peer. */
-  watch(items: readonly AcceptedItem[]): void {
+  /**
+   * Items that one request brought to the peer.
+   *
+   * @param sentAt when it began, by the monotonic clock: the dates in the items may be of before the clock was set, or the
+   *   machine suspended, and what is learned from them would keep all that comes later waiting
+   */
+  watch(items: readonly AcceptedItem[], sentAt: number): void {
     const now = this.#parts.clock.monotonic();
     const typical = this.#visibility.typicalMs;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
@@ -93,7 +98,6 @@ export class ConfirmLoop {
       // A little early for the scout, or a peer that became faster would never be found out.
       const wait = i === 0 ? typical * 0.75 : typical * 2;
       const { sent } = item;
-      const sentAt = this.#steady(sent.at);
       const due = Math.max(sentAt + wait, sureFrom);
       group.push(this.#look(item, { sent, sentAt, doubt: false, due, sureFrom, since: now, group }));
     });

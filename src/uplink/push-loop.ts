@@ -46,7 +46,7 @@ export class PushLoop {
     this.#confirm = confirm;
     this.#blame = new Blame(parts);
     this.#rivals = new Rivals(parts.state);
-    this.#carrier = new Carrier(parts, this.#blame, (items) => confirm.watch(items));
+    this.#carrier = new Carrier(parts, this.#blame, (items, sentAt) => confirm.watch(items, sentAt));
     const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
     this.#backlog = new Backlog(parts.state, parts.clock, longestMs);
     this.#wake = new Wake(parts.clock);

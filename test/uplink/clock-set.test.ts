@@ -100,6 +100,19 @@ describe('a clock that is set back by a day', () => {
 });
 
 describe('a clock that is set ahead by a day', () => {
+  it('while a push is under way teaches nothing of how long the peer takes', async () => {
+    const { w, clock } = await world();
+    w.peer.onPush = () => {
+      clock.byMs += DAY_MS;
+      return undefined;
+    };
+    for (const name of ['a.txt', 'b.txt', 'c.txt']) {
+      w.write(name, name);
+      await until(() => w.statusOf(name) === 'confirmed', `${name} is confirmed`);
+    }
+    expect(w.state.meta('timeToVisibleMs')).toBeLessThan(DAY_MS / 2);
+  });
+
   it('spends no attempt of what the peer has had no time to show', async () => {
     const { w, clock } = await world({ ...QUICK, confirm: { ...QUICK.confirm, timeout: 60_000 } });
     w.peer.visibleAfter = Number.POSITIVE_INFINITY;
