@@ -2,8 +2,9 @@ import type { Clock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
 import type { Alert } from './report.js';
+import type { SteadyTime } from './steady-time.js';
 
-/** What an alert is about: the figures of one collection. Times are ms since the epoch. */
+/** What an alert is about: the figures of one collection. In steady time. */
 export interface Standing {
   readonly collection: string;
   /** How many were confirmed in the last hour. */
@@ -16,6 +17,7 @@ export interface Standing {
 }
 
 interface Raised {
+  /** Its `since` is in steady time. */
   readonly alert: Alert;
   /** Since when it has been as promised again, on the monotonic clock. */
   wellSince: number | undefined;
@@ -33,17 +35,22 @@ const WELL_MS = 300_000;
  * Of fewer than 20 files one is more than 5 %: a single late file is an alert where few come. Forgotten without a word when the limit is taken out of the configuration.
  */
 export class Alerts {
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #time: SteadyTime;
   readonly #log: Logger;
   readonly #raised = new Map<string, Raised>();
 
-  constructor(clock: Clock, log: Logger) {
+  constructor(clock: Pick<Clock, 'monotonic'>, time: SteadyTime, log: Logger) {
     this.#clock = clock;
+    this.#time = time;
     this.#log = log;
   }
 
   list(): readonly Alert[] {
-    return [...this.#raised.values()].map(({ alert }) => alert);
+    return [...this.#raised.values()].map(({ alert }) => ({
+      ...alert,
+      since: this.#time.dated(alert.since),
+    }));
   }
 
   /** @param paused whether a person paused peersync */
@@ -53,7 +60,7 @@ export class Alerts {
       return;
     }
     for (const standing of standings) {
-      const words = wordsOf(standing, limitMs, this.#clock.now());
+      const words = wordsOf(standing, limitMs, this.#time.now());
       if (words === undefined) this.#isWell(standing.collection);
       else this.#isLate(standing, words, limitMs, paused);
     }
@@ -68,7 +75,7 @@ export class Alerts {
       hint: paused
         ? 'Nothing is lost; `peersync resume` lets the work go on.'
         : 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
-      since: before?.alert.since ?? this.#clock.now(),
+      since: before?.alert.since ?? this.#time.now(),
     };
     this.#raised.set(collection, { alert, wellSince: undefined });
     if (before === undefined)
@@ -85,7 +92,7 @@ export class Alerts {
     raised.wellSince ??= now;
     if (now - raised.wellSince < WELL_MS) return;
     this.#raised.delete(collection);
-    const lasted = durationText(this.#clock.now() - raised.alert.since);
+    const lasted = durationText(this.#time.now() - raised.alert.since);
     this.#log.info(
       { event: 'alert-over', code: raised.alert.code, collection },
       `files of the collection "${collection}" are searchable in time again; the alert lasted ${lasted}`,

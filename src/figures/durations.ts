@@ -1,4 +1,5 @@
 import { type KeptSlot, RecentSpread } from './recent-spread.js';
+import type { SteadyTime } from './steady-time.js';
 
 /** The upper ends of the buckets that monitoring reads, in ms: from half a second to a day. */
 export const HISTOGRAM_ENDS_MS: readonly number[] = [
@@ -47,8 +48,9 @@ export class Durations {
     return { collection, upTo, sumMs: this.#sumMs, count: this.#count };
   }
 
-  kept(now: number): KeptDurations {
-    return { hour: this.hour.kept(now), day: this.day.kept(now) };
+  kept(now: number, time: Pick<SteadyTime, 'dated'>): KeptDurations {
+    const dated = ([start, counts]: KeptSlot): KeptSlot => [time.dated(start), counts];
+    return { hour: this.hour.kept(now).map(dated), day: this.day.kept(now).map(dated) };
   }
 
   restore({ hour, day }: KeptDurations, now: number): void {

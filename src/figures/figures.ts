@@ -11,6 +11,7 @@ import type { TimeHistogram } from './durations.js';
 import { readKept, writeKept } from './kept.js';
 import { type FiguresReport, SAMPLE_MS, type Sample } from './report.js';
 import { Samples } from './samples.js';
+import { SteadyTime } from './steady-time.js';
 import { TimesToSearch } from './times-to-search.js';
 import { Watches } from './watches.js';
 
@@ -41,14 +42,16 @@ export interface Totals {
 
 /**
  * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection, what waits, samples of the
- * last hour, and the alerts that follow.
+ * last hour, and the alerts that follow. All of it is reckoned in steady time, and told and kept by the clock on the wall as it
+ * stands then, so that a clock that is set makes nothing late, empty or of the future.
  *
  * Life: `start` takes up what an earlier run kept and counts what waits; from then on every change of the state is seen.
  * `stop` keeps what is to outlive it.
  */
 export class Figures {
   readonly #parts: FiguresParts;
-  readonly #times = new TimesToSearch();
+  readonly #time: SteadyTime;
+  readonly #times: TimesToSearch;
   readonly #watches = new Watches();
   readonly #samples = new Samples();
   readonly #alerts: Alerts;
@@ -64,18 +67,21 @@ export class Figures {
 
   constructor(parts: FiguresParts) {
     this.#parts = parts;
-    this.#alerts = new Alerts(parts.clock, parts.log);
+    this.#time = new SteadyTime(parts.clock);
+    this.#times = new TimesToSearch(this.#time);
+    this.#alerts = new Alerts(parts.clock, this.#time, parts.log);
   }
 
   async start(): Promise<void> {
-    const { clock, dir, log } = this.#parts;
+    const { dir, log } = this.#parts;
     this.reconfigured();
     const kept = await readKept(dir, log);
     if (kept !== undefined) {
-      this.#lastConfirmedAt = kept.lastConfirmedAt;
+      const now = this.#time.now();
+      if (kept.lastConfirmedAt !== undefined) this.#wasConfirmed(kept.lastConfirmedAt);
       this.#watches.restore(kept.watches);
-      this.#samples.restore(kept.samples, clock.now());
-      this.#times.restore(kept.collections, clock.now());
+      this.#samples.restore(kept.samples, now);
+      this.#times.restore(kept.collections, now);
     }
     await this.#takeStock();
     this.#isStarted = true;
@@ -105,12 +111,12 @@ export class Figures {
 
   /** The last hour, oldest first. */
   samples(): readonly Sample[] {
-    return this.#samples.list();
+    return this.#samples.list().map((sample) => this.#dated(sample));
   }
 
   /** Calls `listener` with each new sample; returns how to stop that. */
   onSample(listener: (sample: Sample) => void): () => void {
-    return this.#samples.onSample(listener);
+    return this.#samples.onSample((sample) => listener(this.#dated(sample)));
   }
 
   /** Since the daemon began. */
@@ -124,11 +130,16 @@ export class Figures {
   }
 
   report(): FiguresReport {
-    const now = this.#parts.clock.now();
+    const now = this.#time.now();
     return {
-      timeToSearch: this.#times.rows(now),
+      timeToSearch: this.#times.rows(now).map((row) => ({
+        ...row,
+        ...(row.oldestSince === undefined ? {} : { oldestSince: this.#time.dated(row.oldestSince) }),
+      })),
       confirmedPerSecond: this.#samples.confirmedPerSecond(now),
-      ...(this.#lastConfirmedAt === undefined ? {} : { lastConfirmedAt: this.#lastConfirmedAt }),
+      ...(this.#lastConfirmedAt === undefined
+        ? {}
+        : { lastConfirmedAt: this.#time.dated(this.#lastConfirmedAt) }),
       alerts: this.#alerts.list(),
     };
   }
@@ -159,8 +170,7 @@ export class Figures {
         began = clock.monotonic();
       }
       if (isWaiting(entry)) this.#times.enters(entry.collection, this.#restSince(entry));
-      else if (entry.status === 'confirmed')
-        this.#lastConfirmedAt = Math.max(this.#lastConfirmedAt ?? entry.since, entry.since);
+      else if (entry.status === 'confirmed') this.#wasConfirmed(entry.since);
     }
   }
 
@@ -174,12 +184,21 @@ export class Figures {
     if (status !== 'confirmed') return;
     // Its push was in doubt until now.
     if (before?.status === 'pending') this.#wasAccepted();
-    const tookMs = Math.max(0, after.since - this.#restSince(after));
-    this.#times.took(after.collection, tookMs, this.#parts.clock.now());
+    const now = this.#time.now();
+    const tookMs = Math.max(0, now - this.#time.of(this.#restSince(after)));
+    this.#times.took(after.collection, tookMs, now);
     this.#samples.confirmed(tookMs);
     this.#totals.confirmed += 1;
-    this.#lastConfirmedAt = after.since;
+    this.#lastConfirmedAt = now;
     this.#isToKeep = true;
+  }
+
+  /** Something was confirmed then, by an earlier run. What lies in the future was before the clock was set back. */
+  #wasConfirmed(at: number): void {
+    if (at <= (this.#lastConfirmedAt ?? Number.NEGATIVE_INFINITY)) return;
+    const now = this.#time.now();
+    if (at > now) this.#lastConfirmedAt ??= now;
+    else this.#lastConfirmedAt = at;
   }
 
   #wasAccepted(): void {
@@ -187,6 +206,11 @@ export class Figures {
     this.#samples.accepted();
   }
 
+  #dated(sample: Sample): Sample {
+    return { ...sample, at: this.#time.dated(sample.at) };
+  }
+
+  /** By the clock on the wall. */
   #restSince(item: Parameters<typeof atRestSince>[0]): number {
     return atRestSince(item, (folder, at) => this.#watches.at(folder, at));
   }
@@ -198,7 +222,7 @@ export class Figures {
   #tick(): void {
     this.#plan();
     const { clock, paused, settings, state } = this.#parts;
-    const now = clock.now();
+    const now = this.#time.now();
     const { pending, accepted } = state.counts();
     this.#samples.take(pending + accepted, now);
     const limitMs = settings().alerts.timeToSearch;
@@ -211,11 +235,12 @@ export class Figures {
 
   async #keep(): Promise<void> {
     const { clock, dir, log } = this.#parts;
-    const [now, began] = [clock.now(), clock.monotonic()];
+    const [now, began] = [this.#time.now(), clock.monotonic()];
     this.#isToKeep = false;
     try {
       const [watches, collections] = [this.#watches.kept(), this.#times.kept(now)];
-      const [samples, lastConfirmedAt] = [this.#samples.list(), this.#lastConfirmedAt];
+      const samples = this.samples();
+      const lastConfirmedAt = this.#lastConfirmedAt && this.#time.dated(this.#lastConfirmedAt);
       await writeKept(dir, { watches, collections, samples, lastConfirmedAt }, clock);
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);

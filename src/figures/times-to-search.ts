@@ -2,19 +2,26 @@ import type { Standing } from './alerts.js';
 import { Durations, type KeptDurations, type TimeHistogram } from './durations.js';
 import { CollectionNames } from './names.js';
 import type { TimeToSearch } from './report.js';
+import type { SteadyTime } from './steady-time.js';
 import { Waiting } from './waiting.js';
 
-/** What is known of each collection: what waits in it, and how long the others took. */
+/** What is known of each collection: what waits in it, and how long the others took. In steady time, but for what waits. */
 export class TimesToSearch {
   readonly #names = new CollectionNames();
   readonly #durations = new Map<string, Durations>();
   readonly #waiting = new Waiting();
+  readonly #time: SteadyTime;
+
+  constructor(time: SteadyTime) {
+    this.#time = time;
+  }
 
   /** These are reported even before anything is in them, in this order. */
   configured(collections: Iterable<string>): void {
     for (const collection of collections) this.#durationsOf(collection);
   }
 
+  /** @param restSince by the clock on the wall, as the record tells it */
   enters(collection: string, restSince: number): void {
     this.#waiting.enters(this.#names.of(collection), restSince);
   }
@@ -61,10 +68,11 @@ export class TimesToSearch {
     return [...this.#durations].map(([collection, durations]) => durations.histogram(collection));
   }
 
+  /** By the clock on the wall. */
   kept(now: number): Record<string, KeptDurations> {
     const kept: Record<string, KeptDurations> = {};
     for (const [collection, durations] of this.#durations)
-      if (durations.day.count(now) > 0) kept[collection] = durations.kept(now);
+      if (durations.day.count(now) > 0) kept[collection] = durations.kept(now, this.#time);
     return kept;
   }
 
@@ -80,7 +88,7 @@ export class TimesToSearch {
 
   #waitingIn(collection: string, now: number): { readonly waiting: number; readonly oldestSince?: number } {
     const waiting = this.#waiting.count(collection);
-    const oldestSince = this.#waiting.oldestSince(collection);
+    const oldestSince = this.#waiting.oldestSince(collection, this.#time);
     return oldestSince === undefined ? { waiting } : { waiting, oldestSince: Math.min(now, oldestSince) };
   }
 

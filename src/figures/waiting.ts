@@ -1,3 +1,5 @@
+import type { SteadyTime } from './steady-time.js';
+
 /** Items are told apart by when they were at rest only as finely as this, in ms. */
 const STEP_MS = 5_000;
 
@@ -7,6 +9,8 @@ interface Queue {
   readonly steps: Map<number, number>;
   /** The first of them; undefined where it has to be looked for. */
   first: number | undefined;
+  /** No step was later than this one since the queue was last empty. */
+  last: number;
 }
 
 /**
@@ -21,6 +25,7 @@ export class Waiting {
     const step = Math.floor(restSince / STEP_MS);
     queue.count += 1;
     queue.steps.set(step, (queue.steps.get(step) ?? 0) + 1);
+    queue.last = queue.count === 1 ? step : Math.max(queue.last, step);
     if (queue.count === 1 || (queue.first !== undefined && step < queue.first)) queue.first = step;
   }
 
@@ -49,8 +54,8 @@ export class Waiting {
     return this.#queues.get(collection)?.count ?? 0;
   }
 
-  /** About when the one that has waited longest was at rest, in ms since the epoch: up to 5 s later than it was. */
-  oldestSince(collection: string): number | undefined {
+  /** About when the one that has waited longest was at rest, in steady time: up to 5 s later than it was. */
+  oldestSince(collection: string, time: Pick<SteadyTime, 'of' | 'isOfLatest'>): number | undefined {
     const queue = this.#queues.get(collection);
     if (queue === undefined || queue.count === 0) return undefined;
     if (queue.first === undefined) {
@@ -58,14 +63,28 @@ export class Waiting {
       for (const step of queue.steps.keys()) first = Math.min(first, step);
       queue.first = first;
     }
-    return (queue.first + 1) * STEP_MS;
+    // As a rule the first one is the oldest.
+    const [first, last] = [queue.first * STEP_MS, queue.last * STEP_MS];
+    if (time.isOfLatest(first) && time.isOfLatest(last)) return time.of(first) + STEP_MS;
+    return oldestOf(queue, time);
   }
 
   #queueOf(collection: string): Queue {
     const known = this.#queues.get(collection);
     if (known !== undefined) return known;
-    const queue: Queue = { count: 0, steps: new Map(), first: undefined };
+    const queue: Queue = { count: 0, steps: new Map(), first: undefined, last: 0 };
     this.#queues.set(collection, queue);
     return queue;
   }
+}
+
+/** Where some are from before the clock was set, the first step need not be the oldest. */
+function oldestOf({ steps }: Queue, time: Pick<SteadyTime, 'of'>): number {
+  let oldest = Number.POSITIVE_INFINITY;
+  for (const step of steps.keys()) {
+    // One end of a step may be from before the clock was set, and the other from after: the item is at the later one.
+    const since = Math.max(time.of(step * STEP_MS), time.of((step + 1) * STEP_MS - 1) + 1);
+    oldest = Math.min(oldest, since);
+  }
+  return oldest;
 }
