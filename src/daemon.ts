@@ -13,6 +13,7 @@ import { statusReport } from './inspect/status.js';
 import type { Clock } from './lib/clock.js';
 import { PeersyncError } from './lib/errors.js';
 import type { Logger } from './lib/logger.js';
+import { Moment } from './lib/moment.js';
 import type { Duty, Stuck } from './lib/pulse.js';
 import type { Mirrors } from './mirror/mirrors.js';
 import { StatusPage } from './page/status-page.js';
@@ -54,7 +55,7 @@ export class Daemon {
   readonly #recents: RecentEvents;
   readonly #repeats: Repeats;
   readonly current: Current;
-  readonly startedAt: number;
+  readonly #started: Moment;
   /** What stands still; whoever watches the daemon sets it. */
   stuck: () => readonly Stuck[] | undefined = () => undefined;
   /** The disk that is waited for; whoever watches the daemon sets it. */
@@ -71,7 +72,7 @@ export class Daemon {
     const { clock } = options;
     const inquiry = new DiskInquiry({ disks: () => this.disks(), clock, answersMs: DISK_ANSWERS_MS });
     this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
-    this.startedAt = options.clock.now();
+    this.#started = new Moment(options.clock);
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -204,7 +205,7 @@ export class Daemon {
   }
 
   live(): Live {
-    return liveView(this.#opened(), this.current, this.startedAt, {
+    return liveView(this.#opened(), this.current, this.#started, {
       silentDisk: () => this.silentDisk(),
       page: () => this.#page?.url,
     });

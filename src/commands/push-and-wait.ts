@@ -126,8 +126,11 @@ export async function untilShown(
 ): Promise<Outcome> {
   let firstShown: number | undefined;
   let wasMissed = false;
-  const wait = Math.min(sent.at + hold - clock.now(), deadline - clock.monotonic());
-  if (hold > 0 && wait > 0) await clock.sleep(wait, signal);
+  // From here on by the monotonic clock: one that is set back would keep it waiting.
+  const heldFor = Math.min(hold, Math.max(0, sent.at + hold - clock.now()));
+  const heldUntil = clock.monotonic() + heldFor;
+  const wait = Math.min(heldFor, deadline - clock.monotonic());
+  if (wait > 0) await clock.sleep(wait, signal);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, maxInterval)) {
     let trouble: PeerError | undefined;
     let message = 'the peer does not know the document';
@@ -136,7 +139,7 @@ export async function untilShown(
       const seen = doc === undefined ? undefined : evidenceOf(doc, sent);
       if (seen?.shown) {
         firstShown ??= clock.monotonic();
-        if ((!wasMissed && clock.now() >= sent.at + hold) || clock.monotonic() - firstShown >= hold)
+        if ((!wasMissed && clock.monotonic() >= heldUntil) || clock.monotonic() - firstShown >= hold)
           return { status: 'confirmed', evidence: { kind: seen.kind, shown: seen.text } };
         message = 'the peer shows the document, but not yet for long enough (confirm.hold)';
       } else {

@@ -1,4 +1,5 @@
 import type { Live } from '../inspect/live.js';
+import type { Moment } from '../lib/moment.js';
 import type { Current } from './current.js';
 import type { Parts } from './parts.js';
 
@@ -6,13 +7,15 @@ import type { Parts } from './parts.js';
 export function liveView(
   parts: Parts,
   current: Current,
-  startedAt: number,
+  started: Moment,
   { silentDisk, page }: Pick<Live, 'silentDisk' | 'page'>,
 ): Live {
   const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
   return {
     pid: process.pid,
-    startedAt,
+    get startedAt() {
+      return started.at;
+    },
     peerUrl,
     page,
     dialect: () => client.dialect,

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.js';
+import { SET_MS } from '../lib/moment.js';
 
 /** All first runs begin within this time, in ms; sooner where the mirror runs more often. */
 const FIRST_WITHIN_MS = 10_000;
@@ -66,9 +67,13 @@ export class Schedule {
     return Math.max(0, first - this.#clock.monotonic());
   }
 
-  /** In ms since the epoch, for show. */
+  /** In ms since the epoch, as the clock on the wall has it now, which may have been set since; for show. */
   nextAt(name: string): number | undefined {
-    return this.#turns.get(name)?.nextAt;
+    const turn = this.#turns.get(name);
+    if (turn === undefined) return undefined;
+    const { dueAt, nextAt } = turn;
+    const at = Math.round(this.#clock.now() + dueAt - this.#clock.monotonic());
+    return Math.abs(at - nextAt) < SET_MS ? nextAt : at;
   }
 
   #jittered(ms: number): number {

@@ -45,7 +45,7 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
     const reasons = aliveReasons(stuck());
     const alive = reasons.length === 0;
     reply.code(alive ? 200 : 503);
-    return { alive, version: VERSION, upMs: clock.now() - live.startedAt, reasons };
+    return { alive, version: VERSION, upMs: Math.max(0, clock.now() - live.startedAt), reasons };
   });
 
   app.get('/readyz', async (_request, reply) => {

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { Moment } from '../lib/moment.js';
 import type { Announcer } from './announcer.js';
 import { Breaker, type Change, type Ticket } from './breaker.js';
 import { Congestion } from './congestion.js';
@@ -22,11 +23,11 @@ export class Health {
   readonly #breaker: Breaker;
   readonly #pause: Pause;
   readonly #congestion: Congestion;
-  #upSince: number | undefined;
+  #upSince: Moment | undefined;
   /** While the circuit is not closed: since when there is trouble of any kind, and of the kind of now. */
-  #downSince: number | undefined;
-  #troubleSince: number | undefined;
-  #closedSince: number;
+  #downSince: Moment | undefined;
+  #troubleSince: Moment | undefined;
+  #closedSince: Moment;
   /** The same, on the monotonic clock. */
   #closedFrom: number;
 
@@ -42,7 +43,7 @@ export class Health {
     this.#breaker = new Breaker(policy, random);
     this.#pause = new Pause(policy, random);
     this.#congestion = new Congestion(maxConcurrency, policy);
-    this.#closedSince = clock.now();
+    this.#closedSince = new Moment(clock);
     this.#closedFrom = clock.monotonic();
   }
 
@@ -106,7 +107,7 @@ export class Health {
   }
 
   get upSince(): number | undefined {
-    return this.#upSince;
+    return this.#upSince?.at;
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
@@ -115,7 +116,7 @@ export class Health {
   }
 
   get downSince(): number | undefined {
-    return this.#downSince;
+    return this.#downSince?.at;
   }
 
   /** Until when the peer asked to wait, in ms since the epoch, while it does. */
@@ -126,10 +127,11 @@ export class Health {
   circuit(): CircuitStatus {
     const { state, reason, tries } = this.#breaker;
     const nextProbeAt = this.#dated(this.#breaker.probeAt);
+    const { downSince } = this;
     return {
       state,
-      since: this.#troubleSince ?? this.#closedSince,
-      ...(this.#downSince === undefined ? {} : { downSince: this.#downSince }),
+      since: (this.#troubleSince ?? this.#closedSince).at,
+      ...(downSince === undefined ? {} : { downSince }),
       held: LANES.filter((lane) => this.#breaker.holds(lane)),
       tries,
       ...(reason === undefined ? {} : { reason }),
@@ -146,22 +148,26 @@ export class Health {
   }
 
   #date(outcome: Outcome, change: Change): void {
-    const now = this.#clock.now();
     const { began } = this.#breaker;
     if (change.kind === 'opened') {
       this.#upSince = undefined;
-      this.#downSince = this.#dated(began?.down);
+      this.#downSince = this.#momentOf(began?.down);
     }
     if (change.kind === 'opened' || change.kind === 'other-trouble')
-      this.#troubleSince = this.#dated(began?.trouble);
+      this.#troubleSince = this.#momentOf(began?.trouble);
     if (change.kind === 'closed') {
       this.#downSince = undefined;
       this.#troubleSince = undefined;
-      this.#closedSince = now;
+      this.#closedSince = new Moment(this.#clock);
       this.#closedFrom = this.#clock.monotonic();
     }
     const isAnswer = outcome.kind === 'answered' || outcome.kind === 'busy';
-    if (isAnswer && this.#breaker.state === 'closed') this.#upSince ??= now;
+    if (isAnswer && this.#breaker.state === 'closed') this.#upSince ??= new Moment(this.#clock);
+  }
+
+  /** A time of the monotonic clock that is over. */
+  #momentOf(monotonic: number | undefined): Moment | undefined {
+    return monotonic === undefined ? undefined : new Moment(this.#clock, this.#clock.monotonic() - monotonic);
   }
 
   /** A time of the monotonic clock in ms since the epoch. */

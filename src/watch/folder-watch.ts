@@ -2,6 +2,7 @@ import type { FolderConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { Moment } from '../lib/moment.js';
 import type { Duty } from '../lib/pulse.js';
 import { BlindSpots } from './blind-spots.js';
 import type { Commits } from './commits.js';
@@ -67,12 +68,12 @@ export class FolderWatch {
   readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
   #state: FolderStatus['state'] = 'scanning';
-  #since: number;
+  #since: Moment;
 
   constructor(parts: FolderWatchParts) {
     const { folder, state, clock, log, policy } = parts;
     this.#parts = parts;
-    this.#since = clock.now();
+    this.#since = new Moment(clock);
     this.#hints = parts.openHints?.((directory, name) => this.#hint(directory, name));
     this.#root = new Root(folder, state);
     this.#guard = new RootGuard({
@@ -151,7 +152,7 @@ export class FolderWatch {
     return {
       name: this.#parts.folder.name,
       state: this.#state,
-      since: this.#since,
+      since: this.#since.at,
       ...(trouble === undefined ? {} : { trouble }),
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
       directoriesWatched: this.#hints?.watched ?? 0,
@@ -299,7 +300,7 @@ export class FolderWatch {
   #become(state: FolderStatus['state']): void {
     if (state === this.#state) return;
     this.#state = state;
-    this.#since = this.#parts.clock.now();
+    this.#since = new Moment(this.#parts.clock);
   }
 
   #quiet(): void {

@@ -121,6 +121,19 @@ describe('a document that was pushed by hand', () => {
     expect(peer.asked).toBe(1);
   });
 
+  it('is looked up no later because the clock was set back meanwhile', async () => {
+    const clock = new FakeClock();
+    const peer = showing(doc({ digest: sent.digest }));
+    const at = clock.now();
+    const outcome = untilShown(peer, { ...sent, at }, { ...patience, hold: 2_600 }, { clock, signal });
+    await clock.advance(1_000);
+    clock.set(-86_400_000);
+    await clock.advance(1_700);
+    expect(clock.waiting).toBe(0);
+    expect(await outcome).toMatchObject({ status: 'confirmed' });
+    expect(peer.asked).toBe(1);
+  });
+
   it('that was missing then must be seen for as long as confirm.hold says', async () => {
     const clock = new FakeClock();
     const right = doc({ digest: sent.digest });

@@ -45,4 +45,20 @@ describe('the schedule of mirrors', () => {
     expect(schedule.due()).toEqual([]);
     expect(schedule.nextAt('b')).toBe(clock.now() + 1_000);
   });
+
+  it.each([365 * 24 * 60 * MINUTE, -365 * 24 * 60 * MINUTE])(
+    'tells when the next run is by the clock as it stands, also where that is set by %d ms',
+    async (byMs) => {
+      const clock = new FakeClock();
+      const schedule = new Schedule(clock, () => 0.5);
+      schedule.next('m', 2 * MINUTE);
+      await clock.advance(MINUTE);
+      const told = schedule.nextAt('m');
+      expect(told).toBe(clock.now() + MINUTE);
+      clock.set(byMs);
+      expect(schedule.nextAt('m')).toBe(clock.now() + MINUTE);
+      clock.set(1_000 - byMs);
+      expect(schedule.nextAt('m')).toBe(told);
+    },
+  );
 });

@@ -3,8 +3,8 @@ import type { StatusReport } from '../../inspect/status.js';
 import type { RecentEvent } from '../../service/recent.js';
 import type { PageClock } from './clock.js';
 import type { LiveListener } from './live.js';
+import { withSamples } from './samples.js';
 
-const KEPT_SAMPLES = 360;
 const KEPT_EVENTS = 200;
 /** Differences up to this are the time a message travels. */
 const SAME_CLOCK_MS = 3_000;
@@ -90,7 +90,7 @@ export class Model implements LiveListener {
   onSamples(samples: readonly Sample[]): void {
     const [only] = samples;
     if (only !== undefined && samples.length === 1) this.#compareClocks(only.at);
-    this.#samples = [...this.#samples, ...samples].slice(-KEPT_SAMPLES);
+    this.#samples = withSamples(this.#samples, samples);
     this.#change('samples');
   }
 
