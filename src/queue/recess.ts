@@ -44,11 +44,14 @@ export class Recess {
     return paused.until === undefined ? { since } : { since, until: paused.until + setMs };
   }
 
-  /** From when on a task of this lane may start, on the monotonic clock; infinity where only a person ends it. */
+  /**
+   * From when on a task of this lane may start, on the monotonic clock: never before the pause was ended, by a person or by
+   * `tick`. If it were over before that was noticed, after a sleep of the machine, nobody would begin what may start.
+   */
   admitsFrom(lane: Lane): number {
-    if (lane === 'interactive') return Number.NEGATIVE_INFINITY;
-    if (!Number.isFinite(this.#endsAt)) return this.#endsAt;
-    return this.#clock.monotonic() + this.#leftMs;
+    return lane === 'interactive' || this.#pause === undefined
+      ? Number.NEGATIVE_INFINITY
+      : Number.POSITIVE_INFINITY;
   }
 
   /** When `tick` is due, on the monotonic clock, if at all. Now and then before the end: that clock stands still in a sleep. */
