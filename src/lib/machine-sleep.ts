@@ -1,7 +1,7 @@
 /** What differs by less is how coarse the kernel tells its time (in seconds where /proc is closed), and no sleep; in ms. */
 const COARSE_MS = 2_000;
 
-export interface MachineTimes {
+interface MachineTimes {
   /** As `Clock.now`. */
   now(): number;
   /** As `Clock.monotonic`. */

@@ -14,7 +14,7 @@ import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
  *
  * @param sentAt when the request began, by the monotonic clock
  */
-export type OnAccepted = (items: readonly AcceptedItem[], sentAt: number) => void;
+type OnAccepted = (items: readonly AcceptedItem[], sentAt: number) => void;
 
 /** When a request began. */
 interface Began {
