@@ -118,8 +118,9 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     groups: new ThreadReader(fileThread),
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
+    onStanding: () => uplink.foldersChanged(),
   });
-  const uplink = new Uplink({
+  const uplink: Uplink = new Uplink({
     dialect,
     packer: new ThreadPacker(fileThread),
     commit,
@@ -137,7 +138,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       },
     },
     pathOf: (item) => pathOf(item, current.config.folders),
-    isHeld: (folder) => watcher.isHeld(folder),
+    standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
   });
   const mirrors = new Mirrors({

@@ -1,23 +1,18 @@
 import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { PendingItem } from '../state/entry.js';
-import { placeOf, type UplinkState } from './parts.js';
+import { placeOf, type Standing, type UplinkState } from './parts.js';
 import { PlaceMap } from './place-map.js';
-import { Schedule } from './schedule.js';
+import { type Turn, Turns } from './turns.js';
 
 /** So many outdated turns are borne before they are looked for. */
 const OUTDATED = 1_000;
 
-/** A turn is that of an item as it was when it was added. */
-interface Turn {
-  readonly place: Place;
-  readonly notBefore: number;
-}
-
 /**
  * Which pending items are due, oldest first. The items themselves stand in the state; here is only the order, and every
  * item is looked at again when its turn comes, so that an outdated turn does no harm. A file that changes again and again
- * while the peer is away leaves many of those, which are dropped when they outnumber the items.
+ * while the peer is away leaves many of those, which are dropped when they outnumber the items. Where a folder is missing no
+ * turn of it comes, see Turns.
  *
  * When an item falls due is reckoned once, as it is added, and by the monotonic clock from there: a clock on the wall that is
  * set while it waits neither hurries it nor keeps it. One that was set back before cannot keep it for longer than anything waits.
@@ -29,7 +24,7 @@ export class Backlog {
   readonly #state: Pick<UplinkState, 'get' | 'counts'>;
   readonly #clock: Clock;
   readonly #longestMs: () => number;
-  readonly #turns = new Schedule<Turn>();
+  readonly #turns: Turns;
   /** To which address each is on its way. */
   readonly #out = new PlaceMap<string>();
   /** By address, what waits until the one that is out is given back. */
@@ -37,15 +32,20 @@ export class Backlog {
   #next: Turn | undefined;
   #crowdedFrom = OUTDATED;
 
-  /** @param longestMs how long an item may wait at most */
+  /**
+   * @param longestMs how long an item may wait at most
+   * @param standing how a folder stands, see `UplinkParts`; whoever sleeps until `nextInMs` is to be woken when that changes
+   */
   constructor(
     state: Pick<UplinkState, 'get' | 'counts'>,
     clock: Clock,
     longestMs = () => Number.POSITIVE_INFINITY,
+    standing: (folder: string) => Standing | undefined = () => 'there',
   ) {
     this.#state = state;
     this.#clock = clock;
     this.#longestMs = longestMs;
+    this.#turns = new Turns(standing);
   }
 
   get out(): number {
@@ -56,7 +56,13 @@ export class Backlog {
     return this.#out.has(place);
   }
 
-  /** How long until the next item falls due, in ms; undefined when none waits. */
+  /** Whether nothing is out, and nothing falls due unless an item is added or a folder is back. */
+  get isIdle(): boolean {
+    if (this.#next !== undefined && !this.#turns.isKept(this.#next)) return false;
+    return this.out === 0 && this.#turns.nextDue === undefined;
+  }
+
+  /** How long until the next item falls due, in ms; undefined when none does. */
   get nextInMs(): number | undefined {
     if (this.#next !== undefined) return 0;
     const { nextDue } = this.#turns;
@@ -71,13 +77,22 @@ export class Backlog {
     this.#turns.add({ place: placeOf(item), notBefore }, this.#clock.monotonic() + waitMs);
   }
 
+  /** Adds an item that came to its turn in vain, in a folder that is doubtful: until it changes, or the folder is in no doubt. */
+  putAside(item: PendingItem): void {
+    const { notBefore } = item;
+    this.#turns.putAside({ place: placeOf(item), notBefore }, this.#clock.monotonic());
+  }
+
   /** The next item that is due, without taking it. */
   peek(): PendingItem | undefined {
     for (;;) {
       this.#next ??= this.#turns.take(this.#clock.monotonic());
       if (this.#next === undefined) return undefined;
-      const item = this.#itemOf(this.#next);
-      if (item !== undefined) return item;
+      if (this.#turns.isKept(this.#next)) this.#turns.add(this.#next, this.#clock.monotonic());
+      else {
+        const item = this.#itemOf(this.#next);
+        if (item !== undefined) return item;
+      }
       this.#next = undefined;
     }
   }

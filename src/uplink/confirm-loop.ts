@@ -65,6 +65,11 @@ export class ConfirmLoop {
     return this.#looks.size;
   }
 
+  /** Whether nothing waits to be shown, and no look-up is under way. */
+  get isIdle(): boolean {
+    return this.size === 0 && this.#errands.size === 0;
+  }
+
   get timeToVisibleMs(): number {
     return this.#visibility.typicalMs;
   }

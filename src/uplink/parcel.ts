@@ -23,7 +23,7 @@ export interface Parcel {
 /**
  * Reads what is to travel and marks it as leaving, and what it replaces in the peer as replaced, in memory: to be committed
  * before it does. What is not the expected version any more, or cannot be read, is settled here; what the configuration has
- * at another address now, or at none, and what is not there while its folder is held, stays as it is.
+ * at another address now, or at none, and what cannot be told while its folder is held, is left: the very same record.
  */
 export async function pack(
   parts: UplinkParts,
@@ -31,7 +31,7 @@ export async function pack(
   rules: ContentRules,
   rivals: Rivals,
 ): Promise<Parcel[]> {
-  const { clock, isHeld, log, look, pathOf, state } = parts;
+  const { clock, log, look, pathOf, standing, state } = parts;
   const bearable = batch.filter((item) => item.version.size <= (rules.maxBytes ?? Number.POSITIVE_INFINITY));
   const results = await readAll(parts, bearable, rules);
   const now = clock.now();
@@ -49,7 +49,8 @@ export async function pack(
     if (result === undefined || item === undefined) return;
     // At its old address it could replace what another folder has there now: a scan gives it the new one, or lets it go.
     if (pathOf(item) === undefined) return;
-    if (result.kind === 'stale' && isHeld(item.folder)) return;
+    if (result.kind === 'stale' && standing(item.folder) !== 'there') return;
+    if (result.kind === 'unreadable' && standing(item.folder) === 'missing') return;
     if (result.kind === 'stale') {
       state.put(returned(item, now + STALE_PAUSE_MS));
       look(placeOf(item));

@@ -50,6 +50,12 @@ export interface UplinkSettings {
   };
 }
 
+/**
+ * How the root of a folder stands. `doubtful`: it may be another one, and that a file is not there says nothing; `missing`: no
+ * file of it can be looked at, as also before the root was looked at for the first time.
+ */
+export type Standing = 'there' | 'doubtful' | 'missing';
+
 export interface UplinkParts {
   readonly state: UplinkState;
   /** Brings all changes of the state so far to the disk. */
@@ -63,8 +69,8 @@ export interface UplinkParts {
   readonly settings: UplinkSettings;
   /** Absolute path of an item's file, or undefined when the configuration has none for that address any more. */
   readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
-  /** Whether the root of a folder is missing or doubtful: that a file is not there says nothing then. */
-  readonly isHeld: (folder: string) => boolean;
+  /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
+  readonly standing: (folder: string) => Standing | undefined;
   /** Asks for another look at a file that is not what it was. */
   readonly look: (place: Place) => void;
 }

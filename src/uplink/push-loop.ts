@@ -15,7 +15,7 @@ import { Wake } from './wake.js';
 const LONGEST_PACKING_MS = 15 * 60_000;
 /** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
 const LONGEST_OTHER_WAIT_MS = 10_000;
-/** How long an item is left alone that waits for a scan, in ms; less where that changes it. */
+/** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
 const SCAN_PAUSE_MS = 10_000;
 
 /**
@@ -23,7 +23,8 @@ const SCAN_PAUSE_MS = 10_000;
  *
  * One producer forms batches (by number, bytes and age) when the door has room, and marks every item of a batch as in
  * doubt, on disk, before the request leaves. See Carrier for what becomes of a batch. Afterwards what is accepted is looked up by
- * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again.
+ * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again, and what
+ * is in a folder that is held when that is back.
  *
  * Its duties: what is due leaves as soon as the door has room and not too many batches are under way, and a batch is read
  * from the disk.
@@ -48,7 +49,7 @@ export class PushLoop {
     this.#rivals = new Rivals(parts.state);
     this.#carrier = new Carrier(parts, this.#blame, (items, sentAt) => confirm.watch(items, sentAt));
     const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
-    this.#backlog = new Backlog(parts.state, parts.clock, longestMs);
+    this.#backlog = new Backlog(parts.state, parts.clock, longestMs, parts.standing);
     this.#wake = new Wake(parts.clock);
     this.#errands = new Errands(() => this.#wake.ring());
   }
@@ -75,6 +76,16 @@ export class PushLoop {
   add(item: PendingItem): void {
     this.#backlog.add(item);
     this.#wake.ring();
+  }
+
+  /** A folder stands otherwise than before: more may be due, or less. */
+  foldersChanged(): void {
+    this.#wake.ring();
+  }
+
+  /** Whether nothing is under way, and nothing will be unless an item is added or a folder is back. */
+  get isIdle(): boolean {
+    return this.#errands.size === 0 && this.#backlog.isIdle;
   }
 
   get duties(): readonly Duty[] {
@@ -154,22 +165,24 @@ export class PushLoop {
     const before = this.#blame.successes;
     await this.#carrier.bring(parcels, spoken, before);
     await this.#parts.commit();
-    for (const item of batch) this.#release(placeOf(item), before);
+    for (const item of batch) this.#release(item, before);
   }
 
-  #release(place: Place, before: number): void {
+  #release(taken: PendingItem, before: number): void {
+    const place = placeOf(taken);
     this.#backlog.giveBack(place);
     const entry = this.#parts.state.get(place.folder, place.path);
     // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
     if (entry?.status === 'accepted') this.#confirm.resume(entry);
     if (entry?.status !== 'pending') this.#blame.forget(place);
-    else if (entry.doubt === undefined) this.#backlog.add(entry, this.#pauseOf(entry));
+    else if (entry.doubt === undefined) this.#wait(entry, taken);
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
 
-  /** What has no file at its address, or one that may not be there, waits without a trace on disk. */
-  #pauseOf(item: PendingItem): number {
-    const { isHeld, pathOf } = this.#parts;
-    return pathOf(item) === undefined || isHeld(item.folder) ? SCAN_PAUSE_MS : 0;
+  /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */
+  #wait(item: PendingItem, taken: PendingItem): void {
+    const { pathOf, standing } = this.#parts;
+    if (item === taken && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
+    else this.#backlog.add(item, pathOf(item) === undefined ? SCAN_PAUSE_MS : 0);
   }
 }

@@ -18,8 +18,16 @@ export class Schedule<T> {
     return this.#heap[0]?.due;
   }
 
-  add(value: T, due: number): void {
-    const slot = { due, order: this.#order++, value };
+  /** Whether its first value comes before that of another one, of which the orders were given, too. */
+  isBefore(other: Schedule<T> | undefined): boolean {
+    const own = this.#heap[0];
+    const others = other === undefined ? undefined : other.#heap[0];
+    return own !== undefined && (others === undefined || before(own, others));
+  }
+
+  /** @param order which of those due at the same time comes first; by default the one that was added first */
+  add(value: T, due: number, order = this.#order++): void {
+    const slot = { due, order, value };
     const heap = this.#heap;
     let i = heap.length;
     heap.push(slot);

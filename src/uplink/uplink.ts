@@ -80,6 +80,16 @@ export class Uplink {
     };
   }
 
+  /** To be called whenever the root of a folder stands otherwise than before. */
+  foldersChanged(): void {
+    this.#push.foldersChanged();
+  }
+
+  /** Whether nothing is left to do until the state changes or a folder is back; false before it has taken up what there is. */
+  get isIdle(): boolean {
+    return this.#isRunning && this.#push.isIdle && this.#confirm.isIdle;
+  }
+
   /** Whether the item is on its way to the peer at this moment. */
   isInFlight(place: Place): boolean {
     return this.#push.isOut(place);

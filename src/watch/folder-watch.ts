@@ -13,7 +13,7 @@ import type { HintListener, Hints } from './hints.js';
 import type { Intake } from './intake.js';
 import { type PathProblem, Problems } from './problems.js';
 import { Root } from './root.js';
-import { RootGuard } from './root-guard.js';
+import { RootGuard, type Standing } from './root-guard.js';
 import { FolderRules } from './rules.js';
 import { type Met, Scanner } from './scan.js';
 import { Settling } from './settling.js';
@@ -35,6 +35,8 @@ export interface FolderWatchParts {
   readonly openHints: ((listener: HintListener) => Hints) | undefined;
   /** Called when something ended that `busy` spoke of. */
   readonly onQuiet: () => void;
+  /** Called when the root stands otherwise than before. */
+  readonly onStanding: () => void;
 }
 
 const NOTHING_MET: Met = { files: 0, directories: 0 };
@@ -81,6 +83,7 @@ export class FolderWatch {
       onChanged: () => void this.rescan(),
       onRemembered: () => parts.commits.changed(),
       onMissing: () => this.#letGo(),
+      onStanding: parts.onStanding,
     });
     this.#problems = new Problems(folder.name, clock, log);
     this.#blindSpots = new BlindSpots({
@@ -139,8 +142,9 @@ export class FolderWatch {
     return scans || this.#gathering.busy || this.#settling.size > 0;
   }
 
-  get isHeld(): boolean {
-    return this.#guard.held !== undefined;
+  /** How the root stands. */
+  get standing(): Standing {
+    return this.#guard.standing;
   }
 
   get problems(): readonly PathProblem[] {

@@ -5,6 +5,9 @@ import type { Trouble } from '../state/entry.js';
 import type { Root } from './root.js';
 import { trouble } from './trouble.js';
 
+/** How a root stands: `missing` also before it was looked at for the first time. */
+export type Standing = 'there' | 'doubtful' | 'missing';
+
 export interface RootGuardParts {
   readonly folder: FolderConfig;
   readonly root: Root;
@@ -17,6 +20,8 @@ export interface RootGuardParts {
   readonly onRemembered: () => void;
   /** The root went away: there is nothing to wait for. */
   readonly onMissing: () => void;
+  /** It stands otherwise than before. */
+  readonly onStanding: () => void;
 }
 
 /**
@@ -29,6 +34,7 @@ export class RootGuard {
   readonly #parts: RootGuardParts;
   #held: Trouble | undefined;
   #missing = false;
+  #standing: Standing = 'missing';
   #scanIsDue = false;
   #timer: Timer | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
@@ -46,6 +52,10 @@ export class RootGuard {
 
   get missing(): boolean {
     return this.#missing;
+  }
+
+  get standing(): Standing {
+    return this.#standing;
   }
 
   /** Whether the time of the next check is over. */
@@ -97,12 +107,19 @@ export class RootGuard {
     else this.#held = undefined;
     const wasMissing = this.#missing;
     this.#missing = found.kind === 'missing';
+    this.#stand(found.kind === 'same' || found.kind === 'replaced' ? 'there' : found.kind);
     if (found.kind === 'replaced' || (found.kind === 'doubtful' && before?.code !== this.#held?.code)) {
       await this.#remember(found.kind);
     }
     this.#say(before);
     if (this.#missing && !wasMissing) this.#parts.onMissing();
     return before?.code !== this.#held?.code || found.kind === 'replaced' ? 'changed' : 'same';
+  }
+
+  #stand(standing: Standing): void {
+    if (standing === this.#standing) return;
+    this.#standing = standing;
+    this.#parts.onStanding();
   }
 
   async #remember(found: 'replaced' | 'doubtful'): Promise<void> {

@@ -13,6 +13,7 @@ import { ChokidarHints, type HintListener, type Hints } from './hints.js';
 import { Intake } from './intake.js';
 import { Looks } from './looks.js';
 import type { PathProblem } from './problems.js';
+import type { Standing } from './root-guard.js';
 import type { FolderStatus, ScanReport } from './status.js';
 import type { GroupReader } from './thread-reader.js';
 import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
@@ -31,6 +32,8 @@ export interface WatcherOptions {
   readonly hints: boolean;
   /** Milliseconds between two full scans of every folder. */
   readonly rescanMs: number;
+  /** Called when `standing` may say something else of a folder than before. */
+  readonly onStanding?: () => void;
   /** Reads where many small files wait. Without it each is read by itself. */
   readonly groups?: GroupReader;
   readonly policy?: Partial<WatchPolicy>;
@@ -54,6 +57,7 @@ export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs
 export class Watcher {
   readonly #options: WatcherOptions;
   readonly #policy: WatchPolicy;
+  readonly #onStanding: () => void;
   readonly #intake: Intake;
   readonly #commits: Commits;
   readonly #open: (folder: FolderConfig, hints: boolean) => FolderWatch;
@@ -73,8 +77,9 @@ export class Watcher {
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
   constructor(options: WatcherOptions) {
-    const { state, clock, log, accepts } = options;
+    const { state, clock, log, accepts, onStanding = () => {} } = options;
     this.#options = options;
+    this.#onStanding = onStanding;
     this.#policy = { ...WATCH_POLICY, ...options.policy };
     const onQuiet = () => this.#checkQuiet();
     this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
@@ -98,7 +103,7 @@ export class Watcher {
         listener(directory, name);
       });
     const shared = {
-      ...{ state, clock, log, accepts, onQuiet },
+      ...{ state, clock, log, accepts, onQuiet, onStanding },
       ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
     };
     this.#open = (folder, hints) =>
@@ -148,6 +153,7 @@ export class Watcher {
       for (const watch of added) watch.start();
       if (settings.rescanMs !== before.rescanMs) this.#planRescan();
     }
+    this.#onStanding();
     this.#checkQuiet();
   }
 
@@ -183,9 +189,9 @@ export class Watcher {
     });
   }
 
-  /** Whether the root of a folder is missing or doubtful. */
-  isHeld(folder: string): boolean {
-    return this.#folders.get(folder)?.isHeld === true;
+  /** How the root of a folder stands; undefined for one that is not watched, or not any more. */
+  standing(folder: string): Standing | undefined {
+    return this.#folders.get(folder)?.standing;
   }
 
   status(): readonly FolderStatus[] {

@@ -67,7 +67,7 @@ const uplink = new Uplink({
   log,
   settings: config,
   pathOf: ({ path }) => join(folder, path),
-  isHeld: () => false,
+  standing: () => 'there',
   look: () => {},
 });
 const watcher = new Watcher({

@@ -14,7 +14,7 @@ import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { inlinePacker } from '../../src/uplink/packer.js';
-import type { UplinkParts, UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
+import type { Standing, UplinkParts, UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
 import type { DialectSource, Spoken } from '../../src/uplink/peer-dialect.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
@@ -136,8 +136,8 @@ export class World {
   readonly looked: string[] = [];
   /** A test may let the configuration have another address for an item than the one that it still has. */
   isAt: (item: Pick<Item, 'folder' | 'path' | 'url'>) => boolean = () => true;
-  /** A test may hold every folder. */
-  isHeld = false;
+  /** A test may hold folders; the uplink is to be told of each change. */
+  standing: (folder: string) => Standing | undefined = () => 'there';
   /** What a person was warned of. */
   readonly warnings: string[] = [];
   state!: State;
@@ -190,7 +190,7 @@ export class World {
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },
       settings,
       pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
-      isHeld: () => this.isHeld,
+      standing: (folder) => this.standing(folder),
       look: ({ path }) => void this.looked.push(path),
     });
     this.uplink.start((error) => {

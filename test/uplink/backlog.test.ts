@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
 import { Backlog } from '../../src/uplink/backlog.js';
-import type { UplinkState } from '../../src/uplink/parts.js';
+import type { Standing, UplinkState } from '../../src/uplink/parts.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 
@@ -138,4 +138,47 @@ it('an address that something is on its way to is for nothing else until that is
   entries.delete('olda');
   backlog.giveBack(old);
   expect([taken(), taken()]).toEqual([renamed, undefined]);
+});
+
+describe('items of several folders', () => {
+  const ITEMS = ['a', 'b', 'c', 'd'].map((path, i) => pendingRecord(path, i % 2 === 0 ? 'even' : 'odd'));
+  const backlogOf = (standing: () => Standing) => {
+    const entries = new Map<string, Entry>(ITEMS.map((item) => [item.path, item]));
+    const backlog = new Backlog(
+      { counts: () => COUNTS, get: (_, path) => entries.get(path) },
+      new FakeClock(),
+      undefined,
+      (folder) => (folder === 'odd' ? standing() : 'there'),
+    );
+    for (const item of ITEMS) backlog.add(item);
+    return backlog;
+  };
+  const takeAll = (backlog: Backlog) => {
+    const taken: string[] = [];
+    for (let item = backlog.peek(); item !== undefined; item = backlog.peek()) {
+      backlog.take();
+      taken.push(item.path);
+    }
+    return taken;
+  };
+
+  it('leave in the order they came, where they are due at the same time', () => {
+    expect(takeAll(backlogOf(() => 'there'))).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('are not shown while their folder is missing, also when one of them was shown before', () => {
+    let standing: Standing = 'there';
+    const backlog = backlogOf(() => standing);
+    backlog.peek();
+    backlog.take();
+    expect(backlog.peek()?.path).toBe('b');
+    standing = 'missing';
+    expect(takeAll(backlog)).toEqual(['c']);
+    expect(backlog.nextInMs).toBeUndefined();
+    for (const item of ITEMS) backlog.giveBack(item);
+    expect(backlog.isIdle).toBe(true);
+    standing = 'there';
+    expect(backlog.isIdle).toBe(false);
+    expect(takeAll(backlog).toSorted()).toEqual(['b', 'd']);
+  });
 });

@@ -44,7 +44,7 @@ class Way {
         answeringForMs: 0,
       },
       pathOf: () => expect.fail('nothing is read'),
-      isHeld: () => expect.fail('nothing is read'),
+      standing: () => expect.fail('nothing is read'),
       look: ({ path }) => void this.looked.push(path),
     };
     this.#blame = new Blame(parts);

@@ -1,42 +1,158 @@
-import { renameSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { mkdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Standing } from '../../src/uplink/parts.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { World } from '../support/world.js';
 
-it('what waits to be pushed while its folder is away costs the disk nothing, and is pushed when that is back', async () => {
-  const w = new World();
-  const clock = new FakeClock();
-  w.clock = clock;
-  const [started, path] = [clock.monotonic(), w.fileOf({ folder: 'inbox', path: 'a.txt' })];
-  let packs = 0;
-  w.packs = async () => {
-    packs += 1;
+const FILES = 300;
+const HOUR_MS = 3_600_000;
+
+describe('while the folder of what waits to be pushed is held', () => {
+  let w: World;
+  let clock: FakeClock;
+  let inbox: Standing | undefined;
+  /** How many batches were read. */
+  let packs: number;
+
+  beforeEach(async () => {
+    w = new World();
+    clock = new FakeClock();
+    w.clock = clock;
+    [inbox, packs] = ['there', 0];
+    w.standing = (folder) => (folder === 'inbox' ? inbox : 'there');
+    w.packs = async () => {
+      packs += 1;
+    };
+    await w.start();
+  });
+  afterEach(async () => {
+    const stopped = w.stop();
+    await clock.advance(2_000);
+    await stopped;
+  });
+
+  const becomes = (standing: typeof inbox) => {
+    inbox = standing;
+    w.uplink.foldersChanged();
   };
-  await w.start();
-  w.isHeld = true;
-  const item = w.write('a.txt', 'a');
-  renameSync(path, `${path}.away`);
-  const passing = (condition: () => boolean) => async () => {
-    await clock.advance(100);
-    return condition();
-  };
-  await until(
-    passing(() => packs >= 2),
-    'it comes to its turn twice',
+  const comes = (condition: () => boolean, what: string) =>
+    until(async () => {
+      await clock.advance(100);
+      return condition();
+    }, what);
+  const confirmed = (...paths: string[]) =>
+    comes(() => paths.every((path) => w.statusOf(path) === 'confirmed'), 'confirmed');
+  const pushed = () => w.peer.pushes.flat();
+
+  /** A file of another folder, which is there. */
+  function writeElsewhere(path: string): void {
+    const { folder: _, ...item } = w.write(`other/${path}`, path);
+    w.state.put({ ...item, folder: 'other', path });
+    w.state.remove('inbox', `other/${path}`);
+  }
+
+  /** How often the record of an item in the folder is asked for from now on. */
+  function visits(): () => number {
+    const spy = vi.spyOn(w.state, 'get');
+    return () => spy.mock.calls.filter(([folder]) => folder === 'inbox').length;
+  }
+
+  it('and missing, none of it is looked at, however long that lasts; others go on, and so does all when it is back', async () => {
+    becomes('missing');
+    const paths = Array.from({ length: FILES }, (_, i) => `${i}.txt`);
+    const items = paths.map((path) => w.write(path, path));
+    writeElsewhere('a.txt');
+    const visited = visits();
+    expect(w.uplink.isIdle).toBe(false);
+    await comes(() => w.state.get('other', 'a.txt')?.status === 'confirmed', 'the other is confirmed');
+    await comes(() => w.uplink.isIdle, 'nothing else is to do');
+    await clock.advance(HOUR_MS);
+    expect(visited()).toBe(0);
+    expect(packs).toBe(1);
+    expect(paths.map((path) => w.state.get('inbox', path))).toEqual(items);
+    becomes('there');
+    expect(w.uplink.isIdle).toBe(false);
+    await confirmed(...paths);
+    expect(pushed().toSorted()).toEqual([w.url('other/a.txt'), ...paths.map((p) => w.url(p))].toSorted());
+    expect(w.looked).toEqual([]);
+  });
+
+  it('and doubtful, what has no file there is looked at once, what is new is pushed, and the rest when it is in no doubt', async () => {
+    becomes('doubtful');
+    const away = w.write('away.txt', 'a');
+    const path = w.fileOf(away);
+    renameSync(path, `${path}.away`);
+    await comes(() => packs === 1 && w.uplink.isIdle, 'it came to its turn');
+    const visited = visits();
+    await clock.advance(HOUR_MS);
+    expect(visited()).toBe(0);
+    w.write('new.txt', 'n');
+    await confirmed('new.txt');
+    expect(packs).toBe(2);
+    expect(w.state.get('inbox', 'away.txt')).toBe(away);
+    expect(w.looked).toEqual([]);
+    renameSync(`${path}.away`, path);
+    w.known('away.txt', 'a');
+    await confirmed('away.txt');
+    const late = w.write('late.txt', 'l');
+    renameSync(w.fileOf(late), `${path}.late`);
+    await comes(() => packs === 4 && w.uplink.isIdle, 'it came to its turn');
+    becomes('there');
+    await comes(() => w.looked.length > 0, 'it is concluded from that it is not there');
+    expect(w.looked).toEqual(['late.txt']);
+  });
+
+  it('and doubtful, what a peer did not take is pushed again all the same', async () => {
+    becomes('doubtful');
+    let refusals = 0;
+    w.peer.onPush = () => {
+      refusals += 1;
+      return { peerTime: 0, results: [{ ok: false, message: 'not now' }] };
+    };
+    w.write('a.txt', 'a');
+    await comes(() => refusals === 1, 'it was refused');
+    w.peer.onPush = () => undefined;
+    await confirmed('a.txt');
+  });
+
+  it.each(['gone', 'unreadable'])(
+    'and goes missing under the hands of a batch, what is %s is left',
+    async (how) => {
+      const paths = ['a.txt', 'b.txt'];
+      let path = '';
+      w.packs = async () => {
+        packs += 1;
+        renameSync(path, `${path}.away`);
+        if (how === 'unreadable') mkdirSync(path);
+        becomes('missing');
+        w.packs = async () => {};
+      };
+      path = w.fileOf({ folder: 'inbox', path: 'a.txt' });
+      const items = paths.map((each) => w.write(each, each));
+      await comes(() => packs === 1 && w.uplink.isIdle, 'nothing else is to do');
+      expect(w.state.get('inbox', 'a.txt')).toBe(items[0]);
+      if (how === 'unreadable') rmdirSync(path);
+      renameSync(`${path}.away`, path);
+      w.known('a.txt', 'a.txt');
+      becomes('there');
+      await confirmed(...paths);
+      expect(w.looked).toEqual([]);
+    },
   );
-  expect(clock.monotonic() - started).toBeGreaterThanOrEqual(10_000);
-  expect(w.state.get('inbox', 'a.txt')).toBe(item);
-  expect(w.looked).toEqual([]);
-  renameSync(`${path}.away`, path);
-  w.known('a.txt', 'a');
-  w.isHeld = false;
-  await until(
-    passing(() => w.statusOf('a.txt') === 'confirmed'),
-    'it is confirmed',
-  );
-  expect(w.peer.pushes).toEqual([[item.url]]);
-  const stopped = w.stop();
-  await clock.advance(2_000);
-  await stopped;
+
+  it('what waits in a folder that leaves the configuration is forgotten, and taken up when it is back and scanned', async () => {
+    becomes('missing');
+    const item = w.write('a.txt', 'a');
+    const visited = visits();
+    becomes(undefined);
+    await comes(() => w.uplink.isIdle, 'nothing is to do');
+    becomes('there');
+    await clock.advance(HOUR_MS);
+    expect(visited()).toBe(0);
+    rmSync(w.fileOf(item));
+    w.write('a.txt', 'b');
+    await confirmed('a.txt');
+    expect(pushed()).toEqual([item.url]);
+  });
 });

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.js';
-import { WatchWorld } from './world.js';
+import { folderOf, WatchWorld } from './world.js';
 
 const mounted: string[] = [];
 
@@ -58,18 +58,45 @@ describe('a folder whose root', () => {
     renameSync(world.root, `${world.root}.away`);
     await until(() => inbox.watcher.status()[0]?.state === 'held', 'it is held');
     expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(0);
-    expect(inbox.watcher.isHeld('inbox')).toBe(true);
-    expect(inbox.watcher.isHeld('other')).toBe(false);
+    expect(inbox.watcher.standing('inbox')).toBe('missing');
+    expect(inbox.watcher.standing('other')).toBeUndefined();
     await inbox.watcher.rescan();
     await inbox.watcher.idle();
     expect(inbox.status('sub/a.txt')).toBe('pending');
     renameSync(`${world.root}.away`, world.root);
     await until(() => inbox.watcher.status()[0]?.state === 'watching', 'it is watched');
-    expect(inbox.watcher.isHeld('inbox')).toBe(false);
+    expect(inbox.watcher.standing('inbox')).toBe('there');
     await inbox.watcher.idle();
     world.write('sub/b.txt');
     await until(() => inbox.status('sub/b.txt') === 'pending', 'b.txt is seen');
     expect(inbox.status('sub/a.txt')).toBe('pending');
+  });
+
+  it('stands in one way or another, which is told whenever it changes, and is missing until it was looked at', async () => {
+    const world = new WatchWorld();
+    world.write('a.txt');
+    const heard: unknown[] = [];
+    let standing = (): unknown => 'not known';
+    const { watcher } = await world.start({ onStanding: () => void heard.push(standing()) });
+    standing = () => watcher.standing('inbox');
+    expect(standing()).toBe('missing');
+    await until(() => heard.at(-1) === 'there', 'it is there');
+    await watcher.idle();
+    expect(heard).toEqual(['there']);
+    renameSync(world.root, `${world.root}.away`);
+    await until(() => heard.at(-1) === 'missing', 'it is missing');
+    mkdirSync(world.root);
+    await until(() => heard.at(-1) === 'doubtful', 'an empty one is doubtful');
+    rmdirSync(world.root);
+    renameSync(`${world.root}.away`, world.root);
+    await until(() => heard.at(-1) === 'there', 'it is there again');
+    const settings = { hints: true, rescanMs: 3_600_000 };
+    await watcher.watch({ ...settings, folders: [folderOf(`${world.root}.elsewhere`)] });
+    expect(heard.at(-1)).toBe('missing');
+    await watcher.watch({ ...settings, folders: [folderOf(world.root)] });
+    await until(() => heard.at(-1) === 'there', 'it is there by its old path');
+    await watcher.watch({ ...settings, folders: [] });
+    expect(heard.at(-1)).toBeUndefined();
   });
 
   it('is replaced by another directory with files is that directory from then on', async () => {

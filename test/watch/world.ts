@@ -74,7 +74,7 @@ export class WatchWorld {
       readonly state?: State;
       readonly hints?: boolean;
       readonly clock?: Clock;
-    } & Partial<Pick<WatcherOptions, 'openHints' | 'policy' | 'accepts'>> = {},
+    } & Partial<Pick<WatcherOptions, 'openHints' | 'policy' | 'accepts' | 'onStanding'>> = {},
   ): Promise<Started> {
     const clock = options.clock ?? systemClock;
     const state = options.state ?? (await State.open(temporaryDirectory(), { clock, log: this.log }));
@@ -88,6 +88,7 @@ export class WatchWorld {
       rescanMs: 3_600_000,
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openHints ? { openHints: options.openHints } : {}),
+      ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
     await watcher.start();
     const started = new Started(watcher, state);
