@@ -194,6 +194,11 @@ export class Daemon {
     return this.#opened().watcher.idle();
   }
 
+  /** Whether nothing is left to do for the items until a file changes or a folder is back. */
+  get isIdle(): boolean {
+    return this.#opened().uplink.isIdle;
+  }
+
   /** What must not stand still, as of now. */
   duties(): readonly Duty[] {
     return dutiesOf(this.#opened(), this.current.config);

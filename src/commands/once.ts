@@ -1,5 +1,4 @@
 import type { Daemon } from '../daemon.js';
-import { heldError } from '../inspect/held.js';
 import { itemCounts } from '../inspect/status.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
@@ -13,6 +12,7 @@ import { HEADS } from './heads.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
+import { type HeldFolder, heldFolders, leftOut } from './once-held.js';
 import { stepOf } from './once-step.js';
 import { duration } from './option-values.js';
 import { Progress } from './progress.js';
@@ -28,6 +28,7 @@ interface OnceOptions {
 /** How a `once` ended. */
 type Ending =
   | { readonly kind: 'settled' | 'timeout' | 'stopped' }
+  | { readonly kind: 'held'; readonly held: readonly HeldFolder[] }
   | { readonly kind: 'peer'; readonly reason: Trouble }
   | { readonly kind: 'busy'; readonly untilMs: number }
   | { readonly kind: 'paused'; readonly paused: Paused }
@@ -87,10 +88,6 @@ export const onceCommand: Command<OnceOptions> = {
       }
       over.abort();
       progress.end();
-      const held = daemon
-        .live()
-        .folders()
-        .find((folder) => folder.state === 'held');
       try {
         await daemon.stop();
       } catch (error) {
@@ -121,7 +118,6 @@ export const onceCommand: Command<OnceOptions> = {
             `${daemon.state.counts().passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
             `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         );
-      if (ending.kind === 'settled' && held !== undefined) throw heldError(held);
       return worse(exitCodeOf(ending, items, options.timeout), round?.exitCode ?? EXIT.done);
     } finally {
       unlisten();
@@ -129,7 +125,7 @@ export const onceCommand: Command<OnceOptions> = {
   },
 };
 
-/** Waits until nothing is left to do, the peer stays away, or the time is over. */
+/** Waits until nothing is left to do, or only in folders that are held, the peer stays away, or the time is over. */
 async function settle(
   daemon: Daemon,
   round: MirrorRound,
@@ -155,9 +151,11 @@ async function settle(
     const counts = daemon.state.counts();
     progress.show(stepOf(counts, scanned, round));
     if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
-    if (scanned && counts.pending + counts.accepted === 0) {
-      round.itemsAreSettled();
-      if (round.isOver) return { kind: 'settled' };
+    if (scanned && (counts.pending + counts.accepted === 0 || daemon.isIdle)) {
+      const held = heldFolders(live, daemon.state);
+      const isSettled = held.length > 0 || counts.pending + counts.accepted === 0;
+      if (isSettled) round.itemsAreSettled();
+      if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
     }
     const { circuit, paused, pausedUntil = 0 } = live.door();
     const leftMs = deadline - clock.monotonic();
@@ -176,6 +174,8 @@ function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeou
   switch (ending.kind) {
     case 'settled':
       return items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
+    case 'held':
+      throw leftOut(ending.held);
     case 'failed':
       throw ending.error;
     case 'stopped':
