@@ -8,6 +8,7 @@ import { type Command, configOf, type GlobalOptions, print, printJson } from './
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
 import { withState } from './offline-state.js';
+import { counted } from './text.js';
 
 interface RetryOptions {
   readonly path: string[];
@@ -48,13 +49,24 @@ export const retryCommand: Command<RetryOptions> = {
       retryOffline(config, parameters, options),
     )) {
       if (options.json) printJson(report);
-      else if (report.retried + report.lookedAt === 0)
-        print('Nothing there is in quarantine, waits for its next attempt, or was passed over.');
-      else print(`${report.retried} items are pending again, ${report.lookedAt} files are looked at again.`);
+      else print(retriedText(report));
     }
     return EXIT.done;
   },
 };
+
+/** What a retry did, for a person. */
+export function retriedText({ retried, lookedAt }: Retried): string {
+  const said = [
+    ...(retried > 0 ? [`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`] : []),
+    ...(lookedAt > 0
+      ? [`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`]
+      : []),
+  ];
+  if (said.length === 0)
+    return 'Nothing there is in quarantine, waits for its next attempt, or was passed over.';
+  return `${said.join(', ')}.`;
+}
 
 async function retryOffline(
   config: Config,

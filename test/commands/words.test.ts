@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { citationText } from '../../src/commands/citation.js';
 import { consent } from '../../src/commands/consent.js';
 import { documentOf } from '../../src/commands/document.js';
+import { retriedText } from '../../src/commands/retry.js';
 import { onlyText } from '../../src/commands/share.js';
 import { withoutShortGroup } from '../../src/commands/short-group.js';
 import { cellsOf } from '../../src/commands/table-set.js';
@@ -44,6 +45,21 @@ describe('cells on the command line', () => {
     await expect(cellsOf([`a=@${join(directory, 'd')}`])).rejects.toMatchObject({ code: 'UNREADABLE' });
     await expect(cellsOf([`a=@${join(directory, 'binary')}`])).rejects.toMatchObject({ code: 'NOT_TEXT' });
   });
+});
+
+describe('what retry answers', () => {
+  it.each([
+    [1, 0, '1 item is pending again.'],
+    [2, 0, '2 items are pending again.'],
+    [0, 1, '1 file is looked at again.'],
+    [12, 3, '12 items are pending again, 3 files are looked at again.'],
+    [0, 0, 'Nothing there is in quarantine, waits for its next attempt, or was passed over.'],
+  ])(
+    'of %i items and %i files tells only what there was, counted as people do',
+    (retried, lookedAt, words) => {
+      expect(retriedText({ retried, lookedAt })).toBe(words);
+    },
+  );
 });
 
 describe('--c', () => {

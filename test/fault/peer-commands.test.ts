@@ -86,7 +86,7 @@ describe.concurrent('one bad file among good ones', () => {
     expect(why.stdout).toMatch(/^reason .*java.lang.StackOverflowError/m);
     expect((await site.command('once')).code).toBe(3);
     site.peer.behaviour = well;
-    expect((await site.command('retry', site.path('bad.txt'))).stdout).toContain('1 items are pending again');
+    expect((await site.command('retry', site.path('bad.txt'))).stdout).toContain('1 item is pending again.');
     expect(await site.command('once')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('25 confirmed'),
@@ -121,7 +121,7 @@ describe.concurrent('one bad file among good ones', () => {
     ]);
     expect((await site.status()).quarantined).toMatchObject([{ file: 'inbox/bad.txt', code: 'REFUSED' }]);
     site.peer.behaviour = well;
-    expect((await site.command('retry', site.path('bad.txt'))).stdout).toContain('1 items are pending again');
+    expect((await site.command('retry', site.path('bad.txt'))).stdout).toContain('1 item is pending again.');
     await daemon.confirms(25);
     expect((await site.status()).items).toMatchObject({ confirmed: 25, quarantined: 0 });
     await site.expectAllInPeer();
