@@ -37,7 +37,7 @@ export interface WhyReport {
 }
 
 /** What of a running daemon tells how a path goes on. */
-export type LiveWork = Pick<Live, 'door' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
+export type LiveWork = Pick<Live, 'dialect' | 'door' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
 
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
 export async function explain(
@@ -101,6 +101,15 @@ export async function explain(
         verdict: 'ignored',
         rule: 'Only regular files are taken: no directory, pipe or device, and no link that is not followed.',
         next: 'Nothing.',
+      };
+    }
+    if (problem?.path === absolute) {
+      return {
+        ...base,
+        verdict: 'unknown',
+        rule: ruleText(decision.rule),
+        trouble: problem.trouble,
+        next: 'It is taken up by the next scan after that is mended.',
       };
     }
     return {
@@ -242,7 +251,8 @@ function waitingForPeer(
       : { next: `${next}; \`peersync resume\` lets it go on before the time is over.`, nextAt: until };
   }
   const { reason, held, nextProbeAt } = circuit;
-  if (reason !== undefined && held.includes(lane)) {
+  // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
+  if (reason !== undefined && (held.includes(lane) || live.dialect() === undefined)) {
     const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     const next = `It waits for the peer, which ${words}`;
     return nextProbeAt === undefined

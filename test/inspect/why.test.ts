@@ -13,23 +13,21 @@ import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
+/** The way to a peer that nothing was asked yet. */
+function door(clock: FakeClock): Door {
+  const lane = { requestsPerSecond: 1, concurrency: 1 };
+  const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
+  return new Door({ lanes, maxConcurrency: 1, classify, clock, log: silentLogger, peerName: 'the peer' });
+}
+
 it('what happens next to a file is told: pushed, given its new URL, looked up, or looked up and pushed if it is not there', async () => {
   const directory = temporaryDirectory();
   const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
   const clock = new FakeClock();
   const state = await State.open(config.state.dir, { clock, log: silentLogger });
-  const lane = { requestsPerSecond: 1, concurrency: 1 };
-  const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
-  const door = new Door({
-    lanes,
-    maxConcurrency: 1,
-    classify,
-    clock,
-    log: silentLogger,
-    peerName: 'the peer',
-  });
   const live: LiveWork = {
-    door: () => door.status(),
+    dialect: () => 'standard',
+    door: () => door(clock).status(),
     folders: () => [],
     problems: () => [],
     isInFlight: () => false,
@@ -51,5 +49,61 @@ it('what happens next to a file is told: pushed, given its new URL, looked up, o
   expect(await next()).toBe(
     'The peer was sent this before: it is looked up (so far: the peer shows it in [blue], not in red), and pushed if it is not there.',
   );
+  await state.close();
+});
+
+it('a file waits for a peer that is in trouble before its dialect is known, whatever asked for that', async () => {
+  const directory = temporaryDirectory();
+  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
+  const clock = new FakeClock();
+  const state = await State.open(config.state.dir, { clock, log: silentLogger });
+  const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };
+  let dialect: 'standard' | undefined;
+  const live: LiveWork = {
+    dialect: () => dialect,
+    door: () => ({
+      ...door(clock).status(),
+      circuit: {
+        state: 'open',
+        since: clock.now(),
+        reason,
+        held: ['confirm'],
+        tries: 2,
+        nextProbeAt: clock.now() + 6_000,
+      },
+    }),
+    folders: () => [],
+    problems: () => [],
+    isInFlight: () => false,
+    nextLook: () => undefined,
+  };
+  writeFileSync(join(directory, 'inbox', 'a'), 'a');
+  state.put(pendingRecord('a'));
+  const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
+  expect(await next()).toBe('It waits for the peer, which refuses the credentials: it asks for a password.');
+  dialect = 'standard';
+  expect(await next()).toBe('It is pushed.');
+  await state.close();
+});
+
+it('a file whose name has no URL is not said to be absent, nor to become a document', async () => {
+  const directory = temporaryDirectory();
+  const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
+  const clock = new FakeClock();
+  const state = await State.open(config.state.dir, { clock, log: silentLogger });
+  const file = join(directory, 'inbox', 'bad\ufffd.txt');
+  const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
+  const live: LiveWork = {
+    dialect: () => 'standard',
+    door: () => door(clock).status(),
+    folders: () => [],
+    problems: () => [{ folder: 'inbox', path: file, trouble, since: clock.now() }],
+    isInFlight: () => false,
+    nextLook: () => undefined,
+  };
+  const report = await explain(file, config, state, live);
+  expect(report).toMatchObject({ verdict: 'unknown', trouble });
+  expect(report.next).toBe('It is taken up by the next scan after that is mended.');
+  expect(report.url).toBeUndefined();
   await state.close();
 });
