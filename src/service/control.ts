@@ -78,7 +78,7 @@ export async function askDaemon(
     directory = await openDirectory(stateDirectory);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
-    throw cannotAsk(error);
+    throw cannotOpen(error, stateDirectory);
   }
   let response: IncomingMessage | undefined;
   try {
@@ -214,6 +214,17 @@ export class ControlError extends PeersyncError {
       cause,
     });
   }
+}
+
+/** The directory with the socket could not be opened: most often by a person who is not the user of the service. */
+export function cannotOpen(error: unknown, stateDirectory: string): PeersyncError {
+  if (systemCode(error) !== 'EACCES') return cannotAsk(error);
+  return new PeersyncError({
+    code: 'CONTROL_FAILED',
+    message: `This user may not look into the state in ${stateDirectory}, where a running daemon would be asked.`,
+    hint: 'Give the command as the user that peersync runs as; of a service that is `sudo -u peersync peersync …`.',
+    cause: error,
+  });
 }
 
 function cannotAsk(error: unknown): ControlError {

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { EXIT, PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { type Answerer, askDaemon, ControlServer } from '../../src/service/control.js';
+import { type Answerer, askDaemon, ControlServer, cannotOpen } from '../../src/service/control.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const servers: ControlServer[] = [];
@@ -75,6 +75,16 @@ describe('the control socket', () => {
       yield 1;
     });
     await expect(ask(directory, { patienceMs: 100 })).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+  });
+
+  it('tells a person who may not look into the state whom to be', () => {
+    const refused = Object.assign(new Error('permission denied'), { code: 'EACCES' });
+    const error = cannotOpen(refused, '/var/lib/peersync/state');
+    expect(error).toMatchObject({ code: 'CONTROL_FAILED', cause: refused });
+    expect(error.message).toContain('may not look into the state in /var/lib/peersync/state');
+    expect(error.hint).toContain('`sudo -u peersync peersync …`');
+    const other = cannotOpen(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }), '/state');
+    expect(other.message).toContain('EIO: i/o error');
   });
 
   it('says so when the daemon ends in the middle of an answer', async () => {
