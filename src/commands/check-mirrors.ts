@@ -1,11 +1,8 @@
-import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { MirrorConfig } from '../config/config.js';
 import { isTablePattern, tablePattern } from '../config/table-pattern.js';
-import { messageOf, systemCode } from '../lib/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Finding } from './check.js';
+import { checkWritable } from './check-writable.js';
 import { counted } from './text.js';
 
 const ABSENT = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
@@ -18,25 +15,7 @@ export async function* checkMirrorRoot({
   citations,
 }: MirrorConfig): AsyncGenerator<Finding> {
   if (shares.length + tables.length + citations.length === 0) return;
-  const check = 'mirror root';
-  for (let path = root; ; path = dirname(path)) {
-    try {
-      await access(path, constants.W_OK | constants.X_OK);
-      const message = path === root ? `${root} can be written` : `${root} will be made when it is needed`;
-      yield { check, ok: true, message };
-      return;
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT' && path !== dirname(path)) continue;
-      const message = `${path} cannot be written: ${messageOf(error)}`;
-      yield {
-        check,
-        ok: false,
-        message,
-        hint: 'Let the user that peersync runs as write there, or mend `mirror.root`.',
-      };
-      return;
-    }
-  }
+  yield await checkWritable({ check: 'mirror root', path: root, key: 'mirror.root' });
 }
 
 /**

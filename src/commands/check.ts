@@ -8,6 +8,7 @@ import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
 import { checkPorts } from './check-ports.js';
+import { checkWritable } from './check-writable.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';
@@ -83,6 +84,7 @@ export const checkCommand: Command<CheckOptions> = {
       directories += found;
     }
     tell(await checkWatchLimit(directories));
+    tell(await checkWritable({ check: 'state', path: config.state.dir, key: 'state.dir' }));
     for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
     for await (const finding of checkPorts(config)) tell(finding);
     let isUsable = true;

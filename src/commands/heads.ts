@@ -63,7 +63,7 @@ export const HEADS = {
   check: {
     command: 'check',
     describe:
-      'Check the configuration, the folders, the watch limit, the ports, the peer, the access to it and what is mirrored',
+      'Check the configuration, the folders, the watch limit, the state, the ports, the peer, the access to it and what is mirrored',
   },
   init: {
     command: 'init',

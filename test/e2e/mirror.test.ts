@@ -91,6 +91,7 @@ it('check says whether the peer has what is mirrored, and whether the files can 
   share('big.txt', 'b'.repeat(3_000_000));
   const { code, stdout } = await command('check');
   expect(code).toBe(1);
+  expect(stdout).toMatch(/^ok +state: .*state (will be made when it is needed|can be written)$/m);
   expect(stdout).toMatch(/^ok +mirror root: .*mirror will be made when it is needed$/m);
   expect(stdout).toMatch(/^TROUBLE +mirror wages: the peer has no table "wages"\n +Mend its name/m);
   expect(stdout).toMatch(/^ok +mirror rota-\*: matches 1 table of the peer$/m);
