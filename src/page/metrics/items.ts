@@ -9,7 +9,7 @@ export const ITEM_METRICS: readonly Metric[] = [
   {
     name: 'peersync_items',
     type: 'gauge',
-    help: 'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or passed over.',
+    help: 'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or passed (over by a rule).',
     labels: ['folder', 'status'],
     *read({ status }) {
       for (const folder of status.folders) yield* itemsOf(folder);
