@@ -1,11 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-import { type Intents, readIntents, storeIntents } from './edit-intents.js';
+import { EarlierCopies, LONGEST_KEPT } from './edit-copies.js';
+import { absorb, type Intents, readIntents, storeIntents, together } from './edit-intents.js';
+import { gridOf, lines } from './edit-lines.js';
 import { writeError } from './errors.js';
 import type { Grid } from './merge.js';
 
@@ -23,8 +25,31 @@ export interface Base {
   readonly columns: readonly string[];
   /** Stands for its rows; see `digestOf`. */
   readonly digest: string;
+  /** When it was mirrored, in ms since the epoch. */
+  readonly at?: number;
+  /** The base that held before, and what of the person's edits was told to the peer between the two. */
+  readonly before?: { readonly id: string; readonly told: Intents };
+  readonly stale?: Stale;
   /** The peer's rows with all their cells, in the order of the file; read when they are asked for. */
   grid(): Promise<Grid>;
+}
+
+/** The file had been saved from an earlier copy, and the newer changes of the peer were kept. Times are ms since the epoch. */
+export interface Stale {
+  /** The sha256 of the file that was saved. Undefined once the peer changed something after it. */
+  readonly saved?: string | undefined;
+  /** When it was seen. */
+  readonly at: number;
+  /** When the earlier copy was mirrored; undefined where that is not known. */
+  readonly copyAt?: number | undefined;
+}
+
+interface BaseStoreParts {
+  readonly stateDir: string;
+  /** Of the mirror. */
+  readonly name: string;
+  readonly table: string;
+  readonly clock: Clock;
 }
 
 /** What a base is made of. */
@@ -33,6 +58,7 @@ export interface BaseContent {
   readonly shown: readonly string[];
   readonly digest: string;
   readonly grid: Grid;
+  readonly stale?: Stale | undefined;
 }
 
 const headSchema = z.object({
@@ -44,6 +70,9 @@ const headSchema = z.object({
   shown: z.array(z.string()),
   columns: z.array(z.string()),
   digest: z.string(),
+  at: z.number().optional(),
+  before: z.object({ id: z.string(), told: z.string() }).optional(),
+  stale: z.object({ saved: z.string().optional(), at: z.number(), copyAt: z.number().optional() }).optional(),
 });
 type Head = z.output<typeof headSchema>;
 
@@ -59,9 +88,6 @@ export interface Last {
   readonly intents: Intents;
 }
 
-/** Rows that are read or written without giving way to other work. */
-const ROWS_A_TURN = 500;
-
 /**
  * Keeps the base of one two-way table on disk, and brings it through a crash.
  *
@@ -71,17 +97,22 @@ const ROWS_A_TURN = 500;
  *   is neither that one nor the one before, both may be the base of it.
  * - `withdraw` takes back what was prepared: the file was not replaced.
  * - `intend` keeps what is about to be told to the peer; it is over with the base that it began from.
+ * - A base that is about to be replaced is kept as an earlier copy, for `earlier`. Each names the one before.
  */
 export class BaseStore {
   readonly #directory: string;
   readonly #path: string;
   readonly #table: string;
+  readonly #copies: EarlierCopies;
+  readonly #clock: Clock;
 
-  constructor({ stateDir, name, table }: { stateDir: string; name: string; table: string }) {
+  constructor({ stateDir, name, table, clock }: BaseStoreParts) {
     this.#directory = join(stateDir, 'mirrors');
     const hash = createHash('sha256').update(name).digest('hex').slice(0, 24);
     this.#path = join(this.#directory, `${hash}.base`);
     this.#table = table;
+    this.#copies = new EarlierCopies(this.#path);
+    this.#clock = clock;
   }
 
   /**
@@ -96,8 +127,7 @@ export class BaseStore {
     if (next !== undefined && next.file === file) await this.settle();
     const base = next !== undefined && next.file === file ? next : await this.#read(this.#path);
     if (base === undefined) return undefined;
-    const text = await contentOf(`${this.#path}.intents`);
-    const intents = readIntents(text?.toString('utf8') ?? '', base.id);
+    const intents = await this.#intents(base);
     const isEither = next === undefined || next.file === file || base.file === file;
     return isEither ? { base, intents } : { base, intents, other: next };
   }
@@ -107,21 +137,52 @@ export class BaseStore {
     return this.#onDisk(() => writeFileAtomic(`${this.#path}.intents`, storeIntents(intents, base.id)));
   }
 
-  /** @throws MirrorError */
-  prepare(base: BaseContent, salt: string | undefined): Promise<void> {
-    return this.#onDisk(() => this.#writeNext(base, salt));
+  /**
+   * The copies that were mirrored before the last one, the latest first, and what was told to the peer since each of them.
+   * Where nobody knows which of two holds, neither of them is among these.
+   */
+  async *earlier({ base, other }: Last): AsyncGenerator<{ readonly copy: Base; readonly told: Intents }> {
+    let told: Intents = { set: [], deletes: [] };
+    let after = other ?? base;
+    while (after.before !== undefined && this.#clock.now() - (after.at ?? 0) <= LONGEST_KEPT) {
+      const copy = await this.#read(this.#copies.pathOf(after.before.id)).catch(() => undefined);
+      if (copy === undefined || copy.id !== after.before.id) return;
+      told = together(after.before.told, told);
+      if (copy.id !== base.id) yield { copy, told };
+      after = copy;
+    }
   }
 
-  async #writeNext(base: BaseContent, salt: string | undefined): Promise<void> {
+  /**
+   * @param last the base that holds
+   * @throws MirrorError
+   */
+  prepare(base: BaseContent, last: Base | undefined): Promise<void> {
+    return this.#onDisk(async () => {
+      if (last !== undefined) await this.#copies.keep(last.id, this.#clock.now());
+      await this.#writeNext(base, last);
+    });
+  }
+
+  async #intents(base: Base): Promise<Intents> {
+    const text = await contentOf(`${this.#path}.intents`);
+    return readIntents(text?.toString('utf8') ?? '', base.id);
+  }
+
+  async #writeNext(base: BaseContent, last: Base | undefined): Promise<void> {
+    const told = last && absorb(base.grid, await this.#intents(last), base.grid).done;
     const head: Head = {
       version: 1,
       table: this.#table,
       id: randomBytes(12).toString('hex'),
-      salt: salt ?? randomBytes(12).toString('hex'),
+      salt: last?.salt ?? randomBytes(12).toString('hex'),
       file: base.file,
       shown: [...base.shown],
       columns: [...base.grid.columns],
       digest: base.digest,
+      at: this.#clock.now(),
+      ...(last && told && { before: { id: last.id, told: storeIntents(told, last.id) } }),
+      ...(base.stale && { stale: base.stale }),
     };
     const temporary = `${this.#path}.next.${head.id}.tmp`;
     const handle = await open(temporary, 'wx', 0o600);
@@ -160,6 +221,7 @@ export class BaseStore {
 
   async forget(): Promise<void> {
     for (const end of ['.next', '.intents', '']) await rm(this.#path + end, { force: true });
+    await this.#copies.forget();
   }
 
   async #onDisk(write: () => Promise<void>): Promise<void> {
@@ -189,51 +251,18 @@ export class BaseStore {
     const end = whole.indexOf(NEWLINE);
     const head = headSchema.safeParse(JSON.parse(whole.toString('utf8', 0, end)));
     if (!head.success || head.data.table !== this.#table) return undefined;
-    const { columns } = head.data;
-    return { ...head.data, grid: () => gridOf(whole.subarray(end + 1), columns) };
+    const { columns, at, before, stale, ...facts } = head.data;
+    return {
+      ...{ ...facts, columns },
+      ...(at !== undefined && { at }),
+      ...(before && { before: { id: before.id, told: readIntents(before.told, before.id) } }),
+      ...(stale && { stale }),
+      grid: () => gridOf(whole.subarray(end + 1), columns),
+    };
   }
-}
-
-/** Stands for the rows of a table: equal where they are, in the same order. */
-export async function digestOf(grid: Grid): Promise<string> {
-  const hash = createHash('sha256');
-  hash.update(JSON.stringify(grid.columns));
-  for await (const text of lines(grid)) hash.update(text);
-  return hash.digest('hex');
 }
 
 const NEWLINE = 0x0a;
-
-async function* lines({ columns, rows }: Grid): AsyncGenerator<string> {
-  let text = '';
-  let gathered = 0;
-  for (const [pk, cells] of rows) {
-    text += `${JSON.stringify([pk, ...columns.map((column) => cells.get(column) ?? '')])}\n`;
-    gathered += 1;
-    if (gathered % ROWS_A_TURN !== 0) continue;
-    yield text;
-    text = '';
-    await nextTurn();
-  }
-  yield text;
-}
-
-async function gridOf(lines: Buffer, columns: readonly string[]): Promise<Grid> {
-  const rows = new Map<string, ReadonlyMap<string, string>>();
-  for (let at = 0; at < lines.length; ) {
-    const end = lines.indexOf(NEWLINE, at);
-    const [pk = '', ...values] = JSON.parse(lines.toString('utf8', at, end)) as string[];
-    const cells = new Map<string, string>();
-    values.forEach((value, i) => {
-      const column = columns[i];
-      if (column !== undefined && value !== '') cells.set(column, value);
-    });
-    rows.set(pk, cells);
-    at = end + 1;
-    if (rows.size % ROWS_A_TURN === 0) await nextTurn();
-  }
-  return { columns, rows };
-}
 
 async function contentOf(path: string): Promise<Buffer | undefined> {
   try {

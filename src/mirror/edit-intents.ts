@@ -40,6 +40,20 @@ export function absorb(base: Grid, intents: Intents, peer: Grid): Absorbed {
   return { base: { columns: base.columns, rows }, done };
 }
 
+/**
+ * A table after everything was told to it that was told.
+ *
+ * @param now the table as it is: of a row that was set and deleted nobody knows which was last, but whether it is there now
+ */
+export function applied(grid: Grid, told: Intents, now: Grid | undefined): Grid {
+  if (told.set.length === 0 && told.deletes.length === 0) return grid;
+  const rows = new Map(grid.rows);
+  for (const { pk, cells } of told.set) rows.set(pk, new Map([...(rows.get(pk) ?? []), ...cells]));
+  const set = new Set(told.set.map(({ pk }) => pk));
+  for (const pk of told.deletes) if (!set.has(pk) || now?.rows.has(pk) === false) rows.delete(pk);
+  return { columns: grid.columns, rows };
+}
+
 /** Both, the later ones behind the earlier: a cell may have been told twice. */
 export function together(a: Intents, b: Intents): Intents {
   return { set: [...a.set, ...b.set], deletes: [...new Set([...a.deletes, ...b.deletes])] };

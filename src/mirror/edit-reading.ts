@@ -49,19 +49,18 @@ export async function readPeerTable(source: EditSource, alarm: Alarm): Promise<P
 }
 
 /**
- * The table that the person left in the file.
+ * The table that the person left in the file; its columns are to be checked yet.
  *
- * @throws EditAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE, EDIT_COLUMNS
+ * @throws EditAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE
  */
 export async function readEditedTable(
   read: ReadFile,
   base: Base | undefined,
-  settings: Pick<TableMirrorConfig, 'format' | 'columns'>,
+  format: TableMirrorConfig['format'],
   alarm: Alarm,
 ): Promise<TableText> {
   // What was not touched need not be read, whatever a format loses on the way.
   if (base?.file === read.sha256) return asWritten(base.shown, await base.grid());
-  const { format, columns } = settings;
   if (format === 'xml') throw new TypeError('XML is not edited');
   // A list of rows that is empty may be meant so; a file without anything in it is an accident.
   if (isBlank(read.bytes)) throw alarm('EDIT_UNREADABLE', 'line 1, column 1: nothing stands in it');
@@ -85,8 +84,6 @@ export async function readEditedTable(
       `line ${padded.line}: a key that ends with NUL, which peers take for padding`,
     );
   }
-  // A list without rows names no columns, and lacks none.
-  if (format === 'csv' || table.rows.length > 0) checkColumns(table, columns, base, alarm);
   return table;
 }
 
@@ -112,15 +109,22 @@ function isBlank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
 }
 
-function checkColumns(
-  { columns }: TableText,
-  configured: readonly string[] | undefined,
+/**
+ * Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have.
+ *
+ * @throws EditAlarm EDIT_COLUMNS
+ */
+export function checkColumns(
+  mine: TableText,
   base: Base | undefined,
+  { format, columns: configured }: Pick<TableMirrorConfig, 'format' | 'columns'>,
   alarm: Alarm,
 ): void {
+  // A list without rows names no columns, and lacks none.
+  if (format !== 'csv' && mine.rows.length === 0) return;
+  const { columns } = mine;
   const shown = base?.shown ?? [];
-  const filled = new Set(base?.columns);
-  const missing = shown.filter((column) => filled.has(column) && !columns.includes(column));
+  const missing = base === undefined ? [] : lackedColumns(mine, base);
   if (missing.length > 0) throw alarm('EDIT_COLUMNS', `lacks columns that it had: ${named(missing)}`);
   const isStrange = (column: string) =>
     column.length > LONGEST_NAME ||
@@ -130,6 +134,12 @@ function checkColumns(
   if (strange.length > 0) {
     throw alarm('EDIT_COLUMNS', `has columns that this mirror cannot have: ${named(strange)}`);
   }
+}
+
+/** Columns in which something stands in the file that was written from a base, and that the file does not have. */
+export function lackedColumns({ columns }: TableText, base: Base): readonly string[] {
+  const filled = new Set(base.columns);
+  return base.shown.filter((column) => filled.has(column) && !columns.includes(column));
 }
 
 /** The table as the file has it that was written from a base. */

@@ -4,6 +4,7 @@ import type { ReadFile } from './edit-file.js';
 import { absorb, together } from './edit-intents.js';
 import { withKeys } from './edit-key.js';
 import { type Alarm, named, type PeerTable } from './edit-reading.js';
+import type { Earlier } from './edit-stale.js';
 import type { EditableTableParts, EditKnown, EditPeer } from './edit-table.js';
 import type { TableText } from './formats/read.js';
 import { agreed, type Clash, type Merge, mergeInTurns } from './merge.js';
@@ -27,6 +28,8 @@ export interface Sides {
   readonly mine: TableText;
   readonly peer: PeerTable;
   readonly last: Last | undefined;
+  /** Where the file was made from an earlier copy than the last. */
+  readonly earlier?: Earlier | undefined;
   readonly known: EditKnown;
 }
 
@@ -44,8 +47,8 @@ export const NOTHING_TOLD: Told = { set: 0, deleted: 0, clashes: [], notes: [] }
  * Tells the peer what a person changed in the file of a table.
  *
  * What that is, the merge of both sides with what they had in common says: the last base, and what an earlier run had
- * told since. Too many rows removed are an alarm. What is about to be told is on disk first (intents), then it is told
- * group by group, each read back by the peer's client.
+ * told since; where the file was made from an earlier copy, that one. Too many rows removed are an alarm. What is about to
+ * be told is on disk first (intents), then it is told group by group, each read back by the peer's client.
  */
 export class Telling {
   readonly #parts: TellingParts;
@@ -60,14 +63,15 @@ export class Telling {
    */
   async tell(sides: Sides, accept: boolean, signal: AbortSignal | undefined): Promise<Told> {
     const { deletes, maxDeletes } = this.#parts.settings;
-    const { last } = sides;
-    const base = await last?.base.grid();
+    const { last, earlier } = sides;
+    const base = earlier?.grid ?? (await last?.base.grid());
     const mine = withKeys(sides.mine.rows, sides.mine.columns, base, last?.base.salt ?? '');
-    const absorbed = base && last && absorb(base, last.intents, sides.peer.grid);
+    const common = earlier?.common ?? base;
+    const absorbed = common && last && absorb(common, last.intents, sides.peer.grid);
     // A file that is as it was written is its own base.
     const unedited = sides.read.sha256 === sides.known.sha256 ? mine : undefined;
     const first = await inTurns(mergeInTurns(absorbed?.base ?? unedited, sides.peer.grid, mine, { deletes }));
-    const other = await last?.other?.grid();
+    const other = earlier === undefined ? await last?.other?.grid() : undefined;
     const plan =
       other === undefined
         ? first

@@ -3,14 +3,24 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TableRow } from '../peer/table.js';
 import { EditAlarm, type EditAlarmCode } from './edit-alarms.js';
-import { type Base, BaseStore, digestOf, type Last } from './edit-base.js';
+import { type Base, BaseStore, type Last, type Stale } from './edit-base.js';
 import { LARGEST_EDITED } from './edit-bytes.js';
 import { ConflictFiles } from './edit-conflicts.js';
 import { EditFile, Overtaken, type ReadFile } from './edit-file.js';
-import { checkNewKeys, type PeerTable, readEditedTable, readPeerTable } from './edit-reading.js';
+import { digestOf } from './edit-lines.js';
+import {
+  checkColumns,
+  checkNewKeys,
+  lackedColumns,
+  type PeerTable,
+  readEditedTable,
+  readPeerTable,
+} from './edit-reading.js';
+import { type Earlier, findEarlier, staleNotes } from './edit-stale.js';
 import type { EditableTableParts, EditKnown, EditOutcome, TwoWayTable } from './edit-table.js';
 import { NOTHING_TOLD, Telling } from './edit-telling.js';
 import { MirrorError } from './errors.js';
+import type { TableText } from './formats/read.js';
 import { writeTable } from './formats/write.js';
 import type { Grid } from './merge.js';
 import type { Conflict } from './record.js';
@@ -27,6 +37,9 @@ const ROWS_A_TURN = 100;
  * is written from that. What both changed differently stays as the peer has it, and the file is saved as a conflict file
  * before it is replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows removed)
  * raises an alarm, and nothing is written on either side.
+ *
+ * A file that was plainly made from an earlier copy than the last is merged with that one, so that what the peer changed since
+ * stays. Who saves the same file once more, and the peer changed nothing meanwhile, means it.
  *
  * A run may end at any instant, and the next one goes on from there: what is about to be told to the peer is on disk before
  * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
@@ -115,13 +128,12 @@ export class EditableTable implements TwoWayTable {
   ): Promise<EditOutcome> {
     const last = await this.#bases.load(read?.sha256);
     const isTouched = read !== undefined && !isAsWritten(read, last);
-    const mine = isTouched
-      ? await readEditedTable(read, last?.base, this.#parts.settings, this.#alarm)
-      : undefined;
+    const edited = isTouched ? await this.#readEdited(read, last) : undefined;
+    const { mine, earlier } = edited ?? {};
     const peer = await this.#readPeer(signal);
     if (mine !== undefined)
       checkNewKeys(mine, peer.grid.rows, await this.#parts.peer.maxKeyBytes(signal), this.#alarm);
-    const sides = isTouched && mine ? { read, mine, peer, last, known } : undefined;
+    const sides = isTouched && mine ? { read, mine, peer, last, earlier, known } : undefined;
     const told = sides === undefined ? NOTHING_TOLD : await this.#telling.tell(sides, accept, signal);
     const after = told.set + told.deleted === 0 ? peer : await this.#readPeer(signal);
     const hasClashes = read !== undefined && told.clashes.length > 0;
@@ -129,7 +141,10 @@ export class EditableTable implements TwoWayTable {
     this.#step('what clashes is saved');
     const had = read === undefined ? [] : (mine?.columns ?? last?.base.shown ?? []);
     const columns = [...after.columns, ...this.#unfilled(had, after, last?.base)];
-    const written = await this.#write(read, { columns, grid: after.grid }, last?.base, signal);
+    const now = this.#parts.clock.now();
+    const seen = earlier && { saved: read?.sha256, at: now, copyAt: earlier.copy.at };
+    const stale = isTouched ? seen : last?.base.stale;
+    const written = await this.#write(read, { columns, grid: after.grid }, stale, last?.base, signal);
     return {
       kind: 'settled',
       changed: written.changed,
@@ -141,21 +156,43 @@ export class EditableTable implements TwoWayTable {
         columns: after.columns,
         file: written.file,
         conflicts: await this.#conflicts.standing(known.conflicts, conflictFile, told.clashes),
-        notes: told.notes,
+        notes: [...staleNotes(stale, now), ...told.notes],
       },
     };
+  }
+
+  async #readEdited(
+    read: ReadFile,
+    last: Last | undefined,
+  ): Promise<{ readonly mine: TableText; readonly earlier: Earlier | undefined }> {
+    const { settings } = this.#parts;
+    const mine = await readEditedTable(read, last?.base, settings.format, this.#alarm);
+    if (last?.base.file === read.sha256) return { mine, earlier: undefined };
+    const isMeant = last?.base.stale?.saved === read.sha256;
+    const earlier = last && !isMeant ? await findEarlier(mine, last, this.#bases) : undefined;
+    // Of two that may hold, the file need not have the columns of both.
+    const isOfOther = last?.other !== undefined && lackedColumns(mine, last.other).length === 0;
+    const from = earlier?.copy ?? (isOfOther ? last.other : last?.base);
+    checkColumns(mine, from, settings, this.#alarm);
+    return { mine, earlier };
   }
 
   async #write(
     read: ReadFile | undefined,
     { columns, grid }: PeerTable,
+    stale: Stale | undefined,
     base: Base | undefined,
     signal: AbortSignal | undefined,
   ): Promise<WholeFile> {
     const file = await this.#hashOf(columns, grid);
     const digest = await digestOf(grid);
-    const isKnown = base !== undefined && base.file === file && base.digest === digest;
-    if (!isKnown) await this.#bases.prepare({ file, shown: columns, digest, grid }, base?.salt);
+    const isKnown =
+      base !== undefined && base.file === file && base.digest === digest && base.stale === stale;
+    if (!isKnown) {
+      // After another change of the peer the same file would take back more than it did.
+      const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
+      await this.#bases.prepare({ file, shown: columns, digest, grid, stale: kept }, base);
+    }
     this.#step('the new base is prepared');
     const { versions } = this.#parts.settings;
     const text = this.#text(columns, grid);

@@ -26,7 +26,8 @@ export async function keepVersion(path: string, count: number): Promise<void> {
   }
 }
 
-async function linkOrCopy(path: string, to: string): Promise<void> {
+/** A second name for what stands at `path`, or a copy where the file system has no such names. @throws EEXIST */
+export async function linkOrCopy(path: string, to: string): Promise<void> {
   try {
     await link(path, to);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
@@ -42,6 +43,17 @@ const actionArbitrary = fc.oneof(
   fc.record({ run: runArbitrary }),
 );
 
+const withEditorArbitrary = fc.oneof(
+  actionArbitrary,
+  /** The file is opened in an editor; others change something, and that reaches the file; then the editor saves. */
+  fc.record({
+    open: fc.boolean(),
+    changes: fc.array(changeArbitrary, { maxLength: 3 }),
+    between: fc.option(runArbitrary, { nil: undefined }),
+    stale: editArbitrary,
+  }),
+);
+
 class Crash extends Error {}
 
 /**
@@ -57,12 +69,24 @@ class World {
   readonly typed = new Set<string>();
   readonly typedWithoutKey = new Set<string>();
   readonly takenAway = new Set<string>();
+  /** What the others typed. */
+  readonly #theirs = new Set<string>();
+  /** What stands in an editor that nobody told of newer copies. */
+  #opened: readonly Cells[] | undefined;
+  /** How many conflict files there were then. */
+  #conflicts = 0;
+  /** What it saved last. */
+  #savedStale = '';
+  /** The file as that left it. */
+  #staleText = '';
 
   constructor(deletes: boolean) {
     this.desk = new Desk(temporaryDirectory(), this.peer, { deletes, maxDeletes: 100 });
   }
 
   edit(edit: Edit): void {
+    // An edit of what was saved from an older copy a moment ago may be one of what the others changed; nobody could tell.
+    if (this.#staleText === this.desk.text() && !this.#isMirrored()) return;
     const rows = this.desk.rows();
     const row = rows[edit.row % Math.max(rows.length, 1)];
     const { column } = edit;
@@ -93,15 +117,59 @@ class World {
 
   change({ do: what, key, column }: Change): void {
     const row = this.peer.rows.get(key);
-    if (what === 'add' && row === undefined) this.peer.rows.set(key, { [column]: this.#new() });
+    if (what === 'add' && row === undefined) this.peer.rows.set(key, { [column]: this.#newOfTheirs() });
     if (row === undefined) return;
     if (what === 'delete') {
       this.#takeAway(row);
       this.peer.rows.delete(key);
     } else if (what !== 'add') {
       this.#takeAway({ [column]: row[column] ?? '' });
-      row[column] = what === 'set' ? this.#new() : '';
+      row[column] = what === 'set' ? this.#newOfTheirs() : '';
     }
+  }
+
+  /** The file is opened in an editor, as it was mirrored last. */
+  open(): void {
+    if (!this.#isMirrored()) return;
+    this.#opened = this.desk.rows();
+    this.#conflicts = this.desk.conflictFiles().length;
+  }
+
+  /**
+   * The editor saves what it opened, with another edit, over what was mirrored last. What the person did meanwhile by other
+   * ways is overwritten, as in any file; what the others did is not, where the edit is of something else. After a conflict
+   * the person opens the file anew: what stays in the editor then is a new edit of what the others typed.
+   */
+  saveStale(edit: Edit): void {
+    if (this.desk.conflictFiles().length > this.#conflicts) this.#opened = undefined;
+    if (this.#opened === undefined || !this.#isMirrored()) return;
+    const rows = this.#opened.map((row) => ({ ...row }));
+    const now = this.desk.rows();
+    const { column } = edit;
+    const row = rows[edit.row % Math.max(rows.length, 1)];
+    const shown = now.find(({ pk }) => pk === row?.pk);
+    if (edit.do === 'add') {
+      const isFree = (key: string) => ![...rows, ...now].some(({ pk }) => pk === key);
+      const pk = KEYS.find((key) => isFree(key) && !this.peer.rows.has(key));
+      if (pk === undefined) return;
+      rows.push({ pk, [column]: this.#new() });
+    } else if (edit.do === 'set' || edit.do === 'clear') {
+      if (row === undefined || (row[column] ?? '') !== (shown?.[column] ?? '')) return;
+      this.#takeAway({ [column]: row[column] ?? '' });
+      row[column] = edit.do === 'set' ? this.#new() : '';
+    }
+    // A column that the person began meanwhile is no business of this test.
+    const whole = rows.map((row) => ({ pk: '', a: '', b: '', c: '', ...row }));
+    // To save the same once more is to mean it.
+    if (JSON.stringify(whole) === this.#savedStale) return;
+    this.#savedStale = JSON.stringify(whole);
+    const kept = new Set(rows.flatMap((row) => Object.values(row)));
+    for (const value of now.flatMap(({ pk: _, ...cells }) => Object.values(cells))) {
+      if (!this.#theirs.has(value) && !kept.has(value)) this.takenAway.add(value);
+    }
+    this.#opened = rows;
+    this.#save(whole, edit);
+    this.#staleText = this.desk.text();
   }
 
   async run({ crashAt, meanwhile }: Run): Promise<void> {
@@ -151,6 +219,16 @@ class World {
     return value;
   }
 
+  #isMirrored(): boolean {
+    return createHash('sha256').update(this.desk.text()).digest('hex') === this.desk.known.sha256;
+  }
+
+  #newOfTheirs(): string {
+    const value = this.#new();
+    this.#theirs.add(value);
+    return value;
+  }
+
   #takeAway(cells: Cells): void {
     for (const value of Object.values(filled(cells))) this.takenAway.add(value);
   }
@@ -180,6 +258,32 @@ describe('a two-way table', () => {
         },
       ),
       { numRuns: Number(process.env.PEERSYNC_TEST_RUNS ?? 60) },
+    );
+  }, 120_000);
+
+  test('nothing that others typed vanishes, though an editor saves an older copy over it', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.boolean(),
+        fc.array(withEditorArbitrary, { minLength: 1, maxLength: 15 }),
+        async (deletes, actions) => {
+          const world = new World(deletes);
+          await world.desk.settled();
+          for (const action of actions) {
+            if ('edit' in action) world.edit(action.edit);
+            else if ('change' in action) world.change(action.change);
+            else if ('run' in action) await world.run(action.run);
+            else {
+              if (action.open) world.open();
+              for (const change of action.changes) world.change(change);
+              if (action.between !== undefined) await world.run(action.between);
+              world.saveStale(action.stale);
+            }
+          }
+          await world.check();
+        },
+      ),
+      { numRuns: Number(process.env.PEERSYNC_TEST_RUNS ?? 40), seed: 1231 },
     );
   }, 120_000);
 });
