@@ -18,6 +18,8 @@ export const BEGINNINGS = {
   retry: 'retry asked for',
   replaced: 'another file was pushed to its address',
 } as const;
+/** No beginning: the work goes on, only sooner. */
+export const RETRIED_WHILE_PENDING = 'retry asked for while it waited';
 /** Begins the note of an item that was missed; the reason follows. */
 export const MISSED = 'confirmed before and missed now: ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));

@@ -18,7 +18,7 @@ import {
   type Trouble,
   type Version,
 } from './entry.js';
-import { BEGINNINGS, MISSED, next } from './history.js';
+import { BEGINNINGS, MISSED, next, RETRIED_WHILE_PENDING } from './history.js';
 
 /**
  * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
@@ -197,17 +197,21 @@ export function quarantined(
   };
 }
 
-/** A person asked for another try. Asserts that the content is known; a file that was never read is read again instead. */
+/**
+ * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
+ * is known; a file that was never read is read again instead.
+ */
 export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
   if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
+  const waited = item.status === 'pending';
   return {
     ...destinationOf(item),
     version: item.version,
     status: 'pending',
     attempts: 0,
     notBefore: now,
-    since: now,
-    history: next(item, 'pending', now, BEGINNINGS.retry),
+    since: waited ? item.since : now,
+    history: next(item, 'pending', now, waited ? RETRIED_WHILE_PENDING : BEGINNINGS.retry),
   };
 }
 

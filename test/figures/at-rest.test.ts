@@ -110,6 +110,15 @@ describe('an item whose file did not change counts', () => {
     expect(atRestSince(retried(given, at(20)), watchAt)).toBe(at(20));
   });
 
+  it('from where it counted before when it waits already as a person asks for another try', () => {
+    const item = found('a', at(10), at(10, 0, 2));
+    const since = atRestSince(item, watchAt);
+    const again = retried(retried(failed(item, TROUBLE, at(12), at(11)), at(20)), at(21));
+    expect(again).toMatchObject({ attempts: 0, notBefore: at(21), since: item.since });
+    expect(again.history.at(-1)?.at).toBe(at(21));
+    expect(atRestSince(again, watchAt)).toBe(since);
+  });
+
   it('from when a rule gave it another collection, and from when that was taken back', () => {
     const other = { ...TO, collection: 'other' };
     const moved = read(known, other, known.version, at(20)) as PendingItem;

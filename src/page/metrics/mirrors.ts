@@ -40,7 +40,7 @@ export const MIRROR_METRICS: readonly Metric[] = [
   {
     name: 'peersync_mirror_age_seconds',
     type: 'gauge',
-    help: `How long ago a mirrored file was last known to be what the peer has; for the first ${MIRRORS_NAMED} mirrors.`,
+    help: `How long ago a mirrored file was last known to be what the peer has, once it was; for the first ${MIRRORS_NAMED} mirrors.`,
     labels: ['mirror'],
     read: (observed) =>
       byMirror(observed, ({ succeededAt }) =>
