@@ -1,8 +1,11 @@
+import { basename } from 'node:path';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { type Owner, ownerOf } from '../lib/owner.js';
 
 export type StateErrorCode =
   | 'STATE_LOCKED'
   | 'STATE_LOCKED_ELSEWHERE'
+  | 'STATE_OF_ANOTHER_USER'
   | 'STATE_FULL'
   | 'STATE_DAMAGED'
   | 'STATE_UNWRITABLE'
@@ -15,6 +18,8 @@ interface Facts {
   readonly dir: string;
   /** Who, what or why, in words that fit the sentence. */
   readonly detail: string;
+  /** What to do, where that is known better than the table knows it. */
+  readonly hint?: string;
 }
 
 interface Row {
@@ -33,6 +38,12 @@ const TABLE: Readonly<Record<StateErrorCode, Row>> = {
     message: ({ dir, detail }) =>
       `A peersync on another machine (${detail}) uses the state directory ${dir}.`,
     hint: 'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
+    exitCode: EXIT.failure,
+  },
+  STATE_OF_ANOTHER_USER: {
+    message: ({ dir, detail }) =>
+      `The state in ${dir} belongs to ${detail}: what root writes there, that user could not read any more.`,
+    hint: 'Run peersync as that user.',
     exitCode: EXIT.failure,
   },
   STATE_FULL: {
@@ -77,9 +88,9 @@ export class StateError extends PeersyncError {
     super({
       code,
       message: row.message(facts),
-      hint: row.hint,
+      hint: facts.hint ?? row.hint,
       exitCode: row.exitCode,
-      details: { ...facts },
+      details: { dir: facts.dir, detail: facts.detail },
       cause,
     });
   }
@@ -92,6 +103,12 @@ const BY_SYSTEM_CODE: Readonly<Record<string, StateErrorCode>> = {
   EEXIST: 'STATE_NOT_A_DIRECTORY',
 };
 
+/** Root is kept from a state that belongs to `owner`. */
+export function anothersState(dir: string, { name, argument }: Owner): StateError {
+  const hint = `Type \`sudo -u ${argument.sudo} peersync …\`. Where root is to have it from now on, as in a container: \`chown -R root ${dir}\`.`;
+  return new StateError('STATE_OF_ANOTHER_USER', { dir, detail: name, hint });
+}
+
 /** The StateError for a system error met while writing below `dir`; a StateError stays what it is. */
 export function writeError(error: unknown, dir: string): StateError {
   if (error instanceof StateError) return error;
@@ -103,10 +120,30 @@ export function writeError(error: unknown, dir: string): StateError {
  * The StateError for an error met while reading below `dir`; a StateError stays what it is. What no system call said is
  * the content's fault.
  */
-export function readError(error: unknown, dir: string): StateError {
+export async function readError(error: unknown, dir: string): Promise<StateError> {
   if (error instanceof StateError) return error;
   const system = systemCode(error);
   if (system === undefined) return new StateError('STATE_DAMAGED', { dir, detail: messageOf(error) }, error);
   const code = system === 'ENOTDIR' ? 'STATE_NOT_A_DIRECTORY' : 'STATE_UNREADABLE';
-  return new StateError(code, { dir, detail: system }, error);
+  const facts = (await forbiddenFile(error, dir)) ?? { detail: system };
+  return new StateError(code, { dir, ...facts }, error);
+}
+
+/** What is said of a file below `dir` that its owner keeps from this user; undefined where that is not what happened. */
+export async function forbiddenFile(
+  error: unknown,
+  dir: string,
+): Promise<Pick<Facts, 'detail' | 'hint'> | undefined> {
+  if (systemCode(error) !== 'EACCES') return undefined;
+  const path = error instanceof Error && 'path' in error ? error.path : undefined;
+  if (typeof path !== 'string' || path === dir) return undefined;
+  const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
+  if (owner === undefined || whole === undefined) return undefined;
+  const detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
+  if (owner.uid === whole.uid) return { detail };
+  const { chown, sudo } = whole.argument;
+  return {
+    detail,
+    hint: `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`,
+  };
 }

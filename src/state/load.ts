@@ -59,7 +59,7 @@ export async function loadState(dir: string, parts: LoadParts): Promise<Loaded> 
   try {
     return await new Loader(dir, await listStateFiles(dir), parts).load();
   } catch (error) {
-    throw readError(error, dir);
+    throw await readError(error, dir);
   }
 }
 

@@ -1,14 +1,40 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock as clock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import { lockState, stateHolder } from '../../src/state/lock.js';
+import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
+
+/** A state directory of `nobody`, with a journal of `writer`'s where one is named. */
+function directoryOfNobody(writer?: number): string {
+  const dir = temporaryDirectory();
+  chownSync(dir, NOBODY, NOBODY);
+  if (writer !== undefined) {
+    writeFileSync(join(dir, 'journal-1'), '', { mode: 0o600 });
+    chownSync(join(dir, 'journal-1'), writer, writer);
+  }
+  return dir;
+}
+
+/** Works as `nobody` in `dir`, which is `.` then: what is above it may be closed to that user. */
+async function asNobody(dir: string, work: () => Promise<void>): Promise<void> {
+  const before = process.cwd();
+  process.chdir(dir);
+  process.seteuid?.(NOBODY);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+    process.chdir(before);
+  }
+}
 
 describe('the lock of a state directory', () => {
   it('makes the directory, keeps a second daemon out, and says who has it and what to do', async () => {
@@ -68,4 +94,57 @@ describe('the lock of a state directory', () => {
         exitCode: 2,
       });
   });
+
+  it.runIf(isRoot).each([
+    ['with a state in it', NOBODY, ['journal-1']],
+    ['that is still empty', undefined, []],
+  ])('keeps root from the directory of another user, %s, and says whom to be', async (_, writer, files) => {
+    const dir = directoryOfNobody(writer);
+    await expect(lockState(dir, { clock })).rejects.toMatchObject({
+      code: 'STATE_OF_ANOTHER_USER',
+      exitCode: 1,
+      message: expect.stringMatching(/^The state in .* belongs to (nobody|nfsnobody|uid 65534): /),
+      hint: expect.stringMatching(/`sudo -u (nobody|nfsnobody|'#65534') peersync …`.*`chown -R root /),
+    });
+    expect(readdirSync(dir)).toEqual(files);
+  });
+
+  it.runIf(isRoot)("lets root in where it wrote the state itself, in another user's directory", async () => {
+    await (await lockState(directoryOfNobody(0), { clock })).release();
+  });
+
+  it.runIf(isRoot)('lets root in where the file system gives all that is written to one user', async () => {
+    const dir = directoryOfNobody(NOBODY);
+    const geteuid = vi.spyOn(process, 'geteuid').mockReturnValue(0);
+    onTestFinished(() => geteuid.mockRestore());
+    await asNobody(dir, async () => {
+      await (await lockState('.', { clock })).release();
+    });
+    expect(readdirSync(dir)).toEqual(['journal-1']);
+  });
+
+  it.runIf(isRoot)(
+    'says which file root has left in the state of a user, and how that gets it back',
+    async () => {
+      const dir = directoryOfNobody(0);
+      const back = expect.stringMatching(
+        /`sudo chown -R (nobody|nfsnobody|65534) \.`; .*`sudo -u .* peersync …`/,
+      );
+      await asNobody(dir, async () => {
+        await expect(State.open('.', { clock, log: silentLogger })).rejects.toMatchObject({
+          code: 'STATE_UNREADABLE',
+          message: 'The state in . cannot be read (EACCES: journal-1 belongs to root).',
+          hint: back,
+        });
+      });
+      writeFileSync(join(dir, 'lock'), '{}', { mode: 0o600 });
+      await asNobody(dir, async () => {
+        await expect(lockState('.', { clock })).rejects.toMatchObject({
+          code: 'STATE_UNWRITABLE',
+          message: 'The state in . cannot be written (EACCES: lock belongs to root).',
+          hint: back,
+        });
+      });
+    },
+  );
 });
