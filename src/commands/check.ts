@@ -12,6 +12,7 @@ import { checkWritable } from './check-writable.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';
+import { readState } from './offline-state.js';
 import { duration } from './option-values.js';
 import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
@@ -79,7 +80,7 @@ export const checkCommand: Command<CheckOptions> = {
     tell({ check: 'configuration', ok: true, message: `${loaded.path} is valid` });
     let directories = 0;
     for (const folder of config.folders) {
-      const { finding, directories: found } = await checkFolder(folder);
+      const { finding, directories: found } = await checkFolder(folder, config);
       tell(finding);
       directories += found;
     }
@@ -109,7 +110,10 @@ export const checkCommand: Command<CheckOptions> = {
   },
 };
 
-async function checkFolder(folder: FolderConfig): Promise<{ finding: Finding; directories: number }> {
+async function checkFolder(
+  folder: FolderConfig,
+  config: Config,
+): Promise<{ finding: Finding; directories: number }> {
   const check = `folder ${folder.name}`;
   let directories = 0;
   let firstUnreadable: string | undefined;
@@ -128,7 +132,7 @@ async function checkFolder(folder: FolderConfig): Promise<{ finding: Finding; di
           ok: false,
           message: missing ? `${path} does not exist` : `${path} cannot be read: ${messageOf(error)}`,
           hint: missing
-            ? 'Create it, mend the path in `folders`, or start with `peersync run --create`.'
+            ? await missingHint(folder, config)
             : 'Let the user that peersync runs as read and enter it.',
         };
         return { finding, directories: 0 };
@@ -152,6 +156,19 @@ async function checkFolder(folder: FolderConfig): Promise<{ finding: Finding; di
     hint: 'Let the user that peersync runs as read and enter it, or add it to `ignore`.',
   };
   return { finding, directories };
+}
+
+/** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
+async function missingHint(folder: FolderConfig, config: Config): Promise<string> {
+  const { wasSeen } = await import('../watch/root.js');
+  // A state that cannot be read may know the folder; its own finding says what is wrong with it.
+  const isKnown = await readState(config).then(
+    (state) => wasSeen(folder, state),
+    () => true,
+  );
+  return isKnown
+    ? 'Mount it or bring it back, or mend the path in `folders`.'
+    : 'Create it, mend the path in `folders`, or start with `peersync run --create`.';
 }
 
 async function checkWatchLimit(directories: number): Promise<Finding> {

@@ -23,7 +23,7 @@ export function leftOut(held: readonly HeldFolder[]): PeersyncError {
   return new PeersyncError({
     code: 'FOLDER_HELD',
     message: held.map(wordsOf).join('\n  '),
-    hint: 'Mount or create what belongs there, or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
+    hint: 'Mount or bring back what belongs there (create it only where nothing was yet), or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
     details: { folders: held.map(({ folder, waiting }) => ({ name: folder.name, waiting })) },
   });
 }

@@ -6,6 +6,6 @@ export function heldError({ name, trouble }: FolderStatus): PeersyncError {
   return new PeersyncError({
     code: 'FOLDER_HELD',
     message: `The folder ${name} was left out: ${trouble?.message ?? 'it is not there'}`,
-    hint: trouble?.hint ?? 'Create it, or mend its path in the configuration.',
+    hint: trouble?.hint ?? 'Mount it or bring it back, or mend its path in the configuration.',
   });
 }

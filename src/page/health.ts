@@ -62,7 +62,7 @@ function* folderReasons(live: ReadyParts['live']): Generator<Reason> {
     yield {
       code: 'FOLDER_HELD',
       message: sentence(`The folder ${name} is held: ${trouble?.message ?? 'it is not there'}`),
-      hint: trouble?.hint ?? 'Create it, or mend its path in the configuration.',
+      hint: trouble?.hint ?? 'Mount it or bring it back, or mend its path in the configuration.',
     };
   }
 }

@@ -97,12 +97,13 @@ export class RootGuard {
 
   /** Checks the root. For a caller that is about to look at everything. */
   async check(): Promise<'same' | 'changed'> {
-    const found = await this.#parts.root.check();
+    const { root } = this.#parts;
+    const found = await root.check();
     this.#checks += 1;
     if (this.#stopped) return 'same';
     const { path } = this.#parts.folder;
     const before = this.#held;
-    if (found.kind === 'missing') this.#held = trouble.rootMissing(path, found.code);
+    if (found.kind === 'missing') this.#held = trouble.rootMissing(path, found.code, root.wasSeen());
     else if (found.kind === 'doubtful') this.#held = trouble.rootReplaced(path);
     else this.#held = undefined;
     const wasMissing = this.#missing;

@@ -51,6 +51,11 @@ export class Root {
     return path === '' ? this.#folder.path : `${this.#folder.path}/${path}`;
   }
 
+  /** Whether it was ever there, as far as the state tells. */
+  wasSeen(): boolean {
+    return wasSeen(this.#folder, this.#state);
+  }
+
   /** Looks at the root, which must be readable; `replaced` stays so until `accept`. */
   async check(): Promise<RootState> {
     try {
@@ -58,7 +63,7 @@ export class Root {
       const known = this.#known();
       if (known === undefined || known.path !== this.#folder.path) return { kind: 'replaced' };
       if (isSame(known, stats)) return { kind: 'same' };
-      if (!this.#hasRecords()) return { kind: 'replaced' };
+      if (!hasRecords(this.#folder, this.#state)) return { kind: 'replaced' };
       if (!empty && (known.dev === stats.dev || (await this.#isRecognised(known, stats)))) {
         return { kind: 'replaced' };
       }
@@ -105,27 +110,43 @@ export class Root {
     return false;
   }
 
-  #hasRecords(): boolean {
-    for (const entry of this.#state.entries.all(this.#folder.name)) if (entry.status !== 'gone') return true;
-    return false;
-  }
-
   #known(): Known | undefined {
-    const value = this.#state.meta(this.#key());
-    if (!isIdentity(value) || !('path' in value) || typeof value.path !== 'string') return undefined;
-    const doubted = 'doubted' in value ? value.doubted : undefined;
-    const { path, dev, ino } = value;
-    return {
-      path,
-      dev,
-      ino,
-      ...(isIdentity(doubted) ? { doubted: { dev: doubted.dev, ino: doubted.ino } } : {}),
-    };
+    return knownOf(this.#folder, this.#state);
   }
 
   #key(): string {
-    return `watch.root.${this.#folder.name}`;
+    return keyOf(this.#folder);
   }
+}
+
+/** What tells of a folder that is away. */
+export type KnownState = Pick<WatchState, 'meta' | 'entries'>;
+
+/** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
+export function wasSeen(folder: Pick<FolderConfig, 'name' | 'path'>, state: KnownState): boolean {
+  return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
+}
+
+function hasRecords({ name }: Pick<FolderConfig, 'name'>, state: KnownState): boolean {
+  for (const entry of state.entries.all(name)) if (entry.status !== 'gone') return true;
+  return false;
+}
+
+function knownOf(folder: Pick<FolderConfig, 'name'>, state: KnownState): Known | undefined {
+  const value = state.meta(keyOf(folder));
+  if (!isIdentity(value) || !('path' in value) || typeof value.path !== 'string') return undefined;
+  const doubted = 'doubted' in value ? value.doubted : undefined;
+  const { path, dev, ino } = value;
+  return {
+    path,
+    dev,
+    ino,
+    ...(isIdentity(doubted) ? { doubted: { dev: doubted.dev, ino: doubted.ino } } : {}),
+  };
+}
+
+function keyOf({ name }: Pick<FolderConfig, 'name'>): string {
+  return `watch.root.${name}`;
 }
 
 /** A type and not an interface, for it is kept as JSON. */

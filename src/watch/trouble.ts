@@ -52,10 +52,11 @@ export const trouble = {
       'A directory with a backslash in its path cannot be watched; changes in it are found by rescans.',
     hint: 'Rename it if changes must be seen at once.',
   }),
-  rootMissing: (path: string, code: string): Trouble => ({
+  /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
+  rootMissing: (path: string, code: string, wasSeen: boolean): Trouble => ({
     code: 'FOLDER_MISSING',
     message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
-    hint: 'Mount or create it; peersync looks for it every few seconds and goes on by itself.',
+    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
   }),
   rootReplaced: (path: string): Trouble => ({
     code: 'FOLDER_REPLACED',

@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -171,12 +180,17 @@ describe('a folder', () => {
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
     expectClear(check, 1, /inbox does not exist/);
+    expect(check.stdout).toContain('Create it,');
     const run = new Running(['run', '-c', path]);
     await run.says(/inbox.*(does not exist|is not there|missing|vanished)/);
     mkdirSync(join(directory, 'inbox'));
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
     await run.says('confirmed inbox/a.txt');
     expect((await run.kill('SIGTERM')).code).toBe(0);
+    renameSync(join(directory, 'inbox'), join(directory, 'away'));
+    const again = await peersync(['check', '-c', path]);
+    expectClear(again, 1, /inbox does not exist\n +Mount it or bring it back/);
+    expect(again.stdout).not.toMatch(/create/i);
   });
 
   it('that is missing makes once end with failure, not with an empty success', async () => {

@@ -2,6 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { State } from '../../src/state/state.js';
+import { gone } from '../../src/state/transitions.js';
+import { wasSeen } from '../../src/watch/root.js';
+import { pendingRecord } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
 
@@ -32,6 +39,25 @@ afterEach(() => {
   for (const path of [...mounted]) unmount(path);
 });
 
+it('a folder was seen when its root was there, or when files of it are known that are not gone', async () => {
+  const clock = new FakeClock();
+  const state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
+  const inbox = { name: 'inbox', path: '/mnt/inbox' };
+  expect(wasSeen(inbox, state)).toBe(false);
+  state.setMeta('watch.root.inbox', { path: '/mnt/inbox', dev: 1, ino: 2 });
+  expect(wasSeen(inbox, state)).toBe(true);
+  expect(wasSeen({ ...inbox, name: 'notes' }, state)).toBe(false);
+  const elsewhere = { ...inbox, path: '/mnt/other' };
+  expect(wasSeen(elsewhere, state)).toBe(false);
+  const item = pendingRecord('a');
+  state.put(item);
+  expect(item.folder).toBe('inbox');
+  expect(wasSeen(elsewhere, state)).toBe(true);
+  state.put(gone(item, clock.now()));
+  expect(wasSeen(elsewhere, state)).toBe(false);
+  await state.close();
+});
+
 describe('a folder whose root', () => {
   it('is missing at the start is held, said once, and scanned when it comes', async () => {
     const world = new WatchWorld();
@@ -39,7 +65,10 @@ describe('a folder whose root', () => {
     const inbox = await world.start();
     await until(() => inbox.watcher.status()[0]?.state === 'held', 'it is held');
     await inbox.watcher.idle();
-    expect(inbox.watcher.status()[0]?.trouble?.code).toBe('FOLDER_MISSING');
+    expect(inbox.watcher.status()[0]?.trouble).toMatchObject({
+      code: 'FOLDER_MISSING',
+      hint: expect.stringMatching(/^Mount or create it; /),
+    });
     mkdirSync(world.root);
     world.write('a.txt');
     await until(() => inbox.status('a.txt') === 'pending', 'a.txt is pending');
@@ -60,6 +89,7 @@ describe('a folder whose root', () => {
     expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(0);
     expect(inbox.watcher.standing('inbox')).toBe('missing');
     expect(inbox.watcher.standing('other')).toBeUndefined();
+    expect(inbox.watcher.status()[0]?.trouble?.hint).toMatch(/^Mount it or bring it back; /);
     await inbox.watcher.rescan();
     await inbox.watcher.idle();
     expect(inbox.status('sub/a.txt')).toBe('pending');
