@@ -22,6 +22,13 @@ const circuit = (kind: 'unreachable' | 'failing' | 'denied') => ({
   tries: 9,
 });
 
+const problem = (name: string) => ({
+  folder: 'notes',
+  path: `/srv/library/notes/${name}`,
+  trouble: { code: 'DIRECTORY_UNREADABLE', message: 'It cannot be listed.', hint: 'Let us in.' },
+  since: NOW,
+});
+
 describe('the state of the world in a sentence', () => {
   test('at rest', () => {
     expect(world(scriptOf('quiet').status)).toMatchObject({
@@ -93,6 +100,38 @@ describe('the state of the world in a sentence', () => {
     expect(world(scriptOf('trouble').status)).toMatchObject({ level: 'bad', title: 'alert' });
   });
 
+  test('with what could not be looked at, which may not be searchable', () => {
+    const confirmed = [folder('notes', { confirmed: 9 })];
+    expect(world(statusOf(confirmed, { problems: [problem('a')] }))).toEqual({
+      level: 'warn',
+      sentence: 'Everything that could be looked at is searchable; 1 path wants a look.',
+      detail: '/srv/library/notes/a: It cannot be listed. Let us in.',
+      title: '1 path wants a look',
+    });
+    expect(world(statusOf(confirmed, { problems: [problem('a'), problem('b')] })).sentence).toBe(
+      'Everything that could be looked at is searchable; 2 paths want a look.',
+    );
+    expect(world(statusOf([folder('notes')], { problems: [problem('a')] })).sentence).toBe(
+      'Nothing is searchable yet; 1 path wants a look.',
+    );
+    const quarantined = [folder('notes', { confirmed: 9, quarantined: 1 })];
+    expect(world(statusOf(quarantined, { problems: [problem('a')] })).sentence).toBe(
+      'Everything that could be looked at is searchable but 1 file that needs you.',
+    );
+  });
+
+  test('with a folder whose changes are seen late', () => {
+    const trouble = { code: 'WATCH_LIMIT', message: 'The limit is reached.', hint: 'Raise it.' };
+    const { watch, ...late } = folder('notes', { confirmed: 9 });
+    if (watch === undefined) throw new Error('nothing watches');
+    const folders = [{ ...late, watch: { ...watch, state: 'degraded' as const, trouble } }];
+    expect(world(statusOf(folders))).toMatchObject({
+      level: 'warn',
+      sentence: 'Everything that could be looked at is searchable; the folder notes wants a look.',
+      detail: 'The limit is reached. Raise it.',
+    });
+  });
+
   test('while the daemon is away', () => {
     expect(lostWorld(NOW - 20_000, NOW, 12)).toMatchObject({
       level: 'bad',
@@ -120,7 +159,7 @@ describe('what needs a look', () => {
       'prices #mirrors',
       'authors #mirrors',
       'conflicts #mirrors',
-      'disk #problems',
+      'papers #problems',
       'state #problems',
     ]);
     expect(concerns.find(({ about }) => about === 'conflicts')?.text).toMatch(
@@ -138,6 +177,20 @@ describe('what needs a look', () => {
     }));
     expect(concernsOf(statusOf([], { mirrors })).map(({ text }) => text)).toEqual([
       '2,000 mirrors have an alarm.',
+    ]);
+  });
+
+  test('names what could not be looked at, and what to do', () => {
+    const concerns = (names: string[]) => concernsOf(statusOf([], { problems: names.map(problem) }));
+    expect(concerns(['a', 'b'])).toMatchObject([
+      { about: 'notes', text: '/srv/library/notes/a: It cannot be listed. Let us in.', href: '#problems' },
+      { about: 'notes', text: '/srv/library/notes/b: It cannot be listed. Let us in.', href: '#problems' },
+    ]);
+    expect(concerns(['a', 'b', 'c', 'd'])).toMatchObject([
+      {
+        about: 'notes',
+        text: '4 paths could not be looked at, the first of them /srv/library/notes/a: It cannot be listed. Let us in.',
+      },
     ]);
   });
 

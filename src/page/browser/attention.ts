@@ -132,17 +132,26 @@ function named(
   });
 }
 
+type Problem = StatusReport['problems'][number];
+
 function problems({ problems: all }: StatusReport): Concern[] {
-  if (all.length === 0) return [];
-  return [
-    {
-      key: 'problems',
-      level: 'warn',
-      about: 'disk',
-      text: `${counted(all.length, 'path')} could not be looked at.`,
-      href: '#problems',
-    },
-  ];
+  const [first] = all;
+  if (first === undefined) return [];
+  const words = ({ path, trouble }: Problem) => `${path}: ${sentences(trouble.message, trouble.hint)}`;
+  if (all.length > NAMED) {
+    const isOne = all.every(({ folder }) => folder === first.folder);
+    const text = `${counted(all.length, 'path')} could not be looked at, the first of them ${words(first)}`;
+    return [
+      { key: 'problems', level: 'warn', about: isOne ? first.folder : 'folders', text, href: '#problems' },
+    ];
+  }
+  return all.map((problem) => ({
+    key: `problem ${problem.trouble.code} ${problem.path} ${problem.trouble.message}`,
+    level: 'warn',
+    about: problem.folder,
+    text: words(problem),
+    href: '#problems',
+  }));
 }
 
 function repairs({ repairs: all }: StatusReport): Concern[] {

@@ -34,6 +34,7 @@ export function worldOf(status: Report, now: number): World {
     held(status) ??
     atWork(status, waiting) ??
     wantsALook(status) ??
+    unseen(status) ??
     atRest(status)
   );
 }
@@ -164,12 +165,14 @@ function atWork({ figures, peer, items }: Report, waiting: number): World | unde
   };
 }
 
-function wantsALook({ items, mirrors }: Report): World | undefined {
+function wantsALook(status: Report): World | undefined {
+  const { items, mirrors } = status;
+  const all = hasUnseen(status) ? 'Everything that could be looked at' : 'Everything';
   const stuck = items.quarantined;
   if (stuck > 0) {
     return {
       level: 'warn',
-      sentence: `Everything is searchable but ${counted(stuck, 'file')} that ${stuck === 1 ? 'needs' : 'need'} you.`,
+      sentence: `${all} is searchable but ${counted(stuck, 'file')} that ${stuck === 1 ? 'needs' : 'need'} you.`,
       detail:
         stuck === 1
           ? 'It waits in quarantine, with the reason and what to do.'
@@ -181,9 +184,34 @@ function wantsALook({ items, mirrors }: Report): World | undefined {
   if (alarms === 0) return undefined;
   return {
     level: 'warn',
-    sentence: `Everything is searchable; ${counted(alarms, 'mirror')} ${alarms === 1 ? 'has an alarm' : 'have alarms'}.`,
+    sentence: `${all} is searchable; ${counted(alarms, 'mirror')} ${alarms === 1 ? 'has an alarm' : 'have alarms'}.`,
     detail: 'The files on disk stay as they were until you decide.',
     title: counted(alarms, 'alarm'),
+  };
+}
+
+function hasUnseen({ folders, problems }: Report): boolean {
+  return problems.length > 0 || folders.some(({ watch }) => watch?.trouble !== undefined);
+}
+
+/** What nobody could look at, or not in time, may not be searchable. */
+function unseen(status: Report): World | undefined {
+  if (!hasUnseen(status)) return undefined;
+  const { folders, items, problems } = status;
+  const [first, ...others] = problems;
+  const folder = folders.find(({ watch }) => watch?.trouble !== undefined);
+  const trouble = folder?.watch?.trouble ?? first?.trouble;
+  const about = folder === undefined ? counted(problems.length, 'path') : `the folder ${folder.name}`;
+  const wants = folder === undefined && others.length > 0 ? 'want' : 'wants';
+  const path = folder === undefined && first !== undefined ? `${first.path}: ` : '';
+  return {
+    level: 'warn',
+    sentence:
+      items.confirmed > 0
+        ? `Everything that could be looked at is searchable; ${about} ${wants} a look.`
+        : `Nothing is searchable yet; ${about} ${wants} a look.`,
+    detail: `${path}${sentences(trouble?.message, trouble?.hint)}`,
+    title: `${about} ${wants} a look`,
   };
 }
 
