@@ -37,6 +37,7 @@ export function statusText(report: StatusReport, now: number): string[] {
       ? `peersync runs (pid ${report.pid}, for ${durationText(now - report.startedAt)})`
       : 'peersync does not run; this is what the state says',
     `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
+    ...(report.page === undefined ? [] : [`page     ${report.page}`]),
     ...waitingLines(report, now),
     ...alertLines(report.figures, now),
   ];
@@ -45,10 +46,10 @@ export function statusText(report: StatusReport, now: number): string[] {
   ];
   for (const folder of report.folders) {
     const { pending, accepted, confirmed, quarantined, gone } = folder.items;
-    const state = folder.watch ? watchText(folder.watch) : '';
+    const state = folder.watch?.state ?? '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  lines.push('', ...columns(rows), ...figuresLines(report.figures, now));
+  lines.push('', ...columns(rows), ...folderTroubles(report), ...figuresLines(report.figures, now));
   if (report.uplink !== undefined && report.items.accepted > 0)
     lines.push(
       '',
@@ -120,8 +121,15 @@ function peerText(report: StatusReport, now: number): string {
   return lines.map((line) => `\n         ${line}`).join('');
 }
 
-function watchText(watch: NonNullable<StatusReport['folders'][number]['watch']>): string {
-  const trouble =
-    watch.trouble === undefined ? '' : `: ${safe(watch.trouble.message)} ${safe(watch.trouble.hint)}`;
-  return `${watch.state}${trouble}`;
+/** Why folders are not watched as they should be; below their table, for the sentences are long. */
+function folderTroubles({ folders }: StatusReport): string[] {
+  return folders.flatMap(({ name, watch }) =>
+    watch?.trouble === undefined
+      ? []
+      : [
+          '',
+          `The folder ${safe(name)} is ${watch.state}: ${safe(watch.trouble.message)}`,
+          `  ${safe(watch.trouble.hint)}`,
+        ],
+  );
 }

@@ -36,6 +36,13 @@ it.each([
   expect(statusText(away(NOW + 2_000, tries), NOW).join('\n')).toContain(words);
 });
 
+it.each([
+  ['open', { page: 'http://127.0.0.1:8385/' }, ['page     http://127.0.0.1:8385/']],
+  ['closed', {}, []],
+])('status names the address of the status page while that is %s', (_, parts, lines) => {
+  expect(statusText(report(parts), NOW).filter((line) => line.startsWith('page'))).toEqual(lines);
+});
+
 describe('status, of a pause', () => {
   it.each([
     ['ahead', NOW + 60_000, 'until 2026-01-05 12:31:00 (in 1m)'],

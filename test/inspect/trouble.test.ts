@@ -92,6 +92,10 @@ it('a folder that is held says what to do about it', async () => {
     trouble,
   };
   const folders = status.folders.map((folder) => ({ ...folder, watch }));
-  expect(statusText({ ...status, folders }, now).join('\n')).toContain('held: It is not there. Mount it.');
+  const lines = statusText({ ...status, folders }, now);
+  const table = lines.findIndex((line) => line.startsWith('folder '));
+  expect(lines[table + 1]).toMatch(/^inbox .* held$/);
+  const below = lines.slice(table + 1 + folders.length).join('\n');
+  expect(below).toContain('\nThe folder inbox is held: It is not there.\n  Mount it.');
   await state.close();
 });
