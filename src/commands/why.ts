@@ -47,13 +47,19 @@ const VERDICTS: Readonly<Record<WhyReport['verdict'], string>> = {
   outside: 'not watched',
 };
 
+const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
+  directory: 'a directory: only the files in it are pushed',
+  link: 'a symbolic link, which is passed over',
+  other: 'no regular file, and passed over',
+};
+
 /** The report for a person, line by line. */
 export function whyText(report: WhyReport, now: number): string[] {
   const lines: string[] = [];
   const row = (name: string, value: string) => lines.push(`${name.padEnd(11)} ${value}`);
   row('file', safe(report.file));
   const since = report.since === undefined ? '' : `, since ${timeText(report.since, now)}`;
-  row('status', `${VERDICTS[report.verdict]}${since}`);
+  row('status', `${report.kind === undefined ? VERDICTS[report.verdict] : KINDS[report.kind]}${since}`);
   if (report.trouble) {
     row('reason', `${safe(report.trouble.message)} [${report.trouble.code}]`);
     row('what to do', safe(report.trouble.hint));

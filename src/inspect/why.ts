@@ -1,7 +1,6 @@
-import { lstat, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
@@ -11,6 +10,7 @@ import { type Decision, FolderRules } from '../watch/rules.js';
 import { trouble } from '../watch/trouble.js';
 import type { Live } from './live.js';
 import { locate } from './locate.js';
+import { isNoFile, lookAt, type NoFile, type OnDisk, wordsOfNoFile } from './on-disk.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {
@@ -19,6 +19,8 @@ export interface WhyReport {
   readonly path?: string;
   /** In one word: a status, `passed` over, `ignored`, `unknown` or `outside`. */
   readonly verdict: Entry['status'] | 'ignored' | 'unknown' | 'outside';
+  /** Set where it is no regular file. */
+  readonly kind?: NoFile;
   /** Which rule takes the file or keeps it out. */
   readonly rule: string;
   readonly since?: number;
@@ -70,7 +72,7 @@ export async function explain(
   const entry = state.get(folder.name, path);
   const watch = live?.folders().find((f) => f.name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
-  const [decision, found] = await Promise.all([
+  const [{ decision, closed }, found] = await Promise.all([
     decide(folder, path),
     lookAt(absolute, folder.followSymlinks),
   ]);
@@ -87,6 +89,8 @@ export async function explain(
         next: 'It is taken up by the next scan after it can be read.',
       };
     }
+    if (onDisk === 'directory')
+      return { ...base, verdict: 'ignored', kind: onDisk, ...wordsOfNoFile(onDisk, folder, closed) };
     if (!decision.take) {
       return {
         ...base,
@@ -95,14 +99,8 @@ export async function explain(
         next: 'Nothing, unless the rule is changed.',
       };
     }
-    if (onDisk === 'other') {
-      return {
-        ...base,
-        verdict: 'ignored',
-        rule: 'Only regular files are taken: no directory, pipe or device, and no link that is not followed.',
-        next: 'Nothing.',
-      };
-    }
+    if (isNoFile(onDisk))
+      return { ...base, verdict: 'ignored', kind: onDisk, ...wordsOfNoFile(onDisk, folder, closed) };
     if (problem?.path === absolute) {
       return {
         ...base,
@@ -136,23 +134,14 @@ export async function explain(
   };
 }
 
-async function decide(folder: FolderConfig, path: string): Promise<Decision> {
+/** What becomes of a file there, and the rule that keeps a directory there out. */
+async function decide(
+  folder: FolderConfig,
+  path: string,
+): Promise<{ readonly decision: Decision; readonly closed: string | undefined }> {
   const rules = new FolderRules(folder);
   await rules.readIgnoreFiles(dirname(path));
-  return rules.decide(path);
-}
-
-/** `held`: absent, as everything is while the root of its folder is missing or doubtful. */
-type OnDisk = 'file' | 'absent' | 'held' | 'other' | { readonly unreadable: string };
-
-async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
-  try {
-    const stats = await (followSymlinks ? stat(path) : lstat(path));
-    return stats.isFile() ? 'file' : 'other';
-  } catch (error) {
-    const code = systemCode(error);
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'absent' : { unreadable: code ?? messageOf(error) };
-  }
+  return { decision: rules.decide(path), closed: rules.closed(path) };
 }
 
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';

@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import { explain, type LiveWork } from '../../src/inspect/why.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -83,6 +85,36 @@ it('a file waits for a peer that is in trouble before its dialect is known, what
   expect(await next()).toBe('It waits for the peer, which refuses the credentials: it asks for a password.');
   dialect = 'standard';
   expect(await next()).toBe('It is pushed.');
+  await state.close();
+});
+
+it('a directory, a link and a pipe are told as what they are, with what holds for what is in them', async () => {
+  const directory = temporaryDirectory();
+  const folders = [{ name: 'inbox', include: ['*.md'], ignore: ['old'] }];
+  const { config } = await loadConfig(
+    writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' }, folders }),
+  );
+  const state = await State.open(config.state.dir, { clock: new FakeClock(), log: silentLogger });
+  const at = (name: string) => join(directory, 'inbox', name);
+  const why = async (name: string) => {
+    const report = await explain(at(name), config, state, undefined);
+    const row = (is: string) => whyText(report, 0).find((line) => line.startsWith(is));
+    return [report.kind, row('status'), row('rule'), row('next')].join('\n');
+  };
+  for (const name of ['sub', 'old', 'old/sub']) mkdirSync(at(name));
+  symlinkSync(at('sub'), at('link.md'));
+  execFileSync('mkfifo', [at('pipe.md')]);
+  expect(await why('sub')).toMatch(
+    /^directory\nstatus +a directory: .*\nrule +No rule keeps it out: .* rules of folder inbox\.\nnext .*peersync list/,
+  );
+  for (const name of ['old', 'old/sub'])
+    expect(await why(name)).toMatch(
+      /^directory\nstatus +a directory: .*\nrule +A rule keeps it out with everything in it: ignore pattern "old" of folder inbox\.\n/,
+    );
+  expect(await why('link.md')).toMatch(
+    /^link\nstatus +a symbolic link, .*\nrule .*followSymlinks of folder inbox is false\.\nnext .*set to true/,
+  );
+  expect(await why('pipe.md')).toMatch(/^other\nstatus +no regular file, .*\nrule +Only regular files /);
   await state.close();
 });
 

@@ -23,6 +23,13 @@ export const VERDICT_WORDS: Readonly<Record<WhyReport['verdict'], string>> = {
   outside: 'Not watched.',
 };
 
+/** Instead, where it is no regular file. */
+export const KIND_WORDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
+  directory: 'A directory: only the files in it are pushed.',
+  link: 'A symbolic link, which is passed over.',
+  other: 'No regular file, and passed over.',
+};
+
 export const STATUSES = ['quarantined', 'pending', 'accepted', 'confirmed', 'passed', 'gone'] as const;
 
 export function isStatus(word: string): word is Entry['status'] {

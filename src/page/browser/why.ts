@@ -3,7 +3,7 @@ import { get, wordsOf } from './ask.js';
 import { byId, h, icon, prose, show } from './dom.js';
 import type { Model } from './model.js';
 import { whyHref } from './route.js';
-import { isStatus, STATUS_WORDS, VERDICT_WORDS } from './statuses.js';
+import { isStatus, KIND_WORDS, STATUS_WORDS, VERDICT_WORDS } from './statuses.js';
 import { ago, ahead, moment, sentence, sentences, size } from './words.js';
 
 /** The explanation of any path. What is explained stands in the address, so that it can be sent to somebody. */
@@ -103,7 +103,7 @@ export class Why {
       'h3',
       { class: `verdict s-${verdict}` },
       icon(shape),
-      h('span', {}, VERDICT_WORDS[verdict]),
+      h('span', {}, report.kind === undefined ? VERDICT_WORDS[verdict] : KIND_WORDS[report.kind]),
     );
     const voice = [trouble && sentences(trouble.message, trouble.hint), `${sentence(report.next)}${next}`];
     const told = voice.filter((words) => words !== undefined).map(spoken);
