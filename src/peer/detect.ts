@@ -26,14 +26,20 @@ export async function detectDialect(asking: Asking): Promise<DialectName> {
   const isYacy = isDocumentRecord(ofYacy);
   const isStandard = isDocumentRecord(ofStandard);
   if (isYacy !== isStandard) return isYacy ? 'yacy' : 'standard';
-  if (isYacy) throw unusable(ofYacy, `has both ${yacy.peerdocPath} and ${standard.peerdocPath}; ${NAME_IT}`);
+  // What is wrong is wrong with the peer, not with one of its pages.
+  const peer = { ...ofStandard, url: asking.url('/') };
+  if (isYacy)
+    throw unusable(
+      { ...peer, body: ofYacy.body },
+      `has both ${yacy.peerdocPath} and ${standard.peerdocPath}; ${NAME_IT}`,
+    );
   const mayBeYacy = isThere(ofYacy);
   const mayBeStandard = isThere(ofStandard);
   if (mayBeStandard && !mayBeYacy) return 'standard';
   const error = statusError(ofStandard) ?? statusError(ofYacy);
   if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
   throw unusable(
-    ofStandard,
+    peer,
     mayBeStandard
       ? `answers for ${yacy.peerdocPath} and ${standard.peerdocPath} alike, and shows a document in neither; ${NAME_IT}`
       : `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`,

@@ -57,6 +57,18 @@ describe('the dialect is found out', () => {
     expect(client.dialect).toBeUndefined();
   });
 
+  it.each<[string, Reply, Reply, RegExp]>([
+    ['neither', NOT_THERE, NOT_THERE, /^http:\/\/127\.0\.0\.1:\d+\/ has neither /],
+    ['both', [200, RECORD], [200, DOCUMENT], /^http:\/\/127\.0\.0\.1:\d+\/ has both /],
+    ['anything', PORTAL, PORTAL, /^http:\/\/127\.0\.0\.1:\d+\/ answers for /],
+  ])(
+    'or the peer itself is said to have %s of the pages, not one of them',
+    async (_, ofYacy, ofStandard, says) => {
+      const { client } = await peerWith(ofYacy, ofStandard);
+      await expect(client.detect()).rejects.toMatchObject({ message: expect.stringMatching(says) });
+    },
+  );
+
   it('with the credentials of the client, where the whole peer wants them', async () => {
     const server = await HttpServer.start(({ url, headers }, response) => {
       if (headers.authorization === undefined)
