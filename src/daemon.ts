@@ -143,7 +143,7 @@ export class Daemon {
     this.#page = page;
     if (follow) page.start();
     if (load === undefined) return;
-    const reloading = new Reloading({ current, load, parts, log, onFailure });
+    const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
     this.#undoing.add('reload', () => reloading.stop());
     this.#reloading = reloading;
   }

@@ -33,6 +33,7 @@ export function giveSigns(
       peer: { door: live.door() },
       figures: live.figures(),
       mirrors: live.mirrors(),
+      configuration: live.configuration(),
       stateTrouble: daemon.state.failure,
       diskTrouble: watchdog.silentDisk(),
     });

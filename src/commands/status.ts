@@ -74,7 +74,7 @@ export function statusText(report: StatusReport, now: number): string[] {
 
 /** What waits for a person: space for the state, the end of a pause, a restart. */
 function waitingLines(
-  { stateTrouble, diskTrouble, paused, restart, running }: StatusReport,
+  { stateTrouble, diskTrouble, configuration, paused, restart, running }: StatusReport,
   now: number,
 ): string[] {
   const lines: string[] = [];
@@ -83,6 +83,15 @@ function waitingLines(
   if (diskTrouble !== undefined) {
     const { hint, message, since } = diskTrouble;
     lines.push(`disk     ${safe(sentence(message))} For ${durationText(now - since)}.`, `         ${hint}`);
+  }
+  const refused = configuration?.refused;
+  if (refused !== undefined) {
+    const when = timeText(refused.at, now);
+    lines.push(
+      `config   was changed and refused ${when}; the daemon goes on with the one before`,
+      `         ${safe(sentence(refused.message))}`,
+      `         ${safe(refused.hint)}`,
+    );
   }
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : `, until ${dueText(paused.until, now)}`;

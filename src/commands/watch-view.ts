@@ -171,7 +171,7 @@ function speed({ samples }: WatchModel, { figures }: StatusReport, columns: numb
 
 /** What a person should do something about. */
 function troubleLines(
-  { figures, folders, problems, stateTrouble, diskTrouble }: StatusReport,
+  { configuration, figures, folders, problems, stateTrouble, diskTrouble }: StatusReport,
   now: number,
 ): StyledLine[] {
   const lines: StyledLine[] = [];
@@ -179,6 +179,15 @@ function troubleLines(
     lines.push([styled('red', safe(sentence(stateTrouble.message))), ` ${safe(stateTrouble.hint)}`]);
   if (diskTrouble !== undefined)
     lines.push([styled('red', safe(sentence(diskTrouble.message))), ` ${safe(diskTrouble.hint)}`]);
+  const refused = configuration?.refused;
+  if (refused !== undefined)
+    lines.push([
+      styled(
+        'red',
+        `The changed configuration was refused ${durationText(Math.max(0, now - refused.at))} ago: ${safe(sentence(refused.message))}`,
+      ),
+      ` ${safe(refused.hint)}`,
+    ]);
   for (const alert of figures?.alerts ?? [])
     lines.push([
       styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),

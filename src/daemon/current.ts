@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.js';
+import type { Refused } from '../inspect/reload-report.js';
 
 /**
  * The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces
@@ -7,6 +8,8 @@ import type { Config } from '../config/config.js';
 export class Current {
   #config: Config;
   #restart: readonly string[] = [];
+  #takenUpAt: number | undefined;
+  #refused: Refused | undefined;
   readonly #listeners = new Set<(before: Config, after: Config) => void>();
 
   constructor(config: Config) {
@@ -20,6 +23,27 @@ export class Current {
   /** The keys whose values in the file take effect only by a restart. */
   get restart(): readonly string[] {
     return this.#restart;
+  }
+
+  /** When the file was last read and taken up, in ms since the epoch; undefined before the first reload that did. */
+  get takenUpAt(): number | undefined {
+    return this.#takenUpAt;
+  }
+
+  /** Why the file as it was at the last reload is not what holds; undefined where it is. */
+  get refused(): Refused | undefined {
+    return this.#refused;
+  }
+
+  /** The file was read, and all that it says holds, but for what waits for a restart. */
+  takenUp(at: number): void {
+    this.#takenUpAt = at;
+    this.#refused = undefined;
+  }
+
+  /** The file was read, and nothing of it taken. */
+  refuse(refused: Refused): void {
+    this.#refused = refused;
   }
 
   /** Calls `listener` after each reload that changed something. @returns what ends that */

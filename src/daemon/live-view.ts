@@ -28,6 +28,10 @@ export function liveView(
     isInFlight: (place) => uplink.isInFlight(place),
     nextLook: (place) => uplink.nextLook(place),
     restart: () => current.restart,
+    configuration: () => {
+      const { takenUpAt = started.at, refused } = current;
+      return { takenUpAt, ...(refused === undefined ? {} : { refused }) };
+    },
     silentDisk,
   };
 }

@@ -3,7 +3,8 @@ import { changesOf } from '../config/changes.js';
 import type { Config } from '../config/config.js';
 import { type Reloaded, reloaded } from '../config/reload.js';
 import { resolveSecret } from '../config/secret.js';
-import type { ReloadReport } from '../inspect/reload-report.js';
+import type { Refused, ReloadReport } from '../inspect/reload-report.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/digest.js';
@@ -28,6 +29,7 @@ export interface ReloadingParts {
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
   readonly parts: ReloadedParts;
+  readonly clock: Clock;
   readonly log: Logger;
   /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
   readonly onFailure: (error: unknown) => void;
@@ -38,7 +40,7 @@ export interface ReloadingParts {
  *
  * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes effect, and only that:
  * who is as before goes on undisturbed. Reloads go one after the other; those that wait for their turn are one, for the file
- * is read when it comes. After `stop`, which resolves when none is under way, there are no more.
+ * is read when it comes. `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves when none is under way, there are no more.
  */
 export class Reloading {
   readonly #options: ReloadingParts;
@@ -70,10 +72,11 @@ export class Reloading {
   }
 
   async #reload(): Promise<ReloadReport> {
-    const { current, log } = this.#options;
+    const { current, clock, log } = this.#options;
     const { config, restart, access } = await this.#read();
     const changes = changeLines(changesOf(current.config, config));
     changes.push(...(await this.#apply(config, restart, access)));
+    current.takenUp(clock.now());
     const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
     log.info(
       { event: 'reloaded', changes, restart },
@@ -84,7 +87,7 @@ export class Reloading {
 
   /** Reads and checks everything; nothing changed yet. */
   async #read(): Promise<Reloaded & { readonly access: PeerAccess }> {
-    const { current, load, log } = this.#options;
+    const { current, load, clock, log } = this.#options;
     try {
       this.#unlessStopped();
       const wanted = await load();
@@ -93,6 +96,7 @@ export class Reloading {
       this.#unlessStopped();
       return { ...now, access };
     } catch (error) {
+      if (!this.#isStopped) current.refuse(refusedFor(error, clock.now()));
       const code = error instanceof PeersyncError ? error.code : undefined;
       log.error(
         { event: 'reload-failed', ...(code === undefined ? {} : { code }) },
@@ -149,6 +153,18 @@ export class Reloading {
       hint: 'Start it again: it begins with the configuration as it is then.',
     });
   }
+}
+
+function refusedFor(error: unknown, at: number): Refused {
+  const message = oneLine(messageOf(error));
+  return error instanceof PeersyncError
+    ? { code: error.code, message, hint: error.hint, at }
+    : { code: 'RELOAD_FAILED', message, hint: 'The log says more.', at };
+}
+
+/** Several problems are told on lines of their own. */
+function oneLine(text: string): string {
+  return text.replace(/([.:])?\s*\n\s*/g, (_, end: string | undefined) => (end ? `${end} ` : '; '));
 }
 
 /** What the files hold that a configuration names for its peer. */

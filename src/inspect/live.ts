@@ -6,6 +6,7 @@ import type { SilentDisk } from '../service/disks.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import type { ConfigurationReport } from './reload-report.js';
 
 /** What only the running daemon knows. */
 export interface Live {
@@ -28,6 +29,7 @@ export interface Live {
   nextLook(place: { folder: string; path: string }): NextLook | undefined;
   /** The keys of the configuration whose new values wait for a restart. */
   restart(): readonly string[];
+  configuration(): ConfigurationReport;
   /** The disk that is waited for, if one is. */
   silentDisk(): SilentDisk | undefined;
 }

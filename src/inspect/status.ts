@@ -15,6 +15,7 @@ import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import { type DiskTrouble, diskTrouble } from './disk-trouble.js';
 import type { Live } from './live.js';
+import type { ConfigurationReport } from './reload-report.js';
 
 /** How many quarantined items a status names. */
 const NAMED = 5;
@@ -41,6 +42,8 @@ export interface StatusReport {
   readonly paused?: Paused;
   /** The keys of the configuration whose new values wait for a restart; only while the daemon runs, and there are any. */
   readonly restart?: readonly string[];
+  /** Whether the file of the configuration is what holds; only while the daemon runs. */
+  readonly configuration?: ConfigurationReport;
   /** Where the status page is; only while it is open. */
   readonly page?: string;
   readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly door?: DoorStatus };
@@ -89,7 +92,13 @@ export function statusReport(
     version: VERSION,
     running: live !== undefined,
     ...(live
-      ? { pid: live.pid, startedAt: live.startedAt, uplink: live.uplink(), figures: live.figures() }
+      ? {
+          pid: live.pid,
+          startedAt: live.startedAt,
+          uplink: live.uplink(),
+          figures: live.figures(),
+          configuration: live.configuration(),
+        }
       : {}),
     ...(paused === undefined ? {} : { paused }),
     ...(restart.length === 0 ? {} : { restart }),

@@ -7,6 +7,7 @@ export interface Standing {
   readonly figures?: { readonly lastConfirmedAt?: number };
   /** What keeps changes from being recorded. */
   readonly stateTrouble?: unknown;
+  readonly configuration?: { readonly refused?: { readonly at: number } };
   /** A disk that does not answer. */
   readonly diskTrouble?: unknown;
   readonly mirrors: readonly { readonly alarm?: unknown; readonly failure?: unknown }[];
@@ -28,10 +29,13 @@ export function statusSentence(standing: Standing): string {
   return [parts.join(', '), ...troubles(standing)].join('; ');
 }
 
-function troubles({ peer, mirrors, stateTrouble, diskTrouble }: Standing): string[] {
+function troubles({ peer, mirrors, configuration, stateTrouble, diskTrouble }: Standing): string[] {
   const told: string[] = [];
   if (stateTrouble !== undefined) told.push('what happens cannot be recorded, so the work waits');
   if (diskTrouble !== undefined) told.push('a disk does not answer, and what needs it waits');
+  const refused = configuration?.refused;
+  if (refused !== undefined)
+    told.push(`the changed configuration was refused ${timeText(refused.at)}, and the one before holds`);
   const { circuit, pausedUntil, paused } = peer.door ?? {};
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : ` until ${timeText(paused.until)}`;

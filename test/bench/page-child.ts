@@ -89,6 +89,7 @@ const live: Live = {
   isInFlight: () => false,
   nextLook: () => undefined,
   restart: () => [],
+  configuration: () => ({ takenUpAt: clock.now() }),
   silentDisk: () => undefined,
 };
 const current = { config, onChange: () => () => {} };

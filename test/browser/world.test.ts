@@ -194,6 +194,15 @@ describe('what needs a look', () => {
     ]);
   });
 
+  test('tells that a changed configuration was refused, and why', () => {
+    const refused = { code: 'X', message: 'It has a problem', hint: 'Mend it.', at: NOW - 60_000 };
+    const configuration = { takenUpAt: NOW - 90_000, refused };
+    expect(concernsOf(statusOf([], { configuration })).map(({ text }) => text)).toEqual([
+      'The file was changed and refused, and the one before holds. It has a problem. Mend it.',
+    ]);
+    expect(concernsOf(statusOf([], { configuration: { takenUpAt: NOW } }))).toEqual([]);
+  });
+
   test('names what waits for a restart', () => {
     expect(concernsOf(statusOf([], { restart: ['peer.url', 'state.dir'] })).map(({ text }) => text)).toEqual([
       'A restart is needed for the new values of peer.url, state.dir.',

@@ -7,20 +7,28 @@ import { FakeClock } from '../support/fake-clock.js';
 
 const circuit = { state: 'closed', since: 0, held: [], tries: 0 };
 
-it('tells systemd how the daemon stands, with the last confirmation', async () => {
+it('tells systemd how the daemon stands, with the last confirmation and a configuration that was refused', () => {
   const told: string[] = [];
+  let configuration = {};
   const daemon = {
     state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0, passed: 0 }) },
     live: () => ({
       door: () => ({ circuit }),
       figures: () => ({ lastConfirmedAt: new Date('2026-11-21T10:04:12').getTime() }),
       mirrors: () => [],
+      configuration: () => configuration,
     }),
   } as unknown as Daemon;
   const notifier = createNotifier({}, { log: silentLogger });
   notifier.status = (sentence) => void told.push(sentence);
+  const calm = '1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12';
   giveSigns(daemon, notifier, { clock: new FakeClock(), log: silentLogger })();
-  expect(told).toEqual(['1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12']);
+  configuration = { refused: { at: new Date('2026-11-21T10:05:00').getTime() } };
+  giveSigns(daemon, notifier, { clock: new FakeClock(), log: silentLogger })();
+  expect(told).toEqual([
+    calm,
+    `${calm}; the changed configuration was refused 2026-11-21 10:05:00, and the one before holds`,
+  ]);
 });
 
 it('lets the daemon know what stands still, for those who ask it, also without systemd', async () => {
@@ -37,6 +45,7 @@ it('lets the daemon know what stands still, for those who ask it, also without s
       }),
       figures: () => ({}),
       mirrors: () => [],
+      configuration: () => ({}),
     }),
     duties: () => [{ name: 'work', moves: () => 0, neglects: () => neglect }],
     disks: () => [],

@@ -53,6 +53,31 @@ describe('status, of a pause', () => {
   });
 });
 
+describe('status, of a configuration', () => {
+  const takenUpAt = NOW - 7_260_000;
+  const isOfIt = (line: string) => line.startsWith('config');
+
+  it('says when a changed one was refused, why, what holds and what to do', () => {
+    const refused = {
+      code: 'CONFIG_SYNTAX',
+      message: '/etc/c.json is not JSON at line 1, column 2: an \u001b odd character',
+      hint: 'Mend the file at that place.',
+      at: NOW - 300_000,
+    };
+    const lines = statusText(report({ configuration: { takenUpAt, refused } }), NOW);
+    const at = lines.findIndex(isOfIt);
+    expect(lines.slice(at, at + 3)).toEqual([
+      'config   was changed and refused 2026-01-05 12:25:00 (5m ago); the daemon goes on with the one before',
+      '         /etc/c.json is not JSON at line 1, column 2: an \\x1b odd character.',
+      '         Mend the file at that place.',
+    ]);
+  });
+
+  it('says nothing of one that was taken up', () => {
+    expect(statusText(report({ configuration: { takenUpAt } }), NOW).some(isOfIt)).toBe(false);
+  });
+});
+
 describe('what pause answers', () => {
   it.each([
     ['until somebody ends it', undefined, /^Paused until `peersync resume`: /],

@@ -153,6 +153,15 @@ describe('the view', () => {
     expect(shown(modelOf(troubled(), { events }), 40, 40).join('\n')).toMatch(/folder +pending +confirmed\n/);
   });
 
+  it('tells that a changed configuration was refused, and why', () => {
+    const refused = { code: 'X', message: 'c.json has a problem: push', hint: 'Mend it.', at: NOW - 60_000 };
+    const text = shown(modelOf(report({ configuration: { takenUpAt: 0, refused } })), 120).join('\n');
+    expect(text).toContain(
+      'The changed configuration was refused 1m ago: c.json has a problem: push. Mend it.',
+    );
+    expect(shown(modelOf(report({ configuration: { takenUpAt: 0 } }))).join('\n')).not.toContain('refused');
+  });
+
   it('names what waits for a restart', () => {
     const restart = ['peer.url', 'state.dir'];
     expect(shown(modelOf(report({ restart })))).toContain(

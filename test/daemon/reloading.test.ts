@@ -3,7 +3,9 @@ import { checkConfig } from '../../src/config/check.js';
 import type { Config } from '../../src/config/config.js';
 import { Current } from '../../src/daemon/current.js';
 import { Reloading, type ReloadingParts } from '../../src/daemon/reloading.js';
+import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { FakeClock } from '../support/fake-clock.js';
 
 const configOf = (...names: readonly string[]) =>
   checkConfig(
@@ -29,6 +31,7 @@ interface Held {
 }
 
 async function world(holds: Held) {
+  const clock = new FakeClock(1_000);
   const did: string[] = [];
   const failures: unknown[] = [];
   const current = new Current(await configOf('inbox'));
@@ -49,7 +52,7 @@ async function world(holds: Held) {
     commit: does('commit'),
   };
   const reloading = new Reloading({
-    ...{ current, parts, log: silentLogger },
+    ...{ current, parts, clock, log: silentLogger },
     load: async () => {
       did.push('load');
       return (await holds.load) ?? wanted;
@@ -63,8 +66,33 @@ async function world(holds: Held) {
     });
     return { over, isOver: () => isOver };
   };
-  return { current, did, failures, reloading, stop, wanted };
+  return { clock, current, did, failures, reloading, stop, wanted };
 }
+
+describe('how a daemon stands to the file of its configuration', () => {
+  it('is as after the last reload: refused with the reason, or taken up', async () => {
+    const problems = 'c.json has 2 problems:\n  push: one\n  watch: two';
+    const wrong = new PeersyncError({ code: 'CONFIG_INVALID', message: problems, hint: 'Mend it.' });
+    const holds: { load?: Promise<Config> } = {};
+    const { clock, current, reloading, stop } = await world(holds);
+    expect(current).toMatchObject({ takenUpAt: undefined, refused: undefined });
+    await reloading.reload();
+    expect(current).toMatchObject({ takenUpAt: 1_000, refused: undefined });
+    clock.set(1_000);
+    holds.load = Promise.reject(wrong);
+    await expect(reloading.reload()).rejects.toBe(wrong);
+    const message = 'c.json has 2 problems: push: one; watch: two';
+    const refused = { code: 'CONFIG_INVALID', message, hint: 'Mend it.', at: 2_000 };
+    expect(current).toMatchObject({ takenUpAt: 1_000, refused });
+    clock.set(1_000);
+    delete holds.load;
+    await reloading.reload();
+    expect(current).toMatchObject({ takenUpAt: 3_000, refused: undefined });
+    await stop().over;
+    await expect(reloading.reload()).rejects.toMatchObject({ code: 'STOPPING' });
+    expect(current).toMatchObject({ takenUpAt: 3_000, refused: undefined });
+  });
+});
 
 describe('a reload while the daemon stops', () => {
   it('is waited for where it changes something, to the end', async () => {

@@ -161,6 +161,8 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     await work.hangUp();
     for (const part of ['reload-failed', 'push.concurrency', 'watch.rescan', 'folders', 'goes on as before'])
       expect(said()).toContain(part);
+    const refused = { code: 'CONFIG_INVALID', message: expect.stringContaining('push.concurrency') };
+    expect((await work.status()).configuration).toMatchObject({ refused });
     const asked = await work.run('reload');
     expect(asked).toMatchObject({ code: 2, stdout: '' });
     for (const part of ['push.concurrency', 'watch.rescan', 'A running daemon goes on as before.'])
@@ -168,7 +170,10 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     work.drop('steady/a.txt');
     await work.confirmed('steady/a.txt');
     writeFileSync(work.config, good);
+    const told = (await work.run('status')).stdout;
+    expect(told).toMatch(/^config +was changed and refused .*\n +.* problems: .*push\.concurrency/m);
     expect((await work.run('reload')).stdout).toBe('Nothing changed.\n');
+    expect((await work.status()).configuration).not.toHaveProperty('refused');
   });
 
   it('takes nothing of it when a secret or certificate that it names cannot be read', async () => {

@@ -109,6 +109,14 @@ describe('GET /metrics', () => {
     expect(await seriesValue(page, 'peersync_circuit_state', { state: 'closed' })).toBe(1);
     expect(await seriesValue(page, 'peersync_paused')).toBe(0);
 
+    expect(await seriesValue(page, 'peersync_config_last_reload_successful')).toBe(1);
+    const takenUpAt = 'peersync_config_last_reload_success_timestamp_seconds';
+    expect(await seriesValue(page, takenUpAt)).toBe(1_700_000_000);
+    const refused = { code: 'CONFIG_SYNTAX', message: 'm', hint: 'h', at: 1_700_000_009_000 };
+    page.configuration = { ...page.configuration, refused };
+    expect(await seriesValue(page, 'peersync_config_last_reload_successful')).toBe(0);
+    expect(await seriesValue(page, takenUpAt)).toBe(1_700_000_000);
+
     page.figures = {
       confirmedPerSecond: 0,
       lastConfirmedAt: 1_700_000_000_500,

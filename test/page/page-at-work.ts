@@ -8,6 +8,7 @@ import type { FiguresReport, Sample } from '../../src/figures/report.js';
 import { answers } from '../../src/inspect/answers.js';
 import type { Live } from '../../src/inspect/live.js';
 import { LiveFeed } from '../../src/inspect/live-feed.js';
+import type { ConfigurationReport } from '../../src/inspect/reload-report.js';
 import { statusReport } from '../../src/inspect/status.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Stuck } from '../../src/lib/pulse.js';
@@ -59,6 +60,7 @@ export class PageAtWork {
     sumMs: 9_500,
     count: 5,
   };
+  configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
   figures: FiguresReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
   readonly #stopping = new AbortController();
   readonly #listeners = new Set<(before: Config, after: Config) => void>();
@@ -195,6 +197,7 @@ export class PageAtWork {
       isInFlight: () => false,
       nextLook: () => undefined,
       restart: () => [],
+      configuration: () => this.configuration,
       silentDisk: () => this.silentDisk,
     };
     return live;

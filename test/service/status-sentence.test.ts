@@ -26,6 +26,14 @@ describe('the sentence for systemctl status', () => {
     expect(statusSentence({ ...calm, stateTrouble: {} })).toMatch(/; what happens cannot be recorded/);
   });
 
+  it('tells that a changed configuration was refused, and when', () => {
+    const configuration = { refused: { at: at('03:12:00') } };
+    expect(statusSentence({ ...calm, configuration })).toMatch(
+      /; the changed configuration was refused 2026-11-21 03:12:00, and the one before holds$/,
+    );
+    expect(statusSentence({ ...calm, configuration: {} })).not.toMatch(/configuration/);
+  });
+
   it('tells of trouble with the peer, and since when', () => {
     const open = (kind: 'unreachable' | 'denied' | 'failing') => ({
       ...closed,

@@ -26,6 +26,7 @@ export function concernsOf(status: StatusReport): readonly Concern[] {
     ...mirrors(status),
     ...problems(status),
     ...repairs(status),
+    ...refused(status),
     ...restart(status),
   ];
 }
@@ -165,6 +166,13 @@ function repairs({ repairs: all }: StatusReport): Concern[] {
       href: '#problems',
     },
   ];
+}
+
+function refused({ configuration }: StatusReport): Concern[] {
+  const why = configuration?.refused;
+  if (why === undefined) return [];
+  const what = `The file was changed and refused, and the one before holds. ${sentences(why.message, why.hint)}`;
+  return [{ key: 'refused', level: 'warn', about: 'configuration', text: what, href: '#peer' }];
 }
 
 function restart({ restart: keys }: StatusReport): Concern[] {

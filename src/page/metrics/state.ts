@@ -52,6 +52,18 @@ export const STATE_METRICS: readonly Metric[] = [
     read: ({ status }) => status.repairs.length,
   },
   {
+    name: 'peersync_config_last_reload_successful',
+    type: 'gauge',
+    help: 'Whether the configuration file was taken up when it was last read: 0 while a changed one is refused, and the one before holds.',
+    read: ({ status }) => status.configuration && yesOrNo(status.configuration.refused === undefined),
+  },
+  {
+    name: 'peersync_config_last_reload_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the configuration file was last taken up, by a start or a reload, as Unix time.',
+    read: ({ status }) => status.configuration && status.configuration.takenUpAt / 1000,
+  },
+  {
     name: 'peersync_page_followers',
     type: 'gauge',
     help: 'Browsers that follow the status page.',
