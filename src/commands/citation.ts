@@ -23,10 +23,7 @@ export const citationCommand: Command<CitationCommandOptions> = {
         describe: 'From how many common sentences on another document counts as similar',
         requiresArg: true,
       })
-      .example(
-        '$0 citation https://files.example.org/inbox/report.md',
-        'All sentences, with where else they stand',
-      )
+      .example('$0 citation https://example.org/a', 'All sentences, with where else they stand')
       .example('$0 citation --hash y4Zp1x3nLcAA --filter --ch 10', 'Only what is elsewhere too'),
   run: async (options) => {
     const asked = documentOf(options);

@@ -13,7 +13,7 @@ export const docCommand: Command<DocumentOptions> = {
   ...HEADS.doc,
   builder: (yargs) =>
     documentOptions(yargs)
-      .example('$0 doc https://files.example.org/inbox/report.md', 'By its URL')
+      .example('$0 doc https://example.org/a.md', 'By its URL')
       .example('$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'),
   run: async (options) => {
     const asked = documentOf(options);

@@ -54,9 +54,9 @@ export const pushCommand: Command<PushOptions> = {
         default: true,
         describe: 'Wait until the peer shows them; --no-wait: do not',
       })
-      .example('$0 push report.md --collection reports --url https://files.example.org/report.md', 'One file')
+      .example('$0 push a.md --collection notes --url https://example.org/a.md', 'One file')
       .example(
-        '$0 push *.md --collection notes --url https://files.example.org/notes/',
+        '$0 push *.md --collection notes --url https://example.org/notes/',
         'Several, each with its name',
       ),
   run: async (options) => {

@@ -26,10 +26,8 @@ export const runCommand: Command<RunOptions> = {
         describe: 'Create folders that are missing, each with a welcome document',
       })
       .example('$0 run', 'Run on ./config.json')
-      .example(
-        '$0 run -c /etc/peersync/config.json --log-level debug',
-        'Run on another configuration, in detail',
-      ),
+      .example('$0 run -c docs.json', 'Run on another configuration')
+      .example('$0 run --log-level debug', 'Tell everything in detail'),
   run: async (options: RunOptions & GlobalOptions) => {
     const { loaded, log } = await prepare(options, { fd: 1 });
     const { config } = loaded;

@@ -57,8 +57,8 @@ export const serviceInstallCommand: Command<InstallOptions> = {
         describe: "The file with the peer's password, where the configuration names a systemd credential",
         requiresArg: true,
       })
-      .example('sudo $0 service install -c /etc/peersync/config.json', 'A service of the system')
-      .example('$0 service install --user -c ~/peersync.json', 'A service of your own')
+      .example('sudo $0 service install', 'A service of the system')
+      .example('$0 service install --user', 'A service of your own')
       .example('$0 service install --dry-run', 'See the units first') as unknown as Argv<InstallOptions>,
   run: async (options) => {
     const site = siteOfOptions(options);

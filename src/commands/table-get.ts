@@ -50,11 +50,9 @@ export const tableGetCommand: Command<TableGetOptions> = {
         requiresArg: true,
       })
       .example('$0 table get prices', 'Aligned, on a terminal')
-      .example('$0 table get prices --search oak --format csv > oak.csv', 'Some rows, into a file')
-      .example(
-        '$0 table get prices --json | jq .pk',
-        'One JSON object a line',
-      ) as unknown as Argv<TableGetOptions>,
+      .example('$0 table get prices --search oak', 'Some rows')
+      .example('$0 table get prices --format csv', 'For a file or a pipe')
+      .example('$0 table get prices --json', 'One JSON object a line') as unknown as Argv<TableGetOptions>,
   run: async (options) => {
     const query: TableQuery = {
       table: name('table', options.table),

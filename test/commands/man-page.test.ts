@@ -61,6 +61,13 @@ describe('the manual page', () => {
     expect(shown).toContain('peersync 1.2.3');
   });
 
+  it('has examples that the help breaks between words alone, also where a terminal is 80 columns wide', () => {
+    const lines = flat(definitionsOf(COMMANDS)).flatMap(({ examples }) => examples.map(([line]) => line));
+    expect(lines.length).toBeGreaterThan(20);
+    // Half of the width is theirs.
+    for (const line of lines) for (const word of line.split(' ')) expect(word.length, line).toBeLessThan(40);
+  });
+
   it('holds every command, option, argument and example that is defined', () => {
     const escaped = (words: string) => words.replaceAll('-', '\\-');
     for (const { usage, options, positionals, examples } of flat(definitionsOf(COMMANDS))) {
