@@ -1,4 +1,3 @@
-import { access } from 'node:fs/promises';
 import { ConfigError } from '../config/errors.js';
 import type { ReloadReport } from '../inspect/reload-report.js';
 import type { StatusReport } from '../inspect/status.js';
@@ -9,6 +8,7 @@ import type { Trouble } from '../state/entry.js';
 import { stateHolder } from '../state/lock.js';
 import { type Command, complain, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
+import { missingState } from './missing-state.js';
 import { safe } from './text.js';
 
 /** After so long it is told what a reload waits for, in ms. */
@@ -72,24 +72,14 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
       message: `The daemon of this configuration (pid ${holder.pid} on ${holder.host}) does not take commands now.`,
       hint: 'Where it is starting or stopping, try again in a moment; where that is another machine, ask it there.',
     });
-  if (await isThere(stateDir))
+  const missing = await missingState(stateDir);
+  if (missing === undefined)
     return new PeersyncError({
       code: 'NOT_RUNNING',
       message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
       hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
     });
-  return new PeersyncError({
-    code: 'NOT_RUNNING',
-    message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
-    hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move its old directory here, and start it again. Else start it with `peersync run`.',
-  });
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
+  return new PeersyncError({ code: 'NOT_RUNNING', ...missing });
 }
 
 /** The same problems that the daemon would find. */

@@ -8,6 +8,7 @@ import { type Command, configOf, print, printJson } from './context.js';
 import { alertLines, figuresLines } from './figures-text.js';
 import { HEADS } from './heads.js';
 import { mirrorLines } from './mirror-text.js';
+import { type MissingState, missingState } from './missing-state.js';
 import { askOr } from './offline.js';
 import { readState } from './offline-state.js';
 import { columns, counted, dueText, safe, timeText } from './text.js';
@@ -24,18 +25,24 @@ export const statusCommand: Command<object> = {
     };
     for await (const report of askOr(config, 'status', {}, offline)) {
       if (options.json) printJson(report);
-      else for (const line of statusText(report, systemClock.now())) print(line);
+      else {
+        const missing = report.running ? undefined : await missingState(config.state.dir);
+        for (const line of statusText(report, systemClock.now(), missing)) print(line);
+      }
     }
     return EXIT.done;
   },
 };
 
-/** The report for a person, line by line. */
-export function statusText(report: StatusReport, now: number): string[] {
+/** The report for a person, line by line; `missing` where there is no state that it could be of. */
+export function statusText(report: StatusReport, now: number, missing?: MissingState): string[] {
+  const { pid, running, startedAt } = report;
+  const standing =
+    running && startedAt !== undefined
+      ? `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`
+      : 'peersync does not run; this is what the state says';
   const lines = [
-    report.running && report.startedAt !== undefined
-      ? `peersync runs (pid ${report.pid}, for ${durationText(now - report.startedAt)})`
-      : 'peersync does not run; this is what the state says',
+    ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
     `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
     ...(report.page === undefined ? [] : [`page     ${report.page}`]),
     ...waitingLines(report, now),

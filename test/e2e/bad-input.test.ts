@@ -125,6 +125,20 @@ describe('a state directory', () => {
     expect((await first.kill('SIGTERM')).code).toBe(0);
   });
 
+  it('that is not there is named by status, as by reload: a daemon may go on with the one before', async () => {
+    const directory = temporaryDirectory();
+    const path = writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } });
+    const missing = `No daemon runs with this configuration: its state would be in ${join(directory, 'state')}, where nothing is.\n  If state.dir was changed, `;
+    const status = await peersync(['status', '-c', path]);
+    expect(status.code).toBe(0);
+    expect(status.stdout.slice(0, missing.length)).toBe(missing);
+    expect(status.stdout).toContain('\npeer     http://127.0.0.1:1');
+    expect((await peersync(['reload', '-c', path])).stderr).toContain(missing);
+    expect(existsSync(join(directory, 'state'))).toBe(false);
+    mkdirSync(join(directory, 'state'));
+    expect((await peersync(['status', '-c', path])).stdout).toMatch(/^peersync does not run; /);
+  });
+
   it('whose records are damaged is repaired from what is sound, and status says so', async () => {
     const { directory, path } = await atPeer();
     writeFileSync(join(directory, 'inbox', 'a.txt'), 'alpha');
