@@ -8,6 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { EditableTableParts, EditKnown, EditOutcome, EditPeer } from '../../src/mirror/edit-table.js';
@@ -205,4 +206,15 @@ export class Desk {
   conflicts(): readonly Conflict[] {
     return this.known.conflicts ?? [];
   }
+}
+
+/** Ends the next run at a step, as a crash would, and starts anew. */
+export async function crashAt(desk: Desk, step: string): Promise<void> {
+  desk.onStep = (at) => {
+    if (at === step) throw new Error('crash');
+  };
+  await expect(desk.run()).rejects.toThrow('crash');
+  desk.onStep = () => {};
+  await desk.table.close();
+  desk.open();
 }

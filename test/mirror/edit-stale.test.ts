@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { EditableTableParts } from '../../src/mirror/edit-table.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { Desk, TableInMemory } from './edit-desk.js';
+import { crashAt, Desk, TableInMemory } from './edit-desk.js';
 
 type Cells = Record<string, string>;
 type Rows = Record<string, Cells>;
@@ -53,16 +53,6 @@ const note = (when: number) =>
   expect.stringContaining(
     `was saved from the copy of ${new Date(when).toLocaleString('sv-SE').slice(0, 16)}: the peer's newer changes were kept`,
   );
-
-async function crashAt(desk: Desk, step: string): Promise<void> {
-  desk.onStep = (at) => {
-    if (at === step) throw new Error('crash');
-  };
-  await expect(desk.run()).rejects.toThrow('crash');
-  desk.onStep = () => {};
-  await desk.table.close();
-  desk.open();
-}
 
 describe('a file that was saved from an earlier copy', () => {
   test('tells the peer what was edited, and takes back nothing that the peer changed since', async () => {

@@ -20,7 +20,7 @@ import { describe, expect, test } from 'vitest';
 import type { EditableTableParts } from '../../src/mirror/edit-table.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { Desk, TableInMemory } from './edit-desk.js';
+import { crashAt, Desk, TableInMemory } from './edit-desk.js';
 
 type Settings = Partial<EditableTableParts['settings']>;
 type Rows = Record<string, Record<string, string>>;
@@ -34,17 +34,6 @@ async function deskWith(rows: Rows, settings: Settings = {}) {
   await desk.settled();
   peer.calls.length = 0;
   return { peer, desk };
-}
-
-/** Ends the next run at a step, as a crash would, and starts anew. */
-async function crashAt(desk: Desk, step: string): Promise<void> {
-  desk.onStep = (at) => {
-    if (at === step) throw new Error('crash');
-  };
-  await expect(desk.run()).rejects.toThrow('crash');
-  desk.onStep = () => {};
-  await desk.table.close();
-  desk.open();
 }
 
 const two = { k1: { a: '1', b: '2' }, k2: { a: '3', b: '4' } };
