@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { HEAD_BYTES } from '../content/signatures.js';
+import type { Encoding } from '../lib/encodings.js';
 import type { ContentRules } from '../peer/dialect.js';
-import type { Encoding } from '../state/entry.js';
-import { fileContent, HEAD_BYTES, textContent, treated } from '../uplink/content.js';
+import { fileContent, textContent, treated } from '../uplink/treatment.js';
 import type { ReadyFile } from './push-files.js';
 
 /** A tiny document that shows whether a peer takes its kind. */

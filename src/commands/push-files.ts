@@ -8,6 +8,7 @@ import type { Text } from '../peer/text.js';
 import { comparableUrl } from '../peer/url.js';
 import type { Trouble } from '../state/entry.js';
 import { cannotTravel } from '../uplink/can-travel.js';
+import { withoutWords } from '../uplink/parcel.js';
 import { streamed } from '../uplink/streaming.js';
 import { FingerprintReader, fileStat } from '../watch/fingerprint.js';
 import { trouble } from '../watch/trouble.js';
@@ -128,6 +129,7 @@ async function readyFile(
     const packed = await streamed(path, found.version, rules);
     if (packed.kind === 'unreadable') return trouble.unreadable(packed.code);
     if (packed.kind === 'stale') return CHANGING;
+    if (packed.kind === 'wordless') return withoutWords();
     const { text, size, digest, type } = packed;
     return { ...target, text, size, digest, type, mtimeMs: found.version.mtimeMs };
   } catch (error) {

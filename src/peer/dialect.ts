@@ -17,6 +17,8 @@ export interface ContentRules {
   readonly encoding: TextEncoding;
   /** Whether files travel as they are, those that are no text included; otherwise as text in UTF-8. */
   readonly takesBinary: boolean;
+  /** Whether the peer shows how many words of a document it indexed, at least those of its URL. */
+  readonly showsWords: boolean;
   /** Bytes of one document; more does the peer harm. @default no limit */
   readonly maxBytes?: number;
 }
@@ -32,6 +34,8 @@ export interface Dialect {
   readonly content: ContentRules;
   /** So long after a push the peer may take back what it shows of it, in ms. */
   readonly holdMs: number;
+  /** Whether the peer indexes many documents at a time, and loses all of them with one that its index refuses. */
+  readonly losesUpdates: boolean;
   /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
   readonly hasDomainGate: boolean;
   /** Below the base URL. */

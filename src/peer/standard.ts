@@ -10,8 +10,9 @@ const SHARE_PATH = '/api/share.html';
 /** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
 export const standard: Dialect = {
   name: 'standard',
-  content: { encoding: 'form', takesBinary: false },
+  content: { encoding: 'form', takesBinary: false, showsWords: false },
   holdMs: 0,
+  losesUpdates: false,
   hasDomainGate: false,
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',

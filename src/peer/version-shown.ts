@@ -15,6 +15,8 @@ export interface SentVersion {
   readonly peerAt?: number;
   /** Its last modification as it was told to the peer, in ms since the epoch; only where the peer keeps it as it is. */
   readonly lastModified?: number;
+  /** How many words it has, 10 or more; only where the peer shows how many it indexed (YaCy). */
+  readonly words?: number;
 }
 
 /** What can show that a document is the version that was pushed, strongest first. */
@@ -23,7 +25,8 @@ export type EvidenceKind = 'digest' | 'lastModified' | 'loadDate' | 'size' | 'pr
 export type VersionShown =
   /** `text`: what the peer showed. */
   | { readonly shown: true; readonly kind: EvidenceKind; readonly text: string }
-  | { readonly shown: false; readonly why: string };
+  /** `isWithoutText`: it is the version that was sent, but its text is not in the index. */
+  | { readonly shown: false; readonly why: string; readonly isWithoutText?: true };
 
 /** How far our clock and the peer's may be apart where only ours is known, in ms. */
 const SLACK_MS = 2_000;
@@ -45,6 +48,10 @@ export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
   }
   const contradiction = contradictionIn(doc, sent);
   if (contradiction !== undefined) return { shown: false, why: contradiction };
+  if (isWithoutText(doc, sent)) {
+    const why = `the peer indexed none of its text (${doc.words} words, which are those of its URL)`;
+    return { shown: false, why, isWithoutText: true };
+  }
   if (doc.lastModified !== undefined && isSameSecond(doc.lastModified, sent.lastModified))
     return { shown: true, kind: 'lastModified', text: moment(doc.lastModified) };
   if (doc.loadDate !== undefined) return { shown: true, kind: 'loadDate', text: moment(doc.loadDate) };
@@ -78,6 +85,31 @@ function contradictionIn(doc: Peerdoc, sent: SentVersion): string | undefined {
     return `the peer shows an older version, loaded ${moment(loadDate)}`;
   }
   return undefined;
+}
+
+/** Whether there are no more words than those of the URL, which YaCy indexes where it drops a text (measured with 1.92). */
+function isWithoutText({ words }: Peerdoc, sent: SentVersion): boolean {
+  if (words === undefined || sent.words === undefined) return false;
+  const ofUrl = mostWordsOf(sent.url);
+  return words <= ofUrl && sent.words > ofUrl;
+}
+
+/** How many words a URL gives at most; YaCy also takes apart what is written like `camelCase` or `b6`. */
+function mostWordsOf(url: string): number {
+  let words = 0;
+  for (const [run] of unescaped(url).matchAll(/[\p{L}\p{N}]+/gu)) {
+    const parts = run.match(/\p{N}+|\p{Lu}*[^\p{N}\p{Lu}]*/gu)?.filter((part) => part !== '').length ?? 1;
+    words += parts > 1 ? parts + 1 : 1;
+  }
+  return words;
+}
+
+function unescaped(url: string): string {
+  try {
+    return decodeURIComponent(url);
+  } catch {
+    return url;
+  }
 }
 
 /**

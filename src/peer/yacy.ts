@@ -19,8 +19,9 @@ const SHARES = '/share/';
  */
 export const yacy: Dialect = {
   name: 'yacy',
-  content: { encoding: 'base64', takesBinary: true, maxBytes: 20_000_000 },
+  content: { encoding: 'base64', takesBinary: true, showsWords: true, maxBytes: 20_000_000 },
   holdMs: 20_000,
+  losesUpdates: true,
   hasDomainGate: true,
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',

@@ -1,3 +1,5 @@
+import type { Encoding } from '../lib/encodings.js';
+
 /**
  * What is known of one file of a folder, and the life of it.
  *
@@ -15,8 +17,6 @@
  *
  * Every change of status is a function of transitions.ts; records are never changed in place.
  */
-export type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252' | 'binary';
-
 /** What the file system says of a file: enough to see that it changed, without reading it. */
 export interface FileStat {
   /** Bytes. */
@@ -49,6 +49,8 @@ export interface Sent {
   readonly peerAt?: number;
   /** The file's last modification as it was told to the peer, in whole seconds (as ms since the epoch); only where the peer keeps it. */
   readonly lastModified?: number;
+  /** How many words it has, counted from 10 up to 100; only where the peer shows how many of them it indexed. */
+  readonly words?: number;
 }
 
 /** What showed that the peer has this version, strongest first. */

@@ -1,8 +1,8 @@
+import { ENCODINGS } from '../lib/encodings.js';
 import type { StateData } from './data.js';
 import type { Entry, Evidence, FileStat, HistoryEntry, Sent, Trouble, Version } from './entry.js';
 import {
   CODE_OF,
-  ENCODINGS,
   type EntryRow,
   type HistoryRow,
   META,
@@ -103,7 +103,8 @@ export class RowReader {
     const peerAt = row[6] ?? undefined;
     const sent: { -readonly [K in keyof Sent]: Sent[K] } = { sha256, size, digest, url, collection, at };
     if (peerAt !== undefined) sent.peerAt = entry.since + peerAt;
-    if (row[7] !== undefined) sent.lastModified = row[7];
+    if (typeof row[7] === 'number') sent.lastModified = row[7];
+    if (row[8] !== undefined) sent.words = row[8];
     return sent;
   }
 

@@ -1,6 +1,6 @@
+import { ENCODINGS } from '../lib/encodings.js';
 import type { Change, Json } from './data.js';
 import {
-  type Encoding,
   type Entry,
   type Evidence,
   type FileStat,
@@ -33,9 +33,6 @@ export const CODE_OF = {
   passed: 'o',
 } as const satisfies Record<Entry['status'], string>;
 
-/** Never reordered: records on disk hold positions in this list. */
-export const ENCODINGS: readonly Encoding[] = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'];
-
 /** Stands for a value that is not there, or that is the same as the one the record has already. */
 export const NONE = 0;
 
@@ -57,7 +54,9 @@ export type SentRow = readonly [
   at: number,
   /** Null where there is none, and something follows. */
   peerAt?: number | null,
-  lastModified?: number,
+  /** Null as before. */
+  lastModified?: number | null,
+  words?: number,
 ];
 export type TroubleRow = readonly [code: string, message: string, hint: string];
 /** Three elements for each change of status: its code, when, and the note or NONE. */
@@ -120,7 +119,7 @@ function versionRow(version: Version | FileStat): VersionRow {
 function sentRow(sent: Sent, entry: Entry): SentRow {
   const item = isItem(entry) ? entry : undefined;
   const sha256 = item !== undefined && hasContent(item.version) ? item.version.sha256 : undefined;
-  const { size, peerAt, lastModified } = sent;
+  const { size, peerAt, lastModified, words } = sent;
   const at = sent.at - entry.since;
   const hash = sent.sha256 === sha256 ? NONE : sent.sha256;
   const digest = sent.digest === sent.sha256 ? NONE : sent.digest;
@@ -128,6 +127,7 @@ function sentRow(sent: Sent, entry: Entry): SentRow {
   const collection = sent.collection === item?.collection ? NONE : sent.collection;
   const row = [hash, size, digest, url, collection, at] as const;
   const byPeer = peerAt === undefined ? undefined : peerAt - entry.since;
+  if (words !== undefined) return [...row, byPeer ?? null, lastModified ?? null, words];
   if (lastModified !== undefined) return [...row, byPeer ?? null, lastModified];
   return byPeer === undefined ? row : [...row, byPeer];
 }

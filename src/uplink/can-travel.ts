@@ -1,5 +1,6 @@
+import type { Encoding } from '../lib/encodings.js';
 import type { ContentRules } from '../peer/dialect.js';
-import type { Encoding, Trouble } from '../state/entry.js';
+import type { Trouble } from '../state/entry.js';
 
 /**
  * Why a file with this encoding cannot go to the peer: a peer that takes no files gets an item's content as text.

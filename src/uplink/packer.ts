@@ -1,8 +1,9 @@
+import { ENCODINGS } from '../lib/encodings.js';
 import type { WorkThread } from '../lib/work-thread.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/text.js';
 import type { Version } from '../state/entry.js';
-import { type Delivery, ENCODINGS, type Order, pack } from './packing.js';
+import { DELIVERED, type Delivery, type Order, pack, WORDLESS } from './packing.js';
 
 /** A file that is to be read whole. */
 export interface PackRequest {
@@ -21,7 +22,11 @@ export type Packed =
       readonly digest: string;
       /** Media type, where files travel with one; '' otherwise. */
       readonly type: string;
+      /** How many words it has, counted up to 100; undefined for what is no text. */
+      readonly words: number | undefined;
     }
+  /** A text in which there is no word. */
+  | { readonly kind: 'wordless' }
   /** The file is not the version it was: somebody should look at it again. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'unreadable'; readonly code: string };
@@ -75,13 +80,16 @@ function opened(requests: readonly PackRequest[], { encoding }: ContentRules, de
   const types = delivery.types.split('\0');
   let start = 0;
   return requests.map(({ version }, i) => {
-    const size = delivery.figures[2 * i] ?? -1;
-    const end = delivery.figures[2 * i + 1] ?? start;
+    const [size = -1, end = start, words = -1] = delivery.figures.subarray(
+      DELIVERED * i,
+      DELIVERED * (i + 1),
+    );
     const bytes = delivery.bytes.subarray(start, end);
     start = end;
     const code = delivery.errors.get(i);
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return { kind: 'stale' };
     if (code !== undefined) return { kind: 'unreadable', code };
+    if (size === WORDLESS) return { kind: 'wordless' };
     if (size < 0) return { kind: 'stale' };
     return {
       kind: 'content',
@@ -89,6 +97,7 @@ function opened(requests: readonly PackRequest[], { encoding }: ContentRules, de
       size,
       digest: delivery.digests.get(i) ?? version.sha256,
       type: types[i] ?? '',
+      words: words < 0 ? undefined : words,
     };
   });
 }

@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { HEAD_BYTES } from '../content/signatures.js';
+import { ENCODINGS } from '../lib/encodings.js';
 import { systemCode } from '../lib/errors.js';
 import { EncodingBuffer } from '../peer/form.js';
 import type { TextEncoding } from '../peer/text.js';
-import { sameStat, type Version } from '../state/entry.js';
-import { fileContent, HEAD_BYTES, textContent, treated } from './content.js';
+import { sameStat } from '../state/entry.js';
+import { fileContent, textContent, treated, wordCounterOf } from './treatment.js';
 
 /** Files to be read whole, in few large values, which cross to another thread at little cost. */
 export interface Order {
@@ -24,7 +26,10 @@ export interface Order {
 export interface Delivery {
   /** The encoded contents, one after the other. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Two for each file: bytes of its content, and where that ends when it is encoded. Size -1 stands for a file that is not that version. */
+  /**
+   * Three for each file: bytes of its content, where that ends when it is encoded, and how many words it has, -1 where that is not
+   * known. A size of -1 stands for a file that is not that version, `WORDLESS` for a text without words.
+   */
   readonly figures: Float64Array<ArrayBuffer>;
   /** sha256 of each content that is not the file's bytes, by the file's position. */
   readonly digests: ReadonlyMap<number, string>;
@@ -34,15 +39,10 @@ export interface Delivery {
   readonly errors: ReadonlyMap<number, string>;
 }
 
-/** Encodings by the number that stands for them in an order. */
-export const ENCODINGS: readonly Version['encoding'][] = [
-  'utf-8',
-  'utf-16le',
-  'utf-16be',
-  'windows-1252',
-  'binary',
-];
+export const WORDLESS = -2;
 const FIGURES = 5;
+/** Figures of a delivery for each file. */
+export const DELIVERED = 3;
 const SHA256_DIGITS = 64;
 
 /** Memory for one file, and for the encoded contents of one order; used again for the next, for orders are packed in turn. */
@@ -51,12 +51,12 @@ let encoded: { readonly encoding: TextEncoding; readonly buffer: EncodingBuffer 
 
 /**
  * Reads files, each of which proves to be the version it should be (its times, size and inode after the read, and its
- * sha256), treats them as their way asks for (see content.ts) and encodes them. Blocks while it reads: meant for a thread
+ * sha256), treats them as their way asks for (see treatment.ts) and encodes them. Blocks while it reads: meant for a thread
  * of its own.
  */
 export function pack(order: Order): Delivery {
   const count = order.figures.length / FIGURES;
-  const figures = new Float64Array(count * 2);
+  const figures = new Float64Array(count * DELIVERED);
   const digests = new Map<number, string>();
   const errors = new Map<number, string>();
   const types: string[] = [];
@@ -65,27 +65,35 @@ export function pack(order: Order): Delivery {
     encoded = { encoding: order.encoding, buffer: new EncodingBuffer(order.encoding) };
   const { buffer } = encoded;
   for (let i = 0; i < count; i += 1) {
-    figures[2 * i] = -1;
+    figures[DELIVERED * i] = -1;
     const path = paths[i] ?? '';
     try {
       const bytes = readVersion(path, order, i);
       if (bytes !== undefined) {
         const encoding = ENCODINGS[order.figures[FIGURES * i + 4] ?? 0] ?? 'utf-8';
-        const { treatment, type } = order.asFiles
+        const way = order.asFiles
           ? fileContent(path, encoding, bytes.subarray(0, HEAD_BYTES))
           : textContent(encoding);
-        const content = treated(bytes, treatment, encoding);
-        if (content !== bytes) digests.set(i, hash('sha256', content, 'hex'));
-        buffer.add(content);
-        figures[2 * i] = content.length;
-        types[i] = type;
+        const content = treated(bytes, way.treatment, encoding);
+        const counter = wordCounterOf(way, encoding);
+        counter?.write(content);
+        const words = counter?.end();
+        if (counter !== undefined && words === undefined) {
+          figures[DELIVERED * i] = WORDLESS;
+        } else {
+          if (content !== bytes) digests.set(i, hash('sha256', content, 'hex'));
+          buffer.add(content);
+          figures[DELIVERED * i] = content.length;
+          figures[DELIVERED * i + 2] = words ?? -1;
+          types[i] = way.type;
+        }
       }
     } catch (error) {
       const code = systemCode(error);
       if (code === undefined) throw error;
       errors.set(i, code);
     }
-    figures[2 * i + 1] = buffer.length;
+    figures[DELIVERED * i + 1] = buffer.length;
   }
   return { bytes: buffer.take(), figures, digests, errors, types: order.asFiles ? types.join('\0') : '' };
 }

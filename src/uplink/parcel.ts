@@ -1,6 +1,7 @@
+import { NO_WORDS } from '../content/words.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { PendingItem, Sent, Trouble, Version } from '../state/entry.js';
-import { leaving, quarantined, replaced, returned } from '../state/transitions.js';
+import { leaving, passedOver, quarantined, replaced, returned } from '../state/transitions.js';
 import { cannotTravel } from './can-travel.js';
 import type { Packed } from './packer.js';
 import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
@@ -12,6 +13,9 @@ import { sayQuarantined } from './trouble.js';
 const WHOLE_BYTES = 256 * 1024;
 /** How long a file that changed under our hands is left alone, in ms. */
 export const STALE_PAUSE_MS = 2_000;
+
+/** A text with fewer words is not told from one whose text the peer dropped. */
+const FEWEST_WORDS = 10;
 
 /** An item with the text that is about to travel. */
 export interface Parcel {
@@ -60,13 +64,17 @@ export async function pack(
       const trouble = unreadable(result.code);
       state.put(quarantined(item, item, { size, mtimeMs, ctimeMs, ino }, trouble, now));
       sayQuarantined(log, item, trouble);
+    } else if (result.kind === 'wordless') {
+      const { size, mtimeMs, ctimeMs, ino } = item.version;
+      state.put(passedOver(item, placeOf(item), { size, mtimeMs, ctimeMs, ino }, withoutWords(), now));
     } else {
       const { url, collection, version } = item;
-      const { size, digest } = result;
+      const { size, digest, words = 0 } = result;
       const lastModified = rules.takesBinary ? lastModifiedOf(version, now - CLOCKS_APART_MS) : undefined;
       const sent = {
         ...{ sha256: version.sha256, size, digest, url, collection, at: now },
         ...(lastModified === undefined ? {} : { lastModified }),
+        ...(rules.showsWords && words >= FEWEST_WORDS ? { words } : {}),
       };
       const left = leaving(item, sent);
       state.put(left);
@@ -117,6 +125,14 @@ function tooLarge(bytes: number, most: number): Trouble {
     code: 'TOO_LARGE_FOR_PEER',
     message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
     hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
+  };
+}
+
+export function withoutWords(): Trouble {
+  return {
+    code: NO_WORDS,
+    message: 'There is no word in the file, so that no search could find it.',
+    hint: 'It is taken as soon as there is text in it.',
   };
 }
 

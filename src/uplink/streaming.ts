@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { HEAD_BYTES } from '../content/signatures.js';
+import type { Encoding } from '../lib/encodings.js';
 import { systemCode } from '../lib/errors.js';
 import type { ContentRules } from '../peer/dialect.js';
-import { type Encoding, type FileStat, sameStat, type Version } from '../state/entry.js';
-import { fileContent, HEAD_BYTES, type Treatment, textContent, treating } from './content.js';
+import { type FileStat, sameStat, type Version } from '../state/entry.js';
 import type { Packed } from './packer.js';
+import { fileContent, rewritingOf, type Treatment, textContent, wordCounterOf } from './treatment.js';
 
 const CHUNK = 256 * 1024;
 
@@ -19,7 +21,7 @@ class StaleContent extends Error {
 
 /**
  * Reads a version that is too large to be held: twice, once to prove that it is that version (its stat before and after the
- * read, and its sha256) and to measure it, and once whenever it is sent, treated as its way asks for (see content.ts).
+ * read, and its sha256) and to measure it, and once whenever it is sent, treated as its way asks for (see treatment.ts).
  * Constant memory whatever the size.
  */
 export async function streamed(path: string, version: Version, rules: ContentRules): Promise<Packed> {
@@ -37,23 +39,27 @@ export async function streamed(path: string, version: Version, rules: ContentRul
 
 async function measure(path: string, version: Version, { takesBinary }: ContentRules): Promise<Packed> {
   const { encoding } = version;
-  const { treatment, type } = takesBinary
-    ? fileContent(path, encoding, await headOf(path))
-    : textContent(encoding);
+  const way = takesBinary ? fileContent(path, encoding, await headOf(path)) : textContent(encoding);
+  const { treatment, type } = way;
+  const counter = wordCounterOf(way, encoding);
   const raw = createHash('sha256');
   const travelling = createHash('sha256');
   let size = 0;
   for await (const chunk of treatedChunks(readChunks(path, version, raw), treatment, encoding)) {
     size += chunk.length;
     travelling.update(chunk);
+    counter?.write(chunk);
   }
   if (raw.digest('hex') !== version.sha256) return { kind: 'stale' };
+  const words = counter?.end();
+  if (counter !== undefined && words === undefined) return { kind: 'wordless' };
   return {
     kind: 'content',
     text: { size, chunks: () => treatedChunks(readChunks(path, version), treatment, encoding) },
     size,
     digest: travelling.digest('hex'),
     type,
+    words,
   };
 }
 
@@ -101,7 +107,7 @@ async function* treatedChunks(
   treatment: Treatment,
   encoding: Encoding,
 ): AsyncGenerator<Uint8Array> {
-  const way = treating(treatment, encoding);
+  const way = rewritingOf(treatment, encoding);
   if (way === undefined) {
     yield* chunks;
     return;

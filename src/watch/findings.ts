@@ -1,8 +1,9 @@
 import type { FolderConfig } from '../config/config.js';
+import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
+import { ENCODINGS, type Encoding } from '../lib/encodings.js';
 import type { Logger } from '../lib/logger.js';
 import {
-  type Encoding,
   type Entry,
   type FileStat,
   hasContent,
@@ -47,8 +48,6 @@ export interface FindingsParts {
   /** The path is to be looked at once more: what was found is out of date. */
   readonly lookAgain: (path: string) => void;
 }
-
-const ENCODINGS: readonly Encoding[] = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'];
 
 /** What is known of a file beside its stat. */
 export interface Circumstances {
@@ -164,7 +163,7 @@ export class Findings {
   /** Whether the reason for passing a file over still holds in this configuration. */
   #isStillPassed(why: Trouble, stat: FileStat): boolean {
     const { folder, accepts } = this.#parts;
-    if (stat.size === 0) return true;
+    if (stat.size === 0 || why.code === NO_WORDS) return true;
     if (why.code === trouble.tooLarge(0, 0).code || stat.size > folder.maxFileSize) {
       return (
         why.message === trouble.tooLarge(stat.size, folder.maxFileSize).message &&

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { close, constants, fstat, lstat, open, read, type Stats } from 'node:fs';
 import { promisify } from 'node:util';
+import { EncodingDetector } from '../content/encoding.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, sameStat, type Version } from '../state/entry.js';
-import { EncodingDetector } from './encoding.js';
 
 /** Hashing is half again as fast with pieces of this size as with a stream's 64 KiB. */
 const PIECE_BYTES = 1_048_576;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { EncodingDetector } from '../content/encoding.js';
 import { type FileStat, sameStat } from '../state/entry.js';
-import { EncodingDetector } from './encoding.js';
 import { type Fingerprint, failure, fileStat } from './fingerprint.js';
 
 /** A file to be read, and the stat of the version that was found at rest. */

@@ -55,8 +55,18 @@ const version: Arbitrary<Version> = any<Version>({
   encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'),
 });
 const sent: Arbitrary<Sent> = any<Sent>(
-  { sha256: hash, size: bytes, digest: hash, url: text, collection: text, at, peerAt: at, lastModified: at },
-  ['peerAt', 'lastModified'],
+  {
+    sha256: hash,
+    size: bytes,
+    digest: hash,
+    url: text,
+    collection: text,
+    at,
+    peerAt: at,
+    lastModified: at,
+    words: bytes,
+  },
+  ['peerAt', 'lastModified', 'words'],
 );
 const evidence = any<Evidence>({
   kind: fc.constantFrom('digest', 'lastModified', 'loadDate', 'size', 'present'),

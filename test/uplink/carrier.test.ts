@@ -67,7 +67,14 @@ class Way {
     const text = Buffer.from(path);
     return {
       item,
-      content: { kind: 'content', text, size: text.length, digest: version.sha256, type: '' },
+      content: {
+        kind: 'content',
+        text,
+        size: text.length,
+        digest: version.sha256,
+        type: '',
+        words: undefined,
+      },
       sent,
     };
   }

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { bytes } from '../../src/config/units.js';
-import type { Encoding } from '../../src/state/entry.js';
+import type { Encoding } from '../../src/lib/encodings.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
 

@@ -1,0 +1,175 @@
+import { isUtf8 } from 'node:buffer';
+import type { Encoding } from '../lib/encodings.js';
+import { isSigned, SIGNATURE_BYTES } from './signatures.js';
+
+/** Control characters that text hardly contains: all of C0 but BEL to CR, SUB (the end of old DOS files) and ESC. */
+const CONTROL = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1a && byte !== 0x1b ? 1 : 0,
+);
+
+/** Where binary files tell themselves: the beginning that git looks at. */
+const WINDOW_BYTES = 8_000;
+/** The share of control characters from which on bytes are no text, as in `isbinaryfile`: one in ten. */
+const MOST_CONTROLS = 0.1;
+/** Bytes that are not valid UTF-8 are no text with a control character in the beginning that WHATWG's MIME sniffing reads. */
+const SNIFFED_BYTES = 1_445;
+/** Behind that they may have this share of them. */
+const MOST_CONTROLS_BEHIND = 0.01;
+
+/** The longest UTF-8 sequence, in bytes. */
+const LONGEST_SEQUENCE = 4;
+
+/**
+ * Finds out how a file is encoded, from its bytes in pieces of any size:
+ *
+ * - a file that begins with the signature of a type (see signatures.ts): `binary`;
+ * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` where all of it is valid UTF-8. Both only if at most one
+ *   character in ten is a control character, in the first 8,000 bytes and in all;
+ * - anything else is `windows-1252`, in which every byte means something, only without control characters in the first
+ *   1,445 bytes, and with at most one in a hundred behind them;
+ * - `binary` otherwise.
+ */
+export class EncodingDetector {
+  /** The first piece, as long as it is shorter than a signature. */
+  #begin: Buffer = Buffer.alloc(0);
+  #size = 0;
+  #isBegun = false;
+  #signed = false;
+  #utf16: 'utf-16le' | 'utf-16be' | undefined;
+  #read = 0;
+  #controls = 0;
+  #controlsInWindow = 0;
+  #controlsSniffed = 0;
+  #validUtf8 = true;
+  /** The beginning of a UTF-8 sequence, or of a UTF-16 unit, whose end is yet to come. */
+  #cut: Buffer = Buffer.alloc(0);
+
+  /** Takes the next piece. The piece is not kept. */
+  write(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.#size += piece.length;
+    if (this.#isBegun) {
+      this.#writeOn(piece);
+      return;
+    }
+    this.#begin = Buffer.concat([this.#begin, piece]);
+    if (this.#size >= SIGNATURE_BYTES) this.#start();
+  }
+
+  /** What it was; for no bytes at all `utf-8`. */
+  end(): Encoding {
+    if (!this.#isBegun) this.#start();
+    if (this.#signed) return 'binary';
+    if (this.#utf16 !== undefined) {
+      const isWhole = this.#size % 2 === 0;
+      return isWhole && this.#isText(2) ? this.#utf16 : 'binary';
+    }
+    if (this.#validUtf8 && this.#cut.length === 0) return this.#isText(1) ? 'utf-8' : 'binary';
+    const isText = this.#controlsSniffed === 0 && this.#controls <= this.#size * MOST_CONTROLS_BEHIND;
+    return isText ? 'windows-1252' : 'binary';
+  }
+
+  #isText(bytesPerCharacter: number): boolean {
+    const most = MOST_CONTROLS / bytesPerCharacter;
+    return (
+      this.#controls <= this.#size * most &&
+      this.#controlsInWindow <= Math.min(this.#size, WINDOW_BYTES) * most
+    );
+  }
+
+  #start(): void {
+    this.#isBegun = true;
+    this.#signed = isSigned(this.#begin);
+    this.#utf16 = markOf(this.#begin);
+    this.#writeOn(this.#begin);
+    this.#begin = Buffer.alloc(0);
+  }
+
+  #writeOn(piece: Buffer): void {
+    if (this.#signed) return;
+    if (this.#utf16 !== undefined) this.#writeUtf16(piece, this.#utf16);
+    else this.#writeBytes(piece);
+  }
+
+  #writeBytes(piece: Buffer): void {
+    this.#countControls(piece);
+    if (!this.#validUtf8) return;
+    let rest = piece;
+    if (this.#cut.length > 0) {
+      const missing = sequenceLength(this.#cut[0] ?? 0) - this.#cut.length;
+      const joined = Buffer.concat([this.#cut, piece.subarray(0, missing)]);
+      if (piece.length < missing && isCutSequence(joined)) {
+        this.#cut = joined;
+        return;
+      }
+      this.#cut = Buffer.alloc(0);
+      if (!isUtf8(joined)) {
+        this.#validUtf8 = false;
+        return;
+      }
+      rest = piece.subarray(missing);
+    }
+    const whole = rest.length - cutLength(rest);
+    this.#validUtf8 = isUtf8(rest.subarray(0, whole));
+    this.#cut = Buffer.from(rest.subarray(whole));
+  }
+
+  #countControls(piece: Buffer): void {
+    const controls = controlsIn(piece, piece.length);
+    if (controls > 0) {
+      this.#controls += controls;
+      this.#controlsInWindow += controlsIn(piece, WINDOW_BYTES - this.#read);
+      this.#controlsSniffed += controlsIn(piece, SNIFFED_BYTES - this.#read);
+    }
+    this.#read += piece.length;
+  }
+
+  #writeUtf16(piece: Buffer, encoding: 'utf-16le' | 'utf-16be'): void {
+    const units = this.#cut.length > 0 ? Buffer.concat([this.#cut, piece]) : piece;
+    const end = units.length - (units.length % 2);
+    const [high, low] = encoding === 'utf-16le' ? [1, 0] : [0, 1];
+    for (let i = 0; i < end; i += 2) {
+      if (units[i + high] !== 0 || CONTROL[units[i + low] ?? 0] !== 1) continue;
+      this.#controls += 1;
+      if (this.#read + i < WINDOW_BYTES) this.#controlsInWindow += 1;
+    }
+    this.#read += end;
+    this.#cut = Buffer.from(units.subarray(end));
+  }
+}
+
+/** How many of the first `end` bytes are control characters. */
+function controlsIn(bytes: Buffer, end: number): number {
+  let controls = 0;
+  for (let i = Math.min(bytes.length, end) - 1; i >= 0; i -= 1) controls += CONTROL[bytes[i] ?? 0] ?? 0;
+  return controls;
+}
+
+function markOf(head: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+  if (head[0] === 0xff && head[1] === 0xfe) return 'utf-16le';
+  if (head[0] === 0xfe && head[1] === 0xff) return 'utf-16be';
+  return undefined;
+}
+
+/** How many bytes the UTF-8 sequence has that begins with `lead`; 1 for a byte that begins none. */
+function sequenceLength(lead: number): number {
+  if (lead >= 0xc2 && lead <= 0xdf) return 2;
+  if (lead >= 0xe0 && lead <= 0xef) return 3;
+  if (lead >= 0xf0 && lead <= 0xf4) return 4;
+  return 1;
+}
+
+/** How many bytes at the end of `bytes` begin a sequence that is not complete. */
+function cutLength(bytes: Buffer): number {
+  for (let length = 1; length < LONGEST_SEQUENCE && length <= bytes.length; length += 1) {
+    const lead = bytes[bytes.length - length] ?? 0;
+    if (lead >= 0x80 && lead <= 0xbf) continue;
+    return sequenceLength(lead) > length ? length : 0;
+  }
+  return 0;
+}
+
+/** Whether the bytes can still become a valid sequence: all after the first are continuations. */
+function isCutSequence(bytes: Buffer): boolean {
+  return bytes.subarray(1).every((byte) => byte >= 0x80 && byte <= 0xbf);
+}

@@ -1,0 +1,89 @@
+/** How many bytes of the beginning of a file tell its type; a ZIP lists what is inside within them. */
+export const HEAD_BYTES = 4096;
+/** How many bytes of the beginning tell whether it is a type with a signature at all. */
+export const SIGNATURE_BYTES = 12;
+
+interface Signature {
+  /** In Latin-1; `?` stands for any byte. */
+  readonly begin: string;
+  readonly type: string;
+  /** Many kinds of file begin so. What is inside, or else the name, tells them apart. */
+  readonly isContainer?: boolean;
+}
+
+const SIGNATURES: readonly Signature[] = [
+  { begin: '%PDF-', type: 'application/pdf' },
+  { begin: '{\\rtf', type: 'application/rtf' },
+  { begin: '%!PS', type: 'application/postscript' },
+  { begin: '\x89PNG\r\n\x1a\n', type: 'image/png' },
+  { begin: '\xff\xd8\xff', type: 'image/jpeg' },
+  { begin: 'GIF87a', type: 'image/gif' },
+  { begin: 'GIF89a', type: 'image/gif' },
+  { begin: 'II*\0', type: 'image/tiff' },
+  { begin: 'MM\0*', type: 'image/tiff' },
+  { begin: 'RIFF????WEBP', type: 'image/webp' },
+  { begin: 'BZh?1AY&SY', type: 'application/x-bzip2', isContainer: true },
+  { begin: '7z\xbc\xaf\x27\x1c', type: 'application/x-7z-compressed' },
+  { begin: '\xfd7zXZ\0', type: 'application/x-xz', isContainer: true },
+  { begin: '\x1f\x8b', type: 'application/gzip', isContainer: true },
+  { begin: 'PK\x03\x04', type: 'application/zip', isContainer: true },
+  { begin: 'PK\x05\x06', type: 'application/zip', isContainer: true },
+  { begin: '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', type: 'application/msword', isContainer: true },
+];
+
+/** Where the name of an entry begins behind its signature. */
+const ENTRY_NAME = 26;
+
+const OFFICE = 'application/vnd.openxmlformats-officedocument';
+/** The directory that a package of Office Open XML has, by what it is. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  word: `${OFFICE}.wordprocessingml.document`,
+  xl: `${OFFICE}.spreadsheetml.sheet`,
+  ppt: `${OFFICE}.presentationml.presentation`,
+};
+
+/** What a file is by its first bytes, whatever else it contains. */
+export interface Signed {
+  readonly type: string;
+  /** The bytes do not tell more than what it is packed in, and the name may. */
+  readonly isContainer: boolean;
+}
+
+/** Whether a file that begins so is of a type with a signature, and therefore no text. */
+export function isSigned(head: Uint8Array): boolean {
+  return signatureOf(latin1(head.subarray(0, SIGNATURE_BYTES))) !== undefined;
+}
+
+/** @param head the first `HEAD_BYTES` of the file, or all of a shorter one */
+export function signedType(head: Uint8Array): Signed | undefined {
+  const begin = latin1(head);
+  const signature = signatureOf(begin);
+  if (signature === undefined) return undefined;
+  const inside = signature.type === 'application/zip' ? typeInside(begin) : undefined;
+  if (inside !== undefined) return { type: inside, isContainer: false };
+  return { type: signature.type, isContainer: signature.isContainer === true };
+}
+
+function signatureOf(begin: string): Signature | undefined {
+  return SIGNATURES.find((each) =>
+    each.begin.includes('?')
+      ? [...each.begin].every((byte, i) => byte === '?' || byte === begin[i])
+      : begin.startsWith(each.begin),
+  );
+}
+
+/** OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows it by a directory. */
+function typeInside(zip: string): string | undefined {
+  for (const entry of zip.split('PK\x03\x04').slice(1)) {
+    const named = entry.slice(ENTRY_NAME);
+    const type = /^mimetype([\w.+-]+\/[\w.+-]+)/.exec(named)?.[1];
+    if (type !== undefined) return type;
+    const directory = /^(word|xl|ppt)\//.exec(named)?.[1];
+    if (directory !== undefined) return PACKAGES[directory];
+  }
+  return undefined;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { isSigned, signedType } from '../../src/content/signatures.js';
+
+const bytes = (text: string) => Buffer.from(text, 'latin1');
+
+/** A ZIP as it begins: stored entries, without checksums. */
+function zip(...entries: readonly (readonly [name: string, content: string])[]): Buffer {
+  return Buffer.concat(
+    entries.map(([name, content]) => {
+      const header = Buffer.alloc(30);
+      header.write('PK\x03\x04', 'latin1');
+      header.writeUInt32LE(content.length, 18);
+      header.writeUInt32LE(content.length, 22);
+      header.writeUInt16LE(name.length, 26);
+      return Buffer.concat([header, Buffer.from(name + content)]);
+    }),
+  );
+}
+
+const OFFICE = 'application/vnd.openxmlformats-officedocument';
+
+describe('the type of a file by its first bytes', () => {
+  it.each([
+    ['%PDF-1.4\n', 'application/pdf'],
+    ['{\\rtf1\\ansi', 'application/rtf'],
+    ['%!PS-Adobe-3.0', 'application/postscript'],
+    ['\x89PNG\r\n\x1a\n\0\0', 'image/png'],
+    ['\xff\xd8\xff\xe0', 'image/jpeg'],
+    ['GIF89a', 'image/gif'],
+    ['II*\0', 'image/tiff'],
+    ['RIFF\x10\0\0\0WEBPVP8 ', 'image/webp'],
+    ['7z\xbc\xaf\x27\x1c', 'application/x-7z-compressed'],
+    ['\x1f\x8b\x08', 'application/gzip'],
+    ['BZh91AY&SY', 'application/x-bzip2'],
+    ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/msword'],
+  ])('%j is %s', (begin, type) => {
+    expect(isSigned(bytes(begin))).toBe(true);
+    expect(signedType(bytes(`${begin} and more`))?.type).toBe(type);
+  });
+
+  it('of a ZIP is that of what is inside', () => {
+    const word: [string, string][] = [
+      ['[Content_Types].xml', '<Types/>'],
+      ['_rels/.rels', '<x/>'],
+      ['word/document.xml', '<w/>'],
+    ];
+    const odt: [string, string][] = [
+      ['mimetype', 'application/vnd.oasis.opendocument.text'],
+      ['content.xml', '<office/>'],
+    ];
+    expect(signedType(zip(...word))).toEqual({
+      type: `${OFFICE}.wordprocessingml.document`,
+      isContainer: false,
+    });
+    expect(signedType(zip(['xl/workbook.xml', '']))?.type).toBe(`${OFFICE}.spreadsheetml.sheet`);
+    expect(signedType(zip(['ppt/presentation.xml', '']))?.type).toBe(`${OFFICE}.presentationml.presentation`);
+    expect(signedType(zip(...odt))?.type).toBe('application/vnd.oasis.opendocument.text');
+    expect(signedType(zip(['mimetype', 'application/epub+zip']))?.type).toBe('application/epub+zip');
+    expect(signedType(zip(['notes.txt', 'the word/ directory']))).toEqual({
+      type: 'application/zip',
+      isContainer: true,
+    });
+  });
+
+  it.each([
+    '',
+    'plain words',
+    ' %PDF-1.4',
+    'PK',
+    'RIFF\x10\0\0\0WAVE',
+    'BZh is not a signature',
+    'GIF of a cat',
+  ])('is not told by %j', (begin) => {
+    expect(isSigned(bytes(begin))).toBe(false);
+    expect(signedType(bytes(begin))).toBeUndefined();
+  });
+});
