@@ -177,6 +177,18 @@ export function failed(
   };
 }
 
+/** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
+export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
+  const { folder, path, url, collection, version, attempts } = item;
+  const history = next(item, 'pending', now, trouble.message);
+  return {
+    ...{ folder, path, url, collection, version, attempts, trouble, history },
+    status: 'pending',
+    notBefore: now,
+    since: now,
+  };
+}
+
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
 export function quarantined(
   before: Entry | undefined,

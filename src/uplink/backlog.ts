@@ -106,6 +106,14 @@ export class Backlog {
     this.#behind.set(item.url, []);
   }
 
+  /** Takes an item that was never added. @returns whether it could: not while another one for its address is out */
+  takeOut(item: PendingItem): boolean {
+    if (this.#behind.has(item.url)) return false;
+    this.#out.set(placeOf(item), item.url);
+    this.#behind.set(item.url, []);
+    return true;
+  }
+
   /** Gives an item back; the caller adds it again when it still waits. */
   giveBack(place: Place): void {
     const url = this.#out.get(place);

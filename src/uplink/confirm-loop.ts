@@ -6,8 +6,9 @@ import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
 import { Errands } from './errands.js';
-import { GivingUp } from './giving-up.js';
-import { Hold } from './hold.js';
+import { GivingUp, type Loss } from './giving-up.js';
+import type { Hold } from './hold.js';
+import type { Isolation } from './isolation.js';
 import { type DoubtOver, type Look, Looks, type NewLook, type NextLook } from './looks.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
 import { Visibility } from './visibility.js';
@@ -24,6 +25,8 @@ const SHORTEST_INTERVAL_MS = 200;
  *
  * - shown in this version: confirmed with the evidence;
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
+ * - this version, but none of its text is in the index: quarantined;
+ * - not shown, though the peer should show it by now: lost, where the peer loses documents together (see Isolation);
  * - not shown by `confirm.timeout`, the peer answering all the while: given up, see GivingUp.
  *
  * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed something). Within the time to
@@ -48,12 +51,14 @@ export class ConfirmLoop {
   #startedAt = 0;
   /** How many looks were taken up. */
   #taken = 0;
+  /** When the latest of what is shown for good was sent, on the monotonic clock. */
+  #shownSentAt = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: UplinkParts) {
+  constructor(parts: UplinkParts, hold: Hold, isolation: Isolation) {
     this.#parts = parts;
     this.#looks = new Looks(parts.state, parts.clock);
-    this.#hold = new Hold(parts);
-    this.#givingUp = new GivingUp(parts, this.#hold);
+    this.#hold = hold;
+    this.#givingUp = new GivingUp(parts, hold, isolation);
     this.#wake = new Wake(parts.clock);
     this.#errands = new Errands(() => this.#wake.ring());
     const learned = parts.state.meta('timeToVisibleMs');
@@ -120,8 +125,8 @@ export class ConfirmLoop {
   }
 
   /** An item that was confirmed before: one more address that the peer takes. */
-  known(url: string, sent: Sent): void {
-    this.#givingUp.saw(url, sent.at);
+  known(item: Pick<AcceptedItem, 'url' | 'path'>, sent: Sent): void {
+    this.#givingUp.saw(item, sent.at);
   }
 
   /**
@@ -212,12 +217,15 @@ export class ConfirmLoop {
       this.#looks.forget(look);
       return;
     }
-    if (shown.shown) {
+    if (shown.shown || shown.isWithoutText) {
       const now = clock.monotonic();
       look.firstShown ??= { at: now, due: look.due };
       const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#hold.ms), now + fresh);
       if (now < countsFrom) this.#plan(look, countsFrom);
-      else await this.#confirm(look, item, { kind: shown.kind, at: clock.now(), shown: shown.text });
+      else if (!shown.shown) {
+        this.#looks.forget(look);
+        await this.#givingUp.withoutText(item);
+      } else await this.#confirm(look, item, { kind: shown.kind, at: clock.now(), shown: shown.text });
       return;
     }
     look.firstShown = undefined;
@@ -245,7 +253,8 @@ export class ConfirmLoop {
         ? item
         : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
-    this.known(look.sent.url, look.sent);
+    this.#shownSentAt = Math.max(this.#shownSentAt, look.sentAt);
+    this.known(item, look.sent);
     await this.#parts.commit();
     log.info(
       {
@@ -268,16 +277,41 @@ export class ConfirmLoop {
   ): Promise<void> {
     const { clock, door, settings } = this.#parts;
     const moment = clock.monotonic();
+    const loss = answered ? this.#lossOf(look, item, moment) : undefined;
+    if (loss !== undefined) {
+      this.#looks.forget(look);
+      await this.#givingUp.lost(item, why, loss);
+      return;
+    }
     const waited = Math.min(moment - Math.max(look.since, look.sentAt, this.#startedAt), door.answeringForMs);
     const patience = this.#givingUp.patienceMs(item, this.#visibility.typicalMs);
     if (!answered || waited < patience) {
-      const last = look.doubt ? Math.max(SHORTEST_INTERVAL_MS, patience - waited) : Infinity;
+      const suspectFrom = this.#suspectFrom(look);
+      const last = look.doubt
+        ? Math.max(SHORTEST_INTERVAL_MS, patience - waited)
+        : Math.max(SHORTEST_INTERVAL_MS, suspectFrom > moment ? suspectFrom - moment : Infinity);
       this.#plan(look, moment + Math.min(look.interval, last));
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
       return;
     }
     this.#looks.forget(look);
     await this.#givingUp.giveUp(item, patience, why, look.onDoubtOver);
+  }
+
+  /**
+   * Whether the peer lost an item that it accepted: `certain` where the peer shows what was pushed at about the same time; `likely`
+   * where it was shown nothing for twice the usual time.
+   */
+  #lossOf(look: Look, item: AcceptedItem | PendingItem, moment: number): Loss | undefined {
+    if (item.status === 'pending' || moment < look.heldUntil || !this.#givingUp.canBeLost(item))
+      return undefined;
+    if (this.#parts.door.answeringForMs < this.#hold.ms) return undefined;
+    if (this.#shownSentAt >= look.sentAt - 2 * this.#hold.ms) return 'certain';
+    return moment >= this.#suspectFrom(look) && !this.#givingUp.isSuspect(item) ? 'likely' : undefined;
+  }
+
+  #suspectFrom(look: Look): number {
+    return look.heldUntil + Math.max(this.#hold.ms, this.#visibility.typicalMs);
   }
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */

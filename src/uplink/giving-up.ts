@@ -2,12 +2,20 @@ import { durationText } from '../lib/duration-text.js';
 import { sentence } from '../lib/sentence.js';
 import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
 import { isRemembered } from '../state/history.js';
-import { failed, quarantined, returned, unremembered } from '../state/transitions.js';
+import { failed, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
 import type { Hold } from './hold.js';
+import { type Isolation, lostTrouble } from './isolation.js';
 import type { DoubtOver } from './looks.js';
 import { placeName, type UplinkParts, type UplinkState } from './parts.js';
+import { baseOf } from './rivals.js';
 import { sayQuarantined } from './trouble.js';
+
+/** How sure it is that the peer lost an item. */
+export type Loss = 'certain' | 'likely';
+
+/** An item that was lost so often when it was pushed alone is to blame. */
+const ALONE_ATTEMPTS = 2;
 
 export interface GivingUpParts
   extends Pick<UplinkParts, 'clock' | 'commit' | 'dialect' | 'log' | 'settings'> {
@@ -17,6 +25,7 @@ export interface GivingUpParts
 /**
  * How long the peer may take to show an item, and what becomes of one that it does not show in that time:
  *
+ * - accepted, and lost by a peer that loses documents together: pushed again apart from others (see Isolation);
  * - accepted: pending again, one attempt spent, and after `push.attempts` of those quarantined;
  * - accepted, and the peer seems to drop its address (see DomainGate): the same after a few attempts that are short;
  * - accepted without a push, for the peer was sent it before: it is pushed now, as soon as a doubt would be over;
@@ -24,17 +33,63 @@ export interface GivingUpParts
  */
 export class GivingUp {
   readonly #parts: GivingUpParts;
-  readonly #hold: Pick<Hold, 'patienceMs'>;
+  readonly #hold: Pick<Hold, 'patienceMs' | 'ms'>;
+  readonly #isolation: Isolation;
   readonly #gate = new DomainGate();
+  /** The URL bases below which a document was ever shown: there the address is not the reason. */
+  readonly #shownBases = new Set<string>();
 
-  constructor(parts: GivingUpParts, hold: Pick<Hold, 'patienceMs'>) {
+  constructor(parts: GivingUpParts, hold: Pick<Hold, 'patienceMs' | 'ms'>, isolation: Isolation) {
     this.#parts = parts;
     this.#hold = hold;
+    this.#isolation = isolation;
   }
 
-  /** The peer shows the document of this address, pushed at this time. */
-  saw(url: string, pushedAt: number): void {
-    if (this.#hasGate) this.#gate.saw(url, pushedAt);
+  /** The peer shows the document of this item, pushed at this time. */
+  saw(item: Pick<AcceptedItem, 'url' | 'path'>, pushedAt: number): void {
+    if (!this.#hasGate) return;
+    this.#gate.saw(item.url, pushedAt);
+    this.#shownBases.add(baseOf(item.url, item.path));
+  }
+
+  /** Whether the peer may have lost this item together with others, as far as the peer and its address go. */
+  canBeLost(item: AcceptedItem): boolean {
+    return this.#losesUpdates && !isRemembered(item) && !this.#isGated(item);
+  }
+
+  isSuspect(item: AcceptedItem): boolean {
+    return this.#isolation.has(item);
+  }
+
+  /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
+  async lost(item: AcceptedItem | PendingItem, why: string, loss: Loss): Promise<void> {
+    if (item.status === 'pending') return;
+    const { clock, commit, log, state } = this.#parts;
+    const isAlone = loss === 'certain' && this.#isolation.isAlone(item);
+    const failures = isAlone ? this.#isolation.failedAlone(item) : undefined;
+    if (failures !== undefined && failures.times >= ALONE_ATTEMPTS) {
+      await this.#quarantine(item, neverIndexed(failures.hadCompany));
+      return;
+    }
+    this.#isolation.suspect(item);
+    state.put(lost(item, lostTrouble, clock.now()));
+    await commit();
+    log.debug(
+      { event: 'lost', folder: item.folder, path: item.path },
+      `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`,
+    );
+  }
+
+  /** The peer shows this version, and indexed none of its text: another push would end no better. */
+  async withoutText(item: AcceptedItem | PendingItem): Promise<void> {
+    await this.#quarantine(item, TEXT_NOT_INDEXED);
+  }
+
+  async #quarantine(item: AcceptedItem | PendingItem, trouble: Trouble): Promise<void> {
+    const { clock, commit, log, state } = this.#parts;
+    state.put(quarantined(item, item, item.version, trouble, clock.now()));
+    await commit();
+    sayQuarantined(log, item, trouble);
   }
 
   /**
@@ -86,8 +141,10 @@ export class GivingUp {
     const { clock, commit, log, settings, state } = this.#parts;
     const now = clock.now();
     const isGated = this.#isGated(item);
-    const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShown(item.url, patienceMs, why);
+    const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShown(item, patienceMs, why);
     const again = failed(item, trouble, now, now);
+    // What is pushed again at the same time may be lost again together.
+    if (this.#losesUpdates) this.#isolation.suspect(item);
     const isGivenUp = again.attempts >= Math.min(settings.push.attempts, isGated ? GATE_ATTEMPTS : Infinity);
     state.put(isGivenUp ? quarantined(again, item, item.version, trouble, now) : again);
     await commit();
@@ -99,13 +156,18 @@ export class GivingUp {
       );
   }
 
-  #notShown(url: string, patienceMs: number, why: string): Trouble {
+  #notShown(item: AcceptedItem, patienceMs: number, why: string): Trouble {
+    const mayBeGated = this.#hasGate && !this.#shownBases.has(baseOf(item.url, item.path));
     const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
     return {
       code: 'NOT_SHOWN',
       message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-      hint: this.#hasGate ? `${look} ${gateHint(reachOf(url))}` : look,
+      hint: mayBeGated ? `${look} ${gateHint(reachOf(item.url))}` : look,
     };
+  }
+
+  get #losesUpdates(): boolean {
+    return this.#parts.dialect.current?.losesUpdates === true && this.#hold.ms > 0;
   }
 
   /** Whether documents are dropped without a word because of their addresses. */
@@ -122,4 +184,26 @@ export class GivingUp {
 function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
   const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
   return times.at(-1 - attempts) ?? times[0] ?? since;
+}
+
+const TEXT_NOT_INDEXED: Trouble = {
+  code: 'TEXT_NOT_INDEXED',
+  message:
+    'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
+  hint: 'Look for control characters in the file, or save it in another format; a changed file is pushed again by itself.',
+};
+
+function neverIndexed(hadCompany: boolean): Trouble {
+  if (!hadCompany)
+    return {
+      code: 'NEVER_INDEXED',
+      message: 'The peer accepts it each time and never indexes it, while it indexes others.',
+      hint: 'See in the log of the peer what it says of this URL; `peersync retry` pushes it again.',
+    };
+  return {
+    code: 'SPOILS_UPDATE',
+    message:
+      'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
+    hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; `peersync retry` pushes it again.',
+  };
 }

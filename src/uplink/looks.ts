@@ -19,8 +19,10 @@ export interface Look {
   readonly group: readonly Look[] | undefined;
   due: number;
   interval: number;
-  /** From then on a first showing counts at once. */
+  /** From then on a first showing counts at once; for ever later once it was not shown. */
   sureFrom: number;
+  /** What `sureFrom` was at first: what is not shown from then on is late. */
+  readonly heldUntil: number;
   /** Its first showing: when that was, and when it was due. One that does not count at once has to hold. */
   firstShown: { readonly at: number; readonly due: number } | undefined;
   /** Why the last answer proved nothing. */
@@ -92,6 +94,7 @@ export class Looks {
       due,
       interval,
       sureFrom,
+      heldUntil: sureFrom,
       firstShown: undefined,
       why: undefined,
       unanswered: undefined,

@@ -9,7 +9,7 @@ import type { State } from '../state/state.js';
 import { rememberDialect, rememberedDialect } from './remembered-dialect.js';
 
 /** What of a dialect matters to pushing and confirming. */
-export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'hasDomainGate'>;
+export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'losesUpdates' | 'hasDomainGate'>;
 
 /** What pushing and confirming ask about the peer's dialect; `PeerDialect` answers. */
 export interface DialectSource {

@@ -6,6 +6,7 @@ import { Blame } from './blame.js';
 import { Carrier } from './carrier.js';
 import type { ConfirmLoop } from './confirm-loop.js';
 import { Errands } from './errands.js';
+import type { Isolation } from './isolation.js';
 import { pack } from './parcel.js';
 import { placeOf, roomFor, type UplinkParts } from './parts.js';
 import { Rivals } from './rivals.js';
@@ -38,12 +39,14 @@ export class PushLoop {
   readonly #rivals: Rivals;
   readonly #wake: Wake;
   readonly #errands: Errands;
+  readonly #isolation: Isolation;
   readonly #packing = new UnderWay();
   /** How many batches were taken. */
   #batches = 0;
 
-  constructor(parts: UplinkParts, confirm: ConfirmLoop) {
+  constructor(parts: UplinkParts, confirm: ConfirmLoop, isolation: Isolation) {
     this.#parts = parts;
+    this.#isolation = isolation;
     this.#confirm = confirm;
     this.#blame = new Blame(parts);
     this.#rivals = new Rivals(parts.state);
@@ -59,9 +62,10 @@ export class PushLoop {
     return this.#backlog.out;
   }
 
-  /** Nothing of this file waits any more. */
-  forget(place: Place): void {
+  /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
+  forget(place: Place, isAccepted = false): void {
     this.#blame.forget(place);
+    if (!isAccepted) this.#isolation.forget(place);
   }
 
   /** To be told of every record that there is at the start. */
@@ -74,7 +78,7 @@ export class PushLoop {
   }
 
   add(item: PendingItem): void {
-    this.#backlog.add(item);
+    if (!this.#isolation.take(item)) this.#backlog.add(item);
     this.#wake.ring();
   }
 
@@ -85,7 +89,7 @@ export class PushLoop {
 
   /** Whether nothing is under way, and nothing will be unless an item is added or a folder is back. */
   get isIdle(): boolean {
-    return this.#errands.size === 0 && this.#backlog.isIdle;
+    return this.#errands.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
   }
 
   get duties(): readonly Duty[] {
@@ -107,15 +111,22 @@ export class PushLoop {
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
     const { door, settings } = this.#parts;
-    if (this.#errands.size > settings.push.concurrency) return false;
+    if (this.#errands.size > settings.push.concurrency || this.#isolation.keepsOthers) return false;
     return door.hasRoom('push') && this.#backlog.peek() !== undefined;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { door, settings } = this.#parts;
     while (!signal.aborted && !this.#errands.hasFailed) {
-      if (this.#backlog.peek() === undefined) {
-        await this.#wake.wait(this.#backlog.nextInMs, signal);
+      const isDue = this.#backlog.peek() !== undefined;
+      const group = this.#errands.size === 0 ? this.#isolation.next(isDue) : [];
+      if (group.length > 0) {
+        this.#errands.begin(this.#test(group, signal));
+        continue;
+      }
+      if (!isDue || this.#isolation.keepsOthers) {
+        const isolationMs = this.#errands.size === 0 ? this.#isolation.nextInMs(isDue) : undefined;
+        await this.#wake.wait(soonest(isDue ? undefined : this.#backlog.nextInMs, isolationMs), signal);
         continue;
       }
       // One batch more than may travel is made ready, so that none waits for the disk.
@@ -157,6 +168,27 @@ export class PushLoop {
     return batch;
   }
 
+  /** Pushes suspects while nothing else is under way. */
+  async #test(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
+    const { door, settings } = this.#parts;
+    const { maxItems, maxBytes } = settings.push;
+    const taken = group.filter((item) => this.#backlog.takeOut(item));
+    for (const item of group) if (!taken.includes(item)) this.#isolation.take(item);
+    for (let from = 0; from < taken.length; ) {
+      let to = from;
+      for (let bytes = 0; to < taken.length && to - from < maxItems; to += 1) {
+        bytes += taken[to]?.version.size ?? 0;
+        if (to > from && bytes > maxBytes) break;
+      }
+      const batch = taken.slice(from, to);
+      from = to;
+      this.#batches += 1;
+      if (await roomFor(door, 'push', signal)) await this.#deliver(batch);
+      else for (const { folder, path } of batch) this.#backlog.giveBack({ folder, path });
+    }
+    this.#isolation.tested(group);
+  }
+
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const spoken = this.#parts.dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
@@ -164,6 +196,7 @@ export class PushLoop {
     await this.#parts.commit();
     const before = this.#blame.successes;
     await this.#carrier.bring(parcels, spoken, before);
+    this.#isolation.pushed();
     await this.#parts.commit();
     for (const item of batch) this.#release(item, before);
   }
@@ -174,7 +207,7 @@ export class PushLoop {
     const entry = this.#parts.state.get(place.folder, place.path);
     // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
     if (entry?.status === 'accepted') this.#confirm.resume(entry);
-    if (entry?.status !== 'pending') this.#blame.forget(place);
+    if (entry?.status !== 'pending') this.forget(place, entry?.status === 'accepted');
     else if (entry.doubt === undefined) this.#wait(entry, taken);
     else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
   }
@@ -182,7 +215,13 @@ export class PushLoop {
   /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */
   #wait(item: PendingItem, taken: PendingItem): void {
     const { pathOf, standing } = this.#parts;
+    if (this.#isolation.take(item)) return;
     if (item === taken && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
     else this.#backlog.add(item, pathOf(item) === undefined ? SCAN_PAUSE_MS : 0);
   }
+}
+
+function soonest(...waits: readonly (number | undefined)[]): number | undefined {
+  const known = waits.filter((ms) => ms !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
 }

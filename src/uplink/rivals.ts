@@ -71,7 +71,8 @@ function isBaseOf(base: string, url: string, path: string): boolean {
   return slashes(url, base.length) === slashes(path, 0);
 }
 
-function baseOf(url: string, path: string): string {
+/** What stands before the path in a URL, which has as many slashes as its base and its path. */
+export function baseOf(url: string, path: string): string {
   let end = url.lastIndexOf('/');
   for (let more = slashes(path, 0); more > 0; more -= 1) end = url.lastIndexOf('/', end - 1);
   return url.slice(0, end + 1);

@@ -2,6 +2,8 @@ import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import { ConfirmLoop } from './confirm-loop.js';
+import { Hold } from './hold.js';
+import { Isolation } from './isolation.js';
 import type { NextLook } from './looks.js';
 import { placeOf, type UplinkParts } from './parts.js';
 import { PushLoop } from './push-loop.js';
@@ -33,8 +35,10 @@ export class Uplink {
 
   constructor(parts: UplinkParts) {
     this.#parts = parts;
-    this.#confirm = new ConfirmLoop(parts);
-    this.#push = new PushLoop(parts, this.#confirm);
+    const hold = new Hold(parts);
+    const isolation = new Isolation(parts, hold);
+    this.#confirm = new ConfirmLoop(parts, hold, isolation);
+    this.#push = new PushLoop(parts, this.#confirm, isolation);
   }
 
   /** Starts both loops. `onFailure` hears of an error that ended one of them, which is a bug or a disk that fails. */
@@ -49,7 +53,7 @@ export class Uplink {
     for (const entry of state.entries.all()) {
       this.#push.met(entry);
       this.#takeUp(entry);
-      if (entry.status === 'confirmed') this.#confirm.known(entry.url, entry.sent);
+      if (entry.status === 'confirmed') this.#confirm.known(entry, entry.sent);
     }
     this.#unsubscribe = state.onChange((after, _before, place) => {
       if (after === undefined) this.#push.forget(place);
@@ -108,7 +112,7 @@ export class Uplink {
       else this.#confirm.doubt(entry, entry.doubt);
       return;
     }
-    this.#push.forget(placeOf(entry));
+    this.#push.forget(placeOf(entry), entry.status === 'accepted');
     if (entry.status === 'accepted') this.#confirm.resume(entry);
   }
 }

@@ -4,6 +4,7 @@ import { DIALECTS } from '../../src/peer/dialects.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
 import { GivingUp } from '../../src/uplink/giving-up.js';
+import { Isolation } from '../../src/uplink/isolation.js';
 import type { Spoken } from '../../src/uplink/peer-dialect.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
@@ -23,6 +24,12 @@ function givingUp(first: Spoken) {
     info: (_: object, message: string) => void done.push(`info: ${message}`),
     warn: (_: object, message: string) => void done.push(`warn: ${message}`),
   };
+  const hold = {
+    ms: 20_000,
+    patienceMs: (typicalMs: number, kind?: 'doubt' | 'gated') =>
+      typicalMs * { doubt: 2, gated: 3, none: 10 }[kind ?? 'none'],
+  };
+  const isolation = new Isolation({ state: { get: () => undefined }, standing: () => 'there', clock }, hold);
   const part = new GivingUp(
     {
       ...{ clock, log, settings: QUICK },
@@ -30,7 +37,8 @@ function givingUp(first: Spoken) {
       dialect,
       state: { put: (entry) => void put.push(entry) },
     },
-    { patienceMs: (typicalMs, kind) => typicalMs * { doubt: 2, gated: 3, none: 10 }[kind ?? 'none'] },
+    hold,
+    isolation,
   );
   return { part, clock, done, put, dialect };
 }
@@ -130,7 +138,7 @@ describe('an item that the peer does not show', () => {
 describe('a peer that seems to drop addresses', () => {
   it('is waited for no longer than that takes to know, and the item is quarantined after two attempts with words that say so', async () => {
     const { part, clock, put } = givingUp(DIALECTS.yacy);
-    part.saw(PUBLIC, clock.now());
+    part.saw({ url: PUBLIC, path: 'a.txt' }, clock.now());
     const first = takenBy(LOCAL, clock.now());
     expect(part.patienceMs(first, TYPICAL_MS)).toBe(3_000);
     await part.giveUp(first, 3_000, 'no', undefined);
@@ -141,8 +149,8 @@ describe('a peer that seems to drop addresses', () => {
 
   it('is told from one that shows addresses of the same kind, and is hinted at all the same', async () => {
     const { part, clock, put } = givingUp(DIALECTS.yacy);
-    part.saw(PUBLIC, clock.now());
-    part.saw('http://nas/b.txt', clock.now());
+    part.saw({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    part.saw({ url: 'http://nas/b.txt', path: 'b.txt' }, clock.now());
     const item = takenBy(LOCAL, clock.now());
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(10_000);
     await part.giveUp(item, 10_000, 'no', undefined);
@@ -154,7 +162,7 @@ describe('a peer that seems to drop addresses', () => {
   it('is known by when this version was taken first, however often it was pushed since', () => {
     const { part, clock } = givingUp(DIALECTS.yacy);
     const began = clock.now();
-    part.saw(PUBLIC, began);
+    part.saw({ url: PUBLIC, path: 'a.txt' }, began);
     const late = began + 3_600_000;
     const again = failed(
       accepted(inDoubt(LOCAL, began), sent(LOCAL, began), began),
@@ -169,10 +177,10 @@ describe('a peer that seems to drop addresses', () => {
   it('is none while the dialect has no such gate, and what it shows then tells nothing of one that has', () => {
     const { part, clock, dialect } = givingUp(DIALECTS.standard);
     const item = takenBy(LOCAL, clock.now());
-    part.saw(PUBLIC, clock.now());
+    part.saw({ url: PUBLIC, path: 'a.txt' }, clock.now());
     dialect.current = DIALECTS.yacy;
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(10_000);
-    part.saw(PUBLIC, clock.now());
+    part.saw({ url: PUBLIC, path: 'a.txt' }, clock.now());
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(3_000);
     dialect.current = DIALECTS.standard;
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(10_000);
