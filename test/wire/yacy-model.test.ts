@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
+import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/wait.js';
 import { lenientBase64 } from './yacy/base64.js';
@@ -45,6 +46,22 @@ class Peer {
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64');
+}
+
+/** As programs write PDF that is to be ASCII. */
+function ascii85(bytes: Buffer): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 4) {
+    const group = bytes.subarray(at, at + 4);
+    let value = Buffer.concat([group, Buffer.alloc(4 - group.length)]).readUInt32BE();
+    let digits = '';
+    for (let n = 0; n < 5; n += 1) {
+      digits = String.fromCharCode((value % 85) + 33) + digits;
+      value = Math.floor(value / 85);
+    }
+    text += digits === '!!!!!' && group.length === 4 ? 'z' : digits.slice(0, group.length + 1);
+  }
+  return `${text}~>`;
 }
 
 /** What is the same in every answer to the same question. */
@@ -276,6 +293,39 @@ describe('the model does what the peer did', () => {
     expect(peer.model.shown('http://x.example/a.txt')).toBeDefined();
   });
 
+  describe('one of U+0001-U+0007, …', () => {
+    it('loses the whole text; the document is shown, with its size', async () => {
+      const peer = await Peer.start();
+      await peer.push({
+        'url-0': 'http://x.example/notes/log.txt',
+        'data-0$file': base64('\u001b[1mred\u001b[0m'),
+        synchronous: 'true',
+      });
+      expect(peer.model.kept('http://x.example/notes/log.txt')).toMatchObject({
+        text: 'http x example notes log txt',
+        words: 6,
+        size: 11,
+      });
+      expect(peer.model.search('red')).toEqual([]);
+    });
+  });
+
+  it.each([
+    ['text', 'a.txt', 'one two I am 3 at 10', 7],
+    ['text that is lost as a tag', 'a.txt', '<one two', 0],
+    ['no parser', 'a.bin', 'one two', 5],
+    ['nothing', 'a.bin', '', 0],
+  ])('counts the words of a document: %s', async (_, name, text, words) => {
+    const peer = await Peer.start();
+    await peer.push({
+      'url-0': `http://x.example/${name}`,
+      'data-0$file': base64(text),
+      synchronous: 'true',
+    });
+    const answer = await peer.get(`/api/yacydoc.xml?url=http://x.example/${name}`);
+    expect(answer.body.toString()).toContain(`<yacy:words>${words}</yacy:words>`);
+  });
+
   it('loses in a crash what it had not handed to the index, and nothing in an orderly stop', async () => {
     const peer = await Peer.start({ timing: timing(1, { start: 5 }) });
     const push = (name: string) =>
@@ -368,6 +418,62 @@ describe('the model reads', () => {
     ['kept <script>not</script>', 'kept'],
   ])('plain text as if it were HTML: %j', (text, expected) => {
     expect(parse('http://x.example/a', 'text/plain', Buffer.from(text))?.text).toBe(expected);
+  });
+
+  describe.each(['text/plain', 'text/html'])('%s as section 10 says', (type) => {
+    const read = (text: string) => parse('http://x.example/a', type, Buffer.from(text));
+
+    it.each([
+      ['`a<b>W</b>`: a tag', 'a<b>W</b>', 'a W'],
+      ['`a>W`, `->e`: a `>`', 'a>W', 'aW'],
+      ['`a>W`, `->e`: a `>`', 'x ->e y', 'x -e y'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: a tag in entities', '&lt;b&gt;W&lt;/b&gt;', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: decimal', '&#60;b&#62;W', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: decimal, with zeros', '&#00060;b&#062;W', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: hexadecimal', '&#x3c;b&#x3E;W', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: hexadecimal, with zeros', '&#X0003C;b&#X3e;W', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: decoded twice', '&amp;lt;b&amp;gt;W', 'W'],
+      ['`&lt;b&gt;W&lt;/b&gt;`, …: a lone `&lt;`', 'a &lt; W end', 'a'],
+      ['`&uuml;`, …: ü', 'gr&uuml;n', 'grün'],
+      ['`&uuml;`, …: ü, decoded twice', 'gr&amp;uuml;n', 'grün'],
+      ['`&uuml;`, …: ä', 'B&#228;r', 'Bär'],
+      ['`&uuml;`, …: the sign of copyright', '&copy; W', '© W'],
+      ['`&uuml;`, …: a blank', 'a&nbsp;W', 'a W'],
+      ['`‹`, `›`, …: as it is', '‹a› "b" \'c\' 😀 東京', '‹a› "b" \'c\' 😀 東京'],
+      ['`‹`, `›`, …: as it is', 'a\u00adb\u200bc\ufffdd\u{1fffe}e', 'a\u00adb\u200bc\ufffdd\u{1fffe}e'],
+      ['U+0008, tab, LF, VT, FF, CR: blanks', 'a\bb\tc\nd\ve\ff\rg', 'a b c d e f g'],
+      ['U+007F-U+009F: nothing', 'a\x7fb\x80c\x85d\x9fe', 'abcde'],
+      ['U+FEFF at the start: a character', '\ufeffW', '\ufeffW'],
+      ['source: nothing is decoded where no `;` follows', 'R&D, AT&amp;T &uuml W', 'R&D, AT&T &uuml W'],
+      ['source: what is no entity is dropped up to the next `;`', 'R&D costs; more', 'R more'],
+      ['source: an entity ends with its run of text', 'R&D <b>costs; more</b>', 'R&D costs; more'],
+      ['source: names are case sensitive', 'a &LT; &UUML; W', 'a W'],
+      ['source: a name of no Latin-1 character is not known', 'a &hellip; W', 'a W'],
+      ['source: a number is cut to 16 bits', '&#65601; &#x10042;', 'A B'],
+      ['source: a control character of an entity is a blank', 'a&#1;b&#27;c', 'a b c'],
+      ['source: a `>` makes up for a `<` behind it', 'a &gt; b &lt; W end', 'a b W end'],
+    ])('%s: %j', (_, text, expected) => {
+      expect(read(text)?.text).toBe(expected);
+    });
+
+    it.each([0, 1, 7, 14, 27, 31])('U+0001-U+0007, … or NUL: U+00%i loses the whole text', (code) => {
+      expect(read(`a W${String.fromCharCode(code)} end`)).toBeUndefined();
+    });
+  });
+
+  it('a PDF that is text by its source or by its words, as it is pushed', () => {
+    const line = Buffer.from('feff0041004200ffffff', 'hex').toString('hex');
+    const wordsOf = (content: string, filter: string, type: string) => {
+      const file = `%PDF-1.4\n4 0 obj\n<< /Filter ${filter} >>\nstream\n${content}endstream\nendobj\n%%EOF\n`;
+      return parse('http://x.example/a', type, Buffer.from(file, 'latin1'))?.text;
+    };
+    const packed = ascii85(deflateSync('BT (one \\344) Tj T* <74776f> Tj ET'));
+    const filters = '[ /ASCII85Decode /FlateDecode ]';
+    expect(wordsOf(packed, filters, 'application/pdf')).toBe('one \u00e4 two');
+    expect(wordsOf(packed, filters, 'text/plain')).toContain('4 0 obj');
+    expect(wordsOf(packed, filters, 'text/plain')).not.toContain('one');
+    expect(wordsOf(`<${line}> Tj\n`, '', 'application/pdf')).toBe('AB\u00ff\uffff');
+    expect(wordsOf('broken', filters, 'application/pdf')).toBeUndefined();
   });
 
   it('charsets, PDF, and nothing of Markdown, JSON and unknown types', () => {

@@ -59,8 +59,7 @@ function documentOf(form: Form, n: number, url: string): Document {
     .find((value) => value !== undefined);
   const contentType = first(form, `contentType-${n}`) ?? typeHeader ?? '';
   const parsed = parse(url, contentType, data);
-  const words =
-    parsed === undefined ? urlTokens(url).length : wordsOf(`${parsed.title} ${parsed.text}`).length;
+  const words = parsed === undefined ? urlTokens(url).length : wordsOf(parsed.text).length;
   const now = Date.now();
   return {
     url,
