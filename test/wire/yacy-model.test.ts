@@ -326,6 +326,86 @@ describe('the model does what the peer did', () => {
     expect(answer.body.toString()).toContain(`<yacy:words>${words}</yacy:words>`);
   });
 
+  describe('U+FFFE or U+FFFF in one document', () => {
+    const POISON = 'poison \uffff';
+    const push = (peer: Peer, name: string, text: string) =>
+      peer.push({ 'url-0': `http://x.example/${name}.txt`, 'data-0$file': base64(text) });
+    const kept = (peer: Peer, names: readonly string[]) =>
+      names.map((name) => peer.model.kept(`http://x.example/${name}.txt`)?.text);
+
+    it.each([
+      '\ufffe',
+      '\uffff',
+      '&#65535;',
+      '&#xfffe;',
+      '&amp;#xFFFF;',
+      '&#-1;',
+      '&#131071;',
+      '<title>a&#65535;</title>b',
+    ])('loses every document of the update: %j', async (text) => {
+      const peer = await Peer.start();
+      await push(peer, 'before', 'before');
+      const answer = await push(peer, 'poison', text);
+      await push(peer, 'behind', 'behind');
+      expect(answer.body.toString()).toContain('"successall": "true"');
+      peer.time = 60;
+      expect(peer.model.shown('http://x.example/poison.txt')).toBeDefined();
+      expect(kept(peer, ['before', 'poison', 'behind'])).toEqual([undefined, undefined, undefined]);
+      peer.time = 60_000;
+      expect(peer.model.search('before')).toEqual([]);
+      expect(peer.model.shown('http://x.example/before.txt')).toBeUndefined();
+    });
+
+    it.each(['&#65535', '&#1114111000000;', '\u{1fffe}\u{1ffff}'])(
+      'is not what looks like it: %j',
+      async (text) => {
+        const peer = await Peer.start();
+        await push(peer, 'a', text);
+        expect(kept(peer, ['a'])).toEqual([expect.anything()]);
+      },
+    );
+
+    it('comes from inside a PDF too', async () => {
+      const peer = await Peer.start();
+      const pdf = '%PDF-1.4\n4 0 obj\n<< >>\nstream\n<FEFF0041FFFF> Tj\nendstream\nendobj\n%%EOF\n';
+      await push(peer, 'before', 'before');
+      await peer.push({ 'url-0': 'http://x.example/a.pdf', 'data-0$file': base64(pdf) });
+      expect(kept(peer, ['before'])).toEqual([undefined]);
+    });
+
+    it('loses no document of another update, and no older version', async () => {
+      const peer = await Peer.start();
+      const { indexed, buffered, commit } = RECORDED;
+      await push(peer, 'old', 'old');
+      await push(peer, 'poison', 'harmless');
+      peer.time += indexed + buffered + commit;
+      await push(peer, 'earlier', 'earlier');
+      peer.time += indexed + buffered;
+      await push(peer, 'old', 'new');
+      await push(peer, 'poison', POISON);
+      peer.time += indexed + buffered;
+      await push(peer, 'later', 'later');
+      const names = ['old', 'poison', 'earlier', 'later'];
+      const expected = ['old', 'harmless', 'earlier', 'later'];
+      expect(kept(peer, names)).toEqual(expected);
+      peer.time += indexed + buffered + commit;
+      expect(names.map((name) => peer.model.shown(`http://x.example/${name}.txt`)?.text)).toEqual(expected);
+    });
+
+    it('is in an update of its own after a commit', async () => {
+      const peer = await Peer.start();
+      await peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a'), commit: 'true' });
+      await peer.push({ 'url-0': 'http://x.example/b.txt', 'data-0$file': base64(POISON), commit: 'true' });
+      await peer.push({
+        'url-0': 'http://x.example/c.txt',
+        'data-0$file': base64('c'),
+        synchronous: 'true',
+      });
+      await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
+      expect(kept(peer, ['a', 'b', 'c'])).toEqual(['a', undefined, 'c']);
+    });
+  });
+
   it('loses in a crash what it had not handed to the index, and nothing in an orderly stop', async () => {
     const peer = await Peer.start({ timing: timing(1, { start: 5 }) });
     const push = (name: string) =>

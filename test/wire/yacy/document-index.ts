@@ -23,6 +23,9 @@ export interface Document {
  * A document waits in the queue for a moment, then stands in the buffer and is readable; soon the buffer is handed to
  * the index, where nobody can read it (an older version of it can still be read) until the next commit shows it, for good.
  * What was handed over survives a crash, what was not is lost. Everything that is due is done when somebody asks.
+ *
+ * What is handed over together is one update. The index refuses all of it for one character that its XML cannot hold, and
+ * nobody is told (section 10, row "U+FFFE or U+FFFF").
  */
 export class DocumentIndex {
   #queue: { readonly at: number; readonly document: Document }[] = [];
@@ -58,11 +61,18 @@ export class DocumentIndex {
     return this.#buffer.get(hash) ?? this.#shown.get(hash);
   }
 
-  /** What will be found in the end. */
+  /** What will be found in the end, if nothing else happens. */
   finally(hash: string): Document | undefined {
     this.#settle();
-    const queued = this.#queue.findLast(({ document }) => document.hash === hash)?.document;
-    return queued ?? this.#buffer.get(hash) ?? this.#handedOver.get(hash) ?? this.#shown.get(hash);
+    const future = new DocumentIndex(this.#timing, () => Number.MAX_VALUE);
+    const shown = this.#shown.get(hash);
+    if (shown !== undefined) future.#shown.set(hash, shown);
+    future.#queue = [...this.#queue];
+    future.#buffer = new Map(this.#buffer);
+    future.#bufferedSince = this.#bufferedSince;
+    future.#handedOver = new Map(this.#handedOver);
+    future.#handedOverSince = this.#handedOverSince;
+    return future.find(hash);
   }
 
   /** All documents that searches go through. */
@@ -129,8 +139,9 @@ export class DocumentIndex {
   }
 
   #handOver(at: number): void {
-    if (this.#buffer.size > 0 && this.#handedOver.size === 0) this.#handedOverSince = at;
-    for (const [hash, document] of this.#buffer) this.#handedOver.set(hash, document);
+    const update = [...this.#buffer.values()].some(isRefused) ? [] : [...this.#buffer];
+    if (update.length > 0 && this.#handedOver.size === 0) this.#handedOverSince = at;
+    for (const [hash, document] of update) this.#handedOver.set(hash, document);
     this.#buffer.clear();
     this.#bufferedSince = Number.POSITIVE_INFINITY;
   }
@@ -141,4 +152,9 @@ export class DocumentIndex {
     this.#handedOverSince = Number.POSITIVE_INFINITY;
     this.#lastCommit = at;
   }
+}
+
+/** Not U+1FFFE and the like, which are two other characters in UTF-16. */
+function isRefused({ title, text }: Document): boolean {
+  return /[\ufffe\uffff]/.test(title + text);
 }
