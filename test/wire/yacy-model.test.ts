@@ -406,6 +406,39 @@ describe('the model does what the peer did', () => {
     });
   });
 
+  it('has one processor, for which pushes and look-ups stand in line', async () => {
+    const peer = await Peer.start({ timing: timing(1, { perDocument: 20, perLookUp: 10 }) });
+    const start = performance.now();
+    const done: string[] = [];
+    const when = async (name: string, answer: Promise<Response>, asked: number) => {
+      expect((await answer).status).toBe(200);
+      done.push(name);
+      expect(performance.now() - start).toBeGreaterThanOrEqual(asked - 1);
+    };
+    const arrived = (requests: number) =>
+      until(() => peer.model.served.length === requests, 'the request arrived');
+    const two = when('push', peer.push({ 'url-0': 'http://x.example/a', 'url-1': 'http://x.example/b' }), 40);
+    await arrived(1);
+    const one = when('look-up', peer.get('/api/yacydoc.xml?url=http://x.example/a'), 50);
+    await arrived(2);
+    const last = when('push again', peer.push({ 'url-0': 'http://x.example/c' }), 70);
+    expect(peer.model.shown('http://x.example/a')).toBeUndefined();
+    await Promise.all([two, one, last]);
+    expect(done).toEqual(['push', 'look-up', 'push again']);
+  });
+
+  it('does not process what waited for its processor when it crashed', async () => {
+    const peer = await Peer.start({ timing: timing(1, { perDocument: 50, start: 0 }) });
+    const pushed = peer.push({ 'url-0': 'http://x.example/a.txt', 'data-0$file': base64('a') });
+    await until(() => peer.model.served.length === 1, 'the push arrived');
+    await peer.model.crash();
+    await peer.model.restart();
+    await peer.push({ 'url-0': 'http://x.example/b.txt', 'data-0$file': base64('b') });
+    expect(await pushed).toMatchObject({ status: Number.NaN });
+    expect(peer.model.kept('http://x.example/a.txt')).toBeUndefined();
+    expect(peer.model.kept('http://x.example/b.txt')).toBeDefined();
+  });
+
   it('loses in a crash what it had not handed to the index, and nothing in an orderly stop', async () => {
     const peer = await Peer.start({ timing: timing(1, { start: 5 }) });
     const push = (name: string) =>

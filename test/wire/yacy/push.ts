@@ -48,6 +48,11 @@ export function push(peer: PushPeer, path: string, form: ReadForm): Answer {
   return answer(kind, results);
 }
 
+/** How many documents a push brings. */
+export function documentsOf(form: ReadForm): number {
+  return typeof form === 'string' ? 0 : [...form.keys()].filter((name) => /^url-\d+$/.test(name)).length;
+}
+
 function isTrue(value: string | undefined): boolean {
   return value === 'true' || value === 'on' || value === '1';
 }

@@ -14,6 +14,10 @@ export interface Timing {
   readonly start: number;
   /** How long a nonce is good from its issue. */
   readonly nonce: number;
+  /** What each document of a push costs the one processor, before the push is answered. Default 0. */
+  readonly perDocument?: number;
+  /** What a `yacydoc` costs the one processor. Default 0. */
+  readonly perLookUp?: number;
 }
 
 export const RECORDED: Timing = {

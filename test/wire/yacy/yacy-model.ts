@@ -8,7 +8,8 @@ import { citation } from './citation.js';
 import { type Document, DocumentIndex } from './document-index.js';
 import { type Form, first, type ReadForm, readForm } from './form.js';
 import { Gatekeeper } from './gatekeeper.js';
-import { push, wordsOf } from './push.js';
+import { Processor } from './processor.js';
+import { documentsOf, push, wordsOf } from './push.js';
 import { Share } from './share.js';
 import { Tables } from './tables.js';
 import { RECORDED, type Timing } from './timing.js';
@@ -72,6 +73,7 @@ export class YacyModel {
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy());
   });
+  #processor = new Processor();
   #port = 0;
   #losing: string | undefined;
 
@@ -167,6 +169,7 @@ export class YacyModel {
 
   async #unlisten(): Promise<void> {
     if (!this.#server.listening) return;
+    this.#processor = new Processor();
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
@@ -199,12 +202,15 @@ export class YacyModel {
       status: 0,
     };
     this.served.push(served);
-    const answer = this.#answer(asked, form);
+    // Who waits for an answer is not idle.
+    socket.setTimeout(0);
+    const answer = await this.#answer(asked, form);
+    socket.setTimeout(this.#timing.idle);
     served.status = answer.status;
     send(response, answer);
   }
 
-  #answer(asked: Asked, form: ReadForm): Answer {
+  async #answer(asked: Asked, form: ReadForm): Promise<Answer> {
     const { method, path, headers } = asked;
     if (path.length + asked.query.length > MAX_TARGET) {
       return { status: 414, headers: { Connection: 'close' }, body: '' };
@@ -221,10 +227,12 @@ export class YacyModel {
     if (path.startsWith('/share')) return this.share.get(asked);
     switch (path.replace(/\.\w+$/, '')) {
       case '/api/push_p': {
+        await this.#spend(documentsOf(form) * (this.#timing.perDocument ?? 0));
         const { network = 'global', address = this.url.slice('http://'.length) } = this.#options;
         return push({ index: this.#index, network, address }, path, form);
       }
       case '/api/yacydoc':
+        await this.#spend(this.#timing.perLookUp ?? 0);
         return yacydoc(this.#index, path, form);
       case '/api/citation':
         return citation(this.#index, path, form);
@@ -237,6 +245,14 @@ export class YacyModel {
       default:
         return notFound(path);
     }
+  }
+
+  /** @throws Error the peer ended meanwhile */
+  async #spend(ms: number): Promise<void> {
+    if (ms === 0) return;
+    const processor = this.#processor;
+    await processor.work(ms);
+    if (processor !== this.#processor) throw new Error('the peer ended');
   }
 }
 
