@@ -27,9 +27,26 @@ class Peer {
     return peer;
   }
 
-  /** Asks what was asked when the exchange was recorded. */
-  replay(name: string): Promise<Response> {
-    return exchange(this.model.url, recorded(name).request);
+  /** Asks what was asked when the exchange was recorded, with another token where it had one. */
+  replay(name: string, token = ''): Promise<Response> {
+    const request = recorded(name).request.toString('latin1');
+    const asked = request.replace(/(transactionToken=)[\da-f]{40}/, `$1${token}`);
+    return exchange(this.model.url, Buffer.from(token === '' ? request : asked, 'latin1'));
+  }
+
+  /** The token that deletions need. */
+  async token(): Promise<string> {
+    return (await this.get('/IndexControlURLs_p.html')).headers['x-yacy-transaction-token'] ?? '';
+  }
+
+  /** What the page that deletes says after a post, or its status and why. */
+  async delete(parameters: Readonly<Record<string, string>>): Promise<string> {
+    const body = new URLSearchParams(parameters).toString();
+    const head = `POST /IndexControlURLs_p.html HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n`;
+    const type = 'Content-Type: application/x-www-form-urlencoded\r\n\r\n';
+    const answer = await exchange(this.model.url, Buffer.from(head + type + body));
+    if (answer.status !== 200) return `${answer.status} ${answer.reason}`;
+    return /<p>(.*)<\/p>/.exec(answer.body.toString())?.[1] ?? '';
   }
 
   get(target: string, headers = ''): Promise<Response> {
@@ -65,11 +82,12 @@ function ascii85(bytes: Buffer): string {
 }
 
 /** What is the same in every answer to the same question. */
-function comparable({ status, headers, body }: Response) {
+function comparable({ status, reason, headers, body }: Response) {
   const { date, expires, 'last-modified': modified, ...rest } = headers;
   const challenge = rest['www-authenticate']?.replace(/nonce="[^"]{32}"/, 'nonce');
   return {
     status,
+    reason,
     headers: { ...rest, ...(challenge === undefined ? {} : { 'www-authenticate': challenge }) },
     body: body.toString(),
     dated: [date, expires, modified].map((value) => value !== undefined),
@@ -102,6 +120,8 @@ const SAME_TO_THE_BYTE = [
   'Tables_p_unknown',
   'table_commitrow_xml',
   'auth_8090_referer_foreign',
+  'delete_by_get',
+  'delete_no_token',
 ];
 
 describe('the model answers as the peer did', () => {
@@ -125,8 +145,9 @@ describe('the model answers as the peer did', () => {
     'Tables_p_unknown_commit',
   ])('%s, but for the lower end of the stack', async (name) => {
     const peer = await Peer.start();
-    const upper = ({ status, headers, body }: Response) => ({
+    const upper = ({ status, reason, headers, body }: Response) => ({
       status,
+      reason,
       type: headers['content-type'],
       connection: headers.connection,
       body: body.toString().split('(YaCyDefaultServlet.java:314)')[0],
@@ -134,6 +155,23 @@ describe('the model answers as the peer did', () => {
     const answer = await peer.replay(name);
     expect(upper(answer)).toEqual(upper(parseResponse(recorded(name).response)));
   });
+
+  it.each(['delete_token_get', 'delete_ok', 'delete_unknown', 'delete_by_hash_unknown'])(
+    '%s, but for the most of its page, which no program reads',
+    async (name) => {
+      const peer = await Peer.start();
+      const token = await peer.token();
+      const shape = ({ status, reason, headers, body }: Response) => ({
+        status,
+        reason,
+        type: headers['content-type'],
+        token: headers['x-yacy-transaction-token']?.replace(/[\da-f]/g, 'x'),
+        title: /<title>YaCy '.*'(.*)<\/title>/.exec(body.toString())?.[1],
+      });
+      const answer = await peer.replay(name, token);
+      expect(shape(answer)).toEqual(shape(parseResponse(recorded(name).response)));
+    },
+  );
 
   it('shows a document in the form in which the peer showed it', async () => {
     const peer = await Peer.start();
@@ -403,6 +441,135 @@ describe('the model does what the peer did', () => {
       });
       await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
       expect(kept(peer, ['a', 'b', 'c'])).toEqual(['a', undefined, 'c']);
+    });
+  });
+
+  describe('IndexControlURLs_p.html', () => {
+    const url = 'http://x.example/a.txt';
+    const later = RECORDED.buffered + RECORDED.commit;
+    const isShown = (peer: Peer) => peer.model.shown(url) !== undefined;
+    const pushed = async () => {
+      const peer = await Peer.start();
+      await peer.push({ 'url-0': url, 'data-0$file': base64('word'), commit: 'true' });
+      peer.time += RECORDED.commitPause;
+      return peer;
+    };
+
+    it.each([
+      ['URL in the index', { urlstring: url, urldelete: 'Delete URL' }, `Removed URL ${url}`, true],
+      [
+        'URL not in the index',
+        { urlstring: 'http://x.example/b', urldelete: 'Delete URL' },
+        'Removed URL http://x.example/b',
+        false,
+      ],
+      [
+        'no token',
+        { transactionToken: undefined, urlstring: url, urldelete: 'Delete URL' },
+        '400 Missing transaction token.',
+        false,
+      ],
+      [
+        'wrong token',
+        { transactionToken: '0'.repeat(40), urlstring: url, urldelete: 'Delete URL' },
+        '400 Invalid transaction token.',
+        false,
+      ],
+      [
+        'unknown hash',
+        { urlhash: 'AAAAAAAAAAAA', urlhashdelete: 'Delete URL' },
+        'No Entry for URL hash AAAAAAAAAAAA; nothing deleted.',
+        false,
+      ],
+      ['known hash', { urlhash: hashOf(url), urlhashdelete: 'Delete URL' }, `Removed URL ${url}`, true],
+    ])('%s', async (_, parameters, said, gone) => {
+      const peer = await pushed();
+      const given = Object.entries({ transactionToken: await peer.token(), ...parameters });
+      const sent = given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+      expect(await peer.delete(Object.fromEntries(sent))).toBe(said);
+      peer.time += later;
+      expect(isShown(peer)).toBe(!gone);
+    });
+
+    it('GET instead of POST', async () => {
+      const peer = await pushed();
+      const query = new URLSearchParams({
+        transactionToken: await peer.token(),
+        urlstring: url,
+        urldelete: 'x',
+      });
+      expect(await peer.get(`/IndexControlURLs_p.html?${query}`)).toMatchObject({ status: 405 });
+      peer.time += later;
+      expect(isShown(peer)).toBe(true);
+    });
+
+    it('has one token for many posts, until the process ends', async () => {
+      const peer = await Peer.start({ timing: timing(1, { start: 0 }) });
+      const token = await peer.token();
+      expect(token).toMatch(/^[\da-f]{40}$/);
+      for (const name of ['a', 'b']) {
+        expect(
+          await peer.delete({
+            transactionToken: token,
+            urlstring: `http://x.example/${name}`,
+            urldelete: 'x',
+          }),
+        ).toBe(`Removed URL http://x.example/${name}`);
+      }
+      expect(await peer.token()).toBe(token);
+      await peer.model.stop();
+      await peer.model.restart();
+      expect(await peer.token()).not.toBe(token);
+    });
+
+    it('is for administrators', async () => {
+      const peer = await Peer.start({ password: 'secret' });
+      expect(await peer.get('/IndexControlURLs_p.html')).toMatchObject({ status: 401 });
+      expect(await peer.token()).toBe('');
+    });
+
+    it('shows the document until the next commit, 16 s later, and then no more', async () => {
+      const peer = await pushed();
+      await peer.delete({ transactionToken: await peer.token(), urlstring: url, urldelete: 'Delete URL' });
+      const start = peer.time;
+      const at = (ms: number) => {
+        peer.time = start + ms;
+        return isShown(peer);
+      };
+      expect([0, 1_300, 15_000, later - 1, later, 18_000, 60_000].map(at)).toEqual([
+        true,
+        true,
+        true,
+        true,
+        false,
+        false,
+        false,
+      ]);
+      expect(peer.model.search('word')).toEqual([]);
+    });
+
+    it('deletes with a commit that comes sooner, and deletes nothing that is pushed afterwards', async () => {
+      const peer = await pushed();
+      const token = await peer.token();
+      await peer.delete({ transactionToken: token, urlstring: url, urldelete: 'Delete URL' });
+      expect(peer.model.kept(url)).toBeUndefined();
+      await peer.get('/api/citation.html?hash=AAAAAAAAAAAA');
+      expect(isShown(peer)).toBe(false);
+      await peer.push({ 'url-0': url, 'data-0$file': base64('again'), synchronous: 'true' });
+      peer.time += later;
+      expect(peer.model.shown(url)?.text).toBe('again');
+    });
+
+    it('deletes though the update of that moment is refused', async () => {
+      const peer = await pushed();
+      await peer.delete({ transactionToken: await peer.token(), urlstring: url, urldelete: 'Delete URL' });
+      await peer.push({
+        'url-0': 'http://x.example/b.txt',
+        'data-0$file': base64('\uffff'),
+        synchronous: 'true',
+      });
+      peer.time += later;
+      expect(isShown(peer)).toBe(false);
     });
   });
 

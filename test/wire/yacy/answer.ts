@@ -10,6 +10,8 @@ export interface Asked {
 
 export interface Answer {
   readonly status: number;
+  /** In the status line, where it is not the usual one. */
+  readonly reason?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
   /** After so many bytes of the body the connection breaks. */
@@ -34,7 +36,11 @@ export function emptyPage(): Answer {
 }
 
 export function notFound(path: string): Answer {
-  return { status: 404, headers: JETTY, body: errorPage(404, 'Not Found', path) };
+  return refused(404, 'Not Found', path);
+}
+
+export function refused(status: number, reason: string, path: string): Answer {
+  return { status, reason, headers: JETTY, body: errorPage(status, reason, path) };
 }
 
 export function unauthorized(path: string, challenge: string): Answer {
@@ -54,6 +60,7 @@ export function failed(path: string, cause = 'java.lang.NullPointerException'): 
   const caused = `<h3>Caused by:</h3><pre>${trace.join('\n')}\n</pre>\n`;
   return {
     status: 500,
+    reason: 'Server Error',
     headers: { ...JETTY, Connection: 'close' },
     body: errorPage(500, 'Server Error', path, caused),
   };

@@ -17,6 +17,9 @@ export interface Document {
   readonly loadDate: number;
 }
 
+/** What an update says of a hash. */
+type Change = Document | 'deleted';
+
 /**
  * Where documents go, and why they flicker.
  *
@@ -26,12 +29,14 @@ export interface Document {
  *
  * What is handed over together is one update. The index refuses all of it for one character that its XML cannot hold, and
  * nobody is told (section 10, row "U+FFFE or U+FFFF").
+ *
+ * A deletion goes the same way, but is not seen before the commit; it is no part of an update that is refused.
  */
 export class DocumentIndex {
   #queue: { readonly at: number; readonly document: Document }[] = [];
-  #buffer = new Map<string, Document>();
+  #buffer = new Map<string, Change>();
   #bufferedSince = Number.POSITIVE_INFINITY;
-  #handedOver = new Map<string, Document>();
+  #handedOver = new Map<string, Change>();
   #handedOverSince = Number.POSITIVE_INFINITY;
   readonly #shown = new Map<string, Document>();
   #lastCommit = Number.NEGATIVE_INFINITY;
@@ -52,13 +57,20 @@ export class DocumentIndex {
   /** Takes a document as a synchronous push does. */
   put(document: Document): void {
     this.#settle();
-    this.#take(document, this.#now());
+    this.#take(document.hash, document, this.#now());
+  }
+
+  /** Deletes a document as an administrator does: it is shown until the next commit. */
+  delete(hash: string): void {
+    this.#settle();
+    this.#take(hash, 'deleted', this.#now());
   }
 
   /** What a look-up by hash finds now. */
   find(hash: string): Document | undefined {
     this.#settle();
-    return this.#buffer.get(hash) ?? this.#shown.get(hash);
+    const buffered = this.#buffer.get(hash);
+    return typeof buffered === 'object' ? buffered : this.#shown.get(hash);
   }
 
   /** What will be found in the end, if nothing else happens. */
@@ -96,6 +108,7 @@ export class DocumentIndex {
     this.#show(this.#now());
   }
 
+  /** As if the document had never come. */
   remove(hash: string): void {
     this.#settle();
     this.#queue = this.#queue.filter(({ document }) => document.hash !== hash);
@@ -113,7 +126,7 @@ export class DocumentIndex {
 
   /** The end of the process in order. */
   close(): void {
-    for (const { document } of this.#queue.splice(0)) this.#take(document, this.#now());
+    for (const { document } of this.#queue.splice(0)) this.#take(document.hash, document, this.#now());
     this.commitAtOnce();
   }
 
@@ -127,27 +140,31 @@ export class DocumentIndex {
       if (next > now) return;
       if (next === indexedAt) {
         const queued = this.#queue.shift();
-        if (queued !== undefined) this.#take(queued.document, next);
+        if (queued !== undefined) this.#take(queued.document.hash, queued.document, next);
       } else if (next === handedOverAt) this.#handOver(next);
       else this.#show(next);
     }
   }
 
-  #take(document: Document, at: number): void {
+  #take(hash: string, change: Change, at: number): void {
     if (this.#buffer.size === 0) this.#bufferedSince = at;
-    this.#buffer.set(document.hash, document);
+    this.#buffer.set(hash, change);
   }
 
   #handOver(at: number): void {
-    const update = [...this.#buffer.values()].some(isRefused) ? [] : [...this.#buffer];
-    if (update.length > 0 && this.#handedOver.size === 0) this.#handedOverSince = at;
-    for (const [hash, document] of update) this.#handedOver.set(hash, document);
+    const refused = [...this.#buffer.values()].some(isRefused);
+    const taken = [...this.#buffer].filter(([, change]) => change === 'deleted' || !refused);
+    if (taken.length > 0 && this.#handedOver.size === 0) this.#handedOverSince = at;
+    for (const [hash, change] of taken) this.#handedOver.set(hash, change);
     this.#buffer.clear();
     this.#bufferedSince = Number.POSITIVE_INFINITY;
   }
 
   #show(at: number): void {
-    for (const [hash, document] of this.#handedOver) this.#shown.set(hash, document);
+    for (const [hash, change] of this.#handedOver) {
+      if (change === 'deleted') this.#shown.delete(hash);
+      else this.#shown.set(hash, change);
+    }
     this.#handedOver.clear();
     this.#handedOverSince = Number.POSITIVE_INFINITY;
     this.#lastCommit = at;
@@ -155,6 +172,6 @@ export class DocumentIndex {
 }
 
 /** Not U+1FFFE and the like, which are two other characters in UTF-16. */
-function isRefused({ title, text }: Document): boolean {
-  return /[\ufffe\uffff]/.test(title + text);
+function isRefused(change: Change): boolean {
+  return change !== 'deleted' && /[\ufffe\uffff]/.test(change.title + change.text);
 }

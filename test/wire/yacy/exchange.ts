@@ -9,6 +9,8 @@ export interface Exchange {
 
 export interface Response {
   readonly status: number;
+  /** The words behind the status. */
+  readonly reason: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
@@ -36,6 +38,7 @@ export function parseResponse(bytes: Buffer): Response {
   });
   return {
     status: Number(first.split(' ')[1]),
+    reason: first.split(' ').slice(2).join(' '),
     headers: Object.fromEntries(headers),
     body: bytes.subarray(end + 4),
   };

@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterwards, type Life } from '../../support/afterwards.js';
 import { type Answer, type Asked, notFound, page, unauthorized } from './answer.js';
 import { citation } from './citation.js';
+import { Deletion } from './deletion.js';
 import { type Document, DocumentIndex } from './document-index.js';
 import { type Form, first, type ReadForm, readForm } from './form.js';
 import { Gatekeeper } from './gatekeeper.js';
@@ -64,6 +65,7 @@ export class YacyModel {
   readonly tables = new Tables();
   readonly share = new Share();
   readonly #index: DocumentIndex;
+  #deletion: Deletion;
   readonly #gatekeeper: Gatekeeper;
   readonly #timing: Timing;
   readonly #options: YacyOptions;
@@ -82,6 +84,7 @@ export class YacyModel {
     this.#timing = options.timing ?? RECORDED;
     const now = options.now ?? (() => performance.now());
     this.#index = new DocumentIndex(this.#timing, now);
+    this.#deletion = new Deletion(this.#index);
     this.#gatekeeper = new Gatekeeper(options.password, this.#timing.nonce, now);
     this.#server.keepAliveTimeout = 0;
     this.#server.timeout = this.#timing.idle;
@@ -134,7 +137,7 @@ export class YacyModel {
     this.#losing = page;
   }
 
-  /** An administrator deletes a document. */
+  /** A document is gone at once, as none is that an administrator deletes with `IndexControlURLs_p`. */
   remove(url: string): void {
     this.#index.remove(hashOf(normalUrl(url)));
   }
@@ -170,6 +173,7 @@ export class YacyModel {
   async #unlisten(): Promise<void> {
     if (!this.#server.listening) return;
     this.#processor = new Processor();
+    this.#deletion = new Deletion(this.#index);
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
@@ -242,6 +246,8 @@ export class YacyModel {
         return this.tables.tableP(path, form);
       case '/Tables_p':
         return this.tables.tablesP(path, form);
+      case '/IndexControlURLs_p':
+        return this.#deletion.serve(asked, form);
       default:
         return notFound(path);
     }
@@ -270,10 +276,11 @@ function one(value: string | readonly string[] | undefined): string | undefined 
   return typeof value === 'object' ? value[0] : value;
 }
 
-function send(response: ServerResponse, { status, headers, body, breaksAfter }: Answer): void {
+function send(response: ServerResponse, answer: Answer): void {
   if (response.writableEnded) return;
+  const { status, reason = STATUS_CODES[status], headers, body, breaksAfter } = answer;
   response.removeHeader('connection');
-  response.writeHead(status, {
+  response.writeHead(status, reason, {
     ...headers,
     ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body) }),
     Server: 'Jetty(9.2.21.v20170120)',
