@@ -8,42 +8,45 @@ export const NO_WORDS = 'NO_WORDS';
 /** So many words are counted, and no more. */
 const MOST_WORDS = 100;
 
-/** Letters and digits, with what some peers take for a part of a word. */
-const RUN = /[\p{L}\p{N}\p{M}.,-]+/gu;
-/** Peers leave out words of one letter. */
-const WORD = /[\p{L}\p{Nd}]{2}/u;
+const PART = /[\b\t\n\v\f\r ]+|[^\b\t\n\v\f\r ]+/g;
+const BLANK = /^[\b\t\n\v\f\r ]/;
 const ANY = /[\p{L}\p{N}]/u;
-/** What people find of a page beside its text. */
-const SHOWN_ATTRIBUTES = new Set(['alt', 'title', 'content']);
+/** What is not shown of a page. */
+const HIDDEN = new Set(['script', 'style']);
+/** Names of `meta` elements by whose content a page is found. */
+const DESCRIPTION = /description|keywords|title|author|creator/i;
 
 /**
- * Counts the words of a text that comes in pieces: runs of two letters or digits or more, joined by `-`, `.` and `,`. A peer
- * counts at least as many, whatever it takes for a word. Stops at 100.
+ * Counts the words of a text that comes in pieces: what stands between white space and has a letter or a digit. YaCy shows at
+ * least as many: it counts the blanks of a text. Stops at 100.
  */
 export class WordCounter {
   readonly #decoder: { decode(bytes?: Uint8Array, options?: { readonly stream?: boolean }): string };
   readonly #html: Parser | undefined;
-  #isHidden = false;
-  #rest = '';
-  #words = 0;
+  /** The element whose text is read, as far as that matters. */
+  #element = '';
   #any = false;
+  #isWord = false;
+  #words = 0;
 
   constructor(encoding: Encoding, isHtml: boolean) {
     this.#decoder = decoderOf(encoding);
     if (isHtml)
       this.#html = new Parser({
         onopentag: (name, attributes) => {
-          this.#isHidden = name === 'script' || name === 'style';
+          this.#element = name;
           this.#count(' ');
-          for (const [attribute, value] of Object.entries(attributes))
-            if (SHOWN_ATTRIBUTES.has(attribute)) this.#count(value);
+          const { alt = '', title = '', content = '' } = attributes;
+          const described = DESCRIPTION.test(attributes.name ?? '') ? content : '';
+          this.#any ||= [alt, title, described].some((value) => ANY.test(value));
         },
         onclosetag: () => {
-          this.#isHidden = false;
+          this.#element = '';
           this.#count(' ');
         },
         ontext: (text) => {
-          if (!this.#isHidden) this.#count(text);
+          if (this.#element === 'title') this.#any ||= ANY.test(text);
+          else if (!HIDDEN.has(this.#element)) this.#count(text);
         },
       });
   }
@@ -52,12 +55,12 @@ export class WordCounter {
     if (this.#words < MOST_WORDS) this.#read(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** How many words there are, up to 100; undefined where there is not even one letter or digit. */
+  /** How many words there are, up to 100; undefined where there are none, nor any beside the text. */
   end(): number | undefined {
     if (this.#words < MOST_WORDS) this.#read(this.#decoder.decode());
     this.#html?.end();
     this.#count(' ');
-    return this.#any ? this.#words : undefined;
+    return this.#words > 0 || this.#any ? this.#words : undefined;
   }
 
   #read(text: string): void {
@@ -65,18 +68,14 @@ export class WordCounter {
     else this.#html.write(text);
   }
 
-  /** The last run may go on in the next piece. */
+  /** The last word may go on in the next piece. */
   #count(text: string): void {
-    const whole = this.#rest + text;
-    this.#rest = '';
-    for (const { 0: run, index } of whole.matchAll(RUN)) {
-      if (index + run.length === whole.length && run.length < 1_000) {
-        this.#rest = run;
-        return;
-      }
-      this.#any ||= ANY.test(run);
-      if (WORD.test(run)) this.#words += 1;
-      if (this.#words >= MOST_WORDS) return;
+    for (const [part] of text.matchAll(PART)) {
+      if (BLANK.test(part)) {
+        if (this.#isWord) this.#words += 1;
+        this.#isWord = false;
+        if (this.#words >= MOST_WORDS) return;
+      } else this.#isWord ||= ANY.test(part);
     }
   }
 }

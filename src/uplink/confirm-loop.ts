@@ -244,10 +244,7 @@ export class ConfirmLoop {
     const took = Math.round((look.firstShown?.at ?? moment) - look.sentAt);
     if (look.group?.[0] === look) this.#learn(look);
     this.#looks.forget(look);
-    for (const other of look.group ?? []) {
-      if (other.firstShown === undefined && other.due > moment && this.#looks.has(other))
-        this.#plan(other, moment);
-    }
+    this.#lookUpOthers(look, moment);
     const inPeer =
       item.status === 'accepted'
         ? item
@@ -269,6 +266,14 @@ export class ConfirmLoop {
     );
   }
 
+  /** What became of one item of a request tells of the others. */
+  #lookUpOthers(look: Look, moment: number): void {
+    for (const other of look.group ?? []) {
+      if (other.firstShown === undefined && other.due > moment && this.#looks.has(other))
+        this.#plan(other, moment);
+    }
+  }
+
   async #notShown(
     look: Look,
     item: AcceptedItem | PendingItem,
@@ -280,6 +285,7 @@ export class ConfirmLoop {
     const loss = answered ? this.#lossOf(look, item, moment) : undefined;
     if (loss !== undefined) {
       this.#looks.forget(look);
+      this.#lookUpOthers(look, moment);
       await this.#givingUp.lost(item, why, loss);
       return;
     }
@@ -306,8 +312,12 @@ export class ConfirmLoop {
     if (item.status === 'pending' || moment < look.heldUntil || !this.#givingUp.canBeLost(item))
       return undefined;
     if (this.#parts.door.answeringForMs < this.#hold.ms) return undefined;
-    if (this.#shownSentAt >= look.sentAt - 2 * this.#hold.ms) return 'certain';
-    return moment >= this.#suspectFrom(look) && !this.#givingUp.isSuspect(item) ? 'likely' : undefined;
+    const isSuspect = this.#givingUp.isSuspect(item);
+    // Suspects are pushed one after the other, and all of the last ones may be to blame.
+    const { timeout } = this.#parts.settings.confirm;
+    const sameTimeMs = isSuspect ? Math.max(timeout, 2 * this.#hold.ms) : 2 * this.#hold.ms;
+    if (this.#shownSentAt >= look.sentAt - sameTimeMs) return 'certain';
+    return moment >= this.#suspectFrom(look) && !isSuspect ? 'likely' : undefined;
   }
 
   #suspectFrom(look: Look): number {

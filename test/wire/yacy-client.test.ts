@@ -5,9 +5,9 @@ import type { ShareOptions } from '../../src/peer/share.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
+import { pdfOf } from './yacy/pdf-files.js';
 import { timing } from './yacy/timing.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
-import { pdfOf } from './yacy/yacy-world.js';
 
 /** The client as a library, at a YaCy peer whose time stands still until the test moves it. */
 class Setting {

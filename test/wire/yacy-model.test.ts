@@ -6,6 +6,7 @@ import { until } from '../support/wait.js';
 import { lenientBase64 } from './yacy/base64.js';
 import { exchange, parseResponse, type Response, recorded } from './yacy/exchange.js';
 import { parse } from './yacy/parser.js';
+import { ascii85 } from './yacy/pdf-files.js';
 import { RECORDED, timing } from './yacy/timing.js';
 import { hashOf, normalUrl, takes } from './yacy/urls.js';
 import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
@@ -63,22 +64,6 @@ class Peer {
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64');
-}
-
-/** As programs write PDF that is to be ASCII. */
-function ascii85(bytes: Buffer): string {
-  let text = '';
-  for (let at = 0; at < bytes.length; at += 4) {
-    const group = bytes.subarray(at, at + 4);
-    let value = Buffer.concat([group, Buffer.alloc(4 - group.length)]).readUInt32BE();
-    let digits = '';
-    for (let n = 0; n < 5; n += 1) {
-      digits = String.fromCharCode((value % 85) + 33) + digits;
-      value = Math.floor(value / 85);
-    }
-    text += digits === '!!!!!' && group.length === 4 ? 'z' : digits.slice(0, group.length + 1);
-  }
-  return `${text}~>`;
 }
 
 /** What is the same in every answer to the same question. */

@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { PASSWORD, PNG, pdfOf, YacyWorld } from './yacy/yacy-world.js';
+import { pdfOf } from './yacy/pdf-files.js';
+import { PASSWORD, PNG, YacyWorld } from './yacy/yacy-world.js';
 
 /**
  * A user of a YaCy peer points peersync at it. Each trap that was recorded of such a peer has a scenario here that fails

@@ -64,7 +64,7 @@ function documentOf(form: Form, n: number, url: string): Document {
     .find((value) => value !== undefined);
   const contentType = first(form, `contentType-${n}`) ?? typeHeader ?? '';
   const parsed = parse(url, contentType, data);
-  const words = parsed === undefined ? urlTokens(url).length : wordsOf(parsed.text).length;
+  const words = parsed === undefined ? urlTokens(url).length : blanksIn(parsed.text);
   const now = Date.now();
   return {
     url,
@@ -79,6 +79,11 @@ function documentOf(form: Form, n: number, url: string): Document {
     lastModified: Math.floor(modified(first(form, `lastModified-${n}`), now) / 1_000) * 1_000,
     loadDate: Math.floor(now / 1_000) * 1_000,
   };
+}
+
+/** Its `wordcount_i` is how many blanks the text has, and one more [S]. */
+function blanksIn(text: string): number {
+  return text === '' ? 0 : text.split(' ').length;
 }
 
 export function wordsOf(text: string): string[] {

@@ -150,20 +150,6 @@ export class YacyWorld {
 const ENVIRONMENT = { YACY_PASSWORD: 'sécret:"x"' };
 export const PASSWORD = ENVIRONMENT.YACY_PASSWORD;
 
-/** A PDF that shows one line. */
-export function pdfOf(line: string): string {
-  const stream = `BT /F1 12 Tf 72 720 Td (${line}) Tj ET`;
-  return [
-    '%PDF-1.4',
-    '1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj',
-    '2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj',
-    '3 0 obj << /Type /Page /Parent 2 0 R /Contents 4 0 R >> endobj',
-    `4 0 obj\n<< /Length ${stream.length} >>\nstream\n${stream}\nendstream\nendobj`,
-    'trailer << /Root 1 0 R >>',
-    '%%EOF\n',
-  ].join('\n');
-}
-
 /** As a picture begins, and then all bytes. */
 export const PNG = Buffer.concat([
   Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),

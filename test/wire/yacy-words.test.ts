@@ -1,0 +1,174 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { WordCounter } from '../../src/content/words.js';
+import { fileContent, treated } from '../../src/uplink/treatment.js';
+import { parse } from './yacy/parser.js';
+import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';
+import { wordsOf } from './yacy/push.js';
+import { YacyWorld } from './yacy/yacy-world.js';
+
+/** Confirmed means findable by its words: what a YaCy does to text, against the model of one. */
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&uuml;': 'ü',
+  '&Auml;': 'Ä',
+  '&szlig;': 'ß',
+  '&nbsp;': ' ',
+  '&copy;': '©',
+  '&amp;': '&',
+  '&lt;': '<',
+  '&gt;': '>',
+};
+const NUMBERS = ['&#228;', '&#x3c;', '&#0062;', '&#x00E9;', '&#65535;', '&#xfffe;', '&#7;', '&#128512;'];
+
+/** What a reader of the text takes for its words: entities are what they stand for. */
+function wordsRead(text: string): string[] {
+  const decoded = text.replace(
+    /&(?:amp;)*(?:([A-Za-z]+)|#([xX]?)([0-9a-fA-F]+));/g,
+    (found, name, hex, digits) =>
+      name === undefined
+        ? String.fromCodePoint(Number.parseInt(digits, hex === '' ? 10 : 16))
+        : (ENTITIES[`&${name};`] ?? found),
+  );
+  return wordsOf(decoded);
+}
+
+const letters = fc.string({ unit: fc.constantFrom(...'abcdeüßŁ東1234'), minLength: 1, maxLength: 6 });
+const control = fc.integer({ min: 0, max: 0x9f }).filter((code) => code < 0x20 || code > 0x7e);
+const piece = fc.oneof(
+  { weight: 4, arbitrary: letters },
+  { weight: 2, arbitrary: fc.constantFrom(' ', '\n', ', ', '. ') },
+  fc.constantFrom('<', '>', '</b>', '<b>', '<!--', '-->', '<script>', '<style', '"', "'", '&', ';', '&&'),
+  fc.constantFrom(...Object.keys(ENTITIES), ...NUMBERS, '&amp;lt;', '&amp;amp;gt;'),
+  control.map((code) => String.fromCharCode(code)),
+  fc.constantFrom('\ufffe', '\uffff', '\ufeff', '\u200b', '\u2039', '😀', '\u{1fffe}', '\ufffd'),
+  fc.string({ unit: 'binary', maxLength: 4 }),
+);
+
+describe('any text', () => {
+  it('is findable by each of its words of letters and digits', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
+        const text = pieces.join('');
+        const { treatment, type } = fileContent('note.txt', 'utf-8', Buffer.from(text));
+        const sent = Buffer.from(treated(Buffer.from(text), treatment, 'utf-8'));
+        const indexed = parse('http://notes.example.org/note.txt', type, sent);
+        const found = new Set(wordsOf(`${indexed?.title ?? ''} ${indexed?.text ?? ''}`));
+        const missing = wordsRead(text).filter((word) => !found.has(word));
+        expect({ text, sent: sent.toString(), missing }).toEqual({
+          text,
+          sent: sent.toString(),
+          missing: [],
+        });
+        expect(indexed?.text ?? '').not.toMatch(/[\ufffe\uffff]/);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it('has at least as many words for the peer as are counted before it travels', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
+        const text = Buffer.from(pieces.join(''));
+        const sent = treated(text, 'plain', 'utf-8');
+        const counter = new WordCounter('utf-8', false);
+        counter.write(sent);
+        const indexed = parse(
+          'http://notes.example.org/note.txt',
+          'text/plain; charset=UTF-8',
+          Buffer.from(sent),
+        );
+        expect(indexed?.text.split(' ').length ?? 0).toBeGreaterThanOrEqual(counter.end() ?? 0);
+      }),
+    );
+  });
+});
+
+describe('files of all kinds', () => {
+  it('that lost words on the way are found by all of them', async () => {
+    const world = await YacyWorld.start();
+    const files: Record<string, { readonly content: string; readonly words: readonly string[] }> = {
+      'generic.ts': {
+        content: 'if (alpha && bravo) { charlie->delta = (echo<foxtrot>)golf; }',
+        words: ['alpha', 'bravo', 'charlie', 'delta', 'echo', 'foxtrot', 'golf'],
+      },
+      'escaped.txt': {
+        content: 'hotel &lt;india&gt; &#60;juliet&#62; &amp;lt;kilo',
+        words: ['hotel', 'india', 'juliet', 'kilo'],
+      },
+      'coloured.log': { content: '\x1b[32mlima\x1b[0m mike\x07 november', words: ['mike', 'november'] },
+      'crash.log': {
+        content: `oscar papa\n${'\0'.repeat(3)}quebec romeo sierra tango`,
+        words: ['oscar', 'quebec', 'tango'],
+      },
+      'broken.txt': {
+        content: 'uniform \uffff victor \ufffe whiskey &#65535;',
+        words: ['uniform', 'victor', 'whiskey'],
+      },
+      'drawing.svg': { content: '<svg><text>xray yankee</text></svg>', words: ['xray', 'yankee'] },
+      'feed.xml': {
+        content: '<?xml version="1.0"?><feed><entry>zulu amber</entry></feed>',
+        words: ['zulu', 'amber'],
+      },
+      'page.html': {
+        content: '<p>birch \uffff cedar &#xfffe; ebony</p>',
+        words: ['birch', 'cedar', 'ebony'],
+      },
+      'reportlab.pdf': { content: asciiPdfOf('fir and gum'), words: ['fir', 'gum'] },
+      'paper.txt': { content: pdfOf('hazel and iris'), words: ['hazel', 'iris'] },
+      'marked.md': { content: '\ufeff# juniper\n> kapok', words: ['juniper', 'kapok'] },
+    };
+    for (const [name, { content }] of Object.entries(files)) world.write(`notes/${name}`, content);
+    expect(await world.run('once')).toMatchObject({ code: 0, stderr: '' });
+    for (const [name, { words }] of Object.entries(files)) {
+      const url = world.url(`notes/${name}`);
+      const found = words.filter((word) => world.peer.search(word).includes(url));
+      expect({ name, found }).toEqual({ name, found: words });
+    }
+    expect(world.peer.kept(world.url('notes/paper.txt'))?.contentType).toBe('application/pdf');
+  });
+
+  it('without a word are passed over at once, and stay so', async () => {
+    const world = await YacyWorld.start();
+    world.write('notes/blank.txt', ' \n\t\n');
+    world.write('notes/marks.md', '--- *** ---\n');
+    world.write(
+      'notes/frame.html',
+      '<html><head><style>p{}</style></head><body><img src="a.png"></body></html>',
+    );
+    world.write('notes/words.txt', 'one word');
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    expect(await world.statuses()).toEqual({
+      'notes/blank.txt': 'passed',
+      'notes/marks.md': 'passed',
+      'notes/frame.html': 'passed',
+      'notes/words.txt': 'confirmed',
+    });
+    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toEqual([world.url('notes/words.txt')]);
+    const why = await world.run('why', join(world.directory, 'notes/frame.html'));
+    expect(why.stdout).toContain('no word in the file');
+  });
+});
+
+describe('a text of which the peer indexed no word', () => {
+  const words = 'quarterly figures of the harbour master with tonnage by month and berth';
+
+  it('is never confirmed, and ends in quarantine with just that reason after one push', async () => {
+    const world = await YacyWorld.start();
+    // Nothing of HTML is replaced but what ends an update, and a control character drops the text of a page as well.
+    world.write('notes/page.html', `<p>${words}\x01</p>`);
+    world.write('notes/other.html', `<p>${words}</p>`);
+    expect(await world.run('once')).toMatchObject({ code: 3 });
+    expect(await world.statuses()).toEqual({
+      'notes/page.html': 'quarantined',
+      'notes/other.html': 'confirmed',
+    });
+    const why = await world.run('why', join(world.directory, 'notes/page.html'));
+    expect(why.stdout).toContain('indexed none of its text');
+    expect(world.asked('/api/push_p').flatMap(({ urls }) => urls)).toHaveLength(2);
+  });
+});
