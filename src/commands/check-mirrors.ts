@@ -1,8 +1,10 @@
-import type { MirrorConfig } from '../config/config.js';
+import type { MirrorConfig, ShareMirrorConfig, TableMirrorConfig } from '../config/config.js';
 import { isTablePattern, tablePattern } from '../config/table-pattern.js';
+import { EXIT } from '../lib/errors.js';
+import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Finding } from './check.js';
 import { checkWritable } from './check-writable.js';
+import { type Finding, troubleOf } from './finding.js';
 import { counted } from './text.js';
 
 const ABSENT = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
@@ -18,31 +20,51 @@ export async function* checkMirrorRoot({
   yield await checkWritable({ check: 'mirror root', path: root, key: 'mirror.root' });
 }
 
-/**
- * Whether the peer has what is mirrored. Nothing of it is read.
- *
- * @throws PeerError when the peer does not answer that
- */
+/** Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer does not answer. */
 export async function* checkMirrored(
   { shares, tables }: MirrorConfig,
   client: PeerClient,
 ): AsyncGenerator<Finding> {
-  const listed = tables.length === 0 ? [] : await client.tables.list();
-  for (const { name, table } of tables) {
-    const check = `mirror ${name}`;
-    if (isTablePattern(table)) {
-      const pattern = tablePattern(table);
-      const matching = listed.filter((each) => pattern.test(each)).length;
-      yield { check, ok: true, message: `matches ${counted(matching, 'table')} of the peer` };
-    } else if (listed.includes(table))
-      yield { check, ok: true, message: `the peer has the table "${table}"` };
-    else yield { check, ok: false, message: `the peer has no table "${table}"`, hint: ABSENT };
+  if (tables.length > 0) {
+    try {
+      const listed = await client.tables.list();
+      for (const table of tables) yield checkTable(table, listed);
+    } catch (error) {
+      const trouble = troubleOf('mirrored tables', error);
+      yield trouble;
+      if (trouble.exitCode === EXIT.unreachable) return;
+    }
   }
-  for (const { name, data, c, maxSize } of shares) {
-    const check = `mirror ${name}`;
-    const query = c === undefined ? { data } : { data, c };
+  for (const share of shares) {
+    const finding = await checkShare(share, client);
+    yield finding;
+    if (finding.exitCode === EXIT.unreachable) return;
+  }
+}
+
+function checkTable({ name, table }: TableMirrorConfig, listed: readonly string[]): Finding {
+  const check = `mirror ${name}`;
+  if (isTablePattern(table)) {
+    const pattern = tablePattern(table);
+    const matching = listed.filter((each) => pattern.test(each)).length;
+    return { check, ok: true, message: `matches ${counted(matching, 'table')} of the peer` };
+  }
+  if (listed.includes(table)) return { check, ok: true, message: `the peer has the table "${table}"` };
+  return { check, ok: false, message: `the peer has no table "${table}"`, hint: ABSENT };
+}
+
+async function checkShare(
+  { name, data, c, maxSize }: ShareMirrorConfig,
+  client: PeerClient,
+): Promise<Finding> {
+  const check = `mirror ${name}`;
+  const query = c === undefined ? { data } : { data, c };
+  try {
     const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
-    if (isThere) yield { check, ok: true, message: 'the peer has the shared object' };
-    else yield { check, ok: false, message: `the peer has no shared object "${data}"`, hint: ABSENT };
+    if (isThere) return { check, ok: true, message: 'the peer has the shared object' };
+    return { check, ok: false, message: `the peer has no shared object "${data}"`, hint: ABSENT };
+  } catch (error) {
+    const trouble = troubleOf(check, error);
+    return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
   }
 }

@@ -4,7 +4,7 @@ import { type Listen, parseListen } from '../config/listen.js';
 import type { StatusReport } from '../inspect/status.js';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { askDaemon } from '../service/control.js';
-import type { Finding } from './check.js';
+import type { Finding } from './finding.js';
 
 /** A place to listen at that the configuration names. */
 interface Port {

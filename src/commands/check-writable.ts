@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
-import type { Finding } from './check.js';
+import type { Finding } from './finding.js';
 
 /** A directory that peersync writes to. */
 interface Place {

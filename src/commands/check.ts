@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, opendir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
@@ -11,21 +11,12 @@ import { checkPorts } from './check-ports.js';
 import { checkWritable } from './check-writable.js';
 import { onThisTerminal } from './consent.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { type Finding, troubleOf } from './finding.js';
 import { HEADS } from './heads.js';
 import { readState } from './offline-state.js';
 import { duration } from './option-values.js';
 import { runningPeer } from './peer-access.js';
 import { counted, safe } from './text.js';
-
-/** One thing that was checked. */
-export interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  readonly message: string;
-  readonly hint?: string;
-  /** The exit code that this finding alone would lead to. */
-  readonly exitCode?: ExitCode;
-}
 
 interface CheckOptions {
   readonly canary: boolean;
@@ -88,11 +79,7 @@ export const checkCommand: Command<CheckOptions> = {
     tell(await checkWritable({ check: 'state', path: config.state.dir, key: 'state.dir' }));
     for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
     for await (const finding of checkPorts(config)) tell(finding);
-    let isUsable = true;
-    for await (const finding of checkPeer(config, log)) {
-      tell(finding);
-      isUsable &&= finding.ok;
-    }
+    const isUsable = await checkPeer(config, log, tell);
     let failed = false;
     if (options.canary) {
       const { canaryText, checkCanary } = await import('./check-canary.js');
@@ -189,30 +176,37 @@ async function checkWatchLimit(directories: number): Promise<Finding> {
   };
 }
 
-/** Whether the peer is there, lets us in, and answers as a search peer does; ends with the first trouble. */
-export async function* checkPeer(config: Config, log: Logger): AsyncGenerator<Finding> {
+/**
+ * Whether the peer is there, lets us in, and answers as a search peer does; ends with the first trouble. Then whether it has what
+ * is mirrored.
+ *
+ * @returns whether the peer takes pushes, whatever it has of what is mirrored
+ */
+export async function checkPeer(
+  config: Config,
+  log: Logger,
+  tell: (finding: Finding) => void,
+): Promise<boolean> {
   let client: PeerClient | undefined;
   try {
     client = await runningPeer(config, log);
     if (client === undefined) {
-      yield { check: 'peer', ok: true, message: 'the embedded peer starts with the daemon' };
-      return;
+      tell({ check: 'peer', ok: true, message: 'the embedded peer starts with the daemon' });
+      return true;
     }
     const { ms, server } = await client.ping();
-    yield {
-      check: 'peer',
-      ok: true,
-      message: `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`,
-    };
-    const dialect = await checkDialect(client);
-    yield dialect;
-    if (!dialect.ok) return;
-    const pushing = await checkPush(client);
-    yield pushing;
-    if (pushing.ok) yield* checkMirrored(config.mirror, client);
+    const by = server === undefined ? '' : ` (${server})`;
+    tell({ check: 'peer', ok: true, message: `it answers in ${Math.round(ms)} ms${by}` });
+    for (const check of [checkDialect, checkPush]) {
+      const finding = await check(client);
+      tell(finding);
+      if (!finding.ok) return false;
+    }
+    for await (const finding of checkMirrored(config.mirror, client)) tell(finding);
+    return true;
   } catch (error) {
-    if (!(error instanceof PeersyncError)) throw error;
-    yield troubleOf('peer', error);
+    tell(troubleOf('peer', error));
+    return false;
   } finally {
     await client?.close();
   }
@@ -250,8 +244,4 @@ async function checkPush(client: PeerClient): Promise<Finding> {
       return { check: 'access', ok: true, message: 'the peer lets us in' };
     return troubleOf(error.code === 'PEER_AUTH' ? 'access' : 'pushing', error);
   }
-}
-
-function troubleOf(check: string, { message, hint, exitCode }: PeersyncError): Finding {
-  return { check, ok: false, message, hint, exitCode };
 }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -6,10 +6,12 @@ import { describe, expect, it, vi } from 'vitest';
 import type { CanaryReport } from '../../src/commands/canary-report.js';
 import { afterwards } from '../support/afterwards.js';
 import { type Ended, Running } from '../support/cli.js';
+import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { peersync } from '../support/warm-cli.js';
 import { YacyWorld } from '../wire/yacy/yacy-world.js';
-import { atRemotePeer } from './at-peer.js';
+import { atRemotePeer, remotePeer } from './at-peer.js';
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -112,6 +114,26 @@ describe('a canary at a peer of the standard', () => {
     expect(stdout).toMatch(/ok +plain text +confirmed/);
     expect(stdout).toMatch(/ok +non-ASCII text +confirmed/);
     expect(stdout).toContain('those that are no text are passed over');
+  });
+
+  it('is tried where what is mirrored is missing or too large, which is told of each and fails the check', async () => {
+    const peer = await remotePeer();
+    mkdirSync(join(peer.data, 'shares'), { recursive: true });
+    writeFileSync(join(peer.data, 'shares', 'large.txt'), 'l'.repeat(2_000_000));
+    const cwd = temporaryDirectory();
+    const config = writeConfig(cwd, {
+      peer: peer.section(),
+      mirror: {
+        tables: [{ table: 'nowhere' }],
+        shares: [{ data: 'large.txt', maxSize: '1 MiB' }, { data: 'nowhere.txt' }],
+      },
+    });
+    const { code, stdout } = await peersync([...CANARY, '--config', config], { cwd });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^TROUBLE +mirror nowhere: the peer has no table/m);
+    expect(stdout).toMatch(/^TROUBLE +mirror large.txt: .* more than 1048576 bytes\n +Raise its `maxSize`/m);
+    expect(stdout).toMatch(/^TROUBLE +mirror nowhere.txt: the peer has no shared object/m);
+    expect(stdout).toMatch(/^ok +plain text +confirmed/m);
   });
 
   it('shows the first bytes of an answer that nobody expected', async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkPeer, type Finding } from '../../src/commands/check.js';
+import { checkPeer } from '../../src/commands/check.js';
+import type { Finding } from '../../src/commands/finding.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -49,7 +50,8 @@ describe.concurrent('check', () => {
     else site.peer.behaviour = behaviour;
     const { config } = await loadConfig(site.config);
     const findings: Finding[] = [];
-    for await (const finding of checkPeer(config, silentLogger)) findings.push(finding);
+    const isUsable = await checkPeer(config, silentLogger, (finding) => findings.push(finding));
+    expect(isUsable).toBe(code === undefined);
     const last = findings.at(-1);
     expect(`${last?.check}: ${last?.message}`).toMatch(says);
     expect(last).toMatchObject(
