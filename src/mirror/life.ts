@@ -14,6 +14,7 @@ export type Facts = Pick<
   | 'absentSince'
   | 'conflicts'
   | 'notes'
+  | 'succeededAt'
 >;
 
 /** What a mirror is called wherever its record is kept. */
@@ -29,9 +30,9 @@ export function followed(
   const changedAt = changed ? now : before?.changedAt;
   return {
     ...identity,
+    succeededAt: now,
     ...facts,
     triedAt: now,
-    succeededAt: now,
     ...(changedAt === undefined ? {} : { changedAt }),
   };
 }

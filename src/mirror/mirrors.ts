@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { Door } from '../queue/door.js';
+import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError } from './errors.js';
 import { Leftovers } from './leftovers.js';
@@ -58,6 +59,7 @@ export class Mirrors {
   /** A full disk is waited for here, and that they end is somebody else's duty. */
   readonly #commits = new UnderWay();
   readonly #stopping = new AbortController();
+  #unsubscribe = (): void => {};
   #isStarted = false;
   #starting: Promise<void> = Promise.resolve();
   #prepared: Promise<void> | undefined;
@@ -95,6 +97,9 @@ export class Mirrors {
   /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
     this.#isStarted = true;
+    this.#unsubscribe = this.#parts.state.onChange((after, before) => {
+      if (after !== undefined && after.status !== before?.status) this.#itemChanged(after);
+    });
     this.#starting = this.#prepare().then(() => {
       if (!this.#stopping.signal.aborted) this.#rounds.start(onFailure);
     }, onFailure);
@@ -124,6 +129,7 @@ export class Mirrors {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#unsubscribe();
     await this.#starting;
     await this.#prepared?.catch(() => {});
     await this.#rounds.stop();
@@ -241,10 +247,18 @@ export class Mirrors {
   }
 
   async #runNow(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<MirrorReport> {
-    const result = await this.#runner.run(mirror, accepted, signal);
+    const result = await this.#runner.run(mirror, { accepted, isAsked: true, signal });
     if (result.end === 'over' && this.#set.get(mirror.name) === mirror) this.#set.remove(mirror.name);
     if (this.#isStarted) this.#rounds.ended(mirror, result);
     return result.report;
+  }
+
+  /** Called for every file of an import: only those that it may concern are asked. */
+  #itemChanged(item: Entry): void {
+    for (const { name, folder } of this.#settings.citations) {
+      const mirror = folder === item.folder ? this.#set.get(name) : undefined;
+      if (mirror?.itemChanged?.(item)) this.#rounds.takeForward(mirror);
+    }
   }
 
   /** @throws MirrorError MIRROR_UNKNOWN */

@@ -4,6 +4,7 @@ import type { Citation, CitationOptions, CitationQuery } from '../peer/citation.
 import type { ShareOptions, ShareQuery, ShareStream } from '../peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import type { Door } from '../queue/door.js';
+import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Trouble } from './alarms.js';
 import type { Facts, Identity } from './life.js';
@@ -52,6 +53,8 @@ export interface MirrorTools {
 export interface FollowOptions {
   /** Codes of alarms that a person accepts: those checks are left out. */
   readonly accepted: readonly string[];
+  /** Whether a person asked for the run: then nothing is left for later. */
+  readonly isAsked?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -73,6 +76,8 @@ export interface Mirror {
   readonly every: number;
   /** How long from now, in ms, until its next run, where it knows better than the schedule. */
   nextIn?(): number | undefined;
+  /** To be told of each item that got another status. @returns whether the next run is due earlier for that */
+  itemChanged?(item: Entry): boolean;
   /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
   looksEdited?(): Promise<boolean>;
   close?(): Promise<void>;

@@ -98,6 +98,16 @@ export class Rounds {
     this.#editsBell.ring();
   }
 
+  /** It says when it runs next. Its own end plans that while it runs, and a failure is tried again at its own pace. */
+  takeForward(mirror: Mirror): void {
+    const { runner, state } = this.#parts;
+    const ms = mirror.nextIn?.();
+    if (ms === undefined || runner.isRunning(mirror.name)) return;
+    if (recordOf(state, mirror.name)?.failure !== undefined) return;
+    this.#schedule.in(mirror.name, ms);
+    this.#bell.ring();
+  }
+
   /** They run no more. To be told after their runs were called off; resolves when nothing of them is under way. */
   async letGo(mirrors: readonly Mirror[]): Promise<void> {
     for (const mirror of mirrors) {
@@ -171,7 +181,7 @@ export class Rounds {
   async #run(mirror: Mirror): Promise<void> {
     const { signal } = this.#stopping;
     try {
-      this.ended(mirror, await this.#parts.runner.run(mirror, [], signal));
+      this.ended(mirror, await this.#parts.runner.run(mirror, { accepted: [], signal }));
     } catch (error) {
       if (signal.aborted) return;
       this.#schedule.retry(mirror.name, mirror.every, 1);

@@ -6,7 +6,7 @@ import { EditAlarm } from './edit-alarms.js';
 import { MirrorError } from './errors.js';
 import { alarmed, failed, followed } from './life.js';
 import { MirrorLog } from './mirror-log.js';
-import type { Followed, Mirror, MirrorTools } from './parts.js';
+import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import type { MirrorRecord, MirrorReport } from './record.js';
 import { keepRecord, recordOf } from './records.js';
 import { RootGuard } from './root-guard.js';
@@ -59,19 +59,18 @@ export class Runner {
   }
 
   /**
-   * @param accepted the codes of alarms that a person accepts
    * @throws the reason of `signal` when it aborts, MirrorError MIRROR_REPLACED when it was dismissed, QueueError or PeerError when the door or the peer client is stopped, StateError
    *   when the record cannot be kept; what is wrong with the mirror is in the report
    */
-  async run(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
+  async run(mirror: Mirror, options: FollowOptions): Promise<RunResult> {
     for (let other = this.#running.get(mirror.name); other; other = this.#running.get(mirror.name)) {
       await other.catch(() => {});
     }
     if (this.#dismissed.has(mirror)) throw replaced(mirror);
     const calledOff = new AbortController();
     this.#calledOff.set(mirror, calledOff);
-    const signals = AbortSignal.any([signal, calledOff.signal]);
-    const run = this.#runs.during(() => this.#runAlone(mirror, accepted, signals));
+    const signal = AbortSignal.any([options.signal, calledOff.signal]);
+    const run = this.#runs.during(() => this.#runAlone(mirror, { ...options, signal }));
     this.#running.set(mirror.name, run);
     try {
       return await run;
@@ -94,13 +93,13 @@ export class Runner {
     await Promise.allSettled(ending);
   }
 
-  async #runAlone(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<RunResult> {
+  async #runAlone(mirror: Mirror, options: FollowOptions): Promise<RunResult> {
     const { state, clock } = this.#tools;
     const { name, identity } = mirror;
-    signal.throwIfAborted();
+    options.signal.throwIfAborted();
     const before = recordOf(state, name);
     const disturbance = await this.#disturbance(mirror, before);
-    const { end, changed, after } = await this.#follow(mirror, before, accepted, signal);
+    const { end, changed, after } = await this.#follow(mirror, before, options);
     keepRecord(state, name, after);
     await state.commit();
     this.#log.tell(name, before, after, { changed, disturbance: changed ? disturbance : undefined });
@@ -111,14 +110,13 @@ export class Runner {
   async #follow(
     mirror: Mirror,
     before: MirrorRecord | undefined,
-    accepted: readonly string[],
-    signal: AbortSignal,
+    options: FollowOptions,
   ): Promise<{ readonly end: RunEnd; readonly changed: boolean; readonly after: MirrorRecord | undefined }> {
     const { clock } = this.#tools;
     const { identity } = mirror;
     try {
       await this.#guard.check();
-      const result = await mirror.follow(before, { accepted, signal });
+      const result = await mirror.follow(before, options);
       if (result.kind === 'followed') await this.#guard.wasWritten();
       const now = clock.now();
       switch (result.kind) {
@@ -132,7 +130,7 @@ export class Runner {
           return { end: 'over', changed: true, after: undefined };
       }
     } catch (error) {
-      if (isCalledOff(error, signal)) throw error;
+      if (isCalledOff(error, options.signal)) throw error;
       const now = clock.now();
       if (error instanceof MirrorAlarm || error instanceof EditAlarm) {
         return { end: 'alarm', changed: false, after: alarmed(before, identity, { trouble: error }, now) };

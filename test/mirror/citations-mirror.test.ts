@@ -6,6 +6,7 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { Engine, FakePeer, peerError } from './engine.js';
 
+const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 function citation(url: string, more: Partial<Citation> = {}): Citation {
@@ -27,17 +28,17 @@ class Folder {
     return this.engine;
   }
 
-  confirm(path: string): void {
+  confirm(path: string, more: object = {}): void {
     const [, , confirmed] = lifeOf(pendingRecord(path));
-    this.engine.state.put(confirmed);
+    this.engine.state.put({ ...confirmed, ...more });
     const url = pendingRecord(path).url;
     this.peer.citations.set(url, citation(url));
   }
 
-  remove(path: string): void {
+  remove(path: string, more: object = {}): void {
     const entry = this.engine.state.get('inbox', path);
     if (entry?.status !== 'confirmed') throw new Error('no item');
-    this.engine.state.put({ ...entry, status: 'gone' });
+    this.engine.state.put({ ...entry, status: 'gone', ...more });
   }
 
   /** The paths that were asked for, in order. */
@@ -184,16 +185,139 @@ describe('mirrored citations', () => {
     expect(folder.asked).toEqual(paths.toSorted());
   });
 
-  it('begin the next pass a day after the beginning of the last', async () => {
+  it('begin the next pass a day after the beginning of the last, also after a restart', async () => {
     const clock = new FakeClock();
     const folder = new Folder(clock);
     const engine = await folder.open(['a.txt']);
+    await clock.advance(MINUTE);
     await engine.once('citations/inbox');
+    const nextPassAt = clock.now() + DAY;
     await clock.advance(DAY / 4);
     await engine.open({ citations: [{ folder: 'inbox' }] });
     engine.start();
-    const nextAt = () => engine.mirrors.status()[0]?.nextAt;
-    await until(() => nextAt() !== undefined, 'the next pass is planned');
-    expect(nextAt()).toBe(clock.now() + (3 * DAY) / 4);
+    await clock.advance(MINUTE);
+    await settled(clock, () => engine.mirrors.status()[0]?.nextAt === nextPassAt, 'the next pass is planned');
+    expect(folder.asked).toEqual(['a.txt']);
+  });
+});
+
+/** Waits for what the disk is still busy with, while time stands still. */
+async function settled(clock: FakeClock, isSo: () => boolean, what: string): Promise<void> {
+  const isSettled = async () => {
+    await clock.advance(0);
+    return isSo();
+  };
+  await until(isSettled, what);
+}
+
+describe('mirrored citations of a folder that changes', () => {
+  /** A folder whose items were all asked for a moment ago, and whose mirror runs. */
+  async function followed(paths: readonly string[]): Promise<{ folder: Folder; clock: FakeClock }> {
+    const clock = new FakeClock();
+    const folder = new Folder(clock);
+    const engine = await folder.open(paths);
+    await clock.advance(MINUTE);
+    engine.start();
+    await clock.advance(MINUTE);
+    await asked(folder, clock, paths);
+    await clock.advance(MINUTE);
+    await rested(folder, clock);
+    folder.peer.asked.length = 0;
+    return { folder, clock };
+  }
+
+  const statusOf = (folder: Folder) => folder.engine.mirrors.status()[0];
+
+  /** Waits until the last run ended and the next is planned. */
+  async function rested(folder: Folder, clock: FakeClock): Promise<void> {
+    const isAtRest = () =>
+      statusOf(folder)?.running === false && (statusOf(folder)?.nextAt ?? 0) > clock.now();
+    await settled(clock, isAtRest, 'no run is under way');
+  }
+
+  /** Waits until just these items were asked for, in this order, and the run ended. */
+  async function asked(folder: Folder, clock: FakeClock, paths: readonly string[]): Promise<void> {
+    await settled(clock, () => folder.asked.length >= paths.length, `${paths.length} items are asked for`);
+    await rested(folder, clock);
+    expect(folder.asked).toEqual(paths);
+  }
+
+  it('are fetched for a newly confirmed document within a minute, in one run for all of them, and for no other', async () => {
+    const { folder, clock } = await followed(['a.txt', 'b.txt']);
+    const before = statusOf(folder);
+    for (const path of ['d.txt', 'c.txt', 'b.txt']) {
+      folder.confirm(path, { since: clock.now() });
+      await clock.advance(1_000);
+    }
+    expect(folder.asked).toEqual([]);
+    await clock.advance(MINUTE);
+    await asked(folder, clock, ['d.txt', 'c.txt', 'b.txt']);
+    expect(folder.engine.has('citations/inbox/c.txt.json')).toBe(true);
+    // That says nothing of the others: they are as old as they were, and their turn does not move.
+    const { succeededAt, nextAt } = before ?? {};
+    expect(statusOf(folder)).toMatchObject({ rows: 4, succeededAt, nextAt });
+    await clock.advance(DAY / 2);
+    await asked(folder, clock, ['d.txt', 'c.txt', 'b.txt']);
+  });
+
+  it('lose the file of an item that is gone within a minute', async () => {
+    const { folder, clock } = await followed(['a.txt', 'b.txt']);
+    folder.remove('a.txt', { since: clock.now() });
+    await clock.advance(MINUTE);
+    await settled(clock, () => statusOf(folder)?.rows === 1, 'a run has ended');
+    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
+  });
+
+  it('are fetched soon after a restart for what was confirmed before', async () => {
+    const { folder, clock } = await followed(['a.txt']);
+    folder.confirm('b.txt', { since: clock.now() });
+    await folder.engine.open({ citations: [{ folder: 'inbox' }] });
+    folder.engine.start();
+    await settled(clock, () => statusOf(folder)?.nextAt !== undefined, 'it is started');
+    await clock.advance(MINUTE);
+    await asked(folder, clock, ['b.txt']);
+  });
+
+  it('go on with the first that could not be fetched, at the pace of a failure', async () => {
+    const { folder, clock } = await followed(['a.txt']);
+    const paths = Array.from({ length: 10 }, (_, i) => `n${i}.txt`);
+    for (const path of paths) folder.confirm(path, { since: clock.now() });
+    folder.peer.onAsk = (what) => {
+      if (!what.includes('/n0.txt')) throw peerError('PEER_REFUSED', 400);
+    };
+    await clock.advance(20_000);
+    await asked(folder, clock, paths.slice(0, 6));
+    expect(statusOf(folder)).toMatchObject({ failure: { code: 'PEER_REFUSED' } });
+    const nextAt = statusOf(folder)?.nextAt;
+    folder.confirm('o.txt', { since: clock.now() });
+    expect(statusOf(folder)?.nextAt).toBe(nextAt);
+    folder.peer.onAsk = () => {};
+    folder.peer.asked.length = 0;
+    await clock.advance(MINUTE);
+    await asked(folder, clock, [...paths.slice(1), 'o.txt']);
+    expect(statusOf(folder)?.failure).toBeUndefined();
+  });
+
+  it('are fetched in the middle of a pass that takes long, which then goes on', async () => {
+    const clock = new FakeClock();
+    const folder = new Folder(clock);
+    const paths = Array.from({ length: 10 }, (_, i) => `${i}.txt`);
+    const engine = await folder.open(paths);
+    await clock.advance(MINUTE);
+    folder.peer.onAsk = (what) => {
+      if (what.endsWith('/4.txt')) folder.confirm('00.txt', { since: clock.now() });
+      clock.skip(10_000);
+    };
+    engine.start();
+    await clock.advance(MINUTE);
+    await settled(clock, () => statusOf(folder)?.rows === 11, 'the pass is over');
+    expect(folder.asked.toSorted()).toEqual(['0.txt', '00.txt', ...paths.slice(1)]);
+    expect(folder.asked.at(-1)).toBe('9.txt');
+  });
+
+  it('are all fetched when a person asks', async () => {
+    const { folder } = await followed(['a.txt', 'b.txt']);
+    await folder.engine.once('citations/inbox');
+    expect(folder.asked).toEqual(['a.txt', 'b.txt']);
   });
 });
