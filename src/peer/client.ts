@@ -223,7 +223,8 @@ export class PeerClient {
    *
    * Asked for what is missing, it comes whole again where it changed meanwhile: `from` says where it begins.
    *
-   * @throws PeerError PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the middle of `use`
+   * @throws PeerError PEER_NAME, before anything is sent, for a name that no shared object of such a peer can have;
+   *   PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the middle of `use`
    */
   async share<T>(
     query: ShareQuery,

@@ -58,6 +58,6 @@ export interface Dialect {
   hasNoCitation(answer: HttpAnswer): boolean;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
-  /** @throws TypeError for a name that no shared object can have */
+  /** @throws PeerError PEER_NAME for a name that no shared object can have */
   shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;
 }

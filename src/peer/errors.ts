@@ -46,6 +46,10 @@ const TABLE = {
     hint: 'Choose a shorter key: letters outside ASCII take two bytes or more.',
     exitCode: EXIT.usage,
   },
+  PEER_NAME: {
+    hint: 'A name is the path of a file below that address, such as lists/a.txt: no part of it is empty, "." or "..".',
+    exitCode: EXIT.usage,
+  },
   PEER_SOURCE: {
     hint: 'The text could not be read, or changed while it was sent; it can be sent again once it is at rest.',
     exitCode: EXIT.failure,

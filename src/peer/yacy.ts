@@ -1,5 +1,6 @@
 import { decoded } from './answer.js';
 import type { Dialect } from './dialect.js';
+import { PeerError } from './errors.js';
 import type { HttpAnswer } from './http.js';
 import { readPeerdoc } from './peerdoc.js';
 import { standard } from './standard.js';
@@ -60,10 +61,12 @@ export const yacy: Dialect = {
     standard.citationOf(answer, 'url' in query ? { url: sentUrl(query.url) } : query),
 
   /** Its shared objects are the files below `/share/`; a group of them is a directory. */
-  async shareRequest({ data, c }) {
+  async shareRequest({ data, c }, urlOf) {
     const names = (c === undefined ? data : `${c}/${data}`).split('/');
-    if (names.some((name) => name === '' || name === '.' || name === '..'))
-      throw new TypeError(`a shared file has a path of names, not ${JSON.stringify(names.join('/'))}`);
+    if (names.some((name) => name === '' || name === '.' || name === '..')) {
+      const what = `can have no shared object of the name ${JSON.stringify(names.join('/'))}`;
+      throw new PeerError('PEER_NAME', { url: urlOf(SHARES), what, delivered: 'no' });
+    }
     return { method: 'GET', path: SHARES + names.map(encodeURIComponent).join('/') };
   },
 };

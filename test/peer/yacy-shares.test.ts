@@ -62,7 +62,13 @@ describe('shared files', () => {
 
   it.each(['', '../x', 'a//b', 'd/', '/etc', 'a/./b'])('have no such name: %j', async (data) => {
     const { server, client } = await sharing({});
-    await expect(client.share({ data }, async () => 0)).rejects.toThrow(TypeError);
+    await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
+      code: 'PEER_NAME',
+      exitCode: 2,
+      delivered: 'no',
+      message: expect.stringContaining(JSON.stringify(data)),
+      hint: expect.stringContaining('such as lists/a.txt'),
+    });
     expect(server.requests).toEqual([]);
   });
 });

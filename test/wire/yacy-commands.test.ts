@@ -32,6 +32,16 @@ describe('commands', () => {
   });
 });
 
+describe('share get', () => {
+  it('takes no name that is no path of a file, and says what a name is', async () => {
+    const world = await YacyWorld.start();
+    const { code, stdout, stderr } = await world.run('share', 'get', '--data', '../..');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^peersync: .*\/share\/ .*"\.\.\/\.\."\.?\n {2}A name is .*such as lists\/a\.txt/);
+    expect(world.asked('/share/')).toEqual([]);
+  });
+});
+
 describe('mirrors', () => {
   it('follow a shared file and a table', async () => {
     const directory = temporaryDirectory();
