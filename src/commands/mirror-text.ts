@@ -31,8 +31,8 @@ export function runLines(report: MirrorReport, root: string): string[] {
   return [`${name}: ${first}`, ...rest.map((line) => `  ${line}`)].map(safe);
 }
 
-function outcomeOf({ kind, path, changed, rows, bytes, absentSince }: MirrorReport): string {
-  if (absentSince !== undefined)
+function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: MirrorReport): string {
+  if (absentSince !== undefined || isOver)
     return `${path} ${changed ? 'removed' : 'is not there'}, until the peer has it again`;
   const what = [
     rows === undefined ? undefined : counted(rows, kind === 'citations' ? 'document' : 'row'),

@@ -65,8 +65,8 @@ export type Followed =
   | { readonly kind: 'alarm'; readonly trouble: Trouble; readonly conflicts: readonly Conflict[] }
   /** Somebody writes the file just now: again in a few seconds, without a word. */
   | { readonly kind: 'later' }
-  /** It is over: a person accepted that nothing is left to follow. */
-  | { readonly kind: 'over' };
+  /** It is over: nothing is left to follow. `changed`: whether there was a file, which was removed. */
+  | { readonly kind: 'over'; readonly changed: boolean };
 
 /** One mirror: how often it runs, and what a run does. */
 export interface Mirror {

@@ -77,8 +77,10 @@ export interface MirrorReport extends MirrorRecord {
   /** When it is asked for next; only while the daemon runs. */
   readonly nextAt?: number;
   readonly running?: boolean;
-  /** Whether the run that is reported changed the file. */
+  /** Whether the run that is reported changed the file: wrote it or, where the peer has it no more, removed it. */
   readonly changed?: boolean;
+  /** Whether that run was the last: nothing is left to follow, until a pattern brings it again. */
+  readonly isOver?: boolean;
 }
 
 /** What the record says of the file that stands at this path. */

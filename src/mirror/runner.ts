@@ -104,7 +104,7 @@ export class Runner {
     await state.commit();
     this.#log.tell(name, before, after, { changed, disturbance: changed ? disturbance : undefined });
     const record = after ?? { ...identity, triedAt: clock.now() };
-    return { end, report: { name, ...record, changed } };
+    return { end, report: { name, ...record, changed, ...(end === 'over' ? { isOver: true } : {}) } };
   }
 
   async #follow(
@@ -127,7 +127,7 @@ export class Runner {
         case 'later':
           return { end: 'later', changed: false, after: before };
         case 'over':
-          return { end: 'over', changed: true, after: undefined };
+          return { end: 'over', changed: result.changed, after: undefined };
       }
     } catch (error) {
       if (isCalledOff(error, options.signal)) throw error;

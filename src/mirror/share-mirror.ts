@@ -193,7 +193,7 @@ export class ShareMirror implements Mirror {
     if (!accepted.includes('SHARE_GONE')) throw this.#alarm('SHARE_GONE');
     const { versions } = this.#settings;
     const changed = await removeWhole(this.#spot, { versions });
-    if (this.identity.share !== undefined) return { kind: 'over' };
+    if (this.identity.share !== undefined) return { kind: 'over', changed };
     return { kind: 'followed', changed, facts: { absentSince: this.#tools.clock.now() } };
   }
 

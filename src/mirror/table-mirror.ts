@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { TableMirrorConfig } from '../config/config.js';
 import type { EditPeer, TwoWayTable } from './edit-table.js';
 import { writeTable } from './formats/write.js';
@@ -9,7 +10,7 @@ import { quoted } from './quoted.js';
 import { type Conflict, knownFile, type MirrorRecord } from './record.js';
 import { type ReadTable, type ReadTableParts, readTable } from './table-read.js';
 import { throughDoor } from './through-door.js';
-import { removeWhole, replaceWhole } from './whole-file.js';
+import { removeWhole, replaceWhole, stampAt } from './whole-file.js';
 
 export interface TableMirrorParts {
   readonly name: string;
@@ -178,20 +179,22 @@ function identityOf({ place, table }: TableMirrorParts): Identity {
 }
 
 async function withoutTable(
-  { matched, tools }: TableMirrorParts,
+  { matched, place, tools }: TableMirrorParts,
   before: MirrorRecord | undefined,
   remove: () => Promise<readonly Conflict[]>,
 ): Promise<Followed> {
   // There never was a file of ours: what stands there is not touched.
-  if (matched && before?.file === undefined && before?.absentSince === undefined) return { kind: 'over' };
+  if (matched && before?.file === undefined && before?.absentSince === undefined)
+    return { kind: 'over', changed: false };
   const { absentSince, conflicts: known } = before ?? {};
   if (absentSince !== undefined) {
     return { kind: 'followed', changed: false, facts: { absentSince, ...(known && { conflicts: known }) } };
   }
+  const changed = (await stampAt(join(tools.root, place.path)).catch(() => undefined)) !== undefined;
   const conflicts = await remove();
-  if (matched && conflicts.length === 0) return { kind: 'over' };
+  if (matched && conflicts.length === 0) return { kind: 'over', changed };
   const facts = { absentSince: tools.clock.now(), ...(conflicts.length > 0 ? { conflicts } : {}) };
-  return { kind: 'followed', changed: true, facts };
+  return { kind: 'followed', changed, facts };
 }
 
 function columnNotes({ columns }: ReadTable): string[] {

@@ -35,6 +35,14 @@ describe('the run of a mirror', () => {
     expect(runLines({ ...absent, changed: false }, ROOT)).toEqual([
       'prices: tables/prices.csv is not there, until the peer has it again',
     ]);
+    // Of those that a pattern brought nothing is left.
+    const over = { ...prices, isOver: true };
+    expect(runLines({ ...over, changed: true }, ROOT)).toEqual([
+      'prices: tables/prices.csv removed, until the peer has it again',
+    ]);
+    expect(runLines({ ...over, changed: false }, ROOT)).toEqual([
+      'prices: tables/prices.csv is not there, until the peer has it again',
+    ]);
   });
 
   it('names the copy of a conflict so that it can be opened from anywhere', () => {

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { until } from '../support/wait.js';
@@ -51,12 +53,23 @@ describe('an edited table', () => {
     peer.tableRows.delete('fruit');
     expect(await engine.once('fruit')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
     expect(engine.has(FILE)).toBe(true);
-    await engine.mirrors.accept('fruit');
+    expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
     expect(engine.has(FILE)).toBe(false);
     expect((await engine.once('fruit')).alarm).toBeUndefined();
     peer.table('fruit', { k1: { name: 'Apple' } });
     await engine.once('fruit');
     expect(engine.read(FILE)).toBe('pk,name\r\nk1,Apple\r\n');
+  });
+
+  it('that is gone changes nothing where a person had removed its file as well', async () => {
+    const { peer, engine } = await edited();
+    peer.tableRows.delete('fruit');
+    await engine.once('fruit');
+    rmSync(join(engine.root, FILE));
+    expect(await engine.mirrors.accept('fruit')).toMatchObject({
+      changed: false,
+      absentSince: expect.any(Number),
+    });
   });
 
   it('deletes no more rows than allowed until a person accepts that', async () => {

@@ -289,7 +289,7 @@ describe('a pattern', () => {
       const reports = await engine.run();
       expect(reports.find(({ name }) => name === 'price-a')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
       expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
-      await engine.mirrors.accept('price-a');
+      expect(await engine.mirrors.accept('price-a')).toMatchObject({ isOver: true, changed: true });
       expect(engine.files()).toEqual(['tables/price-b.csv']);
       await engine.run();
       expect(names(engine)).toEqual(['price-*', 'price-b']);
@@ -304,7 +304,9 @@ describe('a pattern', () => {
     await engine.run('price-*');
     expect(await engine.once('price-c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
     peer.tables.list = list;
-    await engine.run();
+    const reports = await engine.run();
+    const report = reports.find(({ name }) => name === 'price-c');
+    expect(report).toMatchObject({ isOver: true, changed: false });
     expect(names(engine)).toEqual(['price-*', 'price-a', 'price-b']);
     expect(engine.read('tables/price-c.csv')).toBe('of somebody else');
   });

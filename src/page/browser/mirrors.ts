@@ -103,8 +103,12 @@ async function acceptAlarm({ name, path, alarm }: MirrorReport, button: HTMLButt
   });
   if (!isSure) return;
   await act(button, async () => {
-    await post<MirrorsAnswer>('/api/mirrors/accept', { names: [name] } satisfies MirrorsRequest);
-    return `${name} follows the peer again.`;
+    const names = { names: [name] } satisfies MirrorsRequest;
+    const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', names);
+    const isRemoved = mirrors.some(({ absentSince, isOver }) => absentSince !== undefined || isOver);
+    return isRemoved
+      ? `${path} was removed, until the peer has it again.`
+      : `${name} follows the peer again.`;
   });
 }
 
