@@ -74,6 +74,8 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
     lines.push('', 'Could not be looked at:');
     for (const { path, trouble } of report.problems)
       lines.push(`  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`);
+    const { total, shown } = report.truncated?.problems ?? { total: 0, shown: 0 };
+    if (total > shown) lines.push(`  and ${total - shown} more`);
   }
   for (const repair of report.repairs) lines.push('', `state: ${safe(repair)}`);
   return lines;

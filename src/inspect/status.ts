@@ -32,6 +32,11 @@ export interface FolderReport {
   readonly watch?: FolderStatus;
 }
 
+export interface Truncated {
+  readonly total: number;
+  readonly shown: number;
+}
+
 /** Everything `status` says, also as JSON. Times are ms since the epoch. */
 export interface StatusReport {
   readonly version: string;
@@ -58,6 +63,8 @@ export interface StatusReport {
   readonly mirrors: readonly MirrorReport[];
   readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
   readonly problems: readonly PathProblem[];
+  /** Of each list that is cut short: how many there are, and how many it shows. */
+  readonly truncated?: Readonly<Partial<Record<'quarantined' | 'problems', Truncated>>>;
   /** What keeps changes from being recorded: nothing is sent meanwhile. Only while the daemon runs. */
   readonly stateTrouble?: Trouble;
   /** A disk that does not answer; what it keeps waits. Only while the daemon runs. */
@@ -73,7 +80,10 @@ export function statusReport(
   live: Live | undefined,
   now = systemClock.now(),
 ): StatusReport {
-  const watching = new Map(live?.folders().map((folder) => [folder.name, folder]));
+  const watched = live?.folders() ?? [];
+  const watching = new Map(watched.map((folder) => [folder.name, folder]));
+  const problems = live?.problems() ?? [];
+  const unnamed = watched.reduce((sum, { unnamedProblems = 0 }) => sum + unnamedProblems, 0);
   const total = state.counts();
   const quarantined: { file: string; code: string; message: string }[] = [];
   for (const { folder, path, trouble } of state.entries.quarantined()) {
@@ -81,6 +91,10 @@ export function statusReport(
     quarantined.push({ file: `${folder}/${path}`, code, message });
     if (quarantined.length === NAMED) break;
   }
+  const truncated = {
+    ...truncation('quarantined', total.quarantined, quarantined.length),
+    ...truncation('problems', problems.length + unnamed, problems.length),
+  };
   const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
   const door = live?.door();
   const paused = live === undefined ? keptPause(state, now) : door?.paused;
@@ -125,13 +139,22 @@ export function statusReport(
     mirrorRoot: config.mirror.root,
     mirrors: live?.mirrors() ?? mirrorReports(config.mirror, state),
     quarantined,
-    problems: live?.problems() ?? [],
+    problems,
+    ...(Object.keys(truncated).length === 0 ? {} : { truncated }),
     ...(failure === undefined
       ? {}
       : { stateTrouble: { code: failure.code, message: failure.message, hint: failure.hint } }),
     ...(silent === undefined ? {} : { diskTrouble: diskTrouble(silent) }),
     repairs: state.repairs,
   };
+}
+
+function truncation(
+  list: keyof NonNullable<StatusReport['truncated']>,
+  total: number,
+  shown: number,
+): StatusReport['truncated'] {
+  return total > shown ? { [list]: { total, shown } } : {};
 }
 
 /** What the peer speaks, as far as is known without asking it. */

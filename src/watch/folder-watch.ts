@@ -161,6 +161,7 @@ export class FolderWatch {
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
       directoriesWatched: this.#hints?.watched ?? 0,
       settling: this.#settling.size,
+      ...(this.#problems.unnamed === 0 ? {} : { unnamedProblems: this.#problems.unnamed }),
     };
   }
 

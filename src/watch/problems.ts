@@ -72,6 +72,11 @@ export class Problems {
     for (const [key, problem] of this.#known) if (problem.seenIn < this.#scan) this.#known.delete(key);
   }
 
+  /** How many there are besides the listed ones. */
+  get unnamed(): number {
+    return this.#unkept;
+  }
+
   list(): readonly PathProblem[] {
     return [...this.#known.values()].map(({ folder, path, trouble, since }) => ({
       folder,

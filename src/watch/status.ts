@@ -23,4 +23,6 @@ export interface FolderStatus {
   readonly directoriesWatched: number;
   /** Files that were written a moment ago and are waited for. */
   readonly settling: number;
+  /** Paths that could not be looked at, besides those that are named; only where there are too many. */
+  readonly unnamedProblems?: number;
 }

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
 import { watchView } from '../../src/commands/watch-view.js';
 import { loadConfig } from '../../src/config/load.js';
+import type { Live } from '../../src/inspect/live.js';
 import { statusReport } from '../../src/inspect/status.js';
 import { explain } from '../../src/inspect/why.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -11,11 +12,15 @@ import { concernsOf } from '../../src/page/browser/attention.js';
 import { worldOf } from '../../src/page/browser/world.js';
 import { statusSentence } from '../../src/service/status-sentence.js';
 import { State } from '../../src/state/state.js';
+import { quarantined } from '../../src/state/transitions.js';
+import { Problems } from '../../src/watch/problems.js';
 import { DiskWithFaults } from '../fault/state-disk.js';
 import { pendingRecord } from '../state/records.js';
 import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+
+const none = () => undefined;
 
 async function setUp() {
   const directory = temporaryDirectory();
@@ -81,6 +86,45 @@ it('a file that cannot be looked at is not called ignored by a rule', async () =
     next: 'It is taken up by the next scan after it can be read.',
   });
   await state.close();
+});
+
+describe('a status whose lists are cut short', () => {
+  it('says how many there are of each, and how many it shows', async () => {
+    const { config, state, now } = await setUp();
+    const trouble = { code: 'X', message: 'It is refused.', hint: 'Change it.' };
+    const put = (path: string) => {
+      const item = pendingRecord(path);
+      state.put(quarantined(item, item, item.version, trouble, now));
+    };
+    for (let i = 0; i < 5; i += 1) put(`${i}`);
+    expect(statusReport(config, state, undefined, now)).not.toHaveProperty('truncated');
+    for (let i = 5; i < 12; i += 1) put(`${i}`);
+    const status = statusReport(config, state, undefined, now);
+    expect(status.truncated).toEqual({ quarantined: { total: 12, shown: 5 } });
+    expect(status.quarantined).toHaveLength(5);
+    await state.close();
+  });
+
+  it('counts paths of a running daemon that are too many to be named', async () => {
+    const clock = new FakeClock();
+    const problems = new Problems('inbox', clock, silentLogger);
+    problems.beginScan();
+    const trouble = { code: 'UNREADABLE', message: 'It cannot be read.', hint: 'Allow it.' };
+    for (let i = 0; i < 1_003; i += 1) problems.report(`/inbox/${i}`, trouble);
+    problems.endScan();
+    const { config, state, now } = await setUp();
+    const watch = { state: 'watching', since: 0, directoriesWatched: 0, settling: 0 } as const;
+    const live = {
+      folders: () => [{ ...watch, name: 'inbox', unnamedProblems: problems.unnamed }],
+      problems: () => problems.list(),
+    };
+    const rest = { dialect: none, door: none, restart: none, page: none, silentDisk: none, uplink: none };
+    const others = { figures: none, configuration: none, mirrors: () => [] };
+    const status = statusReport(config, state, { ...rest, ...others, ...live } as unknown as Live, now);
+    expect(status.truncated).toEqual({ problems: { total: 1_003, shown: 1_000 } });
+    expect(statusText(status, now)).toContain('  and 3 more');
+    await state.close();
+  });
 });
 
 it('a folder that is held says what to do about it', async () => {
