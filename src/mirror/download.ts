@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { lstat, unlink } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { systemCode } from '../lib/errors.js';
@@ -63,12 +64,12 @@ export function beginDownload(
   return { file: posix.join(posix.dirname(path), temporaryName()), bytes: 0, size, type, version };
 }
 
-/** Whether what is said to be there of a download is. */
+/** Whether what is said to be there of a download is, and can be gone on with. */
 export async function stands(spot: Spot, { file, bytes }: Download): Promise<boolean> {
   if (bytes === 0 || posix.dirname(file) !== posix.dirname(spot.path)) return false;
   try {
     const stats = await lstat(await realPath(spot, file));
-    return stats.isFile() && stats.size >= bytes;
+    return stats.isFile() && stats.size >= bytes && (stats.mode & constants.S_IWUSR) !== 0;
   } catch (error) {
     if (systemCode(error) === undefined) throw error;
     return false;

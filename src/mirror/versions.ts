@@ -34,7 +34,7 @@ export async function linkOrCopy(path: string, to: string): Promise<void> {
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? ''))
       throw error;
     await copyFile(path, to, constants.COPYFILE_EXCL);
-    const handle = await open(to, 'r+');
+    const handle = await open(to, 'r');
     try {
       await handle.sync();
     } finally {

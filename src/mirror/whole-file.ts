@@ -78,9 +78,9 @@ export async function replaceWhole(
   const { begun } = options;
   const temporary = join(dirname(path), begun?.name ?? temporaryName());
   const flags = begun !== undefined && begun.bytes > 0 ? constants.O_RDWR | constants.O_NOFOLLOW : 'wx';
-  // What only some may read is not shown to all while it is on its way.
+  // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
   const mode = (await onDisk(shown, () => regularFile(path)))?.mode ?? 0o644;
-  const handle = await onDisk(shown, () => open(temporary, flags, mode & 0o777));
+  const handle = await onDisk(shown, () => open(temporary, flags, (mode & 0o777) | 0o600));
   let stays = false;
   try {
     const written = await writeAll(handle, content, shown, options).catch((error: unknown) => {

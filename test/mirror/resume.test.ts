@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PeerClient } from '../../src/peer/client.js';
@@ -113,6 +113,18 @@ describe('an object that broke off', () => {
     await engine.once('x');
     await engine.once('x');
     expect(isWhole()).toBe(true);
+    expect(engine.files()).toEqual(['shares/x']);
+  });
+
+  it('comes from its beginning where what is here of it may not be written', async () => {
+    const { engine, asked, isWhole } = await breaking({ etag: '"v1"' }, () => {
+      throw new Error('only the whole is asked for');
+    });
+    const [part = ''] = engine.files();
+    chmodSync(join(engine.root, part), 0o444);
+    await engine.once('x');
+    expect(isWhole()).toBe(true);
+    expect(asked).toEqual([undefined, undefined]);
     expect(engine.files()).toEqual(['shares/x']);
   });
 

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   linkSync,
   lstatSync,
@@ -39,6 +40,19 @@ function setting(path = 'a/b.csv') {
     /** Everything beside the file, also what is hidden. */
     names: () => readdirSync(dirname(file)).sort(),
   };
+}
+
+/** Lets a user who is not root, and may not do everything, work in a directory. */
+async function asUserWithoutRights(directory: string, work: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return await work();
+  const someUser = 65_534;
+  chownSync(directory, someUser, someUser);
+  process.seteuid?.(someUser);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+  }
 }
 
 describe('a file that is replaced whole', () => {
@@ -100,6 +114,24 @@ describe('a file that is replaced whole', () => {
     }
     await replaceWhole(spot, content());
     expect(modes).toEqual([0o600, 0o600]);
+  });
+
+  it('goes on where its content broke off, and is replaced, where the file may only be read', async () => {
+    const { spot, file, content } = setting();
+    await asUserWithoutRights(dirname(spot.root), async () => {
+      await replaceWhole(spot, pieces('old'));
+      chmodSync(file, 0o444);
+      const begun = { name: temporaryName(), bytes: 0, safe: async () => {} };
+      const breaksOff = async function* () {
+        yield 'new, ';
+        throw new Error('it broke off');
+      };
+      await expect(replaceWhole(spot, breaksOff(), { begun })).rejects.toThrow('it broke off');
+      const rest = { begun: { ...begun, bytes: 5 }, versions: 1 };
+      expect(await replaceWhole(spot, pieces('and whole'), rest)).toMatchObject({ changed: true, bytes: 14 });
+    });
+    expect([content(), content(`${file}.1`)]).toEqual(['new, and whole', 'old']);
+    expect(statSync(file).mode & 0o777).toBe(0o444);
   });
 
   it('keeps as many versions as asked for, the latest as NAME.1', async () => {
