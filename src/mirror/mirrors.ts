@@ -150,20 +150,15 @@ export class Mirrors {
   ): AsyncGenerator<MirrorReport, void> {
     for (const name of names ?? []) this.#called(name);
     await this.#prepare();
-    const ending = new AbortController();
-    const signals = AbortSignal.any([ending.signal, this.#stopping.signal, ...(signal ? [signal] : [])]);
+    const signals = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
     const wanted = (): readonly Mirror[] =>
       names === undefined ? this.#set.all : [...new Set(names.flatMap((name) => this.#called(name)))];
-    try {
-      const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
-      yield* this.#runEach(patterns, signals);
-      yield* this.#runEach(
-        wanted().filter((mirror) => !patterns.includes(mirror)),
-        signals,
-      );
-    } finally {
-      ending.abort();
-    }
+    const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
+    yield* this.#runEach(patterns, signals);
+    yield* this.#runEach(
+      wanted().filter((mirror) => !patterns.includes(mirror)),
+      signals,
+    );
   }
 
   /**
@@ -222,7 +217,10 @@ export class Mirrors {
     });
   }
 
+  /** Ends early when a run throws, or when nobody wants to know any more: the others are called off then, and waited for. */
   async *#runEach(mirrors: readonly Mirror[], signal: AbortSignal): AsyncGenerator<MirrorReport, void> {
+    const ending = new AbortController();
+    const signals = AbortSignal.any([ending.signal, signal]);
     const waiting = [...mirrors];
     const underWay = new Map<Mirror, Promise<readonly [Mirror, MirrorReport]>>();
     try {
@@ -233,7 +231,7 @@ export class Mirrors {
           if (this.#set.get(mirror.name) !== mirror) continue;
           underWay.set(
             mirror,
-            this.#runNow(mirror, [], signal).then((report) => [mirror, report] as const),
+            this.#runNow(mirror, [], signals).then((report) => [mirror, report] as const),
           );
         }
         if (underWay.size === 0) return;
@@ -242,6 +240,7 @@ export class Mirrors {
         yield report;
       }
     } finally {
+      ending.abort();
       await Promise.allSettled(underWay.values());
     }
   }

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { State } from '../../src/state/state.js';
+import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { Engine, FakePeer, peerError, type Shared } from './engine.js';
@@ -355,4 +356,65 @@ it('stopping ends an endless answer at once, and leaves the old file and nothing
   expect(engine.files()).toEqual(['shares/list.txt']);
   expect(engine.read('shares/list.txt')).toBe('one\n');
   expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toEqual(before);
+});
+
+describe('several shared objects that take long', () => {
+  /** A peer whose objects take for ever, but for what a test ends: they say when they are called off. */
+  async function slow() {
+    const peer = new FakePeer();
+    const begun = new Map<string, (error?: Error) => void>();
+    const calledOff: string[] = [];
+    peer.share = ({ data }, _use, { signal } = {}) =>
+      new Promise((resolve, reject) => {
+        begun.set(data, (error) => (error === undefined ? resolve(undefined) : reject(error)));
+        signal?.addEventListener('abort', () => void calledOff.push(data));
+      });
+    const engine = new Engine(peer);
+    afterwards('test', () => {
+      for (const end of begun.values()) end(new Error('the test is over'));
+    });
+    await engine.open({ shares: ['a', 'b', 'c'].map((data) => ({ data })) });
+    const areUnderWay = () => until(() => begun.size === 3, 'all are under way');
+    const end = (error?: Error): void => {
+      for (const each of begun.values()) each(error);
+    };
+    return { engine, begun, calledOff, areUnderWay, end };
+  }
+
+  it('are all called off at once when everything stops, whoever asked for them', async () => {
+    const { engine, calledOff, areUnderWay, end } = await slow();
+    engine.start();
+    await areUnderWay();
+    const stopped = engine.mirrors.stop();
+    await until(() => calledOff.length === 3, 'all are called off');
+    end(new Error('called off'));
+    await stopped;
+  });
+
+  it('are all called off at once when nobody waits for them any more', async () => {
+    const { engine, begun, calledOff, areUnderWay, end } = await slow();
+    const running = engine.mirrors.run(undefined);
+    const first = running.next();
+    await areUnderWay();
+    begun.get('b')?.();
+    expect((await first).value).toMatchObject({ name: 'b' });
+    const over = running.return();
+    await until(() => calledOff.length === 2, 'the others are called off');
+    expect(calledOff).toEqual(['a', 'c']);
+    end(new Error('called off'));
+    await over;
+  });
+
+  it('are all called off at once when one ends with what is not its own, such as a disk that fails', async () => {
+    const { engine, begun, calledOff, areUnderWay, end } = await slow();
+    const running = engine.run();
+    await areUnderWay();
+    const commit = engine.state.commit.bind(engine.state);
+    engine.state.commit = () => Promise.reject(new Error('the disk fails'));
+    begun.get('b')?.();
+    await until(() => calledOff.length === 2, 'the others are called off');
+    engine.state.commit = commit;
+    end(new Error('called off'));
+    await expect(running).rejects.toThrow('the disk fails');
+  });
 });
