@@ -2,7 +2,15 @@ import { isFailurePage, readAnswer, unusable } from './answer.js';
 import { parseMoment } from './dates.js';
 import { deniesIt, saysNotFound } from './denial.js';
 import type { HttpAnswer } from './http.js';
-import { type AnswerRecord, allRecords, fieldNumber, fieldValue, fieldValues } from './record.js';
+import {
+  type AnswerRecord,
+  allRecords,
+  canonical,
+  type Field,
+  fieldNumber,
+  fieldValue,
+  fieldValues,
+} from './record.js';
 import { isSameUrl } from './url.js';
 
 /** Which document: by its URL, or by a hash that the peer told earlier. */
@@ -55,7 +63,7 @@ export function readPeerdoc(
 ): Peerdoc | undefined {
   if (answer.status === 404) return undefined;
   const read = readAnswer(answer);
-  const candidates = candidatesOf(read.record);
+  const candidates = candidatesOf(read.record, query, isSame);
   const identified = candidates.filter(
     (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
   );
@@ -71,12 +79,24 @@ export function readPeerdoc(
   throw unusable(answer, 'does not say what it knows of the document');
 }
 
-/** The records that could be the document; in a feed that is its entries and not the feed itself. */
-function candidatesOf(record: AnswerRecord): AnswerRecord[] {
-  const isFeed = /^(rss|feed|rdf:rdf)$/i.test(record.name);
-  return [...allRecords(record)].filter((r) =>
-    isFeed ? /^(item|entry)$/i.test(r.name) : fieldValues(r, ...URL_NAMES, ...HASH_NAMES).length > 0,
-  );
+/** The records that could be the document; in a feed that is its entries or, where it has none, its channel. */
+function candidatesOf(
+  record: AnswerRecord,
+  query: PeerdocQuery,
+  isSame: (shown: string, asked: string) => boolean,
+): AnswerRecord[] {
+  const all = [...allRecords(record)];
+  const isNamed = (r: AnswerRecord) => fieldValues(r, ...URL_NAMES, ...HASH_NAMES).length > 0;
+  if (!/^(rss|feed|rdf:rdf)$/i.test(record.name)) return all.filter(isNamed);
+  const entries = all.filter(({ name }) => /^(item|entry)$/i.test(name));
+  if (entries.length > 0) return entries;
+  // Every channel has a link: of a document only if it is the one that was asked for.
+  const isOwn = ({ name, value }: Field) =>
+    canonical(name) !== 'link' || ('url' in query && isSame(value, query.url));
+  return all
+    .filter(({ name }) => /^channel$/i.test(name))
+    .map((channel) => ({ ...channel, fields: channel.fields.filter(isOwn) }))
+    .filter(isNamed);
 }
 
 function urlOf(record: AnswerRecord): string | undefined {

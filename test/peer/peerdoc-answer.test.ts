@@ -79,6 +79,10 @@ describe('a document', () => {
       `<rss><channel><title>Peer</title><link>http://peer/</link><item>${rows.map(([name, value]) => `<x:${name}>${value}</x:${name}>`).join('')}</item></channel></rss>`,
     ],
     [
+      'RSS without items',
+      `<rss><channel>${rows.map(([name, value]) => `<x:${name}>${value}</x:${name}>`).join('')}<link>http://peer/</link><image><url>http://peer/logo.png</url></image></channel></rss>`,
+    ],
+    [
       'a definition list',
       `<dl>${rows.map(([name, value]) => `<dt>${name}:</dt><dd>${value}</dd>`).join('')}</dl>`,
     ],
@@ -87,6 +91,24 @@ describe('a document', () => {
     ['lines with =', rows.map(([name, value]) => `${name}=${value}`).join('\r\n')],
   ])('is read from %s', (_, body) => {
     expect(read(body)).toMatchObject(expected);
+  });
+
+  it('is the item of RSS that has one, and not the channel around it', () => {
+    const channel = `<title>Search</title><link>${URL}</link><urlhash>other</urlhash>`;
+    const item = `<item><title>Notes</title><link>${URL}</link></item>`;
+    expect(read(`<rss><channel>${channel}${item}</channel></rss>`)).toMatchObject({
+      title: 'Notes',
+      urlhash: undefined,
+    });
+  });
+
+  it('is the channel of RSS without items where its link is the one that was asked for', () => {
+    const channel = (link: string) =>
+      `<rss><channel><title>Notes</title><link>${link}</link><size>12</size></channel></rss>`;
+    expect(read(channel(URL))).toMatchObject({ title: 'Notes', size: 12 });
+    // Any feed has a link: of another one nothing follows.
+    expect(refusalOf(channel('http://peer/'))).toMatch(/does not say what it knows/);
+    expect(refusalOf(channel('http://peer/'), { urlhash: 'hash' })).toMatch(/does not say what it knows/);
   });
 
   it('has no collections where the peer shows none, and an empty list where it shows that', () => {
@@ -133,6 +155,8 @@ describe('no document', () => {
     ['Not found\n', 200],
     ['<html><body><p>This document was not found.</p></body></html>', 200],
     ['<rss><channel><title>Peer</title><link>http://peer/</link></channel></rss>', 404],
+    ['<rss><channel><title/><link>http://peer/</link><url></url><urlhash></urlhash></channel></rss>', 200],
+    ['<rss><channel><link>http://peer/</link><message>Document not found</message></channel></rss>', 200],
   ])('is %s with %i', (body, status) => {
     expect(read(body, { url: URL }, status)).toBeUndefined();
   });
