@@ -5,6 +5,8 @@ import type { QueuePolicy } from './policy.js';
 const FOLLOW = 0.2;
 const CUT_SLOW = 0.7;
 const CUT_REFUSED = 0.5;
+/** However slow a peer becomes, it gets two pushes and a look-up at a time; fewer only where it refuses. */
+const LEAST_SLOW = 3;
 
 interface Course {
   /** The smoothed minimum of the latency, in ms. */
@@ -18,11 +20,11 @@ interface Course {
  *
  * - *Rising*, at the start and after an outage: one more with each answer, from 1 up.
  * - *Steady*, from the first cut on: one more each time that all slots have been answered.
- * - A *cut*, to 0.7 for latency well above its smoothed minimum, to 0.5 for a refusal. What was already on its way
+ * - A *cut*, to 0.7 (and not below three) for latency well above its smoothed minimum, to 0.5 for a refusal. What was already on its way
  *   at a cut causes no further one: it says nothing of the new limit.
  *
- * With one task at a time latency is the peer's own, so there, and only there, the minimum is learned anew: bodies that
- * grew a hundredfold cost one dip to one task, not the speed of the day, and a slow rise is never taken for the custom.
+ * With three tasks at a time or fewer latency is the peer's own, so there, and only there, the minimum is learned anew: bodies
+ * that grew a hundredfold cost one dip, not the speed of the day, and a slow rise is never taken for the custom.
  */
 export class Congestion {
   #max: number;
@@ -49,13 +51,13 @@ export class Congestion {
 
   /** A task that started at `startedAt` was answered now; `full` says whether all slots were in use. */
   answered(lane: Lane, startedAt: number, now: number, full: boolean): void {
-    if (this.#isSlow(lane, now - startedAt)) this.#cut(CUT_SLOW, startedAt, now);
+    if (this.#isSlow(lane, now - startedAt)) this.#cut(CUT_SLOW, LEAST_SLOW, startedAt, now);
     else if (full) this.#limit = Math.min(this.#max, this.#limit + (this.#rising ? 1 : 1 / this.#limit));
   }
 
   /** A task that started at `startedAt` was refused, or not answered at all. */
   refused(startedAt: number, now: number): void {
-    this.#cut(CUT_REFUSED, startedAt, now);
+    this.#cut(CUT_REFUSED, 1, startedAt, now);
   }
 
   /** The peer was away: what it bears is found out from one task on. */
@@ -70,14 +72,14 @@ export class Congestion {
       this.#courses.set(lane, { least: ms, recent: ms });
       return false;
     }
-    if (ms < course.least || this.limit === 1) course.least += (ms - course.least) * FOLLOW;
+    if (ms < course.least || this.limit <= LEAST_SLOW) course.least += (ms - course.least) * FOLLOW;
     course.recent = course.recent === undefined ? ms : course.recent + (ms - course.recent) * FOLLOW;
     return course.recent > course.least * this.#policy.slowFactor + this.#policy.slowSlackMs;
   }
 
-  #cut(factor: number, startedAt: number, now: number): void {
+  #cut(factor: number, least: number, startedAt: number, now: number): void {
     if (startedAt < this.#cutAt) return;
-    this.#limit = Math.max(1, this.#limit * factor);
+    this.#limit = Math.min(this.#limit, Math.max(least, this.#limit * factor));
     this.#rising = false;
     this.#cutAt = now;
     for (const course of this.#courses.values()) course.recent = undefined;

@@ -149,6 +149,11 @@ export class Door {
     return !this.#isStopping && this.#slots.room(lane, this.#clock.monotonic()) > 0;
   }
 
+  /** Whether anything runs or waits in this lane. */
+  isBusy(lane: Lane): boolean {
+    return this.#lanes[lane].running + this.#lanes[lane].waiting > 0;
+  }
+
   /** Whether a task waits in this lane that nothing keeps from starting at this moment. */
   mayStart(lane: Lane): boolean {
     return !this.#isStopping && this.#slots.mayStart(lane);

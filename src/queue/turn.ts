@@ -14,12 +14,15 @@ export interface Turn {
   readonly now: number;
 }
 
+/** From so many slots on two of them are kept for push: while one request is answered, the peer works on the other. */
+const KEPT_FROM = 3;
+
 /**
  * Whose turn it is at the shared slots: the lane of the highest priority that can start, but
  *
  * - a lane that waits longer than `patienceMs` goes first, so that none starves;
- * - the last free slot is for push where none of it runs; where there is but one slot at all, push and the others
- *   take turns.
+ * - the last free slots are for push until two of it run, or one where there are fewer than three slots; where there is but one
+ *   slot at all, push and the others take turns.
  */
 export function whoseTurn(turn: Turn): LaneState | undefined {
   if (turn.running >= turn.limit) return undefined;
@@ -38,7 +41,8 @@ export function whoseTurn(turn: Turn): LaneState | undefined {
     }
   }
   if (hungriest) return hungriest;
-  const isLastSlot = turn.running === turn.limit - 1;
+  const kept = (turn.limit >= KEPT_FROM ? 2 : 1) - (push?.running ?? 0);
+  const isKept = kept > 0 && turn.limit - turn.running <= kept;
   const hadItsTurn = turn.limit === 1 && turn.last?.name === 'push';
-  return push && isLastSlot && push.running === 0 && !hadItsTurn ? push : first;
+  return push && isKept && !hadItsTurn ? push : first;
 }

@@ -15,6 +15,8 @@ import { Visibility } from './visibility.js';
 import { Wake } from './wake.js';
 
 const SHORTEST_INTERVAL_MS = 200;
+/** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
+const LONGEST_WAIT_MS = 10_000;
 
 /**
  * Confirms that accepted items are searchable.
@@ -35,6 +37,8 @@ const SHORTEST_INTERVAL_MS = 200;
  *
  * An item *in doubt* (its push left, no answer was recorded) is looked up the same way before it is pushed again: shown,
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
+ *
+ * While anything is pushed, what is due waits for up to 10 s more.
  *
  * Its duty: what is due is looked up as soon as the door has room.
  */
@@ -152,18 +156,25 @@ export class ConfirmLoop {
 
   /** Whether something is due, and nothing keeps it from being looked up. */
   #mayLookUp(): boolean {
+    return this.#nextInMs() === 0 && this.#parts.door.hasRoom('confirm');
+  }
+
+  /** How long until a look-up may begin, in ms; undefined where there is nothing to look up. */
+  #nextInMs(): number | undefined {
     const { clock, door } = this.#parts;
-    const due = this.#looks.nextDue ?? Number.POSITIVE_INFINITY;
-    return due <= clock.monotonic() && door.hasRoom('confirm');
+    const { nextDue } = this.#looks;
+    if (nextDue === undefined) return undefined;
+    const from = door.isBusy('push') ? nextDue + LONGEST_WAIT_MS : nextDue;
+    return Math.max(0, from - clock.monotonic());
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.monotonic();
     while (!signal.aborted && !this.#errands.hasFailed) {
-      const nextDue = this.#looks.nextDue;
-      if (nextDue === undefined || nextDue > clock.monotonic()) {
-        await this.#wake.wait(nextDue === undefined ? undefined : nextDue - clock.monotonic(), signal);
+      const waitMs = this.#nextInMs();
+      if (waitMs !== 0) {
+        await this.#wake.wait(waitMs, signal);
         continue;
       }
       if (!(await roomFor(door, 'confirm', signal))) break;

@@ -60,7 +60,7 @@ export interface UplinkParts {
   readonly state: UplinkState;
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
-  readonly door: Pick<Door, 'run' | 'ready' | 'hasRoom' | 'answeringForMs'>;
+  readonly door: Pick<Door, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
   readonly peer: UplinkPeer;
   readonly dialect: DialectSource;
   readonly packer: Packer;

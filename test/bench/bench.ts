@@ -6,6 +6,7 @@ import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 import { stateBench } from './state.bench.js';
 import { watchBench } from './watch.bench.js';
+import { yacyBench } from './yacy.bench.js';
 
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   push: pushBench,
   state: stateBench,
   watch: watchBench,
+  yacy: yacyBench,
 };
 
 const chosen = process.argv.slice(2);

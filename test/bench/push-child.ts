@@ -1,16 +1,19 @@
 // Pushes the files of a folder to a server that only answers, and tells how long that took: from pending in the state
-// to accepted on disk. Its own process, so that its memory is its own. Arguments: port, folder, state directory, way
-// (prepare: only put the files into the state; pending: push what is in the state; whole: scan, read and push), files.
+// to accepted on disk. Its own process, so that its memory is its own. Arguments: host and port, folder, state directory, way
+// (prepare: only put the files into the state; pending: push what is in the state; whole: scan, read and push; yacy: push what is
+// in the state to a YaCy, and look it up meanwhile), files.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.js';
+import { doorLimits } from '../../src/daemon/lanes.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { standard } from '../../src/peer/standard.js';
+import { yacy } from '../../src/peer/yacy.js';
 import { Door } from '../../src/queue/door.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
@@ -21,7 +24,7 @@ import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
 growHeapSlowly();
-const [port, folder = '', stateDir = '', way] = process.argv.slice(2);
+const [address, folder = '', stateDir = '', way] = process.argv.slice(2);
 const clock = systemClock;
 const log = silentLogger;
 const config = await checkConfig(
@@ -33,23 +36,28 @@ const config = await checkConfig(
     mirror: { root: `${stateDir}-mirror` },
     peer: { embedded: { dir: `${stateDir}-peer` } },
     push: { requestsPerSecond: 10_000 },
+    ...(way === 'yacy' ? { push: {}, confirm: { hold: '2s' } } : {}),
   },
   join(stateDir, 'config.json'),
 );
 const state = await State.open(stateDir, { clock, log });
 const { timeouts, maxAnswer } = config.peer;
 const client = new PeerClient({
-  dialect: 'standard',
+  dialect: way === 'yacy' ? 'yacy' : 'standard',
   timeouts,
   maxAnswer,
-  baseUrl: `http://127.0.0.1:${port}`,
+  baseUrl: `http://${address}`,
   clock,
   log,
 });
 const lane = { requestsPerSecond: 1, concurrency: 1 };
 const door = new Door({
-  lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
-  maxConcurrency: config.push.concurrency + 1,
+  ...(way === 'yacy'
+    ? doorLimits(config)
+    : {
+        lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
+        maxConcurrency: config.push.concurrency + 1,
+      }),
   classify,
   clock,
   log,
@@ -61,7 +69,7 @@ const uplink = new Uplink({
   commit: () => state.commit(),
   door,
   peer: client,
-  dialect: { current: standard, known: async () => true, misfits: async () => false },
+  dialect: { current: way === 'yacy' ? yacy : standard, known: async () => true, misfits: async () => false },
   packer: new ThreadPacker(fileThread),
   clock,
   log,
@@ -90,7 +98,8 @@ const started = clock.monotonic();
 const cpuBefore = process.cpuUsage();
 const done = new Promise<void>((resolve) => {
   state.onChange(() => {
-    if (state.counts().accepted === files) resolve();
+    const { accepted, confirmed } = state.counts();
+    if (accepted + confirmed === files) resolve();
   });
 });
 uplink.start((error) => {

@@ -161,13 +161,13 @@ async function best(port: number, folder: string, root: string, way: 'pending' |
   for (let i = 0; i < 3; i += 1) {
     const stateDir = join(root, `state-${way}-${i}`);
     mkdirSync(stateDir);
-    if (way === 'pending') await child([String(port), folder, stateDir, 'prepare']);
-    runs.push(JSON.parse(await child([String(port), folder, stateDir, way, String(FILES)])));
+    if (way === 'pending') await child([`127.0.0.1:${port}`, folder, stateDir, 'prepare']);
+    runs.push(JSON.parse(await child([`127.0.0.1:${port}`, folder, stateDir, way, String(FILES)])));
   }
   return runs.reduce((a, b) => (a.ms < b.ms ? a : b));
 }
 
-function child(args: readonly string[]): Promise<string> {
+export function child(args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const pusher = spawn(process.execPath, [join(import.meta.dirname, 'push-child.js'), ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],

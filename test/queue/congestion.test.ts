@@ -84,10 +84,28 @@ describe('congestion', () => {
     expect(congestion.limit).toBe(8);
   });
 
+  test('leaves three slots to a peer that is slow, and not to one that refuses', () => {
+    const congestion = new Congestion(16, DEFAULT_POLICY);
+    answers(congestion, 20, 20);
+    const limits: number[] = [];
+    for (let i = 0; i < 30; i += 1) {
+      answers(congestion, 1, 20 * 2 ** i);
+      limits.push(congestion.limit);
+    }
+    expect(Math.min(...limits)).toBe(3);
+    for (let i = 0; i < 3; i += 1) {
+      now += 1;
+      congestion.refused(now, now);
+    }
+    expect(congestion.limit).toBe(1);
+    answers(congestion, 1, 1e13);
+    expect(congestion.limit).toBeLessThan(3);
+  });
+
   test('gets used to answers that take longer for good', () => {
     const congestion = new Congestion(8, DEFAULT_POLICY);
     answers(congestion, 100, 20);
-    answers(congestion, 30, 2000);
+    answers(congestion, 5, 2000);
     expect(congestion.limit).toBeLessThan(8);
     answers(congestion, 200, 2000);
     expect(congestion.limit).toBe(8);

@@ -52,11 +52,13 @@ describe('whose turn it is', () => {
     expect(turn({ waiting: { confirm: 1 }, limit: 4, admits: () => false })).toBeUndefined();
   });
 
-  test('leaves the last free slot to push where none of it runs', () => {
+  test('leaves the last free slots to push until two of it run, or one where there are two slots', () => {
     const waiting = { confirm: 9, push: 1 };
-    expect(turn({ waiting, running: { confirm: 2 }, limit: 4 })).toBe('confirm');
-    expect(turn({ waiting, running: { confirm: 3 }, limit: 4 })).toBe('push');
-    expect(turn({ waiting, running: { confirm: 2, push: 1 }, limit: 4 })).toBe('confirm');
+    expect(turn({ waiting, running: { confirm: 1 }, limit: 4 })).toBe('confirm');
+    expect(turn({ waiting, running: { confirm: 2 }, limit: 4 })).toBe('push');
+    expect(turn({ waiting, running: { confirm: 2, push: 1 }, limit: 4 })).toBe('push');
+    expect(turn({ waiting, running: { confirm: 1, push: 2 }, limit: 4 })).toBe('confirm');
+    expect(turn({ waiting, running: { push: 1 }, limit: 2 })).toBe('confirm');
     expect(turn({ waiting, running: { confirm: 1 }, limit: 2, last: 'push' })).toBe('push');
   });
 

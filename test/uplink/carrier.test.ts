@@ -41,6 +41,7 @@ class Way {
         },
         ready: async () => {},
         hasRoom: () => true,
+        isBusy: () => false,
         answeringForMs: 0,
       },
       pathOf: () => expect.fail('nothing is read'),

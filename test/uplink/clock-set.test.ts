@@ -78,6 +78,7 @@ describe('a clock that is set back by a day', () => {
         run: async (_, work) => work(new AbortController().signal),
         ready: async () => {},
         hasRoom: () => true,
+        isBusy: () => false,
         answeringForMs: 0,
       },
       peer: {

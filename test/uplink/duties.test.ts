@@ -31,6 +31,7 @@ function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
   return (door: Door): UplinkParts['door'] => ({
     run: (...args) => door.run(...args),
     hasRoom: (which) => door.hasRoom(which),
+    isBusy: (which) => door.isBusy(which),
     get answeringForMs() {
       return door.answeringForMs;
     },

@@ -129,6 +129,7 @@ describe('the audit', () => {
         },
         ready: async () => {},
         hasRoom: () => true,
+        isBusy: () => false,
         answeringForMs: 0,
       },
       peer: {

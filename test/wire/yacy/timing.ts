@@ -16,6 +16,8 @@ export interface Timing {
   readonly nonce: number;
   /** What each document of a push costs the one processor, before the push is answered. Default 0. */
   readonly perDocument?: number;
+  /** What each push takes besides, while the processor does other work: it is read and answered. Default 0. */
+  readonly perPush?: number;
   /** What a `yacydoc` costs the one processor. Default 0. */
   readonly perLookUp?: number;
 }

@@ -231,6 +231,7 @@ export class YacyModel {
     if (path.startsWith('/share')) return this.share.get(asked);
     switch (path.replace(/\.\w+$/, '')) {
       case '/api/push_p': {
+        await sleep(this.#timing.perPush ?? 0);
         await this.#spend(documentsOf(form) * (this.#timing.perDocument ?? 0));
         const { network = 'global', address = this.url.slice('http://'.length) } = this.#options;
         return push({ index: this.#index, network, address }, path, form);
