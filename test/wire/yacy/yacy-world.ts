@@ -68,6 +68,8 @@ export class YacyWorld {
         settle: '100ms',
       })),
       state: { dir: join(world.directory, 'state') },
+      // Two worlds at a time would want the same port, which `check` takes for trouble.
+      status: { listen: 'off' },
       push: {
         linger: '20ms',
         requestsPerSecond: 500,
