@@ -16,7 +16,7 @@ export async function readState(config: Config): Promise<StateView> {
 export async function withState<T>(
   config: Config,
   options: GlobalOptions,
-  change: (state: State) => T,
+  change: (state: State) => T | Promise<T>,
 ): Promise<T[]> {
   const [{ State }, { lockState }] = await Promise.all([
     import('../state/state.js'),
@@ -27,7 +27,7 @@ export async function withState<T>(
   try {
     const state = await State.open(config.state.dir, { clock: systemClock, log });
     try {
-      return [change(state)];
+      return [await change(state)];
     } finally {
       await state.close();
     }

@@ -74,8 +74,8 @@ async function retryOffline(
   options: GlobalOptions,
 ): Promise<Retried[]> {
   const scopes = await scopesOf(config, parameters);
-  return await withState(config, options, (state) => {
-    const { retried, lookedAt } = retryItems(state, scopes, systemClock);
+  return await withState(config, options, async (state) => {
+    const { retried, lookedAt } = await retryItems(state, scopes, systemClock);
     return { retried, lookedAt: lookedAt.length };
   });
 }

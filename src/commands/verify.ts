@@ -72,15 +72,19 @@ export const verifyCommand: Command<VerifyOptions> = {
 };
 
 function stepOf({ checked, missed, of }: Verifying): Step {
-  return { done: checked, total: of, parts: [`${checked}/${of} looked up`, `${missed} missing`] };
+  const looked = of === undefined ? `${checked} looked up` : `${checked}/${of} looked up`;
+  return { done: checked, total: of ?? checked, parts: [looked, `${missed} missing`] };
 }
 
 /** What is told of one line, for a person. */
 export function verifyText(line: Told, repair: boolean): string {
   if (line.kind === 'missed') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
-  const { checked, missed } = line;
+  const { checked, failed, missed } = line;
   if (checked === 0) return 'Nothing is confirmed yet, so that there is nothing to look up.';
-  if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
+  const unclear =
+    failed === 0 ? '' : ` Of ${counted(failed, 'item')} the answer could not be used; the log names them.`;
+  if (missed === 0 && failed === 0) return `${counted(checked, 'confirmed item')} looked up: all are there.`;
+  if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
   const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
-  return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}`;
+  return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}${unclear}`;
 }

@@ -67,7 +67,7 @@ async function* answer(parts: AnswerParts, { ask, parameters }: Question): Async
       yield await explain(text(parameters.path), config, state, live);
       return;
     case 'retry': {
-      const report = retryItems(state, await scopesOf(config, parameters), clock);
+      const report = await retryItems(state, await scopesOf(config, parameters), clock);
       await state.commit();
       for (const place of report.lookedAt) parts.look(place);
       parts.tryPeer();

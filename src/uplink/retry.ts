@@ -10,6 +10,9 @@ export interface Scope {
   readonly path: string;
 }
 
+/** So many records are looked at without a pause. */
+const SLICE = 5_000;
+
 export interface RetryReport {
   /** Items that are pending again, with all their attempts. */
   readonly retried: number;
@@ -23,17 +26,17 @@ export interface RetryReport {
  *
  * @param scopes what to try again; undefined for everything
  */
-export function retryItems(
+export async function retryItems(
   state: Pick<UplinkState, 'entries' | 'get' | 'put' | 'counts'> & {
     remove(folder: string, path: string): void;
   },
   scopes: readonly Scope[] | undefined,
   clock: Clock,
-): RetryReport {
-  const chosen = scopes === undefined ? inAll(state) : scopes.flatMap((s) => inScope(state, s));
+): Promise<RetryReport> {
   const lookedAt: Place[] = [];
   let again = 0;
-  for (const entry of chosen) {
+  let seen = 0;
+  for (const entry of chosenOf(state, scopes)) {
     if (entry.status === 'passed' || (entry.status === 'quarantined' && !hasContent(entry.version))) {
       state.remove(entry.folder, entry.path);
       lookedAt.push({ folder: entry.folder, path: entry.path });
@@ -41,17 +44,25 @@ export function retryItems(
       state.put(retried(entry, clock.now()));
       again += 1;
     }
+    seen += 1;
+    if (seen % SLICE === 0) await clock.sleep(0);
   }
   return { retried: again, lookedAt };
 }
 
-/** Only the quarantined where nothing else is to be tried again: among 1,000,000 confirmed ones they are soon found. */
-function inAll(state: Pick<UplinkState, 'entries' | 'counts'>): Entry[] {
-  const { pending, passed } = state.counts();
-  return [...(pending + passed === 0 ? state.entries.quarantined() : state.entries.all())];
-}
-
-function inScope(state: Pick<UplinkState, 'entries' | 'get'>, scope: Scope): Entry[] {
-  const entry = scope.path === '' ? undefined : state.get(scope.folder, scope.path);
-  return entry ? [entry] : [...state.entries.underDirectory(scope.folder, scope.path)];
+function* chosenOf(
+  state: Pick<UplinkState, 'entries' | 'get' | 'counts'>,
+  scopes: readonly Scope[] | undefined,
+): Generator<Entry> {
+  if (scopes === undefined) {
+    // Among 1,000,000 confirmed ones the quarantined are soon found.
+    const { pending, passed } = state.counts();
+    yield* pending + passed === 0 ? [...state.entries.quarantined()] : state.entries.all();
+    return;
+  }
+  for (const { folder, path } of scopes) {
+    const entry = path === '' ? undefined : state.get(folder, path);
+    if (entry !== undefined) yield entry;
+    else yield* state.entries.underDirectory(folder, path);
+  }
 }

@@ -8,6 +8,9 @@ import type { NextLook } from './looks.js';
 import { placeOf, type UplinkParts } from './parts.js';
 import { PushLoop } from './push-loop.js';
 
+/** So many records are taken up without a pause. */
+const SLICE = 5_000;
+
 export interface UplinkStatus {
   /** Items in requests that are under way. */
   readonly inFlight: number;
@@ -47,19 +50,22 @@ export class Uplink {
   }
 
   async #run(signal: AbortSignal, onFailure: (error: unknown) => void): Promise<void> {
-    const { dialect, state } = this.#parts;
+    const { clock, dialect, state } = this.#parts;
     // What is to travel, and when it is looked up, depends on it.
     if (!(await dialect.known(signal))) return;
-    for (const entry of state.entries.all()) {
-      this.#push.met(entry);
-      this.#takeUp(entry);
-      if (entry.status === 'confirmed') this.#confirm.known(entry, entry.sent);
-    }
     this.#unsubscribe = state.onChange((after, _before, place) => {
       if (after === undefined) this.#push.forget(place);
       else this.#takeUp(after);
     });
-    if (signal.aborted) return;
+    let seen = 0;
+    for (const entry of state.entries.all()) {
+      seen += 1;
+      if (seen % SLICE === 0) await clock.sleep(0, signal);
+      if (signal.aborted) return;
+      this.#push.met(entry);
+      this.#takeUp(entry);
+      if (entry.status === 'confirmed') this.#confirm.known(entry, entry.sent);
+    }
     this.#isRunning = true;
     await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import { evidenceOf } from '../peer/version-shown.js';
@@ -21,7 +22,8 @@ export interface Missed {
 export interface Verifying {
   readonly kind: 'verifying';
   readonly checked: number;
-  readonly of: number;
+  /** How many items there are, where that was counted. */
+  readonly of?: number;
   /** Those that were told, and those that will be looked up once more. */
   readonly missed: number;
 }
@@ -30,6 +32,8 @@ export interface Verified {
   readonly kind: 'verified';
   readonly checked: number;
   readonly missed: number;
+  /** Those whose look-up had an answer that cannot be used; the log names them. */
+  readonly failed: number;
 }
 
 export interface VerifyParts {
@@ -50,6 +54,15 @@ const TOLD_EVERY_MS = 250;
 /** So many are looked up until those that were missing are looked up again. */
 const ROUND = 5_000;
 
+/** What says something of the one answer, and not of the peer as a whole. */
+const OF_ONE_ANSWER = new Set([
+  'PEER_ANSWER',
+  'PEER_ANSWER_TOO_LARGE',
+  'PEER_FAILED',
+  'PEER_REFUSED',
+  'PEER_NAME',
+]);
+
 interface Miss {
   readonly item: ConfirmedItem;
   readonly why: string;
@@ -57,10 +70,11 @@ interface Miss {
 
 /**
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
- * told, and pushed again where that is asked for. The last line sums it up.
+ * told, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
+ * lines in between tell how far it has come. It ends with its consumer: no look-up begins after that.
  *
- * @param options.of how many items there are; given, lines in between tell how far it has come
- * @throws PeerError what a look-up threw
+ * @param options.of how many items there are
+ * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
  */
 export async function* verify(
   items: Iterable<ConfirmedItem>,
@@ -68,45 +82,52 @@ export async function* verify(
   options: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
 ): AsyncGenerator<Missed | Verifying | Verified> {
   const { clock, commit, log, patienceMs, state } = parts;
-  const { of, repair, signal } = options;
+  const { repair } = options;
+  const of = options.of === undefined ? {} : { of: options.of };
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([leaving.signal, ...(options.signal ? [options.signal] : [])]);
   let checked = 0;
   let count = 0;
-  for (const round of inRounds(items)) {
-    const tally: Tally = { looked: 0, missed: 0 };
-    const looking = missesOf(round, parts, signal, tally);
-    while (of !== undefined && !(await settledWithin(looking, TOLD_EVERY_MS, clock)))
-      yield { kind: 'verifying', checked: checked + tally.looked, of, missed: count + tally.missed };
-    let misses = await looking;
-    checked += round.length;
-    if (misses.length > 0) {
-      if (of !== undefined) yield { kind: 'verifying', checked, of, missed: count + misses.length };
-      await clock.sleep(patienceMs, signal);
-      misses = await missesOf(
-        misses.map(({ item }) => item),
-        parts,
-        signal,
-      );
+  let failed = 0;
+  try {
+    for (const round of inRounds(items)) {
+      const counts: Counts = { looked: 0, missed: 0, failed: 0 };
+      const looking = missesOf(round, parts, signal, counts);
+      while (!(await settledWithin(looking, TOLD_EVERY_MS, clock)))
+        yield { kind: 'verifying', checked: checked + counts.looked, ...of, missed: count + counts.missed };
+      let misses = await looking;
+      checked += round.length;
+      failed += counts.failed;
+      if (misses.length > 0) {
+        yield { kind: 'verifying', checked, ...of, missed: count + misses.length };
+        await clock.sleep(patienceMs, signal);
+        const again = misses.map(({ item }) => item);
+        misses = await missesOf(again, parts, signal, { looked: 0, missed: 0, failed: 0 });
+      }
+      for (const { item, why } of misses) {
+        if (!isCurrent(state, item)) continue;
+        count += 1;
+        if (repair) state.put(missed(item, why, clock.now()));
+        const { folder, path, url } = item;
+        log.warn(
+          { event: 'missed', folder, path, url },
+          `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
+        );
+        yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
+      }
+      if (repair && misses.length > 0) await commit();
+      if (signal.aborted) return;
     }
-    for (const { item, why } of misses) {
-      if (!isCurrent(state, item)) continue;
-      count += 1;
-      if (repair) state.put(missed(item, why, clock.now()));
-      const { folder, path, url } = item;
-      log.warn(
-        { event: 'missed', folder, path, url },
-        `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
-      );
-      yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
-    }
-    if (repair && misses.length > 0) await commit();
-    if (signal?.aborted) return;
+    yield { kind: 'verified', checked, missed: count, failed };
+  } finally {
+    leaving.abort();
   }
-  yield { kind: 'verified', checked, missed: count };
 }
 
-interface Tally {
+interface Counts {
   looked: number;
   missed: number;
+  failed: number;
 }
 
 /** Waits for work, but not longer; says whether it is done. What it throws is for who awaits the work itself. */
@@ -137,24 +158,37 @@ function* inRounds(items: Iterable<ConfirmedItem>): Generator<readonly Confirmed
 
 async function missesOf(
   items: readonly ConfirmedItem[],
-  { concurrency, lookUp, state }: VerifyParts,
-  signal: AbortSignal | undefined,
-  tally: Tally = { looked: 0, missed: 0 },
+  { concurrency, log, lookUp, state }: VerifyParts,
+  signal: AbortSignal,
+  counts: Counts,
 ): Promise<Miss[]> {
   const misses: Miss[] = [];
   const rest = items.values();
   const work = async () => {
     for (const item of rest) {
-      if (signal?.aborted) return;
+      if (signal.aborted) return;
       if (!isCurrent(state, item)) continue;
-      const doc = await lookUp(item.sent.url);
+      counts.looked += 1;
+      let doc: Peerdoc | undefined;
+      try {
+        doc = await lookUp(item.sent.url);
+      } catch (error) {
+        if (signal.aborted || !(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(error.code))
+          throw error;
+        counts.failed += 1;
+        const { folder, path, url } = item;
+        log.warn(
+          { event: 'verify-failed', folder, path, url, code: error.code },
+          `could not be looked up: ${placeName(item)}: ${error.message}`,
+        );
+        continue;
+      }
       const shown =
         doc === undefined
           ? { shown: false as const, why: 'the peer does not know the document' }
           : evidenceOf(doc, item.sent);
-      tally.looked += 1;
       if (shown.shown) continue;
-      tally.missed += 1;
+      counts.missed += 1;
       misses.push({ item, why: shown.why });
     }
   };

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { PeerError } from '../../src/peer/errors.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
 import { Audit } from '../../src/uplink/audit.js';
 import { type VerifyParts, verify } from '../../src/uplink/verify.js';
@@ -20,6 +21,33 @@ afterEach(async () => {
   for (const w of worlds.splice(0)) await w.stop();
 });
 
+function unusableAnswer(url: string): PeerError {
+  return new PeerError('PEER_ANSWER', {
+    url,
+    what: 'answered with a page that nobody expected',
+    delivered: 'yes',
+  });
+}
+
+/** An audit whose look-ups go this way. */
+function auditOf(w: World, lookUp: VerifyParts['lookUp']): Audit {
+  return new Audit({
+    state: w.state,
+    commit: () => w.state.commit(),
+    door: {
+      run: (_, work) => work(new AbortController().signal),
+      ready: async () => {},
+      hasRoom: () => true,
+      isBusy: () => false,
+      answeringForMs: 0,
+    },
+    peer: { push: () => Promise.reject(new Error('not expected')), peerdoc: ({ url }) => lookUp(url) },
+    dialect: w.dialect,
+    clock: systemClock,
+    log: silentLogger,
+  });
+}
+
 function items(w: World): ConfirmedItem[] {
   return [...w.state.entries.all()].filter((entry) => entry.status === 'confirmed');
 }
@@ -38,7 +66,7 @@ function partsOf(w: World): VerifyParts {
 
 async function lines(w: World, repair: boolean, parts = partsOf(w)) {
   const all = [];
-  for await (const line of verify(items(w), parts, { repair })) all.push(line);
+  for await (const line of verify(items(w), parts, { repair })) if (line.kind !== 'verifying') all.push(line);
   return all;
 }
 
@@ -46,8 +74,39 @@ describe('verify', () => {
   it('says that all is there, with one look-up each', async () => {
     const w = await world(20);
     const before = w.peer.lookups;
-    expect(await lines(w, false)).toEqual([{ kind: 'verified', checked: 20, missed: 0 }]);
+    expect(await lines(w, false)).toEqual([{ kind: 'verified', checked: 20, missed: 0, failed: 0 }]);
     expect(w.peer.lookups - before).toBe(20);
+  });
+
+  it('takes an answer that cannot be used for the trouble of that item only', async () => {
+    const w = await world(6);
+    w.peer.documents.delete(w.url('f5'));
+    const parts = partsOf(w);
+    const lookUp = (url: string) =>
+      url === w.url('f2') ? Promise.reject(unusableAnswer(url)) : parts.lookUp(url);
+    expect(await lines(w, false, { ...parts, lookUp })).toMatchObject([
+      { kind: 'missed', file: 'inbox/f5' },
+      { kind: 'verified', checked: 6, missed: 1, failed: 1 },
+    ]);
+  });
+
+  it('begins no look-up once its consumer is gone', async () => {
+    const w = await world(40);
+    const parts = partsOf(w);
+    let looked = 0;
+    const lookUp = async (url: string) => {
+      looked += 1;
+      await systemClock.sleep(60);
+      return parts.lookUp(url);
+    };
+    for await (const line of verify(items(w), { ...parts, lookUp }, { repair: false })) {
+      expect(line.kind).toBe('verifying');
+      break;
+    }
+    const begun = looked;
+    await systemClock.sleep(300);
+    expect(looked).toBe(begun);
+    expect(begun).toBeLessThan(40);
   });
 
   it('tells what is missing or another version, and leaves it unless it is to repair', async () => {
@@ -101,7 +160,7 @@ describe('verify', () => {
       looks += 1;
       if (looks === 2 && doc !== undefined) w.peer.documents.set(url, doc);
     };
-    expect(await lines(w, true)).toEqual([{ kind: 'verified', checked: 1, missed: 0 }]);
+    expect(await lines(w, true)).toEqual([{ kind: 'verified', checked: 1, missed: 0, failed: 0 }]);
     expect(looks).toBe(2);
   });
 
@@ -119,29 +178,10 @@ describe('the audit', () => {
     w.peer.documents.delete(w.url('f7'));
     const looked = new Map<string, number>();
     let away = true;
-    const audit = new Audit({
-      state: w.state,
-      commit: () => w.state.commit(),
-      door: {
-        run: async (_, work) => {
-          if (away) throw unreachable('no');
-          return work(new AbortController().signal);
-        },
-        ready: async () => {},
-        hasRoom: () => true,
-        isBusy: () => false,
-        answeringForMs: 0,
-      },
-      peer: {
-        push: () => Promise.reject(new Error('not expected')),
-        peerdoc: ({ url }) => {
-          looked.set(url, (looked.get(url) ?? 0) + 1);
-          return w.peer.peerdoc({ url });
-        },
-      },
-      dialect: w.dialect,
-      clock: systemClock,
-      log: silentLogger,
+    const audit = auditOf(w, (url) => {
+      if (away) return Promise.reject(unreachable('no'));
+      looked.set(url, (looked.get(url) ?? 0) + 1);
+      return w.peer.peerdoc({ url });
     });
     audit.start(2_000, (error) => {
       w.failure = error;
@@ -156,5 +196,21 @@ describe('the audit', () => {
     await until(() => w.peer.documents.has(w.url('f7')), 'pushed again');
     await audit.stop();
     expect(w.state.meta('auditedUntil')).toBeTypeOf('number');
+  });
+
+  it('goes on though one document is always answered with what cannot be used', async () => {
+    const w = await world(10);
+    const audited = auditOf(w, (url) =>
+      url === w.url('f3') ? Promise.reject(unusableAnswer(url)) : w.peer.peerdoc({ url }),
+    );
+    audited.start(1_000, (error) => {
+      w.failure = error;
+    });
+    await until(() => w.state.meta('auditedUntil') !== undefined, 'the audit has begun');
+    const began = w.state.meta('auditedUntil');
+    w.peer.documents.delete(w.url('f8'));
+    await until(() => w.peer.documents.has(w.url('f8')), 'what is missing is pushed again');
+    expect(w.state.meta('auditedUntil')).toBeGreaterThan(Number(began));
+    await audited.stop();
   });
 });
