@@ -4,7 +4,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { evidenceOf, type SentVersion } from '../peer/version-shown.js';
-import { cannotTravel } from '../uplink/can-travel.js';
+import { cannotTravel } from '../uplink/treatment.js';
 import { type CanaryPlan, readyCanary } from './canary-documents.js';
 import { type CanaryReport, type Failure, type Probed, reportOf } from './canary-report.js';
 import { pushBatch, untilShown } from './push-and-wait.js';

@@ -5,14 +5,13 @@ import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
-import { Errands } from './errands.js';
 import { GivingUp, type Loss } from './giving-up.js';
-import type { Hold } from './hold.js';
 import type { Isolation } from './isolation.js';
 import { type DoubtOver, type Look, Looks, type NewLook, type NextLook } from './looks.js';
 import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
+import { BackgroundWork, Signal } from './signal.js';
+import type { Hold } from './visibility.js';
 import { Visibility } from './visibility.js';
-import { Wake } from './wake.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
@@ -46,10 +45,10 @@ export class ConfirmLoop {
   readonly #parts: UplinkParts;
   readonly #looks: Looks;
   readonly #hold: Hold;
-  readonly #wake: Wake;
+  readonly #changed: Signal;
   readonly #visibility: Visibility;
   readonly #givingUp: GivingUp;
-  readonly #errands: Errands;
+  readonly #work: BackgroundWork;
   /** How many look-ups the peer answered. */
   #answers = 0;
   #startedAt = 0;
@@ -63,8 +62,8 @@ export class ConfirmLoop {
     this.#looks = new Looks(parts.state, parts.clock);
     this.#hold = hold;
     this.#givingUp = new GivingUp(parts, hold, isolation);
-    this.#wake = new Wake(parts.clock);
-    this.#errands = new Errands(() => this.#wake.ring());
+    this.#changed = new Signal(parts.clock);
+    this.#work = new BackgroundWork(() => this.#changed.notify());
     const learned = parts.state.meta('timeToVisibleMs');
     this.#visibility = new Visibility(typeof learned === 'number' ? learned : undefined);
   }
@@ -76,7 +75,7 @@ export class ConfirmLoop {
 
   /** Whether nothing waits to be shown, and no look-up is under way. */
   get isIdle(): boolean {
-    return this.size === 0 && this.#errands.size === 0;
+    return this.size === 0 && this.#work.size === 0;
   }
 
   get timeToVisibleMs(): number {
@@ -171,31 +170,31 @@ export class ConfirmLoop {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, door } = this.#parts;
     this.#startedAt = clock.monotonic();
-    while (!signal.aborted && !this.#errands.hasFailed) {
+    while (!signal.aborted && !this.#work.hasFailed) {
       const waitMs = this.#nextInMs();
       if (waitMs !== 0) {
-        await this.#wake.wait(waitMs, signal);
+        await this.#changed.wait(waitMs, signal);
         continue;
       }
       if (!(await roomFor(door, 'confirm', signal))) break;
       const look = this.#looks.take();
       this.#taken += 1;
       if (look === undefined) continue;
-      this.#errands.begin(this.#lookUp(look, signal));
+      this.#work.start(this.#lookUp(look, signal));
     }
-    await this.#errands.ended();
+    await this.#work.settled();
   }
 
   #look(item: AcceptedItem | PendingItem, begin: NewLook): Look {
     const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
     const look = this.#looks.add(placeOf(item), interval, begin);
-    this.#wake.ring();
+    this.#changed.notify();
     return look;
   }
 
   #plan(look: Look, due: number): void {
     this.#looks.plan(look, due);
-    this.#wake.ring();
+    this.#changed.notify();
   }
 
   async #lookUp(look: Look, signal: AbortSignal): Promise<void> {

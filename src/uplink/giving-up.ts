@@ -4,12 +4,12 @@ import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
 import { isRemembered } from '../state/history.js';
 import { failed, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
-import type { Hold } from './hold.js';
 import { type Isolation, lostTrouble } from './isolation.js';
 import type { DoubtOver } from './looks.js';
 import { placeName, type UplinkParts, type UplinkState } from './parts.js';
-import { baseOf } from './rivals.js';
 import { sayQuarantined } from './trouble.js';
+import { baseOf } from './url-conflicts.js';
+import type { Hold } from './visibility.js';
 
 /** How sure it is that the peer lost an item. */
 export type Loss = 'certain' | 'likely';

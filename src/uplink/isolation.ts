@@ -1,8 +1,8 @@
 import type { Place } from '../state/entries.js';
 import type { PendingItem, Trouble } from '../state/entry.js';
-import type { Hold } from './hold.js';
 import type { UplinkParts, UplinkState } from './parts.js';
 import { PlaceMap } from './place-map.js';
+import type { Hold } from './visibility.js';
 
 /** The code of what is said of an item while it waits to be pushed apart from the others. */
 const LOST = 'LOST_FROM_INDEX';

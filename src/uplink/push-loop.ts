@@ -2,15 +2,14 @@ import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { Backlog } from './backlog.js';
-import { Blame } from './blame.js';
-import { Carrier } from './carrier.js';
+import { BatchSender } from './batch-sender.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { Errands } from './errands.js';
+import { FailureAttribution } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
-import { pack } from './parcel.js';
 import { placeOf, roomFor, type UplinkParts } from './parts.js';
-import { Rivals } from './rivals.js';
-import { Wake } from './wake.js';
+import { pack } from './prepare.js';
+import { BackgroundWork, Signal } from './signal.js';
+import { UrlConflicts } from './url-conflicts.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
 const LONGEST_PACKING_MS = 15 * 60_000;
@@ -23,7 +22,7 @@ const SCAN_PAUSE_MS = 10_000;
  * Pushes what is pending, in batches.
  *
  * One producer forms batches (by number, bytes and age) when the door has room, and marks every item of a batch as in
- * doubt, on disk, before the request leaves. See Carrier for what becomes of a batch. Afterwards what is accepted is looked up by
+ * doubt, on disk, before the request leaves. See BatchSender for what becomes of a batch. Afterwards what is accepted is looked up by
  * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again, and what
  * is in a folder that is held when that is back.
  *
@@ -34,11 +33,11 @@ export class PushLoop {
   readonly #parts: UplinkParts;
   readonly #confirm: ConfirmLoop;
   readonly #backlog: Backlog;
-  readonly #blame: Blame;
-  readonly #carrier: Carrier;
-  readonly #rivals: Rivals;
-  readonly #wake: Wake;
-  readonly #errands: Errands;
+  readonly #failures: FailureAttribution;
+  readonly #sender: BatchSender;
+  readonly #conflicts: UrlConflicts;
+  readonly #changed: Signal;
+  readonly #work: BackgroundWork;
   readonly #isolation: Isolation;
   readonly #packing = new UnderWay();
   /** How many batches were taken. */
@@ -48,13 +47,13 @@ export class PushLoop {
     this.#parts = parts;
     this.#isolation = isolation;
     this.#confirm = confirm;
-    this.#blame = new Blame(parts);
-    this.#rivals = new Rivals(parts.state);
-    this.#carrier = new Carrier(parts, this.#blame, (items, sentAt) => confirm.watch(items, sentAt));
+    this.#failures = new FailureAttribution(parts);
+    this.#conflicts = new UrlConflicts(parts.state);
+    this.#sender = new BatchSender(parts, this.#failures, (items, sentAt) => confirm.watch(items, sentAt));
     const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
     this.#backlog = new Backlog(parts.state, parts.clock, longestMs, parts.standing);
-    this.#wake = new Wake(parts.clock);
-    this.#errands = new Errands(() => this.#wake.ring());
+    this.#changed = new Signal(parts.clock);
+    this.#work = new BackgroundWork(() => this.#changed.notify());
   }
 
   /** How many items are on their way. */
@@ -64,13 +63,13 @@ export class PushLoop {
 
   /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
   forget(place: Place, isAccepted = false): void {
-    this.#blame.forget(place);
+    this.#failures.forget(place);
     if (!isAccepted) this.#isolation.forget(place);
   }
 
   /** To be told of every record that there is at the start. */
   met(entry: Entry): void {
-    this.#rivals.met(entry);
+    this.#conflicts.met(entry);
   }
 
   isOut(place: Place): boolean {
@@ -79,17 +78,17 @@ export class PushLoop {
 
   add(item: PendingItem): void {
     if (!this.#isolation.take(item)) this.#backlog.add(item);
-    this.#wake.ring();
+    this.#changed.notify();
   }
 
   /** A folder stands otherwise than before: more may be due, or less. */
   foldersChanged(): void {
-    this.#wake.ring();
+    this.#changed.notify();
   }
 
   /** Whether nothing is under way, and nothing will be unless an item is added or a folder is back. */
   get isIdle(): boolean {
-    return this.#errands.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
+    return this.#work.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
   }
 
   get duties(): readonly Duty[] {
@@ -111,36 +110,36 @@ export class PushLoop {
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
     const { door, settings } = this.#parts;
-    if (this.#errands.size > settings.push.concurrency || this.#isolation.keepsOthers) return false;
+    if (this.#work.size > settings.push.concurrency || this.#isolation.keepsOthers) return false;
     return door.hasRoom('push') && this.#backlog.peek() !== undefined;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { door, settings } = this.#parts;
-    while (!signal.aborted && !this.#errands.hasFailed) {
+    while (!signal.aborted && !this.#work.hasFailed) {
       const isDue = this.#backlog.peek() !== undefined;
-      const group = this.#errands.size === 0 ? this.#isolation.next(isDue) : [];
+      const group = this.#work.size === 0 ? this.#isolation.next(isDue) : [];
       if (group.length > 0) {
-        this.#errands.begin(this.#test(group, signal));
+        this.#work.start(this.#test(group, signal));
         continue;
       }
       if (!isDue || this.#isolation.keepsOthers) {
-        const isolationMs = this.#errands.size === 0 ? this.#isolation.nextInMs(isDue) : undefined;
-        await this.#wake.wait(soonest(isDue ? undefined : this.#backlog.nextInMs, isolationMs), signal);
+        const isolationMs = this.#work.size === 0 ? this.#isolation.nextInMs(isDue) : undefined;
+        await this.#changed.wait(soonest(isDue ? undefined : this.#backlog.nextInMs, isolationMs), signal);
         continue;
       }
       // One batch more than may travel is made ready, so that none waits for the disk.
-      if (this.#errands.size > settings.push.concurrency) {
-        await this.#wake.wait(undefined, signal);
+      if (this.#work.size > settings.push.concurrency) {
+        await this.#changed.wait(undefined, signal);
         continue;
       }
       if (!(await roomFor(door, 'push', signal))) break;
       const batch = await this.#gather(signal);
       if (batch.length === 0) continue;
       this.#batches += 1;
-      this.#errands.begin(this.#deliver(batch));
+      this.#work.start(this.#deliver(batch));
     }
-    await this.#errands.ended();
+    await this.#work.settled();
   }
 
   /** Takes due items until the batch is full or has waited for `push.linger`. */
@@ -153,7 +152,7 @@ export class PushLoop {
     while (!signal.aborted) {
       const item = this.#backlog.peek();
       if (item !== undefined) {
-        const alone = this.#blame.isSuspect(item);
+        const alone = this.#failures.isSuspect(item);
         if (batch.length > 0 && (alone || bytes + item.version.size > maxBytes)) break;
         this.#backlog.take();
         batch.push(item);
@@ -163,7 +162,7 @@ export class PushLoop {
       }
       const left = end - clock.monotonic();
       if (left <= 0) break;
-      await this.#wake.wait(Math.min(left, this.#backlog.nextInMs ?? left), signal);
+      await this.#changed.wait(Math.min(left, this.#backlog.nextInMs ?? left), signal);
     }
     return batch;
   }
@@ -192,10 +191,12 @@ export class PushLoop {
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const spoken = this.#parts.dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    const parcels = await this.#packing.during(() => pack(this.#parts, batch, spoken.content, this.#rivals));
+    const documents = await this.#packing.during(() =>
+      pack(this.#parts, batch, spoken.content, this.#conflicts),
+    );
     await this.#parts.commit();
-    const before = this.#blame.successes;
-    await this.#carrier.bring(parcels, spoken, before);
+    const before = this.#failures.successes;
+    await this.#sender.send(documents, spoken, before);
     this.#isolation.pushed();
     await this.#parts.commit();
     for (const item of batch) this.#release(item, before);
@@ -209,7 +210,7 @@ export class PushLoop {
     if (entry?.status === 'accepted') this.#confirm.resume(entry);
     if (entry?.status !== 'pending') this.forget(place, entry?.status === 'accepted');
     else if (entry.doubt === undefined) this.#wait(entry, taken);
-    else this.#confirm.doubt(entry, entry.doubt, (item) => this.#blame.neverAnswered(item, before));
+    else this.#confirm.doubt(entry, entry.doubt, (item) => this.#failures.neverAnswered(item, before));
   }
 
   /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */

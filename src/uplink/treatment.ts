@@ -3,7 +3,9 @@ import { type Decoder, decoderOf } from '../content/decoding.js';
 import { signedType } from '../content/signatures.js';
 import { WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/encodings.js';
+import type { ContentRules } from '../peer/dialect.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
+import type { Trouble } from '../state/entry.js';
 
 /**
  * What happens to the bytes of a file before they travel: nothing, or they become UTF-8. For YaCy they are made safe as plain
@@ -105,5 +107,19 @@ function joined(first: Rewriting, second: Rewriting): Rewriting {
   return {
     piece: (bytes) => second.piece(first.piece(bytes)),
     end: () => Buffer.concat([second.piece(first.end()), second.end()]),
+  };
+}
+
+/**
+ * Why a file with this encoding cannot go to the peer: a peer that takes no files gets an item's content as text.
+ *
+ * @param rules of the peer's dialect; as long as that is not known nothing is refused
+ */
+export function cannotTravel(encoding: Encoding, rules: ContentRules | undefined): Trouble | undefined {
+  if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
+  return {
+    code: 'NOT_TEXT',
+    message: 'The file is not text, and this peer takes only text.',
+    hint: 'Convert it to text, or leave it; files of this kind are passed over.',
   };
 }

@@ -2,11 +2,11 @@ import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import { ConfirmLoop } from './confirm-loop.js';
-import { Hold } from './hold.js';
 import { Isolation } from './isolation.js';
 import type { NextLook } from './looks.js';
 import { placeOf, type UplinkParts } from './parts.js';
 import { PushLoop } from './push-loop.js';
+import { Hold } from './visibility.js';
 
 /** So many records are taken up without a pause. */
 const SLICE = 5_000;

@@ -3,9 +3,9 @@ import { sentence } from '../lib/sentence.js';
 import type { Place } from '../state/entries.js';
 import type { PendingItem, Trouble } from '../state/entry.js';
 import { failed, quarantined, returned } from '../state/transitions.js';
-import { currentOf } from './parcel.js';
 import type { UplinkParts } from './parts.js';
-import { Suspects } from './suspects.js';
+import { PlaceMap } from './place-map.js';
+import { currentOf } from './prepare.js';
 import { pushFailure, sayQuarantined, troubleOf } from './trouble.js';
 
 /**
@@ -16,7 +16,7 @@ import { pushFailure, sayQuarantined, troubleOf } from './trouble.js';
  * nothing else waits that could go through and tell, an empty push decides, for the only item there is and for one that
  * was to blame before: a peer that takes it works.
  */
-export class Blame {
+export class FailureAttribution {
   readonly #parts: UplinkParts;
   readonly #suspects = new Suspects();
 
@@ -136,4 +136,50 @@ export class Blame {
 /** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
 function backoff(failures: number, { min, max }: { readonly min: number; readonly max: number }): number {
   return Math.min(max, min * 2 ** Math.min(30, failures - 1));
+}
+
+interface Suspect {
+  readonly failures: number;
+  /** How many pushes had succeeded when it failed last. */
+  readonly successes: number;
+}
+
+/**
+ * Tells a bad item from a peer in trouble. An item whose push failed by itself, or was never answered, is a *suspect* and
+ * travels alone from then on, until it is accepted. It is to blame only when other pushes went through between two of
+ * its failures, or between the beginning of the push that failed first and its failing by itself.
+ */
+export class Suspects {
+  readonly #suspects = new PlaceMap<Suspect>();
+  #successes = 0;
+
+  /** How many pushes went through so far. */
+  get successes(): number {
+    return this.#successes;
+  }
+
+  /** A push of other items went through. */
+  succeeded(places: readonly Place[]): void {
+    this.#successes += 1;
+    for (const place of places) this.#suspects.delete(place);
+  }
+
+  has(place: Place): boolean {
+    return this.#suspects.size > 0 && this.#suspects.has(place);
+  }
+
+  /**
+   * The push of an item failed, or was never answered.
+   *
+   * @param before how many pushes had gone through when it began
+   */
+  failed(place: Place, before: number): { readonly failures: number; readonly othersWentThrough: boolean } {
+    const { failures, successes } = this.#suspects.get(place) ?? { failures: 0, successes: before };
+    this.#suspects.set(place, { failures: failures + 1, successes: this.#successes });
+    return { failures: failures + 1, othersWentThrough: this.#successes > successes };
+  }
+
+  forget(place: Place): void {
+    this.#suspects.delete(place);
+  }
 }

@@ -2,12 +2,12 @@ import { NO_WORDS } from '../content/words.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { PendingItem, Sent, Trouble, Version } from '../state/entry.js';
 import { leaving, passedOver, quarantined, replaced, returned } from '../state/transitions.js';
-import { cannotTravel } from './can-travel.js';
 import type { Packed } from './packer.js';
 import { placeOf, type UplinkParts, type UplinkState } from './parts.js';
-import type { Rivals } from './rivals.js';
 import { streamed } from './streaming.js';
+import { cannotTravel } from './treatment.js';
 import { sayQuarantined } from './trouble.js';
+import type { UrlConflicts } from './url-conflicts.js';
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
 const WHOLE_BYTES = 256 * 1024;
@@ -18,7 +18,7 @@ export const STALE_PAUSE_MS = 2_000;
 const FEWEST_WORDS = 10;
 
 /** An item with the text that is about to travel. */
-export interface Parcel {
+export interface PreparedDocument {
   readonly item: PendingItem;
   readonly content: Extract<Packed, { kind: 'content' }>;
   readonly sent: Sent;
@@ -33,13 +33,13 @@ export async function pack(
   parts: UplinkParts,
   batch: readonly PendingItem[],
   rules: ContentRules,
-  rivals: Rivals,
-): Promise<Parcel[]> {
+  conflicts: UrlConflicts,
+): Promise<PreparedDocument[]> {
   const { clock, log, look, pathOf, standing, state } = parts;
   const bearable = batch.filter((item) => item.version.size <= (rules.maxBytes ?? Number.POSITIVE_INFINITY));
   const results = await readAll(parts, bearable, rules);
   const now = clock.now();
-  const parcels: Parcel[] = [];
+  const documents: PreparedDocument[] = [];
   for (const taken of batch) {
     const item = bearable.includes(taken) ? undefined : currentOf(state, taken);
     if (item === undefined) continue;
@@ -78,12 +78,12 @@ export async function pack(
       };
       const left = leaving(item, sent);
       state.put(left);
-      rivals.met(left);
-      for (const rival of rivals.of(item)) state.put(replaced(rival, url, now));
-      parcels.push({ item, content: result, sent });
+      conflicts.met(left);
+      for (const conflicting of conflicts.of(item)) state.put(replaced(conflicting, url, now));
+      documents.push({ item, content: result, sent });
     }
   });
-  return parcels;
+  return documents;
 }
 
 /** The item as it stands now, if it is still pending in the version (and for the document) that was taken. */
@@ -159,7 +159,11 @@ function lastModifiedOf({ mtimeMs }: Version, now: number): number | undefined {
 }
 
 /** What was sent, with what the peer's answer tells: when that was, by both clocks. */
-export function sentAt({ item, content, sent }: Parcel, at: number, peerAt: number | undefined): Sent {
+export function sentAt(
+  { item, content, sent }: PreparedDocument,
+  at: number,
+  peerAt: number | undefined,
+): Sent {
   const { lastModified: _, ...rest } = sent;
   const lastModified =
     content.type === '' ? undefined : lastModifiedOf(item.version, peerAt ?? at - CLOCKS_APART_MS);

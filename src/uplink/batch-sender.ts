@@ -3,10 +3,10 @@ import type { PushAnswer } from '../peer/push.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
 import { accepted, overtaken, returned } from '../state/transitions.js';
-import type { Blame } from './blame.js';
-import { currentOf, type Parcel, STALE_PAUSE_MS, sentAt } from './parcel.js';
+import type { FailureAttribution } from './failure-attribution.js';
 import { placeOf, type UplinkParts } from './parts.js';
 import type { Spoken } from './peer-dialect.js';
+import { currentOf, type PreparedDocument, STALE_PAUSE_MS, sentAt } from './prepare.js';
 import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 
 /**
@@ -31,18 +31,18 @@ interface Began {
  *   those is quarantined;
  * - not taken (peer away, busy, credentials refused): its items are pending as before, nothing is spent;
  * - unanswered: its items stay in doubt;
- * - answered badly as a whole: split, until the bad item stands alone (see Blame).
+ * - answered badly as a whole: split, until the bad item stands alone (see FailureAttribution).
  *
  * A file that is no longer the version that was to travel is given back and looked at again.
  */
-export class Carrier {
+export class BatchSender {
   readonly #parts: UplinkParts;
-  readonly #blame: Blame;
+  readonly #failures: FailureAttribution;
   readonly #onAccepted: OnAccepted;
 
-  constructor(parts: UplinkParts, blame: Blame, onAccepted: OnAccepted) {
+  constructor(parts: UplinkParts, blame: FailureAttribution, onAccepted: OnAccepted) {
     this.#parts = parts;
-    this.#blame = blame;
+    this.#failures = blame;
     this.#onAccepted = onAccepted;
   }
 
@@ -53,20 +53,24 @@ export class Carrier {
    * @param spoken the dialect that it was made ready for
    * @param before how many pushes had gone through when it began
    */
-  async bring(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<void> {
-    let batches = parcels.length === 0 ? [] : [parcels];
+  async send(documents: readonly PreparedDocument[], spoken: Spoken, before: number): Promise<void> {
+    let batches = documents.length === 0 ? [] : [documents];
     while (batches.length > 0) {
-      const smaller: (readonly Parcel[])[] = [];
+      const smaller: (readonly PreparedDocument[])[] = [];
       for (const batch of batches) smaller.push(...(await this.#sendOne(batch, spoken, before)));
       batches = smaller;
     }
   }
 
   /** Sends one request. @returns what is to be sent instead, where it failed as a whole */
-  async #sendOne(parcels: readonly Parcel[], spoken: Spoken, before: number): Promise<(readonly Parcel[])[]> {
+  async #sendOne(
+    documents: readonly PreparedDocument[],
+    spoken: Spoken,
+    before: number,
+  ): Promise<(readonly PreparedDocument[])[]> {
     const { clock, dialect, door, peer } = this.#parts;
     const { synchronous, commit } = this.#parts.settings.push;
-    const items = parcels.map(({ item, content }) => ({
+    const items = documents.map(({ item, content }) => ({
       url: item.url,
       collection: item.collection,
       data: content.text,
@@ -80,26 +84,26 @@ export class Carrier {
       answer = await door.run('push', (signal) => {
         began = begin();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
-        if (dialect.current !== spoken || parcels.some(({ item }) => this.#isGone(item)))
+        if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item)))
           return Promise.resolve(undefined);
         return peer.push(items, { ...options, signal });
       });
     } catch (error) {
-      return this.#notTaken(parcels, pushFailure(error, began !== undefined), before);
+      return this.#notTaken(documents, pushFailure(error, began !== undefined), before);
     }
-    if (answer === undefined) this.#returnAll(parcels);
-    else await this.#answered(parcels, answer, began ?? begin());
+    if (answer === undefined) this.#returnAll(documents);
+    else await this.#answered(documents, answer, began ?? begin());
     return [];
   }
 
-  async #answered(parcels: readonly Parcel[], answer: PushAnswer, began: Began): Promise<void> {
+  async #answered(documents: readonly PreparedDocument[], answer: PushAnswer, began: Began): Promise<void> {
     const { clock, log, state } = this.#parts;
     const now = clock.now();
     const taken: AcceptedItem[] = [];
-    parcels.forEach((parcel, i) => {
-      const { item } = parcel;
+    documents.forEach((document, i) => {
+      const { item } = document;
       const result = answer.results[i];
-      const sent = sentAt(parcel, began.at, answer.peerTime);
+      const sent = sentAt(document, began.at, answer.peerTime);
       const current = currentOf(this.#parts.state, item);
       if (current === undefined) {
         this.#overtakenBy(item, result?.ok === true ? sent : undefined);
@@ -108,14 +112,14 @@ export class Carrier {
         state.put(after);
         taken.push(after);
       } else {
-        this.#blame.refused(current, result?.message ?? 'the peer did not answer for this item');
+        this.#failures.refused(current, result?.message ?? 'the peer did not answer for this item');
       }
     });
-    if (taken.length > 0) this.#blame.succeeded(taken);
+    if (taken.length > 0) this.#failures.succeeded(taken);
     await this.#parts.commit();
     log.debug(
-      { event: 'pushed', items: parcels.length, accepted: taken.length },
-      `pushed ${parcels.length} items, ${taken.length} accepted`,
+      { event: 'pushed', items: documents.length, accepted: taken.length },
+      `pushed ${documents.length} items, ${taken.length} accepted`,
     );
     const stay = taken.filter((item) => state.get(item.folder, item.path) === item);
     this.#onAccepted(stay, began.moment);
@@ -123,13 +127,13 @@ export class Carrier {
 
   /** @returns the smaller batches that are to be sent instead */
   async #notTaken(
-    parcels: readonly Parcel[],
+    documents: readonly PreparedDocument[],
     failure: PushFailure,
     before: number,
-  ): Promise<(readonly Parcel[])[]> {
+  ): Promise<(readonly PreparedDocument[])[]> {
     const { clock, dialect, log, look } = this.#parts;
     if (failure.kind === 'stale') {
-      parcels.forEach(({ item }, i) => {
+      documents.forEach(({ item }, i) => {
         const stale = i === failure.item;
         this.#return(item, stale ? clock.now() + STALE_PAUSE_MS : clock.now());
         if (stale) look(placeOf(item));
@@ -138,23 +142,23 @@ export class Carrier {
     }
     if (failure.kind === 'doubt') return [];
     if (mayMisfit(failure.error) && (await dialect.misfits())) {
-      this.#returnAll(parcels);
+      this.#returnAll(documents);
       return [];
     }
     if (failure.kind === 'untaken') {
-      for (const { item } of parcels) this.#return(item, clock.now(), troubleOf(failure.error));
+      for (const { item } of documents) this.#return(item, clock.now(), troubleOf(failure.error));
       return [];
     }
-    const [only] = parcels;
-    if (parcels.length > 1 || only === undefined) {
+    const [only] = documents;
+    if (documents.length > 1 || only === undefined) {
       log.debug(
-        { event: 'split', items: parcels.length, code: failure.error.code },
-        `a batch of ${parcels.length} failed and is split: ${failure.error.message}`,
+        { event: 'split', items: documents.length, code: failure.error.code },
+        `a batch of ${documents.length} failed and is split: ${failure.error.message}`,
       );
-      const middle = Math.ceil(parcels.length / 2);
-      return [parcels.slice(0, middle), parcels.slice(middle)];
+      const middle = Math.ceil(documents.length / 2);
+      return [documents.slice(0, middle), documents.slice(middle)];
     }
-    await this.#blame.answeredBadly(only.item, failure.error, before);
+    await this.#failures.answeredBadly(only.item, failure.error, before);
     return [];
   }
 
@@ -164,8 +168,8 @@ export class Carrier {
   }
 
   /** As they were: they are made ready anew. */
-  #returnAll(parcels: readonly Parcel[]): void {
-    for (const { item } of parcels) this.#return(item, this.#parts.clock.now());
+  #returnAll(documents: readonly PreparedDocument[]): void {
+    for (const { item } of documents) this.#return(item, this.#parts.clock.now());
   }
 
   #return(item: PendingItem, notBefore: number, trouble?: Trouble): void {

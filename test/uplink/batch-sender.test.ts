@@ -6,16 +6,16 @@ import { PeerError } from '../../src/peer/errors.js';
 import type { AcceptedItem } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { gone, leaving, read } from '../../src/state/transitions.js';
-import { Blame } from '../../src/uplink/blame.js';
-import { Carrier } from '../../src/uplink/carrier.js';
+import { BatchSender } from '../../src/uplink/batch-sender.js';
+import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
 import { inlinePacker } from '../../src/uplink/packer.js';
-import { type Parcel, STALE_PAUSE_MS } from '../../src/uplink/parcel.js';
 import type { UplinkParts } from '../../src/uplink/parts.js';
 import type { Spoken } from '../../src/uplink/peer-dialect.js';
+import { type PreparedDocument, STALE_PAUSE_MS } from '../../src/uplink/prepare.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
 
-/** A carrier between a state and a peer in memory, with parcels that are ready: no loops, no folder, an open door. */
+/** A sender between a state and a peer in memory, with documents that are ready: no loops, no folder, an open door. */
 class Way {
   readonly peer = new FakePeer();
   readonly spoken: Spoken = DIALECTS.standard;
@@ -25,8 +25,8 @@ class Way {
   atDoor: () => void = () => {};
   misfits = false;
   readonly #state: State;
-  readonly #blame: Blame;
-  readonly #carrier: Carrier;
+  readonly #failures: FailureAttribution;
+  readonly #sender: BatchSender;
 
   constructor(state: State) {
     this.#state = state;
@@ -48,12 +48,12 @@ class Way {
       standing: () => expect.fail('nothing is read'),
       look: ({ path }) => void this.looked.push(path),
     };
-    this.#blame = new Blame(parts);
-    this.#carrier = new Carrier(parts, this.#blame, (items) => void this.accepted.push(...items));
+    this.#failures = new FailureAttribution(parts);
+    this.#sender = new BatchSender(parts, this.#failures, (items) => void this.accepted.push(...items));
   }
 
   /** A file that was read and packed, and is marked as leaving. */
-  parcel(path: string): Parcel {
+  document(path: string): PreparedDocument {
     const at = systemClock.now();
     const version = {
       ...{ size: path.length, mtimeMs: at, ctimeMs: at, ino: 1 },
@@ -80,8 +80,8 @@ class Way {
     };
   }
 
-  bring(parcels: readonly Parcel[], spoken = this.spoken): Promise<void> {
-    return this.#carrier.bring(parcels, spoken, this.#blame.successes);
+  send(documents: readonly PreparedDocument[], spoken = this.spoken): Promise<void> {
+    return this.#sender.send(documents, spoken, this.#failures.successes);
   }
 
   of(path: string) {
@@ -115,7 +115,7 @@ describe('a batch', () => {
     w.peer.onPush = (urls) => ({
       results: urls.map((url) => (url.endsWith('b') ? { ok: false, message: 'no thanks' } : { ok: true })),
     });
-    await w.bring(['a', 'b', 'c'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b', 'c'].map((path) => w.document(path)));
     expect(w.pushed).toEqual(['abc']);
     expect(w.accepted.map(({ path }) => path)).toEqual(['a', 'c']);
     expect(w.of('a')).toEqual(w.accepted[0]);
@@ -125,7 +125,7 @@ describe('a batch', () => {
   it('that never came to the peer is pending as before, with the reason', async () => {
     const w = await way();
     w.peer.onPush = () => Promise.reject(unreachable('no'));
-    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b'].map((path) => w.document(path)));
     for (const path of ['a', 'b']) {
       expect(w.of(path)).toMatchObject({
         status: 'pending',
@@ -140,15 +140,15 @@ describe('a batch', () => {
   it('that was never answered stays in doubt', async () => {
     const w = await way();
     w.peer.onPush = () => Promise.reject(unreachable('maybe'));
-    const parcel = w.parcel('a');
-    await w.bring([parcel]);
-    expect(w.of('a')).toMatchObject({ status: 'pending', attempts: 0, doubt: parcel.sent });
+    const document = w.document('a');
+    await w.send([document]);
+    expect(w.of('a')).toMatchObject({ status: 'pending', attempts: 0, doubt: document.sent });
   });
 
   it('that is answered badly is split until the bad item stands alone, all of a size before any smaller', async () => {
     const w = await way();
     w.peer.onPush = (urls) => (urls.some((url) => url.endsWith('b')) ? Promise.reject(failing()) : undefined);
-    await w.bring(['a', 'b', 'c', 'd', 'e'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b', 'c', 'd', 'e'].map((path) => w.document(path)));
     expect(w.pushed).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
     expect(w.accepted.map(({ path }) => path).toSorted()).toEqual(['a', 'c', 'd', 'e']);
     expect(w.of('b')).toMatchObject({ status: 'pending', attempts: 1 });
@@ -158,7 +158,7 @@ describe('a batch', () => {
     const w = await way();
     w.misfits = true;
     w.peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
-    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b'].map((path) => w.document(path)));
     expect(w.pushed).toEqual(['ab']);
     for (const path of ['a', 'b']) {
       expect(w.of(path)).toMatchObject({ status: 'pending', attempts: 0 });
@@ -168,7 +168,7 @@ describe('a batch', () => {
 
   it('is not sent when the dialect became another while it waited at the door', async () => {
     const w = await way();
-    await w.bring([w.parcel('a')], DIALECTS.yacy);
+    await w.send([w.document('a')], DIALECTS.yacy);
     expect(w.pushed).toEqual([]);
     expect(w.of('a')).toMatchObject({ status: 'pending' });
     expect(w.of('a')).not.toHaveProperty('doubt');
@@ -177,7 +177,7 @@ describe('a batch', () => {
   it('is not sent when one of its files went while it waited at the door: the others are due again', async () => {
     const w = await way();
     w.atDoor = () => w.remove('b');
-    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b'].map((path) => w.document(path)));
     expect(w.pushed).toEqual([]);
     expect(w.of('a')).not.toHaveProperty('doubt');
     expect(w.of('b')?.status).toBe('gone');
@@ -190,7 +190,7 @@ describe('a batch', () => {
       return Promise.reject(new PeerError('PEER_SOURCE', { url, what: 'changed', delivered: 'no', item: 1 }));
     };
     const began = systemClock.now();
-    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b'].map((path) => w.document(path)));
     expect(w.looked).toEqual(['b']);
     const [a, b] = [w.of('a'), w.of('b')];
     if (a?.status !== 'pending' || b?.status !== 'pending') throw new Error('they are not pending');
@@ -204,14 +204,14 @@ describe('a batch', () => {
       w.remove('a');
       return undefined;
     };
-    await w.bring(['a', 'b'].map((path) => w.parcel(path)));
+    await w.send(['a', 'b'].map((path) => w.document(path)));
     expect(w.of('a')).toMatchObject({ status: 'gone', sent: { sha256: 'of a' } });
     expect(w.accepted.map(({ path }) => path)).toEqual(['b']);
   });
 
   it('of nothing is not sent', async () => {
     const w = await way();
-    await w.bring([]);
+    await w.send([]);
     expect(w.pushed).toEqual([]);
   });
 });

@@ -1,19 +1,18 @@
 import { pathBelow } from '../config/url.js';
-import type { Entry, Item } from '../state/entry.js';
-import { claims } from '../state/entry.js';
+import { claims, type Entry, type Item } from '../state/entry.js';
 import type { UplinkState } from './parts.js';
 
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * The *rivals* of an item: other files of which the peer was sent a document at the same address. No two files share an address
+ * The *conflicts* of an item: other files of which the peer was sent a document at the same address. No two files share an address
  * in one configuration; those of an earlier one may have, whose folders had other names, URLs or places. The last push to an
- * address is what the peer has there, so one that leaves makes what was sent for its rivals count no more.
+ * address is what the peer has there, so one that leaves makes what was sent for its conflicts count no more.
  *
  * An index of all addresses would cost much memory. What is kept is by which bases each folder's files were ever sent, which
- * are few: with those an address tells the paths that its rivals must have.
+ * are few: with those an address tells the paths that its conflicts must have.
  */
-export class Rivals {
+export class UrlConflicts {
   readonly #state: Pick<UplinkState, 'get'>;
   readonly #bases = new Map<string, string[]>();
 
@@ -28,7 +27,7 @@ export class Rivals {
   }
 
   of({ folder, path, url }: Pick<Item, 'folder' | 'path' | 'url'>): Entry[] {
-    const rivals: Entry[] = [];
+    const conflicts: Entry[] = [];
     for (const [name, bases] of this.#bases) {
       for (const base of bases) {
         if (!url.startsWith(base)) continue;
@@ -36,11 +35,11 @@ export class Rivals {
           ? twins(path)
           : pathsBelow(base, url)) {
           const entry = this.#state.get(name, other);
-          if (entry !== undefined && claims(entry, url)) rivals.push(entry);
+          if (entry !== undefined && claims(entry, url)) conflicts.push(entry);
         }
       }
     }
-    return rivals;
+    return conflicts;
   }
 
   #met({ folder, path }: Entry, url: string): void {
