@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { systemCode } from '../lib/errors.js';
+import { systemCode } from '../../lib/errors.js';
 
 export interface Owner {
   readonly uid: number;

@@ -1,8 +1,8 @@
-import { type Command, moduleOf, UsageError } from './context.js';
-import { HEADS } from './heads.js';
-import { serviceInstallCommand } from './service-install.js';
-import { serviceStatusCommand } from './service-status.js';
-import { serviceUninstallCommand } from './service-uninstall.js';
+import { type Command, moduleOf, UsageError } from '../context.js';
+import { HEADS } from '../heads.js';
+import { serviceInstallCommand } from './install.js';
+import { serviceStatusCommand } from './status.js';
+import { serviceUninstallCommand } from './uninstall.js';
 
 const NAME_ONE = 'Name what to do: `service install`, `uninstall` or `status`.';
 

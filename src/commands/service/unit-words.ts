@@ -1,4 +1,4 @@
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { EXIT, PeersyncError } from '../../lib/errors.js';
 
 /**
  * A path or word as it stands in a unit file, in quotes, with what systemd would expand or take for its own written out.

@@ -1,7 +1,6 @@
-import { EXIT, systemCode } from '../lib/errors.js';
-import { isOurs } from '../service/installation.js';
-import { runTool } from '../service/tools.js';
-import { type Command, print, printJson } from './context.js';
+import { EXIT, systemCode } from '../../lib/errors.js';
+import { type Command, print, printJson } from '../context.js';
+import { isOurs } from './installation.js';
 import {
   assertSystemd,
   lookWords,
@@ -9,7 +8,8 @@ import {
   placeOptions,
   siteOfOptions,
   systemctl,
-} from './service-place.js';
+} from './place.js';
+import { runTool } from './tools.js';
 
 /** How the service stands, as systemd knows it. */
 export const serviceStatusCommand: Command<PlaceOptions> = {

@@ -1,17 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Argv } from 'yargs';
-import { EXIT, PeersyncError } from '../lib/errors.js';
-import { isOurs, remove, type Site } from '../service/installation.js';
-import { runTool } from '../service/tools.js';
-import { type Command, print, printJson } from './context.js';
-import {
-  assertMayChange,
-  type PlaceOptions,
-  placeOptions,
-  siteOfOptions,
-  systemctl,
-} from './service-place.js';
+import { EXIT, PeersyncError } from '../../lib/errors.js';
+import { type Command, print, printJson } from '../context.js';
+import { isOurs, remove, type Site } from './installation.js';
+import { assertMayChange, type PlaceOptions, placeOptions, siteOfOptions, systemctl } from './place.js';
+import { runTool } from './tools.js';
 
 interface UninstallOptions extends PlaceOptions {
   readonly dryRun: boolean;

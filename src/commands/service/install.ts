@@ -4,14 +4,13 @@ import { userInfo } from 'node:os';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Argv } from 'yargs';
-import type { Config } from '../config/config.js';
-import { loadConfig } from '../config/load.js';
-import type { Secret } from '../config/secret.js';
-import { EXIT } from '../lib/errors.js';
-import { assertOurs, isThere, makeDirectory, marked, type Site, write } from '../service/installation.js';
-import { type RunTool, runTool } from '../service/tools.js';
-import { credentialOf, dropIn, readFiles, writtenDirectories } from '../service/unit-drop-in.js';
-import { type Command, print, printJson, UsageError } from './context.js';
+import type { Config } from '../../config/config.js';
+import { loadConfig } from '../../config/load.js';
+import type { Secret } from '../../config/secret.js';
+import { EXIT } from '../../lib/errors.js';
+import { type Command, print, printJson, UsageError } from '../context.js';
+import { safe } from '../text.js';
+import { assertOurs, isThere, makeDirectory, marked, type Site, write } from './installation.js';
 import {
   assertMayChange,
   assertSystemd,
@@ -21,8 +20,9 @@ import {
   placeOptions,
   siteOfOptions,
   systemctl,
-} from './service-place.js';
-import { safe } from './text.js';
+} from './place.js';
+import { type RunTool, runTool } from './tools.js';
+import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
 
 interface InstallOptions extends PlaceOptions {
   readonly start: boolean;
@@ -33,7 +33,7 @@ interface InstallOptions extends PlaceOptions {
 
 /** The user of a system service, as in the unit. */
 const SERVICE_USER = 'peersync';
-const PACKAGE_ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const PACKAGE_ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Puts a unit of systemd in place, made for this configuration, and starts it. */
 export const serviceInstallCommand: Command<InstallOptions> = {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { PeersyncError, systemCode } from '../lib/errors.js';
+import { PeersyncError, systemCode } from '../../lib/errors.js';
 
 /** How long a program of the system may take, in ms: a service may need minutes until it is ready. */
 const LONGEST_MS = 15 * 60_000;

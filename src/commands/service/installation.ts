@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { writeFileAtomic } from '../lib/atomic.js';
-import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { writeFileAtomic } from '../../lib/atomic.js';
+import { messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
 import { makeDirectoryFor, type Owner } from './made-directory.js';
 
 /** By this a file is known to be ours to replace and to remove. */

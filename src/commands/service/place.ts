@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Argv } from 'yargs';
-import { EXIT, PeersyncError } from '../lib/errors.js';
-import { isThere, type Site, siteOf } from '../service/installation.js';
-import { UsageError } from './context.js';
+import { EXIT, PeersyncError } from '../../lib/errors.js';
+import { UsageError } from '../context.js';
+import { isThere, type Site, siteOf } from './installation.js';
 
 /** Which service a command is about. */
 export interface PlaceOptions {
