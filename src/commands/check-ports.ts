@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:net';
 import type { Config } from '../config/config.js';
 import { type Listen, parseListen } from '../config/listen.js';
-import type { StatusReport } from '../inspect/status.js';
+import { askDaemon } from '../daemon/control.js';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { askDaemon } from '../service/control.js';
+import type { StatusReport } from '../report/status.js';
 import type { Finding } from './finding.js';
 
 /** A place to listen at that the configuration names. */

@@ -30,7 +30,7 @@ const LOAD: Readonly<Record<CommandName, () => Promise<Module>>> = {
   share: async () => moduleOf((await import('./share.js')).shareCommand),
   table: async () => moduleOf((await import('./table.js')).tableCommand),
   peer: async () => moduleOf((await import('./peer.js')).peerCommand),
-  service: async () => moduleOf((await import('./service.js')).serviceCommand),
+  service: async () => moduleOf((await import('./service/service.js')).serviceCommand),
 };
 
 const NAMES = Object.keys(HEADS) as CommandName[];

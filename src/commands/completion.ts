@@ -1,6 +1,6 @@
 import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
-import type { StatusReport } from '../inspect/status.js';
+import type { StatusReport } from '../report/status.js';
 import { COMPLETION } from './commands.js';
 import { DEFAULT_CONFIG, type GlobalOptions, UsageError } from './context.js';
 import { safe } from './text.js';
@@ -118,7 +118,7 @@ async function folderNames(path: string): Promise<readonly string[]> {
 async function mirrorNames(path: string): Promise<readonly string[]> {
   const config = await configAt(path);
   if (config === undefined) return [];
-  const { askDaemon } = await import('../service/control.js');
+  const { askDaemon } = await import('../daemon/control.js');
   try {
     const question = { ask: 'status', parameters: {} };
     for await (const report of (await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS })) ??

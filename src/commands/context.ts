@@ -1,9 +1,9 @@
 import type { Argv, CommandModule } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
+import { asErrorLines, isJournal } from '../daemon/journal-lines.js';
+import type { Log } from '../daemon/log.js';
+import { LOG_LEVELS, type LogLevel } from '../daemon/log-levels.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
-import { asErrorLines, isJournal } from '../service/journal-lines.js';
-import type { Log } from '../service/log.js';
-import { LOG_LEVELS, type LogLevel } from '../service/log-levels.js';
 import { safe } from './text.js';
 
 /** The options that every command has. */
@@ -167,7 +167,7 @@ export async function openLog(
   fd: 1 | 2,
   level: LogLevel,
 ): Promise<Log> {
-  const { createLog } = await import('../service/log.js');
+  const { createLog } = await import('../daemon/log.js');
   const stream = fd === 1 ? process.stdout : process.stderr;
   return await createLog({ level: logLevel ?? level, fd, terminal: stream.isTTY === true });
 }

@@ -1,5 +1,5 @@
-import type { FiguresReport, Percentiles, TimeToSearch } from '../figures/report.js';
 import { durationText } from '../lib/duration-text.js';
+import type { FiguresReport, Percentiles, TimeToSearch } from '../report/time-to-search.js';
 import { columns, safe, timeText } from './text.js';
 
 /** So many collections are shown. */

@@ -1,7 +1,7 @@
-import { LISTED_STATUSES, type ListedEntry, listEntries } from '../inspect/list.js';
-import { listFilter } from '../inspect/parameters.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { LISTED_STATUSES, type ListedEntry, listEntries } from '../report/list.js';
+import { listFilter } from '../report/parameters.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';

@@ -80,7 +80,7 @@ async function* alone(
   const { signal } = ending;
   const unlisten = onSignals(() => ending.abort(stopped()));
   try {
-    const { Daemon } = await import('../daemon.js');
+    const { Daemon } = await import('../daemon/daemon.js');
     const daemon = await Daemon.open({
       config,
       clock: systemClock,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import { askDaemon } from '../service/control.js';
+import { askDaemon } from '../daemon/control.js';
 
 /**
  * What the running daemon answers, or, where none runs, what `offline` finds out by itself.

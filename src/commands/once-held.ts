@@ -1,5 +1,5 @@
-import type { Live } from '../inspect/live.js';
 import { PeersyncError } from '../lib/errors.js';
+import type { Live } from '../report/live.js';
 import type { StateView } from '../state/state.js';
 import type { FolderStatus } from '../watch/watcher.js';
 import { counted, safe } from './text.js';

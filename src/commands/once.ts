@@ -1,11 +1,11 @@
-import type { Daemon } from '../daemon.js';
-import { itemCounts } from '../inspect/status.js';
+import type { Daemon } from '../daemon/daemon.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import type { Trouble } from '../queue/outcome.js';
 import type { Paused } from '../queue/recess.js';
+import { itemCounts } from '../report/status.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
 import { HEADS } from './heads.js';
@@ -63,7 +63,7 @@ export const onceCommand: Command<OnceOptions> = {
     const unlisten = onSignals(() => stop());
     try {
       growHeapSlowly();
-      const { Daemon } = await import('../daemon.js');
+      const { Daemon } = await import('../daemon/daemon.js');
       const daemon = await Daemon.open({
         config: loaded.config,
         clock: systemClock,

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import type { StatusReport } from '../inspect/status.js';
+import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
-import { askDaemon } from '../service/control.js';
+import type { StatusReport } from '../report/status.js';
 import { startPeer } from './peer.js';
 import { onSignals } from './signals.js';
 

@@ -1,6 +1,6 @@
+import { LOG_LEVELS, type LogLevel } from '../daemon/log-levels.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { LOG_LEVELS, type LogLevel } from '../service/log-levels.js';
 import { plainProgress, progressLine, type Step } from './progress-text.js';
 import { Rate } from './rate.js';
 import { canDraw, columnsOf, wantsColour, whenLeaving } from './terminal.js';

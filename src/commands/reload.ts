@@ -1,9 +1,9 @@
 import { ConfigError } from '../config/errors.js';
-import type { ReloadReport } from '../inspect/reload-report.js';
-import type { StatusReport } from '../inspect/status.js';
+import { askDaemon } from '../daemon/control.js';
 import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { askDaemon } from '../service/control.js';
+import type { ReloadReport } from '../report/reload-report.js';
+import type { StatusReport } from '../report/status.js';
 import type { Trouble } from '../state/entry.js';
 import { stateHolder } from '../state/lock.js';
 import { type Command, complain, configOf, print, printJson } from './context.js';

@@ -1,8 +1,8 @@
-import { heldError } from '../inspect/held.js';
-import type { StatusReport } from '../inspect/status.js';
+import { askDaemon } from '../daemon/control.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { askDaemon } from '../service/control.js';
+import { heldError } from '../report/held.js';
+import type { StatusReport } from '../report/status.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';

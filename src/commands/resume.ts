@@ -1,6 +1,6 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import { forgetPause } from '../service/pausing.js';
+import { forgetPause } from '../report/pausing.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';

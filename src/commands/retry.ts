@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
-import { scopesOf } from '../inspect/parameters.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { scopesOf } from '../report/parameters.js';
 import { retryItems } from '../uplink/retry.js';
 import { type Command, configOf, type GlobalOptions, print, printJson } from './context.js';
 import { HEADS } from './heads.js';

@@ -1,14 +1,14 @@
 import { loadConfig } from '../config/load.js';
+import { giveSigns } from '../daemon/signs-of-life.js';
+import { createNotifier } from '../daemon/systemd-notifier.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/memory.js';
-import { createNotifier } from '../service/notify.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
 import { HEADS } from './heads.js';
 import { ReloadSignal } from './reload-signal.js';
 import { onSignals } from './signals.js';
-import { giveSigns } from './signs-of-life.js';
 import { makeMissingFolders } from './welcome.js';
 
 interface RunOptions {
@@ -54,7 +54,7 @@ export const runCommand: Command<RunOptions> = {
     try {
       growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
-      const { Daemon } = await import('../daemon.js');
+      const { Daemon } = await import('../daemon/daemon.js');
       const { isLeft } = await import('../daemon/undoing.js');
       const daemon = await Daemon.open({
         config,

@@ -1,9 +1,9 @@
-import type { StatusReport } from '../inspect/status.js';
 import { systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
+import type { StatusReport } from '../report/status.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { alertLines, figuresLines } from './figures-text.js';
 import { HEADS } from './heads.js';
@@ -20,7 +20,7 @@ export const statusCommand: Command<object> = {
   run: async (options) => {
     const { config } = await configOf(options);
     const offline = async () => {
-      const { statusReport } = await import('../inspect/status.js');
+      const { statusReport } = await import('../report/status.js');
       return [statusReport(config, await readState(config), undefined)];
     };
     for await (const report of askOr(config, 'status', {}, offline)) {

@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.js';
-import { chosen, chosenCount } from '../inspect/sample.js';
 import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS } from '../peer/dialects.js';
+import { chosen, chosenCount } from '../report/sample.js';
 import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';

@@ -1,6 +1,6 @@
+import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import { askDaemon } from '../service/control.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import { type Command, configOf, openLog, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';

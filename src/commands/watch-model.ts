@@ -1,7 +1,7 @@
-import type { Sample } from '../figures/report.js';
-import type { LiveLine } from '../inspect/live-feed.js';
-import type { StatusReport } from '../inspect/status.js';
-import type { RecentEvent } from '../service/recent.js';
+import type { LiveLine } from '../report/live-feed.js';
+import type { RecentEvent } from '../report/recent-events.js';
+import type { StatusReport } from '../report/status.js';
+import type { Sample } from '../report/time-to-search.js';
 
 const KEPT_SAMPLES = 360;
 const KEPT_EVENTS = 100;

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { formatBytes } from '../config/units.js';
-import type { WhyReport } from '../inspect/why.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import type { WhyReport } from '../report/why.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
@@ -24,7 +24,7 @@ export const whyCommand: Command<WhyOptions> = {
     const { config } = await configOf(options);
     const path = resolve(options.path);
     const offline = async () => {
-      const { explain } = await import('../inspect/why.js');
+      const { explain } = await import('../report/why.js');
       return [await explain(path, config, await readState(config), undefined)];
     };
     for await (const report of askOr(config, 'why', { path }, offline)) {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import type { Refused } from '../inspect/reload-report.js';
+import type { Refused } from '../report/reload-report.js';
 
 /**
  * The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces

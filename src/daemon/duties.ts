@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import type { Duty } from '../lib/pulse.js';
 import { doorDuties } from '../queue/duties.js';
 import type { Lane } from '../queue/lanes.js';
-import type { Disk } from '../service/disks.js';
+import type { Disk } from './disks.js';
 import type { Parts } from './parts.js';
 
 /** One task at the door may ask again, with other credentials or for another page. */

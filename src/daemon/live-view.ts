@@ -1,5 +1,5 @@
-import type { Live } from '../inspect/live.js';
 import type { Moment } from '../lib/moment.js';
+import type { Live } from '../report/live.js';
 import type { Current } from './current.js';
 import type { Parts } from './parts.js';
 

@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { locate } from '../inspect/locate.js';
-import type { WhyReport } from '../inspect/why.js';
+import { locate } from '../report/locate.js';
+import type { WhyReport } from '../report/why.js';
 import { PageError } from './errors.js';
 
 /** The longest that Linux takes, in bytes. */

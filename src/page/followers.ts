@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { LiveFeed, LiveLine } from '../inspect/live-feed.js';
-import type { StatusReport } from '../inspect/status.js';
 import type { Clock } from '../lib/clock.js';
+import type { LiveFeed, LiveLine } from '../report/live-feed.js';
+import type { StatusReport } from '../report/status.js';
 import { PageError } from './errors.js';
 
 /** So many follow at a time. */

@@ -1,10 +1,10 @@
 import { access, constants, statfs } from 'node:fs/promises';
-import { diskTrouble } from '../inspect/disk-trouble.js';
-import type { Live } from '../inspect/live.js';
 import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
+import { diskTrouble } from '../report/disk-trouble.js';
+import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';
 
 /** Something that keeps peersync from its work: one sentence what, one what to do. */

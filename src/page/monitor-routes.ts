@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
-import type { Figures } from '../figures/figures.js';
 import type { Stuck } from '../lib/pulse.js';
 import { readBuild, VERSION } from '../lib/version.js';
 import type { PeerClient } from '../peer/client.js';
+import type { Figures } from '../report/figures.js';
 import type { ApiParts } from './api-routes.js';
 import { aliveReasons, readyReasons } from './health.js';
 import type { MetricsWriter } from './metrics/exposition.js';

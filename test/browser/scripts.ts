@@ -1,5 +1,5 @@
-import type { StatusReport } from '../../src/inspect/status.js';
-import type { WhyReport } from '../../src/inspect/why.js';
+import type { StatusReport } from '../../src/report/status.js';
+import type { WhyReport } from '../../src/report/why.js';
 import { door, event, folder, hourOf, item, MIN, mirror, NOW, statusOf, timeToSearch } from './reports.js';
 import type { Script } from './stand-in.js';
 

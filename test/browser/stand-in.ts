@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
-import type { Sample } from '../../src/figures/report.js';
-import type { StatusReport } from '../../src/inspect/status.js';
-import type { WhyReport } from '../../src/inspect/why.js';
 import type { ItemLine } from '../../src/page/api.js';
 import { readAssets } from '../../src/page/assets.js';
-import type { RecentEvent } from '../../src/service/recent.js';
+import type { RecentEvent } from '../../src/report/recent-events.js';
+import type { StatusReport } from '../../src/report/status.js';
+import type { Sample } from '../../src/report/time-to-search.js';
+import type { WhyReport } from '../../src/report/why.js';
 import { afterwards } from '../support/afterwards.js';
 
 /** What a stand-in says. */

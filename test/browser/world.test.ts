@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { StatusReport } from '../../src/inspect/status.js';
 import { concernsOf } from '../../src/page/browser/attention.js';
 import { mirrorTroubles } from '../../src/page/browser/mirror-words.js';
 import { lostWorld, worldOf } from '../../src/page/browser/world.js';
+import type { StatusReport } from '../../src/report/status.js';
 import { door, folder, NOW, statusOf } from './reports.js';
 import { SCRIPTS, scriptOf } from './scripts.js';
 

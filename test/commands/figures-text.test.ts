@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { alertLines, figuresLines } from '../../src/commands/figures-text.js';
-import type { FiguresReport, TimeToSearch } from '../../src/figures/report.js';
+import type { FiguresReport, TimeToSearch } from '../../src/report/time-to-search.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 const none = { count: 0 };

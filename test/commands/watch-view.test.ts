@@ -6,7 +6,7 @@ import { plain, rendered, styled } from '../../src/commands/styled.js';
 import { laidOut, table } from '../../src/commands/watch-layout.js';
 import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from '../../src/commands/watch-model.js';
 import { watchLine, watchView } from '../../src/commands/watch-view.js';
-import type { StatusReport } from '../../src/inspect/status.js';
+import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';
 import { counts, door, folder, NOW, report } from './report.js';
 

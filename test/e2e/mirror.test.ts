@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
-import type { StatusReport } from '../../src/inspect/status.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
+import type { StatusReport } from '../../src/report/status.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import type { PeerProcess } from '../support/peer-process.js';

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
+import { ControlServer } from '../../src/daemon/control.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { ControlServer } from '../../src/service/control.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFailed } from 'vitest';
-import { askDaemon } from '../../src/service/control.js';
+import { askDaemon } from '../../src/daemon/control.js';
 import { Running } from '../support/cli.js';
 import { type ConfigParts, writeConfig } from '../support/config.js';
 import { Random } from '../support/random.js';

@@ -1,4 +1,4 @@
-import { askDaemon } from '../../src/service/control.js';
+import { askDaemon } from '../../src/daemon/control.js';
 import { until } from './wait.js';
 
 /** Waits until the daemon that uses a state takes commands, which is a moment after it says that it runs. */

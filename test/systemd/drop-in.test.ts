@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/config/check.js';
 import {
   assertOurs,
   isOurs,
@@ -21,9 +20,10 @@ import {
   remove,
   siteOf,
   write,
-} from '../../src/service/installation.js';
-import { dropIn, type Runs } from '../../src/service/unit-drop-in.js';
-import { unitCommand, unitWord } from '../../src/service/unit-words.js';
+} from '../../src/commands/service/installation.js';
+import { dropIn, type Runs } from '../../src/commands/service/unit-drop-in.js';
+import { unitCommand, unitWord } from '../../src/commands/service/unit-words.js';
+import { checkConfig } from '../../src/config/check.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 async function runsOf(config: object, parts: Partial<Runs> = {}): Promise<Runs> {

@@ -1,4 +1,4 @@
-import type { StatusReport } from '../../inspect/status.js';
+import type { StatusReport } from '../../report/status.js';
 import { count, counted, sentence, sentences } from './words.js';
 
 /** Something that a person should look at. */

@@ -1,4 +1,4 @@
-import type { FolderReport } from '../../inspect/status.js';
+import type { FolderReport } from '../../report/status.js';
 import type { RescanAnswer, RescanRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';

@@ -1,4 +1,4 @@
-import type { StatusReport } from '../../inspect/status.js';
+import type { StatusReport } from '../../report/status.js';
 import type { RetryAnswer, RetryRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, reshape, show, text } from './dom.js';

@@ -1,4 +1,4 @@
-import type { Sample } from '../../figures/report.js';
+import type { Sample } from '../../report/time-to-search.js';
 
 /** An hour of them. */
 const KEPT = 360;

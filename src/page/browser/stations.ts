@@ -1,4 +1,4 @@
-import type { StatusReport } from '../../inspect/status.js';
+import type { StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import { attr, byId, h, icon, text } from './dom.js';
 import type { Model } from './model.js';

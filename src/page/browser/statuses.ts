@@ -1,4 +1,4 @@
-import type { WhyReport } from '../../inspect/why.js';
+import type { WhyReport } from '../../report/why.js';
 import type { Entry } from '../../state/entry.js';
 
 /** A status in the words of a person. Each has a shape and a colour of the same name. */

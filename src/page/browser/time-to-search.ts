@@ -1,4 +1,4 @@
-import type { Percentiles, TimeToSearch } from '../../figures/report.js';
+import type { Percentiles, TimeToSearch } from '../../report/time-to-search.js';
 import { attr, byId, h, type Row, text } from './dom.js';
 import type { Model } from './model.js';
 import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';

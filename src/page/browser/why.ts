@@ -1,4 +1,4 @@
-import type { WhyReport } from '../../inspect/why.js';
+import type { WhyReport } from '../../report/why.js';
 import { get, wordsOf } from './ask.js';
 import { byId, h, icon, prose, show } from './dom.js';
 import type { Model } from './model.js';

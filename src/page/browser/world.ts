@@ -1,4 +1,4 @@
-import type { StatusReport } from '../../inspect/status.js';
+import type { StatusReport } from '../../report/status.js';
 import { ahead, amount, calm, count, counted, hour, rough, sentence, sentences } from './words.js';
 
 /** How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in trouble. */

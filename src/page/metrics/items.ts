@@ -1,5 +1,5 @@
-import { HISTOGRAM_ENDS_MS } from '../../figures/durations.js';
-import type { FolderReport } from '../../inspect/status.js';
+import { HISTOGRAM_ENDS_MS } from '../../report/durations.js';
+import type { FolderReport } from '../../report/status.js';
 import type { Metric, Value } from './metric.js';
 
 const SEARCH_BOUNDS = HISTOGRAM_ENDS_MS.map((ms) => ms / 1000);

@@ -1,9 +1,9 @@
-import type { TimeHistogram } from '../../figures/durations.js';
-import type { Totals } from '../../figures/figures.js';
-import type { StatusReport } from '../../inspect/status.js';
 import type { BucketsReading } from '../../lib/buckets.js';
 import type { Build } from '../../lib/version.js';
 import type { RequestCounts } from '../../peer/asking.js';
+import type { TimeHistogram } from '../../report/durations.js';
+import type { Totals } from '../../report/figures.js';
+import type { StatusReport } from '../../report/status.js';
 import type { StateFigures } from '../../state/state.js';
 
 /** Everything that a scrape reads, taken at one moment. */

@@ -1,7 +1,7 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askDaemon } from '../../../src/service/control.js';
+import { askDaemon } from '../../../src/daemon/control.js';
 import { type Ended, Running } from '../../support/cli.js';
 import { temporaryDirectory } from '../../support/temp.js';
 import { until } from '../../support/wait.js';

@@ -1,0 +1,108 @@
+import { dirname, sep } from 'node:path';
+import type { Config } from '../../config/config.js';
+import type { Secret } from '../../config/secret.js';
+import { unitCommand, unitRest, unitWord, unitWordIfThere } from './unit-words.js';
+
+/** What the unit runs, and where. */
+export interface Runs {
+  readonly scope: 'system' | 'user';
+  /** Absolute. */
+  readonly node: string;
+  /** Absolute: the program of the command line. */
+  readonly program: string;
+  /** What the program needs to be read, with the packages it is made of. */
+  readonly programRoot: string;
+  /** Absolute: the configuration. */
+  readonly configPath: string;
+  readonly config: Config;
+  /** The user of a system service; that of the unit unless given. */
+  readonly runAs?: string | undefined;
+  /** Where the credential of a name stands for `LoadCredential=`; absolute. */
+  readonly credentialFile: (name: string) => string;
+  /** The version of systemd. */
+  readonly systemd: number;
+}
+
+/** What a sandboxed system service does not see, or sees empty, unless it is brought in. */
+const HIDDEN = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
+/** Since when systemd can wait longer with each new start. */
+const KNOWS_STEPS = 254;
+
+/** The directories that peersync writes to. */
+export function writtenDirectories({ state, peer, mirror }: Config): readonly string[] {
+  const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
+  return [
+    state.dir,
+    ...(peer.url === 'embedded' ? [peer.embedded.dir] : []),
+    ...(hasMirrors ? [mirror.root] : []),
+  ];
+}
+
+/** Files beside the configuration that are read. */
+export function readFiles({ peer, status }: Config): readonly string[] {
+  return [
+    ...(peer.tls.ca === undefined ? [] : [peer.tls.ca]),
+    ...[peer.auth?.password, status.token].flatMap((secret) =>
+      secret !== undefined && 'file' in secret ? [secret.file] : [],
+    ),
+  ];
+}
+
+/** The name of the credential that a secret stands in, where it does. */
+export function credentialOf(secret: Secret | undefined): string | undefined {
+  return secret !== undefined && 'credential' in secret ? secret.credential : undefined;
+}
+
+/** The names of all credentials that the configuration names. */
+function credentialsOf({ peer, status }: Config): readonly string[] {
+  const names = [peer.auth?.password, status.token].map(credentialOf);
+  return unique(names.filter((name) => name !== undefined));
+}
+
+/**
+ * What is particular to one installation, beside the unit that is the same for all: what runs, on which configuration, what it may
+ * read and write.
+ */
+export function dropIn(runs: Runs): string {
+  const { config, configPath, node, program, runAs, systemd } = runs;
+  const command = (word: string): string => unitCommand([node, program, word, '--config', configPath]);
+  const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
+  lines.push('ExecReload=', `ExecReload=${command('reload')}`);
+  if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
+  for (const credential of credentialsOf(config))
+    lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
+  if (systemd >= KNOWS_STEPS)
+    lines.push('# Waits longer with each new start.', 'RestartSteps=6', 'RestartMaxDelaySec=5min');
+  lines.push(...(runs.scope === 'system' ? systemPlaces(runs) : userPlaces(config)));
+  return `${lines.join('\n')}\n`;
+}
+
+function systemPlaces({ config, configPath, node, programRoot }: Runs): string[] {
+  const lines: string[] = [];
+  const folders = config.folders.map(({ path }) => path);
+  const tools = [dirname(configPath), ...readFiles(config), node, programRoot];
+  for (const path of unique([...tools, ...folders].filter(isHidden)))
+    lines.push(`BindReadOnlyPaths=${unitWordIfThere(path)}`);
+  for (const path of folders.filter((each) => !isHidden(each)))
+    lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
+  for (const path of unique(writtenDirectories(config)))
+    lines.push(isHidden(path) ? `BindPaths=${unitWord(path)}` : `ReadWritePaths=${unitWord(path)}`);
+  return lines;
+}
+
+function userPlaces(config: Config): string[] {
+  const folders = config.folders.map(({ path }) => `ReadOnlyPaths=${unitWordIfThere(path)}`);
+  return [
+    ...folders,
+    ...unique(writtenDirectories(config)).map((path) => `ReadWritePaths=${unitWord(path)}`),
+  ];
+}
+
+/** Whether a sandboxed system service does not see a path by itself. */
+export function isHidden(path: string): boolean {
+  return HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
+}
+
+function unique(paths: readonly string[]): string[] {
+  return [...new Set(paths)];
+}

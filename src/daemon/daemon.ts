@@ -1,0 +1,223 @@
+import type { Config } from '../config/config.js';
+import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { Moment } from '../lib/moment.js';
+import type { Duty, Stuck } from '../lib/pulse.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import { StatusPage } from '../page/status-page.js';
+import type { PeerClient } from '../peer/client.js';
+import { answers } from '../report/answers.js';
+import type { Live, SilentDisk } from '../report/live.js';
+import { LiveFeed } from '../report/live-feed.js';
+import { RecentEvents } from '../report/recent-events.js';
+import type { ReloadReport } from '../report/reload-report.js';
+import { statusReport } from '../report/status.js';
+import type { State } from '../state/state.js';
+import { ControlServer } from './control.js';
+import { Current } from './current.js';
+import { type Disk, DiskInquiry } from './disks.js';
+import { disksOf, dutiesOf } from './duties.js';
+import { liveView } from './live-view.js';
+import { Repeats } from './log-repeats.js';
+import { openParts, type Parts, STOP_GRACE_MS } from './parts.js';
+import { Reloading } from './reloading.js';
+import { Undoing } from './undoing.js';
+
+/** When the daemon stops, a disk that gives no answer for so long is not waited for, in ms. */
+const DISK_ANSWERS_MS = 5_000;
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Follow folders and peer as they change; without it one scan is all, and mirrors run when they are asked to. */
+  readonly follow: boolean;
+  /** Wait while the disk of the state is full; without it that is a failure. */
+  readonly patient: boolean;
+  /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
+  readonly onFailure: (error: unknown) => void;
+  /** Reads the configuration anew, for `reload`; without it there is none. */
+  readonly load?: () => Promise<Config>;
+}
+
+/**
+ * Everything between the folders and the peer, built from a configuration.
+ *
+ * Life: `open` takes the lock, reads the state and brings up the embedded peer where that is the peer; `start` lets the loops go.
+ * `stop` ends them in order: nothing new begins, what is under way may finish, everything known is on disk, the
+ * lock is given back. A failure while opening undoes what was done.
+ */
+export class Daemon {
+  readonly #options: DaemonOptions;
+  readonly #undoing: Undoing;
+  readonly #stopping = new AbortController();
+  readonly #recents: RecentEvents;
+  readonly #repeats: Repeats;
+  readonly current: Current;
+  readonly #started: Moment;
+  /** What stands still; whoever watches the daemon sets it. */
+  stuck: () => readonly Stuck[] | undefined = () => undefined;
+  /** The disk that is waited for; whoever watches the daemon sets it. */
+  silentDisk: () => SilentDisk | undefined = () => undefined;
+  #parts: Parts | undefined;
+  #reloading: Reloading | undefined;
+  #page: StatusPage | undefined;
+
+  private constructor(options: DaemonOptions) {
+    this.#recents = new RecentEvents(options.log, options.clock);
+    this.#repeats = new Repeats(this.#recents, options.clock);
+    this.#options = { ...options, log: this.#repeats };
+    this.current = new Current(options.config);
+    const { clock } = options;
+    const inquiry = new DiskInquiry({ disks: () => this.disks(), clock, answersMs: DISK_ANSWERS_MS });
+    this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
+    this.#started = new Moment(options.clock);
+  }
+
+  static async open(options: DaemonOptions): Promise<Daemon> {
+    const daemon = new Daemon(options);
+    try {
+      daemon.#parts = await openParts({
+        ...daemon.#options,
+        current: daemon.current,
+        undoing: daemon.#undoing,
+        stopping: daemon.#stopping.signal,
+      });
+    } catch (error) {
+      await daemon.stop().catch(() => {});
+      throw error;
+    }
+    return daemon;
+  }
+
+  /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
+  async start(): Promise<void> {
+    const { clock, log, onFailure, follow, load } = this.#options;
+    const parts = this.#opened();
+    const { state, client, dialect, watcher, uplink, audit, door, mirrors, figures, pausing } = parts;
+    const { current } = this;
+    const { config } = current;
+    const live = this.live();
+    await figures.start();
+    this.#undoing.add('figures', () => figures.stop());
+    const status = () => statusReport(current.config, state, live);
+    const feed = new LiveFeed({
+      status,
+      figures,
+      recents: this.#recents,
+      clock,
+    });
+    const answer = answers({
+      ...{ current, state, clock, live, feed, log, mirrors, pausing },
+      stopping: this.#stopping.signal,
+      look: (place) => watcher.lookSoon(place),
+      tryPeer: () => door.tryNow(),
+      lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+      holdMs: () => dialect.current?.holdMs,
+      rescan: (folder) => watcher.rescan(folder),
+      reload: () => this.reload(),
+    });
+    const control = await ControlServer.open(config.state.dir, answer, log);
+    // The system removes the socket, at once.
+    this.#undoing.addBlocking('control socket', () => control.close());
+    uplink.start(onFailure);
+    this.#undoing.add('uplink', async () => {
+      const stopped = uplink.stop();
+      await door.stop(STOP_GRACE_MS);
+      await stopped;
+    });
+    this.#undoing.add('watcher', () => watcher.stop());
+    watcher.start();
+    // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
+    this.#undoing.add('mirrors', () => mirrors.stop());
+    if (follow) mirrors.start(onFailure);
+    if (follow) audit.start(config.audit.every, onFailure);
+    this.#undoing.add('audit', () => audit.stop());
+    const page = new StatusPage({
+      ...{ current, state, live, status, feed, figures, ask: answer, client, clock, log },
+      stuck: () => this.stuck(),
+      env: process.env,
+    });
+    this.#undoing.add('status page', () => page.stop());
+    this.#page = page;
+    if (follow) page.start();
+    if (load === undefined) return;
+    const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
+    this.#undoing.add('reload', () => reloading.stop());
+    this.#reloading = reloading;
+  }
+
+  /**
+   * Takes up the configuration as its file is now.
+   *
+   * @throws PeersyncError what is wrong with it, and then nothing changed; NOT_RELOADABLE before the daemon has started
+   */
+  async reload(): Promise<ReloadReport> {
+    if (this.#reloading !== undefined) return this.#reloading.reload();
+    throw new PeersyncError({
+      code: 'NOT_RELOADABLE',
+      message: 'This run cannot reload its configuration now: it is starting, or does one round only.',
+      hint: 'Ask `peersync run`, once it watches.',
+    });
+  }
+
+  /** @throws what went wrong on the way, an AggregateError when that was more than one thing; see `isLeft` */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    try {
+      await this.#undoing.all();
+    } finally {
+      this.#repeats.flush();
+    }
+  }
+
+  /** The peer's address, also of the embedded one. */
+  get peerUrl(): string {
+    return this.#opened().peerUrl;
+  }
+
+  get state(): State {
+    return this.#opened().state;
+  }
+
+  get requests(): PeerClient['requests'] {
+    return this.#opened().client.requests;
+  }
+
+  get mirrors(): Mirrors {
+    return this.#opened().mirrors;
+  }
+
+  /** Resolves when the first scan is over and nothing is settling any more. */
+  scanned(): Promise<void> {
+    return this.#opened().watcher.idle();
+  }
+
+  /** Whether nothing is left to do for the items until a file changes or a folder is back. */
+  get isIdle(): boolean {
+    return this.#opened().uplink.isIdle;
+  }
+
+  /** What must not stand still, as of now. */
+  duties(): readonly Duty[] {
+    return dutiesOf(this.#opened(), this.current.config);
+  }
+
+  /** The directories that the work depends on. */
+  disks(): readonly Disk[] {
+    return disksOf(this.current.config);
+  }
+
+  live(): Live {
+    return liveView(this.#opened(), this.current, this.#started, {
+      silentDisk: () => this.silentDisk(),
+      page: () => this.#page?.url,
+    });
+  }
+
+  #opened(): Parts {
+    if (this.#parts === undefined) throw new Error('the daemon is not open');
+    return this.#parts;
+  }
+}

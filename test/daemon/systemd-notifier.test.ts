@@ -1,0 +1,129 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createNotifier, type Environment, type NotifyOptions } from '../../src/daemon/systemd-notifier.js';
+import { quoted } from '../support/system-tool.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+/** A notifier whose words a test brings to systemd itself, one by one. */
+function herald(env: Environment = {}, options: Partial<NotifyOptions> = {}) {
+  const sent: string[][] = [];
+  const warnings: string[] = [];
+  const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  const notifier = createNotifier(
+    { NOTIFY_SOCKET: '/run/systemd/notify', ...env },
+    {
+      log: { debug() {}, info() {}, warn: (_, message) => void warnings.push(message), error() {} },
+      send: (assignments) => {
+        sent.push([...assignments]);
+        return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+      },
+      monotonicUsec: () => 123n,
+      ...options,
+    },
+  );
+  const next = async (error?: Error): Promise<void> => {
+    const call = waiting.shift();
+    if (error === undefined) call?.resolve();
+    else call?.reject(error);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { notifier, sent, warnings, next, waiting };
+}
+
+describe('a notifier', () => {
+  it('says nothing where systemd did not ask', async () => {
+    const { notifier, sent } = herald({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '1000000' });
+    notifier.ready();
+    notifier.status('fine');
+    notifier.watchdog();
+    await notifier.idle();
+    expect(sent).toEqual([]);
+    expect(notifier.watchdogMs).toBeUndefined();
+  });
+
+  it('says one thing after the other, in order, and never two at once', async () => {
+    const { notifier, sent, next, waiting } = herald();
+    notifier.ready();
+    notifier.reloading();
+    notifier.ready();
+    notifier.stopping();
+    for (let said = 1; said <= 4; said += 1) {
+      expect(sent).toHaveLength(said);
+      expect(waiting).toHaveLength(1);
+      await next();
+    }
+    await notifier.idle();
+    expect(sent).toEqual([['READY=1'], ['RELOADING=1', 'MONOTONIC_USEC=123'], ['READY=1'], ['STOPPING=1']]);
+  });
+
+  it('says of sentences that wait only the newest, and of signs of life one', async () => {
+    const { notifier, sent, next } = herald();
+    notifier.ready();
+    for (const sentence of ['one', 'two', 'three\nlines']) notifier.status(sentence);
+    notifier.watchdog();
+    notifier.watchdog();
+    for (let i = 0; i < 3; i += 1) await next();
+    await notifier.idle();
+    expect(sent).toEqual([['READY=1'], ['STATUS=three lines'], ['WATCHDOG=1']]);
+  });
+
+  it('warns once where it cannot, goes on trying, and warns anew after it could', async () => {
+    const { notifier, warnings, next, sent } = herald();
+    for (let i = 0; i < 3; i += 1) {
+      notifier.watchdog();
+      await next(new Error('no such program'));
+    }
+    expect(sent).toHaveLength(3);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^systemd could not be told .*: no such program; see that /),
+    ]);
+    notifier.watchdog();
+    await next();
+    notifier.watchdog();
+    await next(new Error('no such program'));
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('knows for how long systemd bears silence, unless that is meant for another process', () => {
+    const pid = String(process.pid);
+    expect(herald({ WATCHDOG_USEC: '120000000' }).notifier.watchdogMs).toBe(120_000);
+    expect(herald({ WATCHDOG_USEC: '120000000', WATCHDOG_PID: pid }).notifier.watchdogMs).toBe(120_000);
+    expect(herald({ WATCHDOG_USEC: '120000000', WATCHDOG_PID: '1' }).notifier.watchdogMs).toBeUndefined();
+    expect(herald({}).notifier.watchdogMs).toBeUndefined();
+    expect(herald({ WATCHDOG_USEC: 'soon' }).notifier.watchdogMs).toBeUndefined();
+  });
+
+  it('calls the program systemd-notify with the words and where they go', async () => {
+    const directory = temporaryDirectory();
+    const heard = join(directory, 'heard');
+    const program = join(directory, 'systemd-notify');
+    writeFileSync(
+      program,
+      `#!/bin/sh\nprintf '%s|' "$NOTIFY_SOCKET" "$@" >> ${quoted(heard)}\necho >> ${quoted(heard)}\n`,
+    );
+    chmodSync(program, 0o755);
+    const warnings: string[] = [];
+    const notifier = createNotifier(
+      { NOTIFY_SOCKET: '/here', PATH: `${directory}:${process.env.PATH}` },
+      { log: { debug() {}, info() {}, warn: (_, message) => void warnings.push(message), error() {} } },
+    );
+    notifier.reloading();
+    notifier.status('all is well; "really"');
+    await notifier.idle();
+    const [reloading, status] = readFileSync(heard, 'utf8').split('\n');
+    expect(reloading).toMatch(/^\/here\|RELOADING=1\|MONOTONIC_USEC=\d{6,}\|$/);
+    expect(status).toBe('/here|STATUS=all is well; "really"|');
+    expect([warnings, notifier.isUnheard]).toEqual([[], false]);
+    writeFileSync(program, '#!/bin/sh\necho "Failed to notify" >&2\nexit 1\n');
+    notifier.ready();
+    await until(() => warnings.length === 1, 'warned');
+    expect(warnings[0]).toMatch(/Failed to notify; see/);
+    expect(notifier.isUnheard).toBe(true);
+    writeFileSync(program, '#!/bin/sh\n');
+    notifier.watchdog();
+    await notifier.idle();
+    expect(notifier.isUnheard).toBe(false);
+  });
+});

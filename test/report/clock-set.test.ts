@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import type { FiguresReport, Sample } from '../../src/report/time-to-search.js';
+import { afterwards } from '../support/afterwards.js';
+import { Desk } from './world.js';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const YEAR = 365 * 24 * HOUR;
+const SETS = [YEAR, HOUR, -HOUR, -YEAR];
+
+async function desk(): Promise<Desk> {
+  const made = new Desk();
+  made.limitMs = MINUTE;
+  await made.open();
+  afterwards('test', () => made.close());
+  return made;
+}
+
+function rowOf(d: Desk): FiguresReport['timeToSearch'][number] {
+  const [row] = d.figures.report().timeToSearch;
+  if (row === undefined) throw new Error('nothing is known of it');
+  return row;
+}
+
+function expectNear(told: number | undefined, ms: number): void {
+  expect(told).toBeGreaterThan(ms * 0.96);
+  expect(told).toBeLessThan(ms * 1.04);
+}
+
+/** A file that becomes searchable so long after it was at rest. */
+async function searchable(d: Desk, path: string, afterMs: number): Promise<void> {
+  await d.drop(path);
+  await d.clock.advance(afterMs);
+  d.confirm(path);
+}
+
+describe.each(SETS)('a clock that is set by %d ms while peersync runs', (byMs) => {
+  it('changes no time-to-search of what was on its way, and raises no alert', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await d.clock.advance(20 * SECOND);
+    d.clock.set(byMs);
+    await d.clock.advance(20 * SECOND);
+    d.confirm('a.txt');
+    expect(rowOf(d).hour.count).toBe(1);
+    expectNear(rowOf(d).hour.p99Ms, 40 * SECOND);
+    await d.clock.advance(20 * SECOND);
+    expect(d.figures.report().alerts).toEqual([]);
+    expect(d.said).toEqual([]);
+  });
+
+  it('changes none of what comes afterwards', async () => {
+    const d = await desk();
+    d.clock.set(byMs);
+    await searchable(d, 'a.txt', 10 * SECOND);
+    expectNear(rowOf(d).hour.p99Ms, 10 * SECOND);
+    await d.drop('b.txt');
+    await d.clock.advance(30 * SECOND);
+    const { oldestSince = 0 } = rowOf(d);
+    expect(Math.abs(d.clock.now() - oldestSince - 30 * SECOND)).toBeLessThanOrEqual(5 * SECOND);
+  });
+
+  it('neither empties the windows nor keeps anything in them for longer', async () => {
+    const d = await desk();
+    await searchable(d, 'a.txt', 10 * SECOND);
+    await d.clock.advance(30 * MINUTE);
+    d.clock.set(byMs);
+    await d.clock.advance(20 * MINUTE);
+    expect(rowOf(d)).toMatchObject({ hour: { count: 1 }, day: { count: 1 } });
+    await d.clock.advance(11 * MINUTE);
+    expect(rowOf(d)).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
+    await d.clock.advance(24 * HOUR);
+    expect(rowOf(d)).toMatchObject({ hour: { count: 0 }, day: { count: 0 } });
+  });
+
+  it('still raises an alert for what really waits for too long, and ends it', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await d.clock.advance(40 * SECOND);
+    d.clock.set(byMs);
+    await d.clock.advance(10 * SECOND);
+    expect(d.figures.report().alerts).toEqual([]);
+    await d.clock.advance(25 * SECOND);
+    const [alert] = d.figures.report().alerts;
+    expect(alert?.message).toMatch(/^One file .* waits to become searchable, the oldest for 1m( \d+s)?\. /);
+    const raisedMs = d.clock.now() - (alert?.since ?? 0);
+    expect(Math.abs(raisedMs)).toBeLessThan(20 * SECOND);
+    d.clock.set(-byMs);
+    expect(d.clock.now() - (d.figures.report().alerts[0]?.since ?? 0)).toBe(raisedMs);
+    d.confirm('a.txt');
+    await d.clock.advance(66 * MINUTE);
+    expect(d.figures.report().alerts).toEqual([]);
+    expect(d.said.at(-1)).toMatch(/in time again; the alert lasted 1h \d+m$/);
+  });
+
+  it('leaves the charts and the last confirmation where they were, reckoned from now', async () => {
+    const d = await desk();
+    const live: Sample[] = [];
+    d.figures.onSample((sample) => live.push(sample));
+    await searchable(d, 'a.txt', 10 * SECOND);
+    await d.clock.advance(10 * MINUTE);
+    d.clock.set(byMs);
+    await d.clock.advance(10 * MINUTE);
+    const ago = d.figures.samples().map(({ at }) => d.clock.now() - at);
+    expect(ago).toHaveLength(live.length);
+    expect(ago.every((ms, i) => ms >= 0 && ms < HOUR && ms < (ago[i - 1] ?? HOUR))).toBe(true);
+    expect(live.at(-1)?.at).toBe(d.figures.samples().at(-1)?.at);
+    expect(d.clock.now() - (d.figures.report().lastConfirmedAt ?? 0)).toBe(20 * MINUTE);
+  });
+
+  it('loses none of the figures over a restart', async () => {
+    const d = await desk();
+    await searchable(d, 'a.txt', 10 * SECOND);
+    await d.clock.advance(10 * MINUTE);
+    d.clock.set(byMs);
+    await d.clock.advance(10 * MINUTE);
+    const before = d.figures.report().lastConfirmedAt;
+    await d.close();
+    await d.open();
+    expect(rowOf(d)).toMatchObject({ hour: { count: 1 }, day: { count: 1 } });
+    expect(d.figures.report().lastConfirmedAt).toBe(before);
+    expect(d.figures.samples().length).toBeGreaterThan(100);
+    await d.clock.advance(41 * MINUTE);
+    expect(rowOf(d)).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
+  });
+});
+
+describe('a clock that is set again and again', () => {
+  it('changes nothing of what was on its way all the while', async () => {
+    const d = await desk();
+    d.limitMs = undefined;
+    await d.drop('a.txt');
+    for (let i = 0; i < 50; i += 1) {
+      d.clock.set(i % 2 === 0 ? YEAR : -YEAR);
+      await d.clock.advance(10 * SECOND);
+    }
+    d.clock.set(3 * YEAR);
+    await searchable(d, 'b.txt', 10 * SECOND);
+    expectNear(rowOf(d).hour.p99Ms, 10 * SECOND);
+    expect(d.figures.report().timeToSearch[0]?.waiting).toBe(1);
+  });
+});
+
+describe.each([-HOUR, -YEAR])('a clock that was set by %d ms between two runs', (byMs) => {
+  it('lets what waits from the future count from the start on, and late enough it is an alert', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await searchable(d, 'b.txt', 10 * SECOND);
+    await d.close();
+    d.clock.set(byMs);
+    await d.open();
+    const startedAt = d.clock.now();
+    expect(d.figures.report().lastConfirmedAt).toBe(startedAt);
+    await d.clock.advance(30 * SECOND);
+    // What comes meanwhile does not hide it.
+    await d.drop('c.txt');
+    expect(rowOf(d)).toMatchObject({ waiting: 2, oldestSince: startedAt + 1 });
+    expect(d.figures.report().alerts).toEqual([]);
+    await d.clock.advance(40 * SECOND);
+    expect(d.figures.report().alerts).toHaveLength(1);
+    d.confirm('a.txt');
+    expectNear(rowOf(d).hour.p99Ms, 72 * SECOND);
+  });
+});
+
+describe('a night in which the machine is suspended', () => {
+  it('counts for a file that waits through it, and passes in the windows', async () => {
+    const d = await desk();
+    d.limitMs = undefined;
+    await searchable(d, 'a.txt', 10 * SECOND);
+    await d.drop('b.txt');
+    d.clock.suspend(8 * HOUR);
+    await d.clock.advance(10 * SECOND);
+    expect(rowOf(d).hour.count).toBe(0);
+    d.confirm('b.txt');
+    expectNear(rowOf(d).hour.p99Ms, 8 * HOUR);
+    expect(rowOf(d).day.count).toBe(2);
+  });
+});

@@ -1,0 +1,271 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { TimeToSearch } from '../../src/report/time-to-search.js';
+import { read } from '../../src/state/transitions.js';
+import { afterwards } from '../support/afterwards.js';
+import { until } from '../support/wait.js';
+import { Desk } from './world.js';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+async function desk(): Promise<Desk> {
+  const made = new Desk();
+  await made.open();
+  afterwards('test', () => made.close());
+  return made;
+}
+
+function rowOf({ figures }: Desk, collection = 'docs'): TimeToSearch {
+  const row = figures.report().timeToSearch.find((one) => one.collection === collection);
+  if (row === undefined) throw new Error(`nothing is known of ${collection}`);
+  return row;
+}
+
+function expectNear(told: number | undefined, ms: number): void {
+  expect(told).toBeGreaterThan(ms * 0.96);
+  expect(told).toBeLessThan(ms * 1.04);
+}
+
+describe('time-to-search', () => {
+  it('counts from at rest to confirmed, for the hour and the day', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await d.clock.advance(10_000);
+    d.confirm('a.txt');
+    expectNear(rowOf(d).hour.p50Ms, 10_000);
+    expect(rowOf(d).day).toMatchObject({ count: 1 });
+    await d.clock.advance(HOUR);
+    expect(rowOf(d).hour).toEqual({ count: 0 });
+    expect(rowOf(d).day.count).toBe(1);
+    await d.clock.advance(24 * HOUR);
+    expect(rowOf(d).day).toEqual({ count: 0 });
+  });
+
+  it('counts once a version: not when a confirmed file is only touched', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    d.confirm('a.txt');
+    const item = d.state.get('f', 'a.txt');
+    if (item?.status !== 'confirmed') throw new Error('it is not confirmed');
+    const touched = { ...item.version, ctimeMs: d.clock.now() };
+    d.state.put(read(item, item, touched, d.clock.now()));
+    expect(d.state.get('f', 'a.txt')).toMatchObject({ status: 'confirmed', version: touched });
+    expect(rowOf(d).hour.count).toBe(1);
+    expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
+  });
+
+  it('counts a folder that joins the configuration from then on', async () => {
+    const d = await desk();
+    await d.clock.advance(5 * HOUR);
+    d.folders = [
+      ...d.folders,
+      { name: 'new', path: '/srv/new', collection: 'docs', settle: 2_000, rules: [] },
+    ];
+    d.figures.reconfigured();
+    await d.clock.advance(MINUTE);
+    const to = { folder: 'new', path: 'old.txt', url: 'https://x.example/old', collection: 'new' };
+    const version = {
+      size: 1,
+      mtimeMs: 0,
+      ctimeMs: 0,
+      ino: 1,
+      sha256: 'a'.repeat(64),
+      encoding: 'utf-8',
+    } as const;
+    d.state.put(read(undefined, to, version, d.clock.now()));
+    const { oldestSince = 0 } = rowOf(d, 'new');
+    expect(d.clock.now() - oldestSince).toBeLessThanOrEqual(MINUTE);
+    expect(d.clock.now() - oldestSince).toBeGreaterThanOrEqual(MINUTE - 5_000);
+  });
+
+  it('counts what lay at the new path of a folder from when it became that, and what waited from before', async () => {
+    const d = await desk();
+    const began = d.clock.now();
+    await d.drop('known');
+    await d.clock.advance(5 * HOUR);
+    d.folders = d.folders.map((folder) => ({ ...folder, path: '/srv/elsewhere' }));
+    d.figures.reconfigured();
+    await d.clock.advance(1_000);
+    d.find('lay-there', began + HOUR);
+    d.confirm('lay-there');
+    expectNear(rowOf(d).hour.p95Ms, 1_000);
+    d.confirm('known');
+    expectNear(rowOf(d).hour.p99Ms, 5 * HOUR);
+  });
+
+  it('counts on where only the time to settle changed', async () => {
+    const d = await desk();
+    await d.clock.advance(5 * HOUR);
+    const changed = d.clock.now();
+    await d.clock.advance(MINUTE);
+    d.folders = d.folders.map((folder) => ({ ...folder, settle: 5_000 }));
+    d.figures.reconfigured();
+    await d.clock.advance(MINUTE);
+    d.find('slow', changed);
+    d.confirm('slow');
+    expectNear(rowOf(d).hour.p95Ms, 2 * MINUTE - 5_000);
+  });
+
+  it('tells how many wait, and about since when: quarantined and removed ones do not', async () => {
+    const d = await desk();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await d.drop(name);
+      await d.clock.advance(MINUTE);
+    }
+    const { waiting, oldestSince = 0 } = rowOf(d);
+    expect(waiting).toBe(4);
+    expect(d.clock.now() - oldestSince).toBeGreaterThan(4 * MINUTE);
+    d.accept('a');
+    expect(rowOf(d)).toMatchObject({ waiting: 4, oldestSince });
+    d.quarantine('b');
+    d.state.remove('f', 'c');
+    d.confirm('a');
+    expect(rowOf(d).waiting).toBe(1);
+    expect(d.clock.now() - (rowOf(d).oldestSince ?? 0)).toBeLessThanOrEqual(MINUTE);
+    d.confirm('d');
+    expect(rowOf(d).waiting).toBe(0);
+    expect(rowOf(d)).not.toHaveProperty('oldestSince');
+  });
+
+  it('is kept across a restart, and so is since when the others wait', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await d.drop('slow.txt');
+    await d.clock.advance(10_000);
+    d.confirm('a.txt');
+    await d.clock.advance(10_000);
+    const before = rowOf(d);
+    const samples = d.figures.samples();
+    expect(samples.some(({ confirmed }) => confirmed === 1)).toBe(true);
+    await d.close();
+    await d.clock.advance(5 * MINUTE);
+    await d.open();
+    expect(rowOf(d)).toEqual(before);
+    expect(d.figures.samples()).toEqual(samples);
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now() - 5 * MINUTE - 10_000);
+    d.confirm('slow.txt');
+    expectNear(rowOf(d).hour.p99Ms, 5 * MINUTE + 20_000);
+  });
+
+  it('knows across a restart when something was last confirmed, also where that file waits anew or is gone', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    d.confirm('a.txt');
+    const at = d.clock.now();
+    await d.clock.advance(MINUTE);
+    await d.drop('a.txt');
+    expect(d.state.get('f', 'a.txt')?.status).toBe('pending');
+    await d.close();
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(at);
+    await d.close();
+    await d.open();
+    expect(d.figures.report().lastConfirmedAt).toBe(at);
+    d.confirm('a.txt');
+    expect(d.figures.report().lastConfirmedAt).toBe(d.clock.now());
+  });
+
+  it('begins anew where what was kept is damaged, with no more than a word to who looks closely', async () => {
+    const d = await desk();
+    const file = join(d.dir, 'figures.json');
+    for (const damage of [
+      '',
+      '{',
+      '[]',
+      'null',
+      '{"version":1}',
+      '{"version":1,"watches":{"f":[["x"]]},"samples":[],"collections":{}}',
+      '{"version":1,"watches":{},"samples":[],"collections":{},"lastConfirmedAt":"now"}',
+    ]) {
+      await d.close();
+      writeFileSync(file, damage);
+      writeFileSync(`${file}.12ab.tmp`, 'unfinished');
+      d.lines.length = 0;
+      await d.open();
+      expect(d.said).toEqual([]);
+      expect(d.lines.filter((line) => line.includes('figures'))).toHaveLength(1);
+      expect(readdirSync(d.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+      expect(rowOf(d).day.count).toBe(0);
+    }
+  });
+
+  it('is kept now and then: a kill costs little', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    d.confirm('a.txt');
+    await d.clock.advance(5 * MINUTE);
+    const killed = d.figures;
+    await until(async () => {
+      await d.clock.advance(0);
+      const isThere = readdirSync(d.dir).includes('figures.json');
+      return isThere && readFileSync(join(d.dir, 'figures.json'), 'utf8').includes('"docs"');
+    }, 'the figures are kept');
+    d.figures = d.make();
+    await d.figures.start();
+    expect(rowOf(d).hour.count).toBe(1);
+    await d.meanwhile(killed.stop());
+  });
+
+  it('has figures of its own for 100 collections, and puts the others together', async () => {
+    const d = await desk();
+    for (let i = 0; i < 130; i += 1) {
+      d.find(`${i}.txt`, d.clock.now(), `c${i}`);
+      if (i % 2 === 0) d.confirm(`${i}.txt`);
+    }
+    const { timeToSearch } = d.figures.report();
+    expect(timeToSearch).toHaveLength(101);
+    expect(timeToSearch.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(65);
+    expect(rowOf(d, '(others)')).toMatchObject({ waiting: 16, hour: { count: 15 } });
+    for (let i = 1; i < 130; i += 2) d.confirm(`${i}.txt`);
+    expect(d.figures.report().timeToSearch.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(0);
+  });
+});
+
+describe('samples', () => {
+  it('tell what happened in each 10 s of the last hour', async () => {
+    const d = await desk();
+    const heard: number[] = [];
+    const stop = d.figures.onSample(({ at }) => heard.push(at));
+    await d.drop('a.txt');
+    await d.drop('b.txt');
+    await d.clock.advance(1_000);
+    d.accept('a.txt');
+    d.confirm('a.txt');
+    await d.clock.advance(10_000);
+    const [sample] = d.figures.samples();
+    expect(sample).toMatchObject({ confirmed: 1, accepted: 1, waiting: 1 });
+    expectNear(sample?.p50Ms, 3_000);
+    expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
+    await d.clock.advance(2 * HOUR);
+    expect(d.figures.samples()).toHaveLength(360);
+    expect(d.figures.report().confirmedPerSecond).toBe(0);
+    stop();
+    await d.clock.advance(MINUTE);
+    expect(heard).toHaveLength(721);
+  });
+});
+
+describe('what monitoring reads', () => {
+  it('counts what happened since the daemon began, and no acceptance that only was remembered', async () => {
+    const d = await desk();
+    await d.drop('a.txt');
+    await d.clock.advance(3_000);
+    d.confirm('a.txt');
+    const item = d.state.get('f', 'a.txt');
+    if (item?.status !== 'confirmed') throw new Error('it is not confirmed');
+    await d.drop('a.txt');
+    const back = { ...item.version, ctimeMs: d.clock.now() };
+    d.state.put(read(d.state.get('f', 'a.txt'), item, back, d.clock.now()));
+    expect(d.state.get('f', 'a.txt')?.status).toBe('accepted');
+    d.confirm('a.txt');
+    await d.drop('b.txt');
+    d.quarantine('b.txt');
+    expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
+    const [histogram] = d.figures.histograms();
+    expect(histogram).toMatchObject({ collection: 'docs', count: 2 });
+    expect(histogram?.upTo.slice(0, 4)).toEqual([1, 1, 1, 2]);
+    expect(histogram?.sumMs).toBe(3_000);
+  });
+});

@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { Door } from '../../src/queue/door.js';
+import { eachLane } from '../../src/queue/lanes.js';
+import { keepPause, keptPause, Pausing } from '../../src/report/pausing.js';
+import { State } from '../../src/state/state.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
+/** Within this the end of a pause of two hours is noticed, or that the clock was set. */
+const NOTICED_MS = 72_000;
+let clock: FakeClock;
+let directory: string;
+let state: State;
+let said: string[];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  directory = temporaryDirectory();
+  said = [];
+  state = await State.open(directory, { clock, log: silentLogger });
+});
+afterEach(() => state.close());
+
+/** A daemon's door and pausing, as they are after a start. */
+function started(commit = () => state.commit()) {
+  const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
+  const door = new Door({
+    lanes: eachLane(() => ({ requestsPerSecond: 100, concurrency: 1 })),
+    ...{ maxConcurrency: 1, classify: () => ({ kind: 'answered' }), clock, log, peerName: 'the peer' },
+  });
+  const pausing = new Pausing({ state, commit, door, clock, log });
+  pausing.restore();
+  return { door, pausing };
+}
+
+describe('a pause', () => {
+  it('is no longer after a restart because the clock was set back', async () => {
+    const first = started();
+    await first.pausing.pause(HOUR_MS);
+    clock.set(-24 * HOUR_MS);
+    const { door } = started();
+    const since = clock.now();
+    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    await clock.advance(HOUR_MS);
+    expect(door.status().paused).toBeUndefined();
+  });
+
+  it.each([-24 * HOUR_MS, 24 * HOUR_MS])(
+    'ends in time though the clock is set by %d ms, and says when that is',
+    async (byMs) => {
+      const { door, pausing } = started();
+      await pausing.pause(HOUR_MS);
+      clock.set(byMs);
+      expect(door.status().paused?.until).toBe(clock.now() + HOUR_MS);
+      await clock.advance(HOUR_MS - 1_000);
+      expect(door.status().paused).toBeDefined();
+      await clock.advance(1_000);
+      expect(door.status().paused).toBeUndefined();
+      expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+    },
+  );
+
+  it('is over in time though the machine slept meanwhile', async () => {
+    const { door, pausing } = started();
+    await pausing.pause(2 * HOUR_MS);
+    await clock.advance(HOUR_MS / 2);
+    clock.suspend(HOUR_MS);
+    await clock.advance(NOTICED_MS);
+    expect(door.status().paused).toBeDefined();
+    await clock.advance(HOUR_MS / 2 - NOTICED_MS);
+    expect(door.status().paused).toBeUndefined();
+  });
+
+  it('is soon over where its end passed while the machine slept', async () => {
+    const { door, pausing } = started();
+    await pausing.pause(2 * HOUR_MS);
+    const work = door.run('push', async () => 'done');
+    await clock.advance(HOUR_MS / 2);
+    clock.suspend(14 * HOUR_MS);
+    // A watchdog that saw work that may start, and nobody who begins it, would end the daemon.
+    expect(door.mayStart('push') || door.hasRoom('confirm')).toBe(false);
+    await clock.advance(NOTICED_MS);
+    expect(door.status().paused).toBeUndefined();
+    expect(await work).toBe('done');
+    expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+  });
+
+  it.each([YEAR_MS, HOUR_MS, -HOUR_MS, -YEAR_MS])(
+    'lasts no longer and no shorter by a restart after the clock was set by %d ms',
+    async (byMs) => {
+      await started().pausing.pause(2 * HOUR_MS);
+      await clock.advance(HOUR_MS / 2);
+      clock.set(byMs);
+      await clock.advance(NOTICED_MS);
+      const left = 1.5 * HOUR_MS - NOTICED_MS;
+      const paused = { since: clock.now() + left - 2 * HOUR_MS, until: clock.now() + left };
+      const isKept = async () =>
+        isDeepStrictEqual(keptPause(await State.read(directory), clock.now()), paused);
+      await until(isKept, 'the pause is kept with the dates of the clock as it is now');
+      expect(started().door.status().paused).toEqual(paused);
+    },
+  );
+
+  it('is not begun anew by each restart because the clock was set back before', async () => {
+    await started().pausing.pause(HOUR_MS);
+    clock.set(-24 * HOUR_MS);
+    started();
+    await clock.advance(HOUR_MS / 2);
+    expect(started().door.status().paused?.until).toBe(clock.now() + HOUR_MS / 2);
+  });
+
+  it('is on disk when it is answered, and so is its end', async () => {
+    const { door, pausing } = started();
+    const since = clock.now();
+    expect(await pausing.pause(HOUR_MS)).toEqual({ since, until: since + HOUR_MS });
+    expect(keptPause(await State.read(directory), clock.now())).toEqual({ since, until: since + HOUR_MS });
+    expect(await pausing.resume()).toBe(true);
+    expect(keptPause(await State.read(directory), clock.now())).toBeUndefined();
+    expect(door.status().paused).toBeUndefined();
+    expect(await pausing.resume()).toBe(false);
+    expect(said).toEqual([
+      'paused for 1h: nothing is sent to the peer, what changes on disk is read and waits',
+      'resumed: the work with the peer goes on',
+    ]);
+  });
+
+  it('holds the door before it is on disk, and is not answered when it cannot get there', async () => {
+    const { door, pausing } = started(() => Promise.reject(new Error('no disk')));
+    await expect(pausing.pause(undefined)).rejects.toThrow('no disk');
+    expect(door.status().paused).toBeDefined();
+  });
+
+  it('goes on after a restart, for what is left of its time', async () => {
+    const since = clock.now();
+    await started().pausing.pause(HOUR_MS);
+    await clock.advance(HOUR_MS / 2);
+    const { door } = started();
+    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    await clock.advance(HOUR_MS / 2 - 1);
+    expect(door.status().paused).toBeDefined();
+    await clock.advance(1);
+    expect(door.status().paused).toBeUndefined();
+    expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
+    expect(state.meta('paused')).toBeUndefined();
+  });
+
+  it('is over where its time passed while nothing ran', async () => {
+    await started().pausing.pause(HOUR_MS);
+    clock.skip(HOUR_MS);
+    expect(keptPause(state, clock.now())).toBeUndefined();
+    expect(started().door.status().paused).toBeUndefined();
+    expect(said.filter((line) => line.includes('as before the start'))).toEqual([]);
+  });
+
+  it('that is prolonged began when it began', async () => {
+    const { pausing } = started();
+    const since = clock.now();
+    await pausing.pause(HOUR_MS);
+    await clock.advance(1_000);
+    expect(await pausing.pause(undefined)).toEqual({ since });
+    expect(await pausing.pause(2 * HOUR_MS)).toEqual({ since, until: clock.now() + 2 * HOUR_MS });
+    await clock.advance(2 * HOUR_MS);
+    expect(await pausing.pause(undefined)).toEqual({ since: clock.now() });
+  });
+
+  it('that was kept in a way that cannot be read is none', () => {
+    for (const kept of ['yes', 7, null, {}, { since: 'now' }]) {
+      state.setMeta('paused', kept);
+      expect(keptPause(state, clock.now())).toBeUndefined();
+    }
+    keepPause(state, clock.now(), undefined);
+    expect(keptPause(state, clock.now())).toEqual({ since: clock.now() });
+  });
+});
