@@ -24,6 +24,8 @@ export interface Content {
 const PLAIN = 'text/plain; charset=UTF-8';
 const HTML = 'text/html';
 const UNKNOWN = 'application/octet-stream';
+/** Types of what is text, which no binary file has. */
+const TEXT_TYPE = /^text\/|[/+](xml|json|javascript|yaml|sql|toml)$/;
 const HTML_TYPES = new Set([HTML, 'application/xhtml+xml']);
 
 /** What travels to a peer that takes only text: the text, in UTF-8. */
@@ -62,7 +64,7 @@ function binaryType(named: string | undefined, head: Uint8Array): string {
   const signed = signedType(head);
   if (signed !== undefined && !signed.isContainer) return signed.type;
   // What is no text is not what an ending of text says.
-  if (named !== undefined && !named.startsWith('text/')) return named;
+  if (named !== undefined && !TEXT_TYPE.test(named)) return named;
   return signed?.type ?? UNKNOWN;
 }
 

@@ -131,6 +131,44 @@ describe('files of all kinds', () => {
     expect(world.peer.kept(world.url('notes/paper.txt'))?.contentType).toBe('application/pdf');
   });
 
+  it('with a signature travel with their type, byte for byte, whatever else they contain and whatever their name is', async () => {
+    const world = await YacyWorld.start();
+    const words = ' only ascii words with <tags> & entities &lt; to the end\n'.repeat(20);
+    const signatures: Record<string, readonly [begin: string, type: string]> = {
+      'a.txt': ['%PDF-1.4\n', 'application/pdf'],
+      'b.md': ['{\\rtf1\\ansi', 'application/rtf'],
+      'c.log': ['%!PS-Adobe-3.0\n', 'application/postscript'],
+      'd.csv': ['GIF89a', 'image/gif'],
+      'e.json': ['\x89PNG\r\n\x1a\n', 'image/png'],
+      'f.txt': ['\xff\xd8\xff\xe0', 'image/jpeg'],
+      'g.xml': ['\x1f\x8b\x08', 'application/gzip'],
+      'h.txt': ['PK\x03\x04\n', 'application/zip'],
+      'i.txt': ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', 'application/msword'],
+      'j.odt': ['PK\x03\x04', 'application/vnd.oasis.opendocument.text'],
+    };
+    for (const [name, [begin]] of Object.entries(signatures))
+      world.write(`notes/${name}`, Buffer.from(begin + words, 'latin1'));
+    world.write('notes/reportlab', asciiPdfOf('fir and gum'));
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    const sent = new Map(
+      world.asked('/api/push_p').flatMap(({ parameters }) =>
+        Array.from({ length: Number(parameters?.get('count')?.[0]) }, (_, n) => [
+          parameters?.get(`url-${n}`)?.[0] ?? '',
+          {
+            type: parameters?.get(`contentType-${n}`)?.[0],
+            bytes: Buffer.from(parameters?.get(`data-${n}$file`)?.[0] ?? '', 'base64').toString('latin1'),
+          },
+        ]),
+      ),
+    );
+    for (const [name, [begin, type]] of Object.entries(signatures))
+      expect([name, sent.get(world.url(`notes/${name}`))]).toEqual([name, { type, bytes: begin + words }]);
+    expect(sent.get(world.url('notes/reportlab'))).toEqual({
+      type: 'application/pdf',
+      bytes: asciiPdfOf('fir and gum'),
+    });
+  });
+
   it('without a word are passed over at once, and stay so', async () => {
     const world = await YacyWorld.start();
     world.write('notes/blank.txt', ' \n\t\n');
