@@ -6,83 +6,107 @@ import { decoderOf } from './decoding.js';
 export const NO_WORDS = 'NO_WORDS';
 
 /** So many words are counted, and no more. */
-const MOST_WORDS = 100;
+export const MOST_WORDS = 100;
 
-const PART = /[\b\t\n\v\f\r ]+|[^\b\t\n\v\f\r ]+/g;
-const BLANK = /^[\b\t\n\v\f\r ]/;
+const [BLANK, LETTER] = [1, 2];
+/** What each byte of UTF-8 is: ASCII white space, an ASCII letter or digit, or neither. */
+const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte);
+  if (/[\b\t\n\v\f\r ]/.test(character)) return BLANK;
+  return /[A-Za-z0-9]/.test(character) ? LETTER : 0;
+});
 const ANY = /[\p{L}\p{N}]/u;
 /** What is not shown of a page. */
 const HIDDEN = new Set(['script', 'style']);
 /** Names of `meta` elements by whose content a page is found. */
 const DESCRIPTION = /description|keywords|title|author|creator/i;
 
+/** Counts the words of a text that comes in pieces, up to `most`. */
+export interface WordCounter {
+  write(bytes: Uint8Array): void;
+  /** How many words there are; undefined where there are none, nor any beside the text. */
+  end(): number | undefined;
+}
+
 /**
- * Counts the words of a text that comes in pieces: what stands between white space and has a letter or a digit. YaCy shows at
- * least as many: it counts the blanks of a text. Stops at 100.
+ * Words of plain text in UTF-8: what stands between white space and has a letter or a digit. YaCy shows at least as many: it
+ * counts the blanks of a text.
  */
-export class WordCounter {
-  readonly #decoder: { decode(bytes?: Uint8Array, options?: { readonly stream?: boolean }): string };
-  readonly #html: Parser | undefined;
-  /** The element whose text is read, as far as that matters. */
-  #element = '';
-  #any = false;
+export class PlainWords implements WordCounter {
+  readonly #most: number;
   #isWord = false;
   #words = 0;
 
-  constructor(encoding: Encoding, isHtml: boolean) {
-    this.#decoder = decoderOf(encoding);
-    if (isHtml)
-      this.#html = new Parser({
-        onopentag: (name, attributes) => {
-          this.#element = name;
-          this.#count(' ');
-          const { alt = '', title = '', content = '' } = attributes;
-          const described = DESCRIPTION.test(attributes.name ?? '') ? content : '';
-          this.#any ||= [alt, title, described].some((value) => ANY.test(value));
-        },
-        onclosetag: () => {
-          this.#element = '';
-          this.#count(' ');
-        },
-        ontext: (text) => {
-          if (this.#element === 'title') this.#any ||= ANY.test(text);
-          else if (!HIDDEN.has(this.#element)) this.#count(text);
-        },
-      });
+  constructor(most = MOST_WORDS) {
+    this.#most = most;
   }
 
   write(bytes: Uint8Array): void {
-    if (this.#words < MOST_WORDS) this.#read(this.#decoder.decode(bytes, { stream: true }));
-  }
-
-  /** How many words there are, up to 100; undefined where there are none, nor any beside the text. */
-  end(): number | undefined {
-    if (this.#words < MOST_WORDS) this.#read(this.#decoder.decode());
-    this.#html?.end();
-    this.#count(' ');
-    return this.#words > 0 || this.#any ? this.#words : undefined;
-  }
-
-  #read(text: string): void {
-    if (this.#html === undefined) this.#count(text);
-    else this.#html.write(text);
-  }
-
-  /** The last word may go on in the next piece. */
-  #count(text: string): void {
-    for (const [part] of text.matchAll(PART)) {
-      if (BLANK.test(part)) {
-        if (this.#isWord) this.#words += 1;
-        this.#isWord = false;
-        if (this.#words >= MOST_WORDS) return;
-      } else this.#isWord ||= ANY.test(part);
+    for (let i = 0; i < bytes.length && this.#words < this.#most; i += 1) {
+      const byte = bytes[i] ?? 0;
+      if (KINDS[byte] === BLANK) this.#endWord();
+      else if (this.#isWord) continue;
+      else if (KINDS[byte] === LETTER) this.#isWord = true;
+      else if (byte >= 0x80) {
+        let end = i + 1;
+        while ((bytes[end] ?? 0) >= 0x80) end += 1;
+        this.#isWord = ANY.test(Buffer.from(bytes.buffer, bytes.byteOffset + i, end - i).toString());
+        i = end - 1;
+      }
     }
+  }
+
+  end(): number | undefined {
+    this.#endWord();
+    return this.#words === 0 ? undefined : this.#words;
+  }
+
+  #endWord(): void {
+    if (this.#isWord) this.#words += 1;
+    this.#isWord = false;
   }
 }
 
-/** How many words a text has, as `WordCounter` says. */
-export function wordsOf(bytes: Uint8Array, encoding: Encoding, isHtml: boolean): number | undefined {
-  const counter = new WordCounter(encoding, isHtml);
-  counter.write(bytes);
-  return counter.end();
+/** Words of a page: those of its text. A title or a description alone gives no words, but is something to find. */
+export class HtmlWords implements WordCounter {
+  readonly #decoder: ReturnType<typeof decoderOf>;
+  readonly #plain = new PlainWords();
+  readonly #parser: Parser;
+  /** The element whose text is read. */
+  #element = '';
+  #any = false;
+
+  constructor(encoding: Encoding) {
+    this.#decoder = decoderOf(encoding);
+    this.#parser = new Parser({
+      onopentag: (name, { alt = '', title = '', content = '', name: meta = '' }) => {
+        this.#element = name;
+        this.#count(' ');
+        const described = DESCRIPTION.test(meta) ? content : '';
+        this.#any ||= [alt, title, described].some((value) => ANY.test(value));
+      },
+      onclosetag: () => {
+        this.#element = '';
+        this.#count(' ');
+      },
+      ontext: (text) => {
+        if (this.#element === 'title') this.#any ||= ANY.test(text);
+        else if (!HIDDEN.has(this.#element)) this.#count(text);
+      },
+    });
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#parser.write(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  end(): number | undefined {
+    this.#parser.write(this.#decoder.decode());
+    this.#parser.end();
+    return this.#plain.end() ?? (this.#any ? 0 : undefined);
+  }
+
+  #count(text: string): void {
+    this.#plain.write(Buffer.from(text));
+  }
 }

@@ -1,7 +1,7 @@
 import mime from 'mime';
 import { type Decoder, decoderOf } from '../content/decoding.js';
 import { signedType } from '../content/signatures.js';
-import { WordCounter } from '../content/words.js';
+import { HtmlWords, PlainWords, type WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/encodings.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
@@ -92,10 +92,9 @@ export function treated(bytes: Uint8Array, treatment: Treatment, encoding: Encod
 /** What counts the words of what travels; undefined where that is no text. */
 export function wordCounterOf({ text, treatment }: Content, encoding: Encoding): WordCounter | undefined {
   if (text === undefined) return undefined;
-  return new WordCounter(
-    treatment === 'html' && encoding === 'windows-1252' ? encoding : 'utf-8',
-    text === 'html',
-  );
+  if (text === 'html') return new HtmlWords(encoding === 'windows-1252' ? encoding : 'utf-8');
+  // A peer that takes only text does not show how many there are: one is enough.
+  return treatment === 'plain' ? new PlainWords() : new PlainWords(1);
 }
 
 function decoding(decoder: Decoder): Rewriting {

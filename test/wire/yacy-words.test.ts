@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { WordCounter } from '../../src/content/words.js';
+import { PlainWords } from '../../src/content/words.js';
 import { fileContent, treated } from '../../src/uplink/treatment.js';
 import { parse } from './yacy/parser.js';
 import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';
@@ -74,7 +74,7 @@ describe('any text', () => {
       fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
         const text = Buffer.from(pieces.join(''));
         const sent = treated(text, 'plain', 'utf-8');
-        const counter = new WordCounter('utf-8', false);
+        const counter = new PlainWords();
         counter.write(sent);
         const indexed = parse(
           'http://notes.example.org/note.txt',
