@@ -1,20 +1,24 @@
 /** How many bytes of the beginning of a file tell its type; a ZIP lists what is inside within them. */
 export const HEAD_BYTES = 4096;
 /** How many bytes of the beginning tell whether it is a type with a signature at all. */
-export const SIGNATURE_BYTES = 12;
+export const SIGNATURE_BYTES = 264;
 
 interface Signature {
   /** In Latin-1; `?` stands for any byte. */
   readonly begin: string;
   readonly type: string;
+  /** Where it stands. @default 0 */
+  readonly at?: number;
+  /** White space and a byte order mark may stand before it. */
+  readonly isText?: boolean;
   /** Many kinds of file begin so. What is inside, or else the name, tells them apart. */
   readonly isContainer?: boolean;
 }
 
 const SIGNATURES: readonly Signature[] = [
-  { begin: '%PDF-', type: 'application/pdf' },
-  { begin: '{\\rtf', type: 'application/rtf' },
-  { begin: '%!PS', type: 'application/postscript' },
+  { begin: '%PDF-', type: 'application/pdf', isText: true },
+  { begin: '{\\rtf', type: 'application/rtf', isText: true },
+  { begin: '%!PS', type: 'application/postscript', isText: true },
   { begin: '\x89PNG\r\n\x1a\n', type: 'image/png' },
   { begin: '\xff\xd8\xff', type: 'image/jpeg' },
   { begin: 'GIF87a', type: 'image/gif' },
@@ -28,6 +32,8 @@ const SIGNATURES: readonly Signature[] = [
   { begin: '\x1f\x8b', type: 'application/gzip', isContainer: true },
   { begin: 'PK\x03\x04', type: 'application/zip', isContainer: true },
   { begin: 'PK\x05\x06', type: 'application/zip', isContainer: true },
+  { begin: 'ustar', at: 257, type: 'application/x-tar' },
+  { begin: '!<arch>\n', type: 'application/x-archive' },
   { begin: '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', type: 'application/msword', isContainer: true },
 ];
 
@@ -64,12 +70,13 @@ export function signedType(head: Uint8Array): Signed | undefined {
   return { type: signature.type, isContainer: signature.isContainer === true };
 }
 
-function signatureOf(begin: string): Signature | undefined {
-  return SIGNATURES.find((each) =>
-    each.begin.includes('?')
-      ? [...each.begin].every((byte, i) => byte === '?' || byte === begin[i])
-      : begin.startsWith(each.begin),
-  );
+function signatureOf(head: string): Signature | undefined {
+  // Readers of what is written as text skip a byte order mark and white space before it.
+  const text = head.replace(/^(\xef\xbb\xbf)?\s*/, '');
+  return SIGNATURES.find(({ begin, at = 0, isText = false }) => {
+    if (begin.includes('?')) return [...begin].every((byte, i) => byte === '?' || byte === head[i]);
+    return isText ? text.startsWith(begin) : head.startsWith(begin, at);
+  });
 }
 
 /** OpenDocument and EPUB name their type in the first entry, which is stored; Office Open XML shows it by a directory. */

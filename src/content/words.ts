@@ -18,8 +18,11 @@ const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
 const ANY = /[\p{L}\p{N}]/u;
 /** What is not shown of a page. */
 const HIDDEN = new Set(['script', 'style']);
-/** Names of `meta` elements by whose content a page is found. */
-const DESCRIPTION = /description|keywords|title|author|creator/i;
+/** Elements whose text a peer may leave out: it gives no words that must be there. */
+const ASIDE = new Set(['title', 'noscript', 'template']);
+/** Attributes by which a page may be found, beside the content of `meta` elements that describe it. */
+const SHOWN = new Set(['alt', 'title', 'value', 'placeholder', 'label', 'summary', 'aria-label']);
+const NOT_DESCRIBED = /^(viewport|generator|robots|theme-color|format-detection|referrer)$/i;
 
 /** Counts the words of a text that comes in pieces, up to `most`. */
 export interface WordCounter {
@@ -74,24 +77,33 @@ export class HtmlWords implements WordCounter {
   readonly #parser: Parser;
   /** The element whose text is read. */
   #element = '';
+  /** How many elements whose text does not count are open. */
+  #aside = 0;
   #any = false;
 
   constructor(encoding: Encoding) {
     this.#decoder = decoderOf(encoding);
     this.#parser = new Parser({
-      onopentag: (name, { alt = '', title = '', content = '', name: meta = '' }) => {
+      onopentag: (name, attributes) => {
         this.#element = name;
+        if (ASIDE.has(name)) this.#aside += 1;
         this.#count(' ');
-        const described = DESCRIPTION.test(meta) ? content : '';
-        this.#any ||= [alt, title, described].some((value) => ANY.test(value));
+        this.#any ||= Object.entries(attributes).some(
+          ([attribute, value]) => SHOWN.has(attribute) && ANY.test(value),
+        );
+        const described = NOT_DESCRIBED.test(attributes.name ?? '') ? undefined : attributes.content;
+        const isNamed = attributes.name !== undefined || attributes.property !== undefined;
+        this.#any ||= name === 'meta' && isNamed && ANY.test(described ?? '');
       },
-      onclosetag: () => {
+      onclosetag: (name) => {
         this.#element = '';
+        if (ASIDE.has(name)) this.#aside -= 1;
         this.#count(' ');
       },
       ontext: (text) => {
-        if (this.#element === 'title') this.#any ||= ANY.test(text);
-        else if (!HIDDEN.has(this.#element)) this.#count(text);
+        if (HIDDEN.has(this.#element)) return;
+        if (this.#aside > 0) this.#any ||= ANY.test(text);
+        else this.#count(text);
       },
     });
   }

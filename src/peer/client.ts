@@ -217,6 +217,12 @@ export class PeerClient {
     return dialect.citationOf(answer, query);
   }
 
+  /** Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing otherwise. */
+  async commitIndex(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    const { commitHash } = await this.#dialect.get(options.signal);
+    if (commitHash !== undefined) await this.citation({ hash: commitHash }, options);
+  }
+
   /**
    * Hands a shared object to `use` as it comes in, in bounded memory, and gives what `use` gives; undefined when the peer
    * has no such object. When `use` ends before the object does, the rest is not asked for.

@@ -36,6 +36,8 @@ export interface Dialect {
   readonly holdMs: number;
   /** Whether the peer indexes many documents at a time, and loses all of them with one that its index refuses. */
   readonly losesUpdates: boolean;
+  /** A hash that no document has: to ask for its citations has the peer show at once all that it has indexed. */
+  readonly commitHash?: string;
   /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
   readonly hasDomainGate: boolean;
   /** Below the base URL. */

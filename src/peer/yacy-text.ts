@@ -72,6 +72,7 @@ function rewrittenPlain(found: string, hex?: string, decimal?: string, name?: st
 function rewrittenCode(code: number): string | undefined {
   if (code === 0x3c) return OPENING;
   if (code === 0x3e) return CLOSING;
+  if (code === 0x26) return AMPERSAND;
   if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return ' ';
   const isSurrogate = code >= 0xd800 && code <= 0xdfff;
   if (isSurrogate || code === 0xfffe || code === 0xffff || code > 0x10ffff) return REPLACEMENT;

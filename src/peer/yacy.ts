@@ -23,6 +23,7 @@ export const yacy: Dialect = {
   content: { encoding: 'base64', takesBinary: true, showsWords: true, maxBytes: 20_000_000 },
   holdMs: 20_000,
   losesUpdates: true,
+  commitHash: 'AAAAAAAAAAAA',
   hasDomainGate: true,
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',

@@ -17,6 +17,14 @@ const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
 const LONGEST_WAIT_MS = 10_000;
 
+/** What was known when a look-up began. */
+interface Before {
+  /** On the monotonic clock. */
+  readonly began: number;
+  /** When the latest of what was shown for good had been sent. */
+  readonly shownSentAt: number;
+}
+
 /**
  * Confirms that accepted items are searchable.
  *
@@ -57,8 +65,17 @@ export class ConfirmLoop {
   /** When the latest of what is shown for good was sent, on the monotonic clock. */
   #shownSentAt = Number.NEGATIVE_INFINITY;
 
+  readonly #isolation: Isolation;
+  /** When a look-up was last left without an answer, and when the peer was last had commit its index, on the monotonic clock. */
+  #unansweredAt = Number.NEGATIVE_INFINITY;
+  #committedAt = Number.NEGATIVE_INFINITY;
+  #committing: Promise<void> | undefined;
+  /** Whether it did so the last time. */
+  #hasCommitted = false;
+
   constructor(parts: UplinkParts, hold: Hold, isolation: Isolation) {
     this.#parts = parts;
+    this.#isolation = isolation;
     this.#looks = new Looks(parts.state, parts.clock);
     this.#hold = hold;
     this.#givingUp = new GivingUp(parts, hold, isolation);
@@ -206,6 +223,7 @@ export class ConfirmLoop {
     let shown: ReturnType<typeof evidenceOf>;
     let answered = true;
     let fresh = 0;
+    const before: Before = { began: clock.monotonic(), shownSentAt: this.#shownSentAt };
     try {
       const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
       this.#answers += 1;
@@ -219,6 +237,7 @@ export class ConfirmLoop {
       if (!(error instanceof PeersyncError)) throw error;
       shown = { shown: false, why: error.message };
       // No answer is the peer's trouble, unless it answered others since this one was last without.
+      this.#unansweredAt = clock.monotonic();
       answered = look.unanswered !== undefined && look.unanswered < this.#answers;
       look.unanswered = this.#answers;
     }
@@ -241,7 +260,7 @@ export class ConfirmLoop {
     look.firstShown = undefined;
     look.sureFrom = Number.POSITIVE_INFINITY;
     look.why = shown.why;
-    await this.#notShown(look, item, shown.why, answered);
+    await this.#notShown(look, item, shown.why, answered ? before : undefined);
   }
 
   async #confirm(
@@ -276,9 +295,10 @@ export class ConfirmLoop {
     );
   }
 
-  /** What became of one item of a request tells of the others. */
+  /** What became of the scout of a request tells of the others. */
   #lookUpOthers(look: Look, moment: number): void {
-    for (const other of look.group ?? []) {
+    if (look.group?.[0] !== look) return;
+    for (const other of look.group) {
       if (other.firstShown === undefined && other.due > moment && this.#looks.has(other))
         this.#plan(other, moment);
     }
@@ -288,11 +308,16 @@ export class ConfirmLoop {
     look: Look,
     item: AcceptedItem | PendingItem,
     why: string,
-    answered: boolean,
+    before: Before | undefined,
   ): Promise<void> {
     const { clock, door, settings } = this.#parts;
     const moment = clock.monotonic();
-    const loss = answered ? this.#lossOf(look, item, moment) : undefined;
+    const loss = before === undefined ? undefined : this.#lossOf(look, item, before);
+    if (loss === 'unsure') {
+      await this.#commitIndex(before?.began ?? moment);
+      this.#plan(look, clock.monotonic());
+      return;
+    }
     if (loss !== undefined) {
       this.#looks.forget(look);
       this.#lookUpOthers(look, moment);
@@ -301,8 +326,8 @@ export class ConfirmLoop {
     }
     const waited = Math.min(moment - Math.max(look.since, look.sentAt, this.#startedAt), door.answeringForMs);
     const patience = this.#givingUp.patienceMs(item, this.#visibility.typicalMs);
-    if (!answered || waited < patience) {
-      const suspectFrom = this.#suspectFrom(look);
+    if (before === undefined || waited < patience) {
+      const suspectFrom = this.#lateFrom(look) + (moment < this.#lateFrom(look) ? 0 : this.#hold.ms);
       const last = look.doubt
         ? Math.max(SHORTEST_INTERVAL_MS, patience - waited)
         : Math.max(SHORTEST_INTERVAL_MS, suspectFrom > moment ? suspectFrom - moment : Infinity);
@@ -315,23 +340,62 @@ export class ConfirmLoop {
   }
 
   /**
-   * Whether the peer lost an item that it accepted: `certain` where the peer shows what was pushed at about the same time; `likely`
-   * where it was shown nothing for twice the usual time.
+   * Whether the peer lost an item that it accepted. The look-up must have begun when the peer should show it, and after the peer
+   * committed what it had indexed by then: `unsure` until that is so.
+   *
+   * - `certain`: all the while the peer answered, and it shows for good what was sent at the same time or later. For an item that was
+   *   sent alone it is enough that others were shown lately (and that it is not there after the hold once more, for a peer that does
+   *   not commit when it is to);
+   * - `likely`: it is not there, and whether the peer indexes anything at all now is not known.
    */
-  #lossOf(look: Look, item: AcceptedItem | PendingItem, moment: number): Loss | undefined {
-    if (item.status === 'pending' || moment < look.heldUntil || !this.#givingUp.canBeLost(item))
-      return undefined;
-    if (this.#parts.door.answeringForMs < this.#hold.ms) return undefined;
-    const isSuspect = this.#givingUp.isSuspect(item);
-    // Suspects are pushed one after the other, and all of the last ones may be to blame.
-    const { timeout } = this.#parts.settings.confirm;
-    const sameTimeMs = isSuspect ? Math.max(timeout, 2 * this.#hold.ms) : 2 * this.#hold.ms;
-    if (this.#shownSentAt >= look.sentAt - sameTimeMs) return 'certain';
-    return moment >= this.#suspectFrom(look) && !isSuspect ? 'likely' : undefined;
+  #lossOf(look: Look, item: AcceptedItem | PendingItem, before: Before): Loss | 'unsure' | undefined {
+    if (item.status === 'pending' || !this.#givingUp.canBeLost(item)) return undefined;
+    const isAlone = this.#isolation.isAlone(item);
+    const isLaterShown = before.shownSentAt >= look.sentAt;
+    const needsLonger = isAlone && !isLaterShown && !this.#hasCommitted;
+    const from = this.#lateFrom(look) + (needsLonger ? this.#hold.ms : 0);
+    if (before.began < from) return undefined;
+    if (before.began < this.#committedAt || this.#committedAt < from) return 'unsure';
+    const { door, settings } = this.#parts;
+    const sinceMs = before.began - look.sentAt;
+    const isUninterrupted = door.answeringForMs >= sinceMs && this.#unansweredAt < look.sentAt;
+    const latelyMs = Math.max(settings.confirm.timeout, 2 * this.#hold.ms);
+    const isShownLately = before.shownSentAt >= look.sentAt - latelyMs;
+    if (isUninterrupted && (isLaterShown || (isAlone && isShownLately))) return 'certain';
+    if (isAlone) return undefined;
+    // Where nothing was ever shown, to part the items once is enough.
+    const isShownEver = before.shownSentAt > Number.NEGATIVE_INFINITY;
+    const isFirst = item.attempts === 0 && !this.#isolation.has(item);
+    return isShownEver || isFirst ? 'likely' : undefined;
   }
 
-  #suspectFrom(look: Look): number {
-    return look.heldUntil + Math.max(this.#hold.ms, this.#visibility.typicalMs);
+  /** When the peer should show what it was sent: after the hold, or later if it is known to be slow. */
+  #lateFrom(look: Look): number {
+    return look.heldUntil + Math.max(0, 1.25 * this.#visibility.typicalMs - this.#hold.ms);
+  }
+
+  /** Has the peer commit its index, unless it did since `since`. Where that fails, the usual time has to do. */
+  async #commitIndex(since: number): Promise<void> {
+    if (this.#committedAt > since) return;
+    const { clock, door, log, peer } = this.#parts;
+    this.#committing ??= door
+      .run('confirm', async (signal) => {
+        await peer.commitIndex?.({ signal });
+        this.#hasCommitted = true;
+      })
+      .catch((error: unknown) => {
+        this.#hasCommitted = false;
+        if (!(error instanceof PeersyncError)) throw error;
+        log.debug(
+          { event: 'commit', code: error.code },
+          `the peer did not commit its index: ${error.message}`,
+        );
+      })
+      .finally(() => {
+        this.#committedAt = clock.monotonic();
+        this.#committing = undefined;
+      });
+    await this.#committing;
   }
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */

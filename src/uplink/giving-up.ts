@@ -14,7 +14,7 @@ import type { Hold } from './visibility.js';
 /** How sure it is that the peer lost an item. */
 export type Loss = 'certain' | 'likely';
 
-/** An item that was lost so often when it was pushed alone is to blame. */
+/** An item that took others along and was lost so often alone is to blame; one that took none along after all its attempts. */
 const ALONE_ATTEMPTS = 2;
 
 export interface GivingUpParts
@@ -57,21 +57,15 @@ export class GivingUp {
     return this.#losesUpdates && !isRemembered(item) && !this.#isGated(item);
   }
 
-  isSuspect(item: AcceptedItem): boolean {
-    return this.#isolation.has(item);
-  }
-
   /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
   async lost(item: AcceptedItem | PendingItem, why: string, loss: Loss): Promise<void> {
     if (item.status === 'pending') return;
-    const { clock, commit, log, state } = this.#parts;
-    const isAlone = loss === 'certain' && this.#isolation.isAlone(item);
-    const failures = isAlone ? this.#isolation.failedAlone(item) : undefined;
-    if (failures !== undefined && failures.times >= ALONE_ATTEMPTS) {
-      await this.#quarantine(item, neverIndexed(failures.hadCompany));
+    const { clock, commit, log, settings, state } = this.#parts;
+    const { timesAlone, hadCompany } = this.#isolation.lost(item, loss === 'certain');
+    if (timesAlone >= (hadCompany ? ALONE_ATTEMPTS : settings.push.attempts)) {
+      await this.#quarantine(item, neverIndexed(hadCompany));
       return;
     }
-    this.#isolation.suspect(item);
     state.put(lost(item, lostTrouble, clock.now()));
     await commit();
     log.debug(
@@ -143,8 +137,9 @@ export class GivingUp {
     const isGated = this.#isGated(item);
     const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShown(item, patienceMs, why);
     const again = failed(item, trouble, now, now);
-    // What is pushed again at the same time may be lost again together.
-    if (this.#losesUpdates) this.#isolation.suspect(item);
+    // What is pushed again at the same time may be lost again together; but where nothing was ever shown, all wait for the peer.
+    if (this.#losesUpdates && this.#shownBases.size > 0) this.#isolation.lost(item, false);
+    else this.#isolation.forget(item);
     const isGivenUp = again.attempts >= Math.min(settings.push.attempts, isGated ? GATE_ATTEMPTS : Infinity);
     state.put(isGivenUp ? quarantined(again, item, item.version, trouble, now) : again);
     await commit();
@@ -190,7 +185,7 @@ const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
-  hint: 'Look for control characters in the file, or save it in another format; a changed file is pushed again by itself.',
+  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself.',
 };
 
 function neverIndexed(hadCompany: boolean): Trouble {
@@ -201,7 +196,7 @@ function neverIndexed(hadCompany: boolean): Trouble {
       hint: 'See in the log of the peer what it says of this URL; `peersync retry` pushes it again.',
     };
   return {
-    code: 'SPOILS_UPDATE',
+    code: 'REFUSED_BY_INDEX',
     message:
       'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
     hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; `peersync retry` pushes it again.',

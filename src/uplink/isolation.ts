@@ -6,38 +6,47 @@ import type { Hold } from './visibility.js';
 
 /** The code of what is said of an item while it waits to be pushed apart from the others. */
 const LOST = 'LOST_FROM_INDEX';
-/** Into so many groups those of a group are parted that were not shown. */
+/** Into so many groups the lost ones of a group are parted; also, the share of the hold that two groups are apart. */
 const PARTS = 4;
+/** How soon to look again for a group whose items are not due yet, or whose folder is missing, in ms. */
+const POLL_MS = 5_000;
 
 export interface IsolationParts extends Pick<UplinkParts, 'clock' | 'standing'> {
   readonly state: Pick<UplinkState, 'get'>;
+  /** Whether the peer loses documents together at all; otherwise nothing is a suspect. */
+  readonly isNeeded: () => boolean;
 }
 
 interface Group {
-  readonly size: number;
-  /** How many of them are neither confirmed nor lost again. */
-  open: number;
-  /** What is to be pushed once more. */
-  readonly again: Place[];
+  readonly suspects: Set<Suspect>;
+  /** How many were pushed together; 0 while it waits. */
+  pushed: number;
 }
 
 interface Suspect {
+  readonly place: Place;
   readonly sha256: string;
-  /** Whether it is new or waiting. */
-  waits: boolean;
-  /** The group with which it was pushed, until it is confirmed or lost again. */
-  group: Group | undefined;
+  group: Group;
+  /** `pushed`: until it is confirmed or lost; `unpushed`: the push did not come about, so nothing is known. */
+  status: 'waiting' | 'pushed' | 'lost' | 'unpushed';
   /** How often it was pushed alone and lost. */
   failedAlone: number;
   /** Whether others were ever lost together with it. */
   hadCompany: boolean;
 }
 
+/** What the push loop is to do next. */
+export type Decision =
+  /** These items are to be pushed now, together and nothing else; `pushed` is to be called afterwards. */
+  | { readonly push: readonly PendingItem[] }
+  /** Whether other items may not be pushed now, and when to decide again; undefined when something else happens. */
+  | { readonly push?: never; readonly blocksOthers: boolean; readonly againInMs: number | undefined };
+
 /** What stands in the state of an item that the peer accepted and lost. */
 export const lostTrouble: Trouble = {
   code: LOST,
-  message: 'The peer accepted it and did not index it, while it indexed what was pushed at other times.',
-  hint: 'Nothing is to be done: one document can keep others out of the index, so it is pushed again apart from the others.',
+  message: 'The peer accepted it and did not index it in the usual time.',
+  hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
 };
 
 /**
@@ -45,28 +54,28 @@ export const lostTrouble: Trouble = {
  *
  * YaCy sends many documents to its index at a time, in one *update*. A document that the index refuses ends the update: nothing
  * in it is indexed, though YaCy accepted all of it (measured with 1.92). So items that are accepted and never shown are *suspects*
- * together, and are pushed again in groups, apart in time, so that each group is in another update:
+ * together, and are pushed again in groups, apart in time, so that each group is in another update. A group is
  *
- * - *new*: lost a moment ago; more may follow, and all together are parted into groups;
- * - *waiting*: a group that is pushed as soon as nothing else was pushed for a quarter of the hold. Nothing else is pushed for
- *   as long behind it;
- * - *under test*: pushed, until each of its items is confirmed or lost again. Those lost again are parted into groups of their own.
+ * - *new*: its items were lost a moment ago, and more may follow; then they are parted into waiting groups;
+ * - *waiting*, until nothing else was pushed for a quarter of the hold; nothing else is pushed for as long behind it;
+ * - *pushed*, until each item is confirmed, or lost again; the lost ones are parted into new waiting groups.
  *
- * An item that was pushed alone and lost is tested once more, apart from everything else by the whole hold, before it is to blame.
- * While other items wait, they may be pushed for the time of the hold between two tests.
+ * An item that was pushed alone and lost is pushed once more, apart from everything else by the whole hold, before it is to blame.
+ * Between two groups other items may be pushed for the time of the hold.
  */
 export class Isolation {
   readonly #parts: IsolationParts;
   readonly #hold: Pick<Hold, 'ms'>;
   readonly #suspects = new PlaceMap<Suspect>();
-  #new: Place[] = [];
+  #new: Group = { suspects: new Set(), pushed: 0 };
   #newFrom = 0;
   #newUntil = 0;
-  #waiting: (readonly Place[])[] = [];
-  #isTesting = false;
+  readonly #waiting = new Set<Group>();
+  /** The group that is on its way to the peer. */
+  #sending: Group | undefined;
   /** When anything was pushed last, on the monotonic clock. */
   #pushedAt: number;
-  /** Until then nothing else is pushed, and from then on others go first for a while. */
+  /** Until then nothing else is pushed behind a group; from then on others go first for a while. */
   #quietUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: IsolationParts, hold: Pick<Hold, 'ms'>) {
@@ -77,8 +86,10 @@ export class Isolation {
 
   /** Whether no suspect waits that could be pushed. */
   get isIdle(): boolean {
-    if (this.#isTesting) return false;
-    return ![...this.#new, ...this.#waiting.flat()].some((place) => this.#isThere(place));
+    if (this.#sending !== undefined) return false;
+    return ![this.#new, ...this.#waiting].some((group) =>
+      this.#hasAny(group, (it) => this.#isThere(it.place)),
+    );
   }
 
   has(place: Place): boolean {
@@ -87,178 +98,174 @@ export class Isolation {
 
   /** Whether it was pushed alone. */
   isAlone(place: Place): boolean {
-    return this.#suspects.get(place)?.group?.size === 1;
+    return this.#suspects.get(place)?.group.pushed === 1;
   }
 
-  /** The item was accepted and not shown: it is pushed apart from now on, as soon as it is pending again. */
-  suspect({ folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>): void {
-    const place = { folder, path };
-    if (this.#suspects.has(place)) return;
-    this.#suspects.set(place, {
-      sha256: version.sha256,
-      waits: false,
-      group: undefined,
-      failedAlone: 0,
-      hadCompany: false,
-    });
+  /**
+   * The peer accepted the item and lost it: it is a suspect from now on, and comes back by `take` when it is pending.
+   *
+   * @param isCertain whether it must have been indexed by now, if it was not to blame
+   * @returns how often it was lost alone, and whether others were ever lost with it
+   */
+  lost(
+    { folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>,
+    isCertain: boolean,
+  ): { readonly timesAlone: number; readonly hadCompany: boolean } {
+    const suspect = this.#suspects.get({ folder, path }) ?? this.#add({ folder, path }, version.sha256);
+    if (isCertain && suspect.group.pushed === 1) suspect.failedAlone += 1;
+    if (suspect.group.pushed > 1) suspect.hadCompany = true;
+    if (suspect.status === 'pushed') suspect.status = 'lost';
+    return { timesAlone: suspect.failedAlone, hadCompany: suspect.hadCompany };
   }
 
-  /** It was pushed alone, and lost although the peer indexed others. @returns how often, and whether others were lost with it */
-  failedAlone(place: Place): { readonly times: number; readonly hadCompany: boolean } {
-    const suspect = this.#suspects.get(place);
-    if (suspect === undefined) return { times: 1, hadCompany: false };
-    suspect.failedAlone += 1;
-    return { times: suspect.failedAlone, hadCompany: suspect.hadCompany };
-  }
-
-  /** Takes a pending item that is a suspect, also one of an earlier run. @returns whether it is one */
+  /** Takes a pending item if it is a suspect, also one of an earlier run. @returns whether it is one */
   take(item: PendingItem): boolean {
     const { folder, path, version } = item;
     const place = { folder, path };
-    let suspect = this.#suspects.get(place);
-    if (suspect !== undefined && suspect.sha256 !== version.sha256) {
+    const known = this.#suspects.get(place);
+    if (!this.#parts.isNeeded() || (known !== undefined && known.sha256 !== version.sha256)) {
       this.forget(place);
       return false;
     }
-    if (suspect === undefined) {
-      if (item.trouble?.code !== LOST) return false;
-      this.suspect(item);
-      suspect = this.#suspects.get(place);
-    }
-    if (suspect === undefined) return false;
-    const { group } = suspect;
-    if (group !== undefined) {
-      suspect.group = undefined;
-      suspect.hadCompany ||= group.size > 1;
-      suspect.waits = true;
-      group.again.push(place);
-      this.#settled(group);
-    } else if (!suspect.waits) {
-      suspect.waits = true;
-      this.#newUntil = this.#parts.clock.monotonic();
-      if (this.#new.length === 0) this.#newFrom = this.#newUntil;
-      this.#new.push(place);
-    }
+    if (known === undefined && item.trouble?.code !== LOST) return false;
+    const suspect = known ?? this.#add(place, version.sha256);
+    if (suspect.status === 'pushed') suspect.status = 'unpushed';
+    this.#settle(suspect.group);
     return true;
   }
 
-  /** It is confirmed, gone, or another version of it is to be pushed. */
+  /** It is confirmed, quarantined, gone, or another version of it is to be pushed. */
   forget(place: Place): void {
     const suspect = this.#suspects.get(place);
     if (suspect === undefined) return;
     this.#suspects.delete(place);
-    if (suspect.group !== undefined) this.#settled(suspect.group);
-  }
-
-  /** Something was pushed. */
-  pushed(): void {
-    this.#pushedAt = this.#parts.clock.monotonic();
-  }
-
-  /** Whether nothing but suspects may be pushed now. */
-  get keepsOthers(): boolean {
-    if (this.#suspects.size === 0) return false;
-    const now = this.#parts.clock.monotonic();
-    if (this.#isTesting || now < this.#quietUntil) return true;
-    return this.#nextGroup() !== undefined && now >= this.#quietUntil + this.#hold.ms;
+    suspect.group.suspects.delete(suspect);
+    if (suspect.group.suspects.size === 0) this.#waiting.delete(suspect.group);
+    else this.#settle(suspect.group);
   }
 
   /**
-   * The items of the next group, if it may be pushed now; to be called while nothing is under way, and followed by `tested`.
+   * What may be pushed now.
    *
    * @param othersWait whether items that are no suspects are due
+   * @param isBusy whether a push is under way
    */
-  next(othersWait: boolean): readonly PendingItem[] {
-    if (this.#suspects.size === 0 || this.#isTesting) return [];
+  decide(othersWait: boolean, isBusy: boolean): Decision {
+    if (this.#suspects.size === 0) return { blocksOthers: false, againInMs: undefined };
+    if (this.#sending !== undefined) return { blocksOthers: true, againInMs: undefined };
     const now = this.#parts.clock.monotonic();
-    if (now < this.#nextAt(othersWait)) return [];
-    this.#part(now);
-    const group = this.#nextGroup();
-    if (group === undefined || now < this.#pushedAt + this.#apartMs(group)) return [];
-    const items = group.map((place) => this.#readyItem(place)).filter((item) => item !== undefined);
-    const left = group.filter((place) => this.#readyItem(place) === undefined && this.#suspects.has(place));
-    this.#waiting = this.#waiting.filter((other) => other !== group);
-    if (left.length > 0) this.#waiting.push(left);
-    const tested: Group = { size: items.length, open: items.length, again: [] };
-    for (const item of items) {
-      const suspect = this.#suspects.get(item);
-      if (suspect === undefined) continue;
-      suspect.group = tested;
-      suspect.waits = false;
+    this.#partNew(now);
+    if (now < this.#quietUntil) return { blocksOthers: true, againInMs: this.#quietUntil - now };
+    const group = [...this.#waiting].find((each) =>
+      this.#hasAny(each, (it) => this.#readyItem(it) !== undefined),
+    );
+    if (group === undefined) return { blocksOthers: false, againInMs: this.#newInMs(now) };
+    const othersUntil = this.#quietUntil + this.#hold.ms;
+    if (othersWait && now < othersUntil) return { blocksOthers: false, againInMs: othersUntil - now };
+    const from = this.#pushedAt + this.#apartMs(group);
+    if (isBusy) return { blocksOthers: true, againInMs: undefined };
+    if (now < from) return { blocksOthers: true, againInMs: from - now };
+    return { push: this.#send(group) };
+  }
+
+  /** Something was pushed; `isGroup` where it was the last of what `decide` gave. */
+  pushed(isGroup = false): void {
+    const now = this.#parts.clock.monotonic();
+    this.#pushedAt = now;
+    const group = this.#sending;
+    if (!isGroup || group === undefined) return;
+    this.#sending = undefined;
+    this.#quietUntil = now + this.#apartMs(group);
+    this.#settle(group);
+  }
+
+  #add(place: Place, sha256: string): Suspect {
+    const now = this.#parts.clock.monotonic();
+    if (this.#new.suspects.size === 0) this.#newFrom = now;
+    this.#newUntil = now;
+    const group = this.#new;
+    const suspect: Suspect = { place, sha256, group, status: 'waiting', failedAlone: 0, hadCompany: false };
+    group.suspects.add(suspect);
+    this.#suspects.set(place, suspect);
+    return suspect;
+  }
+
+  #send(group: Group): readonly PendingItem[] {
+    const items: PendingItem[] = [];
+    const left: Suspect[] = [];
+    for (const suspect of group.suspects) {
+      const item = this.#readyItem(suspect);
+      if (item === undefined) left.push(suspect);
+      else {
+        items.push(item);
+        suspect.status = 'pushed';
+      }
     }
-    this.#isTesting = true;
+    this.#waiting.delete(group);
+    for (const suspect of left) group.suspects.delete(suspect);
+    this.#wait(left);
+    group.pushed = items.length;
+    this.#sending = group;
     return items;
   }
 
-  /** All items of the group were pushed, or given back. */
-  tested(items: readonly PendingItem[]): void {
-    this.#isTesting = false;
-    const [only] = items;
-    const isLast = items.length === 1 && only !== undefined && this.#failures(only) > 0;
-    this.#quietUntil = this.#parts.clock.monotonic() + (isLast ? this.#hold.ms : this.#hold.ms / PARTS);
+  /** New suspects become waiting groups when no more of them come, but not too late. */
+  #partNew(now: number): void {
+    if (this.#new.suspects.size === 0 || now < this.#newAt) return;
+    const all = [...this.#new.suspects];
+    if (all.length > 1) for (const suspect of all) suspect.hadCompany = true;
+    this.#new = { suspects: new Set(), pushed: 0 };
+    this.#part(all);
   }
 
-  /** How long until `next` or `keepsOthers` may say something else, in ms; undefined while nothing is to come. */
-  nextInMs(othersWait: boolean): number | undefined {
-    if (this.#suspects.size === 0) return undefined;
-    const now = this.#parts.clock.monotonic();
-    const at = Math.max(this.#nextAt(othersWait), now < this.#quietUntil ? this.#quietUntil : now);
-    if (at > now) return at - now;
-    const group = this.#nextGroup();
-    if (group !== undefined) return Math.max(0, this.#pushedAt + this.#apartMs(group) - now);
-    // What waits is not due yet, or in a folder that is missing.
-    return this.#waiting.length > 0 ? this.#hold.ms / PARTS : undefined;
-  }
-
-  /** When the next group may be looked for, without regard to what was pushed last. */
-  #nextAt(othersWait: boolean): number {
-    const isNewOnly = this.#nextGroup() === undefined;
-    const from = isNewOnly && this.#new.length > 0 ? this.#newAt : Number.NEGATIVE_INFINITY;
-    return Math.max(from, this.#quietUntil + (othersWait ? this.#hold.ms : 0));
-  }
-
-  /** When those that are new are parted: when no more of them come, but not too late. */
   get #newAt(): number {
     return Math.min(this.#newFrom + this.#hold.ms / 2, this.#newUntil + this.#hold.ms / (2 * PARTS));
   }
 
-  /** New suspects become groups. */
-  #part(now: number): void {
-    if (this.#new.length === 0) return;
-    if (now < this.#newAt) return;
-    const all = this.#new;
-    this.#new = [];
-    if (all.length > 1)
-      for (const place of all) {
-        const suspect = this.#suspects.get(place);
-        if (suspect !== undefined) suspect.hadCompany = true;
-      }
-    this.#waiting.push(...parted(all));
+  #newInMs(now: number): number | undefined {
+    if (this.#new.suspects.size > 0) return Math.max(1, this.#newAt - now);
+    return this.#waiting.size > 0 ? POLL_MS : undefined;
   }
 
-  #settled(group: Group): void {
-    group.open -= 1;
-    if (group.open === 0)
-      this.#waiting.push(...parted(group.again.filter((place) => this.#suspects.has(place))));
+  /** Once nothing more is to be known of a group, its lost items wait in smaller ones, and what was not pushed as it was. */
+  #settle(group: Group): void {
+    if (group.pushed === 0 || group === this.#sending) return;
+    const suspects = [...group.suspects];
+    if (suspects.some(({ status }) => status === 'pushed')) return;
+    group.suspects.clear();
+    this.#part(suspects.filter(({ status }) => status === 'lost'));
+    this.#wait(suspects.filter(({ status }) => status === 'unpushed'));
   }
 
-  #nextGroup(): readonly Place[] | undefined {
-    return this.#waiting.find((group) => group.some((place) => this.#readyItem(place) !== undefined));
+  #part(suspects: readonly Suspect[]): void {
+    const size = Math.max(1, Math.ceil(suspects.length / PARTS));
+    for (let from = 0; from < suspects.length; from += size) this.#wait(suspects.slice(from, from + size));
   }
 
-  /** How long nothing else may have been pushed before a group is. */
-  #apartMs(group: readonly Place[]): number {
-    const [only] = group;
-    const isLast = group.length === 1 && only !== undefined && this.#failures(only) > 0;
+  #wait(suspects: readonly Suspect[]): void {
+    if (suspects.length === 0) return;
+    const group: Group = { suspects: new Set(suspects), pushed: 0 };
+    for (const suspect of suspects) {
+      suspect.group = group;
+      suspect.status = 'waiting';
+    }
+    this.#waiting.add(group);
+  }
+
+  /** How long nothing else may be pushed before and behind a group, in ms. */
+  #apartMs(group: Group): number {
+    const [only] = group.suspects;
+    const isLast = group.suspects.size === 1 && only !== undefined && only.failedAlone > 0;
     return isLast ? this.#hold.ms : this.#hold.ms / PARTS;
   }
 
-  #failures(place: Place): number {
-    return this.#suspects.get(place)?.failedAlone ?? 0;
+  #hasAny(group: Group, is: (suspect: Suspect) => boolean): boolean {
+    for (const suspect of group.suspects) if (is(suspect)) return true;
+    return false;
   }
 
-  #readyItem(place: Place): PendingItem | undefined {
-    if (!this.#suspects.has(place) || !this.#isThere(place)) return undefined;
+  #readyItem({ place }: Suspect): PendingItem | undefined {
+    if (!this.#isThere(place)) return undefined;
     const entry = this.#parts.state.get(place.folder, place.path);
     const isDue = entry?.status === 'pending' && entry.doubt === undefined;
     return isDue && entry.notBefore <= this.#parts.clock.now() ? entry : undefined;
@@ -267,11 +274,4 @@ export class Isolation {
   #isThere({ folder }: Place): boolean {
     return this.#parts.standing(folder) === 'there';
   }
-}
-
-function parted(places: readonly Place[]): (readonly Place[])[] {
-  const size = Math.max(1, Math.ceil(places.length / PARTS));
-  const parts: (readonly Place[])[] = [];
-  for (let from = 0; from < places.length; from += size) parts.push(places.slice(from, from + size));
-  return parts;
 }

@@ -20,6 +20,8 @@ export interface UplinkPeer {
     target: { readonly url: string },
     options: { readonly signal?: AbortSignal },
   ): Promise<Peerdoc | undefined>;
+  /** Has the peer show at once what it has indexed, where there is a way. */
+  commitIndex?(options: { readonly signal?: AbortSignal }): Promise<void>;
 }
 
 /** What the uplink asks of the state. */

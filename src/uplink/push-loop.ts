@@ -64,7 +64,10 @@ export class PushLoop {
   /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
   forget(place: Place, isAccepted = false): void {
     this.#failures.forget(place);
-    if (!isAccepted) this.#isolation.forget(place);
+    if (isAccepted || !this.#isolation.has(place)) return;
+    this.#isolation.forget(place);
+    // The rest of its group may wait for just this.
+    this.#changed.notify();
   }
 
   /** To be told of every record that there is at the start. */
@@ -110,7 +113,9 @@ export class PushLoop {
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
     const { door, settings } = this.#parts;
-    if (this.#work.size > settings.push.concurrency || this.#isolation.keepsOthers) return false;
+    if (this.#work.size > settings.push.concurrency) return false;
+    const decision = this.#isolation.decide(true, true);
+    if (decision.push !== undefined || decision.blocksOthers) return false;
     return door.hasRoom('push') && this.#backlog.peek() !== undefined;
   }
 
@@ -118,14 +123,14 @@ export class PushLoop {
     const { door, settings } = this.#parts;
     while (!signal.aborted && !this.#work.hasFailed) {
       const isDue = this.#backlog.peek() !== undefined;
-      const group = this.#work.size === 0 ? this.#isolation.next(isDue) : [];
-      if (group.length > 0) {
-        this.#work.start(this.#test(group, signal));
+      const decision = this.#isolation.decide(isDue, this.#work.size > 0);
+      if (decision.push !== undefined) {
+        this.#work.start(this.#pushApart(decision.push, signal));
         continue;
       }
-      if (!isDue || this.#isolation.keepsOthers) {
-        const isolationMs = this.#work.size === 0 ? this.#isolation.nextInMs(isDue) : undefined;
-        await this.#changed.wait(soonest(isDue ? undefined : this.#backlog.nextInMs, isolationMs), signal);
+      if (!isDue || decision.blocksOthers) {
+        const ownMs = isDue ? undefined : this.#backlog.nextInMs;
+        await this.#changed.wait(soonest(ownMs, decision.againInMs), signal);
         continue;
       }
       // One batch more than may travel is made ready, so that none waits for the disk.
@@ -168,7 +173,7 @@ export class PushLoop {
   }
 
   /** Pushes suspects while nothing else is under way. */
-  async #test(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
+  async #pushApart(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
     const { door, settings } = this.#parts;
     const { maxItems, maxBytes } = settings.push;
     const taken = group.filter((item) => this.#backlog.takeOut(item));
@@ -185,7 +190,7 @@ export class PushLoop {
       if (await roomFor(door, 'push', signal)) await this.#deliver(batch);
       else for (const { folder, path } of batch) this.#backlog.giveBack({ folder, path });
     }
-    this.#isolation.tested(group);
+    this.#isolation.pushed(true);
   }
 
   async #deliver(batch: readonly PendingItem[]): Promise<void> {

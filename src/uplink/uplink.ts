@@ -39,7 +39,8 @@ export class Uplink {
   constructor(parts: UplinkParts) {
     this.#parts = parts;
     const hold = new Hold(parts);
-    const isolation = new Isolation(parts, hold);
+    const isNeeded = () => parts.dialect.current?.losesUpdates === true && hold.ms > 0;
+    const isolation = new Isolation({ ...parts, isNeeded }, hold);
     this.#confirm = new ConfirmLoop(parts, hold, isolation);
     this.#push = new PushLoop(parts, this.#confirm, isolation);
   }

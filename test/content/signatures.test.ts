@@ -22,7 +22,10 @@ const OFFICE = 'application/vnd.openxmlformats-officedocument';
 describe('the type of a file by its first bytes', () => {
   it.each([
     ['%PDF-1.4\n', 'application/pdf'],
+    ['\xef\xbb\xbf\n%PDF-1.4', 'application/pdf'],
     ['{\\rtf1\\ansi', 'application/rtf'],
+    ['!<arch>\n', 'application/x-archive'],
+    [`notes/a.txt${'\0'.repeat(246)}ustar`, 'application/x-tar'],
     ['%!PS-Adobe-3.0', 'application/postscript'],
     ['\x89PNG\r\n\x1a\n\0\0', 'image/png'],
     ['\xff\xd8\xff\xe0', 'image/jpeg'],

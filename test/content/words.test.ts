@@ -53,6 +53,10 @@ describe('the words of a text', () => {
     ['<title>Zulu time</title><p>amber &amp; birch<br>cedar</p>', 3],
     ['<title>Zulu time</title>', 0],
     ['<img src="x.png" alt="A red kite">', 0],
+    ['<meta property="og:title" content="Kites"><meta charset="utf-8">', 0],
+    ['<input placeholder="Search">', 0],
+    ['<noscript>one two</noscript><p>three</p>', 1],
+    ['<meta name="viewport" content="width=device-width">', undefined],
     ['<meta name="description" content="About kites">', 0],
   ])('of a page are those that are shown: %j: %s', (text, words) => {
     expect(html(text)).toBe(words);

@@ -29,7 +29,10 @@ function givingUp(first: Spoken) {
     patienceMs: (typicalMs: number, kind?: 'doubt' | 'gated') =>
       typicalMs * { doubt: 2, gated: 3, none: 10 }[kind ?? 'none'],
   };
-  const isolation = new Isolation({ state: { get: () => undefined }, standing: () => 'there', clock }, hold);
+  const isolation = new Isolation(
+    { state: { get: () => undefined }, standing: () => 'there', clock, isNeeded: () => true },
+    hold,
+  );
   const part = new GivingUp(
     {
       ...{ clock, log, settings: QUICK },

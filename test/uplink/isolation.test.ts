@@ -16,6 +16,7 @@ class Peer {
   readonly blamed = new Map<string, boolean>();
   readonly isolation: Isolation;
   standing: Standing = 'there';
+  isNeeded = true;
   pushes = 0;
   #update: { readonly names: string[]; readonly end: number } | undefined;
 
@@ -24,10 +25,8 @@ class Peer {
     readonly updateMs: number,
   ) {
     const state = { get: (_: string, path: string) => this.items.get(path) };
-    this.isolation = new Isolation(
-      { state, clock: this.clock, standing: () => this.standing },
-      { ms: HOLD_MS },
-    );
+    const parts = { state, clock: this.clock, standing: () => this.standing, isNeeded: () => this.isNeeded };
+    this.isolation = new Isolation(parts, { ms: HOLD_MS });
   }
 
   lose(names: readonly string[]): void {
@@ -42,11 +41,10 @@ class Peer {
   async run(others = false): Promise<number> {
     const began = this.clock.monotonic();
     while (this.confirmed.size + this.blamed.size < this.items.size) {
-      const group = this.isolation.next(others);
-      if (group.length > 0) {
-        this.push(group.map(({ path }) => path));
-        this.isolation.pushed();
-        this.isolation.tested(group);
+      const decision = this.isolation.decide(others, false);
+      if (decision.push !== undefined) {
+        this.push(decision.push.map(({ path }) => path));
+        this.isolation.pushed(true);
       }
       await this.clock.advance(100);
       if (this.clock.monotonic() - began > 1_000 * HOLD_MS) throw new Error('the suspects come to no end');
@@ -75,16 +73,13 @@ class Peer {
   #lost(name: string): void {
     const item = this.items.get(name);
     if (item === undefined) return;
-    if (this.isolation.isAlone(item)) {
-      const { times, hadCompany } = this.isolation.failedAlone(item);
-      if (times >= 2) {
-        this.blamed.set(name, hadCompany);
-        this.isolation.forget(item);
-        return;
-      }
+    const { timesAlone, hadCompany } = this.isolation.lost(item, true);
+    if (timesAlone < 2) {
+      this.isolation.take(item);
+      return;
     }
-    this.isolation.suspect(item);
-    this.isolation.take(item);
+    this.blamed.set(name, hadCompany);
+    this.isolation.forget(item);
   }
 }
 
@@ -128,11 +123,59 @@ describe('items that were lost together', () => {
     const peer = new Peer(new Set(), 3_000);
     for (const name of named(40)) {
       peer.lose([name]);
-      expect(peer.isolation.next(false)).toEqual([]);
+      expect(peer.isolation.decide(false, false).push).toBeUndefined();
       await peer.clock.advance(100);
     }
     await peer.clock.advance(HOLD_MS / 4);
-    expect(peer.isolation.next(false)).toHaveLength(10);
+    expect(peer.isolation.decide(false, false).push).toHaveLength(10);
+  });
+
+  it('that were not pushed after all wait in the same group', async () => {
+    const peer = new Peer(new Set(), 3_000);
+    peer.lose(named(16));
+    await peer.clock.advance(HOLD_MS / 4);
+    const { push = [] } = peer.isolation.decide(false, false);
+    expect(push).toHaveLength(4);
+    for (const item of push) peer.isolation.take(item);
+    peer.isolation.pushed(true);
+    await peer.clock.advance(HOLD_MS / 4);
+    const sizes: number[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      const decision = peer.isolation.decide(false, false);
+      sizes.push(decision.push?.length ?? 0);
+      peer.isolation.pushed(true);
+      await peer.clock.advance(HOLD_MS / 4);
+    }
+    expect(sizes).toEqual([4, 4, 4, 4]);
+  });
+
+  it('of which some go or change go on without them, whatever they were at', async () => {
+    const peer = new Peer(new Set(['f0']), 3_000);
+    peer.lose(named(12));
+    peer.isolation.forget(pendingRecord('f11'));
+    peer.items.delete('f11');
+    await peer.clock.advance(HOLD_MS / 4);
+    peer.isolation.forget(pendingRecord('f10'));
+    peer.items.delete('f10');
+    const { push = [] } = peer.isolation.decide(false, false);
+    peer.push(push.map(({ path }) => path));
+    peer.isolation.pushed(true);
+    const [, second] = push;
+    if (second === undefined) throw new Error('the first group is too small');
+    peer.isolation.forget(second);
+    peer.items.delete(second.path);
+    await peer.run();
+    expect([...peer.blamed.keys()]).toEqual(['f0']);
+    expect(peer.isolation.isIdle).toBe(true);
+  });
+
+  it('come back as one suspect when they are lost again after they were forgotten', async () => {
+    const peer = new Peer(new Set(), 3_000);
+    peer.lose(['x', 'a', 'b']);
+    peer.isolation.forget(pendingRecord('x'));
+    peer.lose(['x']);
+    await peer.run();
+    expect(peer.confirmed).toEqual(new Set(['x', 'a', 'b']));
   });
 });
 
@@ -146,24 +189,23 @@ describe('one that was lost alone', () => {
 });
 
 describe('what is pushed beside suspects', () => {
-  it('waits for a quarter of the hold before and behind each test, and may go on between two', async () => {
+  it('waits for a quarter of the hold before and behind each group, and may go on between two', async () => {
     const peer = new Peer(new Set(['f0']), 3_000);
     peer.lose(named(4));
-    expect(peer.isolation.keepsOthers).toBe(false);
-    expect(peer.isolation.next(true)).toEqual([]);
+    expect(peer.isolation.decide(true, false)).toMatchObject({ blocksOthers: false });
+    await peer.clock.advance(HOLD_MS / 8);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 8 });
+    await peer.clock.advance(HOLD_MS / 8);
+    expect(peer.isolation.decide(true, true)).toEqual({ blocksOthers: true, againInMs: undefined });
+    expect(peer.isolation.decide(true, false).push).toHaveLength(1);
+    expect(peer.isolation.decide(true, true)).toEqual({ blocksOthers: true, againInMs: undefined });
+    peer.isolation.pushed(true);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
     await peer.clock.advance(HOLD_MS / 4);
-    const first = peer.isolation.next(true);
-    expect(first).toHaveLength(1);
-    expect(peer.isolation.keepsOthers).toBe(true);
-    peer.isolation.pushed();
-    peer.isolation.tested(first);
-    expect(peer.isolation.keepsOthers).toBe(true);
-    await peer.clock.advance(HOLD_MS / 4);
-    expect(peer.isolation.keepsOthers).toBe(false);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: HOLD_MS });
     peer.isolation.pushed();
     await peer.clock.advance(HOLD_MS);
-    expect(peer.isolation.keepsOthers).toBe(true);
-    expect(peer.isolation.next(true)).toHaveLength(1);
+    expect(peer.isolation.decide(true, false).push).toHaveLength(1);
   });
 
   it('is not kept back by suspects of a folder that is missing, and they wait for it', async () => {
@@ -171,11 +213,8 @@ describe('what is pushed beside suspects', () => {
     peer.standing = 'missing';
     peer.lose(named(8));
     await peer.clock.advance(HOLD_MS);
-    expect([peer.isolation.next(false), peer.isolation.keepsOthers, peer.isolation.isIdle]).toEqual([
-      [],
-      false,
-      true,
-    ]);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: 5_000 });
+    expect(peer.isolation.isIdle).toBe(true);
     peer.standing = 'there';
     await peer.run();
     expect(peer.confirmed.size).toBe(8);
@@ -187,5 +226,14 @@ describe('what is pushed beside suspects', () => {
     const edited = { ...pendingRecord('f0'), version: { ...pendingRecord('f0').version, sha256: 'ee' } };
     expect(peer.isolation.take(edited)).toBe(false);
     expect(peer.isolation.has(edited)).toBe(false);
+  });
+
+  it('is all there is at a peer that loses no updates', async () => {
+    const peer = new Peer(new Set(), 3_000);
+    peer.lose(['f0']);
+    peer.isNeeded = false;
+    const item = peer.items.get('f0');
+    expect(item === undefined || peer.isolation.take(item)).toBe(false);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: undefined });
   });
 });

@@ -77,6 +77,7 @@ describe('plain text for YaCy, which reads it as HTML', () => {
     ['Map<string, number> größer 東京', 'Map‹string, number› größer 東京'],
     ['1 &lt; 2, &#60;b&#062; &#x3C; &amp;lt; &LT; &amp;amp;gt;', '1 ‹ 2, ‹b› ‹ ‹ ‹ ›'],
     ['&#0060;&#x0003c;&#x3E;&GT;', '‹‹››'],
+    ['&#38;lt; &#x26;', '＆lt; ＆'],
     ['&uuml; &amp;uuml; &#228; &copy;', '&uuml; &amp;uuml; &#228; &copy;'],
     ['R&D costs; a && b; &ltimes; Q&amp;A; &lt x', 'R＆D costs; a ＆＆ b; ＆ltimes; Q＆A; ＆lt x'],
     ['&#xzz; &#; &;', '＆#xzz; ＆#; ＆;'],

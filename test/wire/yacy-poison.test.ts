@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { until } from '../support/wait.js';
 import { pdfOf, poisonPdfOf } from './yacy/pdf-files.js';
+import { timing } from './yacy/timing.js';
 import { SPEED, YacyWorld } from './yacy/yacy-world.js';
 
 /** A document that the index of the peer refuses takes all of its update along, and must take nobody's along for good. */
@@ -19,7 +21,12 @@ function pushesOf(world: YacyWorld, name: string): number {
 
 describe('200 files with one document that the index refuses', () => {
   it('are confirmed but for that one, within 12 holds, and the text that can be made safe is', async () => {
-    const world = await YacyWorld.start({ push: { requestsPerSecond: 50 } });
+    // Half as fast as the others: on a busy machine the programs themselves take a part of each hold.
+    const world = await YacyWorld.start({
+      peer: { timing: timing(SPEED / 2) },
+      push: { requestsPerSecond: 50 },
+      confirm: { hold: `${2 * HOLD_MS}ms` },
+    });
     for (let n = 0; n < 198; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     world.write('notes/broken.txt', `note \uffff ${WORDS}`);
     world.write('notes/poison.pdf', poisonPdfOf(WORDS));
@@ -33,10 +40,10 @@ describe('200 files with one document that the index refuses', () => {
     expect(statuses).toHaveLength(200);
     for (const name of ['0.txt', '197.txt', 'broken.txt'])
       expect(world.peer.kept(world.url(`notes/${name}`))?.text).toContain('harbour lights');
-    expect((last - first) / HOLD_MS).toBeLessThanOrEqual(12);
+    expect((last - first) / (2 * HOLD_MS)).toBeLessThanOrEqual(12);
 
     const why = await world.run('why', join(world.directory, 'notes/poison.pdf'));
-    expect(why.stdout).toContain('SPOILS_UPDATE');
+    expect(why.stdout).toContain('REFUSED_BY_INDEX');
     expect(why.stdout).toContain('nothing that came with it was indexed');
     expect(why.stdout).not.toContain('network.unit.domain');
     const pushed = world.asked('/api/push_p').flatMap(({ urls }) => urls);
@@ -84,5 +91,47 @@ describe('a suspect', () => {
     world.write('notes/poison.pdf', pdfOf(WORDS), Date.UTC(2024, 1, 29, 13));
     await world.reached('confirmed', 11);
     expect(world.peer.search('harbour')).toHaveLength(11);
+  });
+});
+
+describe('an innocent', () => {
+  it('is confirmed though the peer commits later than it should', async () => {
+    const world = await YacyWorld.start({
+      peer: { timing: timing(SPEED, { commit: 28_000 / SPEED }) },
+      push: { maxItems: 10, requestsPerSecond: 20 },
+    });
+    for (let n = 0; n < 60; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
+    expect(await world.run('once')).toMatchObject({ code: 0 });
+    expect(Object.values(await world.statuses())).toEqual(Array.from({ length: 60 }, () => 'confirmed'));
+  });
+
+  it('is confirmed though the peer crashes three times just when it was pushed', async () => {
+    const world = await YacyWorld.start();
+    world.write('notes/first.txt', `first: ${WORDS}`);
+    world.start();
+    await world.reached('confirmed', 1);
+    world.write('notes/innocent.txt', `innocent: ${WORDS}`);
+    for (let crash = 1; crash <= 3; crash += 1) {
+      await until(() => pushesOf(world, 'innocent.txt') >= crash, 'it is pushed');
+      await world.peer.crash();
+      await world.peer.restart();
+    }
+    await world.reached('confirmed', 2);
+  });
+});
+
+describe('where the peer shows nothing at all', () => {
+  it('files are not parted again and again, and the reason is told as before', async () => {
+    const world = await YacyWorld.start({
+      folders: { notes: 'http://vault.local/' },
+      push: { attempts: 2 },
+      confirm: { timeout: '3s' },
+    });
+    for (let n = 0; n < 40; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
+    expect(await world.run('once')).toMatchObject({ code: 3 });
+    const why = await world.run('why', join(world.directory, 'notes/0.txt'));
+    expect(why.stdout).toContain('NOT_SHOWN');
+    expect(why.stdout).toContain('network.unit.domain');
+    expect(pushesOf(world, '0.txt')).toBeLessThanOrEqual(3);
   });
 });
