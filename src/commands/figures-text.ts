@@ -1,12 +1,13 @@
 import { durationText } from '../lib/duration-text.js';
-import type { FiguresReport, Percentiles, TimeToSearch } from '../report/time-to-search.js';
+import type { Percentiles } from '../report/durations.js';
+import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import { columns, safe, timeText } from './text.js';
 
 /** So many collections are shown. */
 const SHOWN = 20;
 
 /** What `alerts` raised. */
-export function alertLines(figures: FiguresReport | undefined, now: number): string[] {
+export function alertLines(figures: StatisticsReport | undefined, now: number): string[] {
   return (figures?.alerts ?? []).flatMap(({ message, hint, since }) => [
     `ALERT    since ${timeText(since, now)}: ${safe(message)}`,
     `         ${safe(hint)}`,
@@ -14,7 +15,7 @@ export function alertLines(figures: FiguresReport | undefined, now: number): str
 }
 
 /** Time-to-search by collection, where there is something to tell. */
-export function figuresLines(figures: FiguresReport | undefined, now: number): string[] {
+export function figuresLines(figures: StatisticsReport | undefined, now: number): string[] {
   const told = (figures?.timeToSearch ?? []).filter(({ day, waiting }) => day.count > 0 || waiting > 0);
   if (told.length === 0) return [];
   const rows: (string | number)[][] = [

@@ -27,7 +27,8 @@ export const statusCommand: Command<object> = {
       if (options.json) printJson(report);
       else {
         const missing = report.running ? undefined : await missingState(config.state.dir);
-        for (const line of statusText(report, systemClock.now(), missing)) print(line);
+        for (const line of statusText(report, systemClock.now() - (report.wallAheadMs ?? 0), missing))
+          print(line);
       }
     }
     return EXIT.done;

@@ -1,7 +1,7 @@
 import type { LiveLine } from '../report/live-feed.js';
 import type { RecentEvent } from '../report/recent-events.js';
+import type { Sample } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
-import type { Sample } from '../report/time-to-search.js';
 
 const KEPT_SAMPLES = 360;
 const KEPT_EVENTS = 100;

@@ -86,6 +86,11 @@ interface Known {
   model: WatchModel;
 }
 
+/** In the time of the daemon, whose clock is a steady one. */
+function timeOf({ status }: WatchModel): number {
+  return systemClock.now() - (status?.wallAheadMs ?? 0);
+}
+
 /** Keeps up with the daemon while `show` shows it; until `signal` aborts, which ends `show`, or either fails. */
 async function keepUp(
   config: Config,
@@ -95,7 +100,7 @@ async function keepUp(
 ): Promise<void> {
   const followed = follow(config, signal, {
     line: (line) => {
-      known.model = withLine(known.model, line, systemClock.now());
+      known.model = withLine(known.model, line, timeOf(known.model));
     },
     away: (why) => {
       known.model = withoutDaemon(known.model, why);
@@ -112,7 +117,7 @@ async function tell(config: Config, signal: AbortSignal): Promise<void> {
     while (!signal.aborted && known.model.status === undefined && known.model.away === undefined)
       await systemClock.sleep(50, signal);
     while (!signal.aborted) {
-      print(watchLine(known.model, systemClock.now()));
+      print(watchLine(known.model, timeOf(known.model)));
       await systemClock.sleep(LINE_MS, signal);
     }
   });
@@ -125,13 +130,13 @@ async function show(config: Config, ending: AbortController): Promise<void> {
   const screen = new Screen(stdout);
   const known: Known = { model: NOTHING_KNOWN };
   const keyWords = stdin.isTTY ? KEY_WORDS : 'Ctrl-C quits';
-  const draw = () => screen.draw(watchView(known.model, screen, systemClock.now(), keyWords));
+  const draw = () => screen.draw(watchView(known.model, screen, timeOf(known.model), keyWords));
   const redraw = () => {
     screen.wipe();
     draw();
   };
   const note = (text: string) => {
-    known.model = { ...known.model, note: { text, at: systemClock.now() } };
+    known.model = { ...known.model, note: { text, at: timeOf(known.model) } };
     draw();
   };
   const keys = new Keys(stdin, {

@@ -2,7 +2,6 @@ import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { Moment } from '../lib/moment.js';
 import type { Duty, Stuck } from '../lib/pulse.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { StatusPage } from '../page/status-page.js';
@@ -55,11 +54,11 @@ export class Daemon {
   readonly #recents: RecentEvents;
   readonly #repeats: Repeats;
   readonly current: Current;
-  readonly #started: Moment;
   /** What stands still; whoever watches the daemon sets it. */
   stuck: () => readonly Stuck[] | undefined = () => undefined;
   /** The disk that is waited for; whoever watches the daemon sets it. */
   silentDisk: () => SilentDisk | undefined = () => undefined;
+  readonly #startedAt: number;
   #parts: Parts | undefined;
   #reloading: Reloading | undefined;
   #page: StatusPage | undefined;
@@ -70,9 +69,9 @@ export class Daemon {
     this.#options = { ...options, log: this.#repeats };
     this.current = new Current(options.config);
     const { clock } = options;
+    this.#startedAt = clock.now();
     const inquiry = new DiskInquiry({ disks: () => this.disks(), clock, answersMs: DISK_ANSWERS_MS });
     this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
-    this.#started = new Moment(options.clock);
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -95,16 +94,16 @@ export class Daemon {
   async start(): Promise<void> {
     const { clock, log, onFailure, follow, load } = this.#options;
     const parts = this.#opened();
-    const { state, client, dialect, watcher, uplink, audit, door, mirrors, figures, pausing } = parts;
+    const { state, client, dialect, watcher, uplink, audit, door, mirrors, statistics, pausing } = parts;
     const { current } = this;
     const { config } = current;
     const live = this.live();
-    await figures.start();
-    this.#undoing.add('figures', () => figures.stop());
+    await statistics.start();
+    this.#undoing.add('statistics', () => statistics.stop());
     const status = () => statusReport(current.config, state, live);
     const feed = new LiveFeed({
       status,
-      figures,
+      statistics,
       recents: this.#recents,
       clock,
     });
@@ -135,7 +134,7 @@ export class Daemon {
     if (follow) audit.start(config.audit.every, onFailure);
     this.#undoing.add('audit', () => audit.stop());
     const page = new StatusPage({
-      ...{ current, state, live, status, feed, figures, ask: answer, client, clock, log },
+      ...{ current, state, live, status, feed, statistics, ask: answer, client, clock, log },
       stuck: () => this.stuck(),
       env: process.env,
     });
@@ -210,7 +209,8 @@ export class Daemon {
   }
 
   live(): Live {
-    return liveView(this.#opened(), this.current, this.#started, {
+    return liveView(this.#opened(), this.current, this.#options.clock, {
+      startedAt: this.#startedAt,
       silentDisk: () => this.silentDisk(),
       page: () => this.#page?.url,
     });

@@ -1,4 +1,4 @@
-import type { Moment } from '../lib/moment.js';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
 import type { Live } from '../report/live.js';
 import type { Current } from './current.js';
 import type { Parts } from './parts.js';
@@ -7,15 +7,14 @@ import type { Parts } from './parts.js';
 export function liveView(
   parts: Parts,
   current: Current,
-  started: Moment,
-  { silentDisk, page }: Pick<Live, 'silentDisk' | 'page'>,
+  clock: Clock,
+  { startedAt, silentDisk, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'page'>,
 ): Live {
-  const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
+  const { client, door, uplink, watcher, mirrors, statistics, peerUrl } = parts;
   return {
     pid: process.pid,
-    get startedAt() {
-      return started.at;
-    },
+    startedAt,
+    wallAheadMs: () => wallAheadMs(clock),
     peerUrl,
     page,
     dialect: () => client.dialect,
@@ -23,13 +22,13 @@ export function liveView(
     uplink: () => uplink.status(),
     folders: () => watcher.status(),
     problems: () => watcher.problems(),
-    figures: () => figures.report(),
+    figures: () => statistics.report(),
     mirrors: () => mirrors.status(),
     isInFlight: (place) => uplink.isInFlight(place),
     nextLook: (place) => uplink.nextLook(place),
     restart: () => current.restart,
     configuration: () => {
-      const { takenUpAt = started.at, refused } = current;
+      const { takenUpAt = startedAt, refused } = current;
       return { takenUpAt, ...(refused === undefined ? {} : { refused }) };
     },
     silentDisk,

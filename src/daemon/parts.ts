@@ -6,8 +6,8 @@ import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
 import { Door } from '../queue/door.js';
-import { Figures } from '../report/figures.js';
 import { Pausing } from '../report/pausing.js';
+import { Statistics } from '../report/statistics.js';
 import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
@@ -61,7 +61,7 @@ export interface Parts {
   /** Reads files, for what comes in and what goes out. */
   readonly fileThread: WorkThread;
   readonly mirrors: Mirrors;
-  readonly figures: Figures;
+  readonly statistics: Statistics;
   /** What is being brought to the disk. */
   readonly commits: UnderWay;
 }
@@ -94,6 +94,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   undoing.add('door', () => door.stop(STOP_GRACE_MS));
   const pausing = new Pausing({ state, commit, door, clock, log });
   pausing.restore();
+  undoing.add('pause', () => pausing.stop());
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
@@ -153,13 +154,13 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   });
   const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
   undoing.add('mirrors', () => mirrors.stop());
-  const figures = new Figures({
+  const statistics = new Statistics({
     ...{ state, clock, log },
     settings: () => current.config,
     dir: config.state.dir,
     paused: () => door.status().paused !== undefined,
   });
-  current.onChange(() => figures.reconfigured());
+  current.onChange(() => statistics.reconfigured());
   return {
     ...{
       state,
@@ -175,7 +176,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       watcher,
       fileThread,
       mirrors,
-      figures,
+      statistics,
     },
     commits,
   };

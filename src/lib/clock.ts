@@ -1,5 +1,4 @@
 import { uptime } from 'node:os';
-import { SleepOfMachine } from './machine-sleep.js';
 
 /** A timer that can be called off; calling it off twice is harmless. */
 export interface Timer {
@@ -11,11 +10,16 @@ export interface Timer {
  * tested in milliseconds with a fake one.
  */
 export interface Clock {
-  /** Milliseconds since the epoch; may jump when the system clock is set. */
+  /**
+   * Milliseconds since the epoch, *steady*: the wall time when the process started plus the time that has passed since, the
+   * machine's sleep included. It never goes back, and a wall clock that is set does not move it.
+   */
   now(): number;
+  /** What the clock on the wall says, in ms since the epoch. Only to show a date and to compare with the times of files. */
+  wall(): number;
   /** Milliseconds since some start; never goes back, and stands still while the machine is suspended. For durations of work. */
   monotonic(): number;
-  /** As `monotonic`, but goes on while the machine is suspended. For durations as a person reckons them. */
+  /** As `monotonic`, but goes on while the machine is suspended. */
   boottime(): number;
   /** Calls `fn` once, `ms` from now. Keeps the process alive unless `background`. */
   after(ms: number, fn: () => void, options?: { readonly background?: boolean }): Timer;
@@ -23,19 +27,65 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** Where time comes from, in ms. */
+export interface TimeSources {
+  wall(): number;
+  monotonic(): number;
+  /** How long the machine has been up, its sleep included. Coarse, and expensive to ask for. */
+  uptime(): number;
+}
+
+/** The kernel may tell its uptime in whole seconds, and two clocks drift apart a little; more than this is a sleep. In ms. */
+const COARSE_MS = 2_000;
 /** Node's timers take at most a signed 32-bit number of milliseconds; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const sleep = new SleepOfMachine({
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  uptime: () => uptime() * 1000,
-});
+/**
+ * The times of a clock that begins now.
+ *
+ * The kernel is asked for its uptime only when the wall clock and the monotonic one came apart: either the machine slept, or
+ * somebody set the clock, and the uptime tells which.
+ */
+export function steadyTimes({
+  wall,
+  monotonic,
+  uptime,
+}: TimeSources): Pick<Clock, 'now' | 'wall' | 'monotonic' | 'boottime'> {
+  const startedAt = wall() - monotonic();
+  const uptimeAhead = () => {
+    try {
+      return uptime() - monotonic();
+    } catch {
+      return undefined; // No /proc: the machine's sleep is not counted.
+    }
+  };
+  const aheadAtStart = uptimeAhead();
+  let wallAhead = startedAt;
+  let sleptMs = 0;
+  const boottime = () => {
+    const ahead = wall() - monotonic();
+    if (Math.abs(ahead - wallAhead) > COARSE_MS) {
+      wallAhead = ahead;
+      const slept = (uptimeAhead() ?? 0) - (aheadAtStart ?? 0);
+      if (slept - sleptMs > COARSE_MS) sleptMs = slept;
+    }
+    return monotonic() + sleptMs;
+  };
+  return { now: () => Math.round(startedAt + boottime()), wall, monotonic, boottime };
+}
+
+/** How far the wall clock is ahead of steady time, in ms; 0 while nobody has set it. */
+export function wallAheadMs(clock: Pick<Clock, 'now' | 'wall'>): number {
+  const ahead = clock.wall() - clock.now();
+  return Math.abs(ahead) < COARSE_MS ? 0 : ahead;
+}
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  boottime: () => performance.now() + sleep.totalMs(),
+  ...steadyTimes({
+    wall: () => Date.now(),
+    monotonic: () => performance.now(),
+    uptime: () => uptime() * 1000,
+  }),
   after(ms, fn, options) {
     const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS));
     if (options?.background) timer.unref();

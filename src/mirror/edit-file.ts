@@ -197,7 +197,7 @@ export class EditFile {
   #isAtRest(stamp: FileStamp): boolean {
     const now = this.#clock.monotonic();
     if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
-    return this.#clock.now() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
+    return this.#clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
   }
 
   async #writtenLate(): Promise<boolean> {

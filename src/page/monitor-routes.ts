@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
+import { wallAheadMs } from '../lib/clock.js';
 import type { Stuck } from '../lib/pulse.js';
 import { readBuild, VERSION } from '../lib/version.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Figures } from '../report/figures.js';
+import type { Statistics } from '../report/statistics.js';
 import type { ApiParts } from './api-routes.js';
 import { aliveReasons, readyReasons } from './health.js';
 import type { MetricsWriter } from './metrics/exposition.js';
@@ -10,7 +11,7 @@ import type { MetricsWriter } from './metrics/exposition.js';
 export interface MonitorParts
   extends Pick<ApiParts, 'current' | 'state' | 'live' | 'status' | 'followers' | 'clock'> {
   readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
-  readonly figures: Pick<Figures, 'totals' | 'histograms'>;
+  readonly statistics: Pick<Statistics, 'totals' | 'histogram'>;
   /** Made by the first scrape. */
   readonly metrics: () => Promise<MetricsWriter>;
   /** What stands still in the daemon. */
@@ -19,7 +20,7 @@ export interface MonitorParts
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
 export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
-  const { current, state, live, status, followers, clock, client, figures, stuck, metrics } = parts;
+  const { current, state, live, status, followers, clock, client, statistics, stuck, metrics } = parts;
   const build = readBuild();
 
   app.get('/metrics', async (request, reply) => {
@@ -27,8 +28,9 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
       now: clock.now(),
       status: status(),
       state: state.figures(),
-      totals: figures.totals(),
-      timesToSearch: figures.histograms(),
+      totals: statistics.totals(),
+      timeToSearch: statistics.histogram,
+      wallAheadMs: wallAheadMs(clock),
       requests: client.requests,
       pushedBytes: client.pushedBytes,
       build,

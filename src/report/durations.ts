@@ -1,60 +1,139 @@
-import { type KeptSlot, RecentSpread } from './recent-spread.js';
-import type { SteadyTime } from './steady-time.js';
+import {
+  build,
+  decodeFromCompressedBase64,
+  encodeIntoCompressedBase64,
+  type Histogram,
+} from 'hdr-histogram-js';
 
-/** The upper ends of the buckets that monitoring reads, in ms: from half a second to a day. */
-export const HISTOGRAM_ENDS_MS: readonly number[] = [
-  500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000,
-  10_800_000, 21_600_000, 43_200_000, 86_400_000,
-];
-
-/** How long the files of one collection took since the daemon began, as monitoring counts. */
-export interface TimeHistogram {
-  readonly collection: string;
-  /** How many took at most so long, for each of `HISTOGRAM_ENDS_MS`. */
-  readonly upTo: readonly number[];
-  readonly sumMs: number;
+/** How long it took; the percentiles are absent while nothing was counted in that time. In ms, exact to 1 %. */
+export interface Percentiles {
   readonly count: number;
+  readonly p50Ms?: number;
+  readonly p95Ms?: number;
+  readonly p99Ms?: number;
 }
 
-/** The two spreads of one collection, as they are kept. */
-export interface KeptDurations {
-  readonly hour: readonly KeptSlot[];
-  readonly day: readonly KeptSlot[];
+/** The durations that ended in one slot: when it began, in ms since the epoch, and an encoded histogram. */
+export type DurationSlot = readonly [start: number, histogram: string];
+
+const SLOT_MS = 300_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+export function newHistogram(): Histogram {
+  return build({
+    bitBucketSize: 32,
+    highestTrackableValue: 2 ** 36,
+    numberOfSignificantValueDigits: 2,
+    useWebAssembly: false,
+  });
 }
 
-/** How long the files of one collection took: in the last hour, in the last day, and since the daemon began. */
-export class Durations {
-  readonly hour = new RecentSpread(60_000, 60);
-  readonly day = new RecentSpread(600_000, 144);
-  readonly #buckets = HISTOGRAM_ENDS_MS.map(() => 0);
-  #sumMs = 0;
-  #count = 0;
+export function percentilesOf(histogram: Histogram): Percentiles {
+  const { totalCount: count } = histogram;
+  if (count === 0) return { count };
+  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = [0.5, 0.95, 0.99].map((part) =>
+    valueAt(histogram, Math.ceil(part * count)),
+  );
+  return { count, p50Ms, p95Ms, p99Ms };
+}
+
+/** The value that so many do not exceed. */
+function valueAt(histogram: Histogram, rank: number): number {
+  return histogram.getValueAtPercentile((100 * rank) / histogram.totalCount);
+}
+
+/** How many took longer than `ms`: the library tells which value stands at a rank, so the rank is searched for. */
+export function countAbove(histogram: Histogram, ms: number): number {
+  const { totalCount } = histogram;
+  let [atMost, more] = [0, totalCount + 1];
+  while (more - atMost > 1) {
+    const rank = Math.floor((atMost + more) / 2);
+    if (valueAt(histogram, rank) <= ms) atMost = rank;
+    else more = rank;
+  }
+  return totalCount - atMost;
+}
+
+/**
+ * How long things took in the last hour and the last day.
+ *
+ * Durations are counted in slots of 5 minutes, of which the oldest is dropped whole: the hour is between 55 and 60 minutes.
+ * The sums of both windows are kept as histograms; a slot that is over is kept encoded, in some hundred bytes.
+ */
+export class RecentDurations {
+  readonly #hour = newHistogram();
+  readonly #day = newHistogram();
+  readonly #open = newHistogram();
+  #openStart = Number.NEGATIVE_INFINITY;
+  /** Oldest first. */
+  #closed: { readonly start: number; readonly text: string; isInHour: boolean }[] = [];
 
   add(ms: number, now: number): void {
-    this.hour.add(ms, now);
-    this.day.add(ms, now);
-    this.#sumMs += ms;
-    this.#count += 1;
-    const bucket = HISTOGRAM_ENDS_MS.findIndex((end) => ms <= end);
-    if (bucket >= 0) this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+    this.#moveOn(now);
+    for (const histogram of [this.#open, this.#hour, this.#day]) histogram.recordValue(Math.round(ms));
   }
 
-  histogram(collection: string): TimeHistogram {
-    let sum = 0;
-    const upTo = this.#buckets.map((count) => {
-      sum += count;
-      return sum;
-    });
-    return { collection, upTo, sumMs: this.#sumMs, count: this.#count };
+  hour(now: number): Histogram {
+    this.#moveOn(now);
+    return this.#hour;
   }
 
-  kept(now: number, time: Pick<SteadyTime, 'dated'>): KeptDurations {
-    const dated = ([start, counts]: KeptSlot): KeptSlot => [time.dated(start), counts];
-    return { hour: this.hour.kept(now).map(dated), day: this.day.kept(now).map(dated) };
+  day(now: number): Histogram {
+    this.#moveOn(now);
+    return this.#day;
   }
 
-  restore({ hour, day }: KeptDurations, now: number): void {
-    this.hour.restore(hour, now);
-    this.day.restore(day, now);
+  slots(now: number): readonly DurationSlot[] {
+    this.#moveOn(now);
+    const closed = this.#closed.map(({ start, text }): DurationSlot => [start, text]);
+    if (this.#open.totalCount === 0) return closed;
+    return [...closed, [this.#openStart, encodeIntoCompressedBase64(this.#open)]];
+  }
+
+  /** Takes up what an earlier run kept; what lies in the future or cannot be read is dropped. */
+  restore(slots: readonly DurationSlot[], now: number): void {
+    for (const [start, text] of slots) {
+      if (start > now || start <= now - DAY_MS) continue;
+      const isInHour = start > now - HOUR_MS;
+      try {
+        const histogram = decodeFromCompressedBase64(text, 32);
+        this.#day.add(histogram);
+        if (isInHour) this.#hour.add(histogram);
+      } catch {
+        continue;
+      }
+      this.#closed.push({ start, text, isInHour });
+    }
+  }
+
+  #moveOn(now: number): void {
+    const start = Math.floor(now / SLOT_MS) * SLOT_MS;
+    if (start <= this.#openStart) return;
+    if (this.#open.totalCount > 0) {
+      const text = encodeIntoCompressedBase64(this.#open);
+      this.#closed.push({ start: this.#openStart, text, isInHour: true });
+      this.#open.reset();
+    }
+    this.#openStart = start;
+    if ((this.#closed.at(-1)?.start ?? 0) <= start - DAY_MS) {
+      this.#closed = [];
+      this.#hour.reset();
+      this.#day.reset();
+      return;
+    }
+    for (const slot of this.#closed) {
+      if (!slot.isInHour || slot.start > start - HOUR_MS) continue;
+      this.#hour.subtract(decodeFromCompressedBase64(slot.text, 32));
+      slot.isInHour = false;
+    }
+    for (
+      let [oldest] = this.#closed;
+      oldest !== undefined && oldest.start <= start - DAY_MS;
+      [oldest] = this.#closed
+    ) {
+      this.#day.subtract(decodeFromCompressedBase64(oldest.text, 32));
+      this.#closed.shift();
+    }
   }
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../lib/clock.js';
-import type { Figures } from './figures.js';
 import type { RecentEvent, RecentEvents } from './recent-events.js';
+import type { Sample, Statistics } from './statistics.js';
 import type { StatusReport } from './status.js';
-import type { Sample } from './time-to-search.js';
 
 /**
  * What follows a running daemon, one at a time: first everything (`status`, all samples, all recent events), then what
@@ -21,7 +20,7 @@ const MOST_EVENTS = 200;
 
 export interface LiveFeedParts {
   status(): StatusReport;
-  readonly figures: Pick<Figures, 'samples' | 'onSample'>;
+  readonly statistics: Pick<Statistics, 'samples' | 'onSample'>;
   readonly recents: Pick<RecentEvents, 'list' | 'onEvent'>;
   readonly clock: Clock;
 }
@@ -37,11 +36,11 @@ export class LiveFeed {
 
   /** Follows until `signal` aborts. What comes faster than it is read is put together, and nothing else is kept. */
   async *follow(signal: AbortSignal): AsyncGenerator<LiveLine, void> {
-    const { figures, recents, clock } = this.#parts;
-    const samples: Sample[] = [...figures.samples()];
+    const { statistics, recents, clock } = this.#parts;
+    const samples: Sample[] = [...statistics.samples()];
     let events: RecentEvent[] = [...recents.list()];
     const unsubscribe = [
-      figures.onSample((sample) => samples.push(sample)),
+      statistics.onSample((sample) => samples.push(sample)),
       recents.onEvent((event) => {
         events.push(event);
         if (events.length > MOST_EVENTS) events = events.slice(-MOST_EVENTS);

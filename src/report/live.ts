@@ -5,7 +5,7 @@ import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import type { ConfigurationReport } from './reload-report.js';
-import type { FiguresReport } from './time-to-search.js';
+import type { StatisticsReport } from './statistics.js';
 
 /** A disk that gives no answer, and what waits for it. */
 export interface SilentDisk {
@@ -21,6 +21,8 @@ export interface Live {
   readonly pid: number;
   /** When the daemon started, in ms since the epoch. */
   readonly startedAt: number;
+  /** How far the wall clock is ahead of the steady time that all dates here are of, in ms; 0 while nobody has set it. */
+  wallAheadMs(): number;
   /** The peer's address, which the embedded peer only has while it runs. */
   readonly peerUrl: string;
   /** Where the status page is open; undefined while it is not. */
@@ -31,7 +33,7 @@ export interface Live {
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];
   problems(): readonly PathProblem[];
-  figures(): FiguresReport;
+  figures(): StatisticsReport;
   mirrors(): readonly MirrorReport[];
   isInFlight(place: { folder: string; path: string }): boolean;
   nextLook(place: { folder: string; path: string }): NextLook | undefined;

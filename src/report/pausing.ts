@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../lib/clock.js';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
 import type { Door } from '../queue/door.js';
@@ -56,8 +55,8 @@ export interface PausingParts {
  * A person pauses and resumes the work with the peer.
  *
  * `restore` at the start goes on with a pause of an earlier run. What is asked for is on disk before it is answered; a pause
- * that ended by itself is forgotten, which need not be on disk, for its end is in it. Where somebody sets the clock it is kept
- * anew with the dates of that clock, or a restart would end it at once, or much too late.
+ * that ended by itself is forgotten, which need not be on disk, for its end is in it. It is kept with the dates of the wall
+ * clock, which the next run begins with; `stop` keeps it anew where somebody has set that clock since.
  */
 export class Pausing {
   readonly #parts: PausingParts;
@@ -73,6 +72,8 @@ export class Pausing {
     const paused = keptPause(state, clock.now());
     if (paused === undefined) return;
     this.#isPaused = true;
+    // One from the future begins now, and only once.
+    state.setMeta(META, { ...paused });
     door.pause(paused);
     log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
   }
@@ -80,7 +81,7 @@ export class Pausing {
   /** @param forMs how long, in ms; undefined until `resume` */
   async pause(forMs: number | undefined): Promise<Paused> {
     const { state, commit, door, clock, log } = this.#parts;
-    const paused = keepPause(state, clock.now(), forMs);
+    const paused = moved(keepPause(state, clock.wall(), forMs), -wallAheadMs(clock));
     this.#isPaused = true;
     door.pause(paused);
     await commit();
@@ -91,7 +92,7 @@ export class Pausing {
   /** @returns whether it was paused */
   async resume(): Promise<boolean> {
     const { state, commit, door, clock, log } = this.#parts;
-    const was = forgetPause(state, clock.now()) || this.#isPaused;
+    const was = forgetPause(state, clock.wall()) || this.#isPaused;
     this.#isPaused = false;
     await commit();
     door.resume();
@@ -99,22 +100,26 @@ export class Pausing {
     return was;
   }
 
-  #followDoor(): void {
-    const { commit, door, log, state } = this.#parts;
-    if (!this.#isPaused) return;
+  async stop(): Promise<void> {
+    const { clock, commit, door, state } = this.#parts;
     const { paused } = door.status();
-    if (paused !== undefined) {
-      if (!isDeepStrictEqual(state.meta(META), { ...paused })) {
-        state.setMeta(META, { ...paused });
-        // A failure stands in the state, and a later commit tries again.
-        void commit().catch(() => undefined);
-      }
-      return;
-    }
+    const aheadMs = wallAheadMs(clock);
+    if (!this.#isPaused || paused === undefined || aheadMs === 0) return;
+    state.setMeta(META, { ...moved(paused, aheadMs) });
+    await commit();
+  }
+
+  #followDoor(): void {
+    const { door, log, state } = this.#parts;
+    if (!this.#isPaused || door.status().paused !== undefined) return;
     this.#isPaused = false;
     state.setMeta(META, undefined);
     log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
   }
+}
+
+function moved({ since, until }: Paused, byMs: number): Paused {
+  return until === undefined ? { since: since + byMs } : { since: since + byMs, until: until + byMs };
 }
 
 /** As the begin of a sentence. */

@@ -15,7 +15,7 @@ import { type DiskTrouble, diskTrouble } from './disk-trouble.js';
 import type { Live } from './live.js';
 import { keptPause } from './pausing.js';
 import type { ConfigurationReport } from './reload-report.js';
-import type { FiguresReport } from './time-to-search.js';
+import type { StatisticsReport } from './statistics.js';
 
 /** How many quarantined items a status names. */
 const NAMED = 5;
@@ -43,6 +43,11 @@ export interface StatusReport {
   readonly running: boolean;
   readonly pid?: number;
   readonly startedAt?: number;
+  /**
+   * How far the wall clock is ahead of the daemon's steady time, which all times here are of, in ms. Only where somebody has set the
+   * clock since the daemon began.
+   */
+  readonly wallAheadMs?: number;
   /** What a person paused. */
   readonly paused?: Paused;
   /** The keys of the configuration whose new values wait for a restart; only while the daemon runs, and there are any. */
@@ -57,7 +62,7 @@ export interface StatusReport {
   readonly folders: readonly FolderReport[];
   readonly uplink?: UplinkStatus;
   /** Only while the daemon runs. */
-  readonly figures?: FiguresReport;
+  readonly figures?: StatisticsReport;
   /** The directory that the paths of mirrors are below. */
   readonly mirrorRoot: string;
   readonly mirrors: readonly MirrorReport[];
@@ -101,6 +106,8 @@ export function statusReport(
   const restart = live?.restart() ?? [];
   const page = live?.page();
   const { failure } = state;
+  // In whole seconds, so that a status changes only when something does.
+  const aheadMs = Math.round((live?.wallAheadMs() ?? 0) / 1_000) * 1_000;
   const silent = live?.silentDisk();
   return {
     version: VERSION,
@@ -109,6 +116,7 @@ export function statusReport(
       ? {
           pid: live.pid,
           startedAt: live.startedAt,
+          ...(aheadMs === 0 ? {} : { wallAheadMs: aheadMs }),
           uplink: live.uplink(),
           figures: live.figures(),
           configuration: live.configuration(),

@@ -75,7 +75,7 @@ export class Settling {
   /** Whether a file may be read now; if not, it is looked at again in time. */
   atRest(path: string, stat: FileStat, seen?: Seen): boolean {
     const settle = this.#settleMs;
-    const age = this.#clock.now() - Math.max(stat.mtimeMs, stat.ctimeMs);
+    const age = this.#clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
     const now = this.#clock.monotonic();
     const earlier = seen ?? this.#files.get(path);
     const since = earlier !== undefined && sameStat(earlier.stat, stat) ? earlier.since : now;

@@ -13,10 +13,10 @@ import { PeerClient } from '../../src/peer/client.js';
 import { Door } from '../../src/queue/door.js';
 import { LANES } from '../../src/queue/lanes.js';
 import { answers } from '../../src/report/answers.js';
-import { Figures } from '../../src/report/figures.js';
 import type { Live } from '../../src/report/live.js';
 import { LiveFeed } from '../../src/report/live-feed.js';
 import { RecentEvents } from '../../src/report/recent-events.js';
+import { Statistics } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
 import { State } from '../../src/state/state.js';
 import { quarantined } from '../../src/state/transitions.js';
@@ -68,12 +68,12 @@ const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standa
 const mirrors = new Mirrors({
   ...{ settings: config.mirror, stateDir: config.state.dir, state, door, peer: client, clock, log: recents },
 });
-const figures = new Figures({
+const statistics = new Statistics({
   ...{ state, clock, log: recents, dir: config.state.dir },
   settings: () => config,
   paused: () => false,
 });
-await figures.start();
+await statistics.start();
 for (let i = 0; i < 200; i += 1)
   recents.info({ event: 'confirmed' }, `confirmed bench/a file with a name ${i}.md`);
 const live: Live = {
@@ -84,7 +84,8 @@ const live: Live = {
   uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
   folders: () => [],
   problems: () => [],
-  figures: () => figures.report(),
+  wallAheadMs: () => 0,
+  figures: () => statistics.report(),
   mirrors: () => mirrors.status(),
   isInFlight: () => false,
   nextLook: () => undefined,
@@ -94,7 +95,7 @@ const live: Live = {
 };
 const current = { config, onChange: () => () => {} };
 const status = () => statusReport(config, state, live);
-const feed = new LiveFeed({ status, figures, recents, clock });
+const feed = new LiveFeed({ status, statistics, recents, clock });
 const nothing = () => {};
 const ask = answers({
   ...{ current, state, live, clock, feed, mirrors, log: recents },
@@ -105,7 +106,7 @@ const ask = answers({
   stopping: new AbortController().signal,
 });
 const page = new StatusPage({
-  ...{ current, state, live, status, feed, figures, ask, client, clock, log: recents, env: {} },
+  ...{ current, state, live, status, feed, statistics, ask, client, clock, log: recents, env: {} },
   stuck: () => undefined,
 });
 page.start();

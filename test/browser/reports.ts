@@ -4,8 +4,8 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { DoorStatus } from '../../src/queue/status.js';
 import type { RecentEvent } from '../../src/report/recent-events.js';
+import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
-import type { Sample } from '../../src/report/time-to-search.js';
 import type { Entry } from '../../src/state/entry.js';
 
 export const MIN = 60_000;

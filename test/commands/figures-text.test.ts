@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { alertLines, figuresLines } from '../../src/commands/figures-text.js';
-import type { FiguresReport, TimeToSearch } from '../../src/report/time-to-search.js';
+import type { StatisticsReport, TimeToSearch } from '../../src/report/statistics.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 const none = { count: 0 };
 
-function report(timeToSearch: readonly TimeToSearch[]): FiguresReport {
+function report(timeToSearch: readonly TimeToSearch[]): StatisticsReport {
   return { timeToSearch, confirmedPerSecond: 0, alerts: [] };
 }
 

@@ -38,6 +38,7 @@ function housekeeperOnSlowMachine(whilePausing: () => void): Housekeeping {
   let now = 0;
   const slow: Clock = {
     now: () => clock.now(),
+    wall: () => clock.wall(),
     monotonic: () => {
       now += 10;
       return now;

@@ -78,13 +78,13 @@ describe('how a daemon stands to the file of its configuration', () => {
     expect(current).toMatchObject({ takenUpAt: undefined, refused: undefined });
     await reloading.reload();
     expect(current).toMatchObject({ takenUpAt: 1_000, refused: undefined });
-    clock.set(1_000);
+    clock.skip(1_000);
     holds.load = Promise.reject(wrong);
     await expect(reloading.reload()).rejects.toBe(wrong);
     const message = 'c.json has 2 problems: push: one; watch: two';
     const refused = { code: 'CONFIG_INVALID', message, hint: 'Mend it.', at: 2_000 };
     expect(current).toMatchObject({ takenUpAt: 1_000, refused });
-    clock.set(1_000);
+    clock.skip(1_000);
     delete holds.load;
     await reloading.reload();
     expect(current).toMatchObject({ takenUpAt: 3_000, refused: undefined });

@@ -138,7 +138,7 @@ describe('GET /metrics', () => {
     ).toBeUndefined();
     expect(await seriesValue(page, 'peersync_time_to_search_seconds_bucket', { le: '10' })).toBe(4);
     expect(await seriesValue(page, 'peersync_time_to_search_seconds_bucket', { le: '+Inf' })).toBe(5);
-    expect(await seriesValue(page, 'peersync_time_to_search_seconds_sum')).toBe(9.5);
+    expect(await seriesValue(page, 'peersync_time_to_search_seconds_sum')).toBe(41.5);
     expect(await seriesValue(page, 'peersync_items_waiting', { collection: 'inbox' })).toBe(2);
     expect(await seriesValue(page, 'peersync_oldest_waiting_seconds')).toBeGreaterThanOrEqual(90);
     expect(await seriesValue(page, 'peersync_alert', { code: 'TIME_TO_SEARCH' })).toBe(1);

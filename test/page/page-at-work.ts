@@ -10,13 +10,12 @@ import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/lanes.js';
 import type { DoorStatus } from '../../src/queue/status.js';
 import { answers } from '../../src/report/answers.js';
-import { HISTOGRAM_ENDS_MS, type TimeHistogram } from '../../src/report/durations.js';
 import type { Live, SilentDisk } from '../../src/report/live.js';
 import { LiveFeed } from '../../src/report/live-feed.js';
 import { RecentEvents } from '../../src/report/recent-events.js';
 import type { ConfigurationReport } from '../../src/report/reload-report.js';
+import { type Sample, type StatisticsReport, timeToSearchHistogram } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
-import type { FiguresReport, Sample } from '../../src/report/time-to-search.js';
 import type { Place } from '../../src/state/entries.js';
 import { type OpenFile, openFile } from '../../src/state/files.js';
 import { State } from '../../src/state/state.js';
@@ -53,14 +52,9 @@ export class PageAtWork {
   isDialectKnown = true;
   stuck: readonly Stuck[] | undefined;
   readonly samples: Sample[] = [];
-  timesToSearch: TimeHistogram = {
-    collection: 'inbox',
-    upTo: HISTOGRAM_ENDS_MS.map((ms) => (ms >= 10_000 ? 4 : 1)),
-    sumMs: 9_500,
-    count: 5,
-  };
+  readonly timeToSearch = timeToSearchHistogram();
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
-  figures: FiguresReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
+  figures: StatisticsReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
   readonly #stopping = new AbortController();
   readonly #listeners = new Set<(before: Config, after: Config) => void>();
   #config!: Config;
@@ -69,6 +63,7 @@ export class PageAtWork {
 
   private constructor({ clock = systemClock }: PageOptions) {
     this.clock = clock;
+    for (const seconds of [0.5, 6, 7, 8, 20]) this.timeToSearch.observe({ collection: 'inbox' }, seconds);
     const say = (level: string) => (_fields: object, message: string) =>
       void this.logged.push({ level, message });
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
@@ -124,7 +119,7 @@ export class PageAtWork {
     const status = () => statusReport(this.#config, this.state, live);
     const feed = new LiveFeed({
       status,
-      figures: { samples: () => this.samples, onSample: () => () => {} },
+      statistics: { samples: () => this.samples, onSample: () => () => {} },
       recents: this.recents,
       clock,
     });
@@ -170,9 +165,9 @@ export class PageAtWork {
     const ask = answers(parts);
     this.page = new StatusPage({
       ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
-      figures: {
+      statistics: {
         totals: () => ({ accepted: 8, confirmed: 4, quarantined: 2 }),
-        histograms: () => [this.timesToSearch],
+        histogram: this.timeToSearch,
       },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
       stuck: () => this.stuck,
@@ -186,6 +181,7 @@ export class PageAtWork {
     const live = {
       ...{ pid: 1, startedAt: this.clock.now(), peerUrl: 'http://peer.example/' },
       page: () => undefined,
+      wallAheadMs: () => 0,
       dialect: () => (this.isDialectKnown ? ('standard' as const) : undefined),
       door: () => this.door,
       uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { withSamples } from '../../src/page/browser/samples.js';
-import type { Sample } from '../../src/report/time-to-search.js';
+import type { Sample } from '../../src/report/statistics.js';
 
 const SLOT = 10_000;
 const HOUR = 3_600_000;

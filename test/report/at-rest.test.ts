@@ -19,7 +19,7 @@ const TO = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collect
 const TROUBLE = { code: 'NO', message: 'It did not work.', hint: 'Wait.' };
 /** The daemon began at 9:00, with a settle of 2 s. */
 const watchAt = (_: string, time: number): Watch | undefined =>
-  time < at(9) ? undefined : { beganAt: at(9), settleMs: 2_000 };
+  time < at(9) ? undefined : { beganAt: at(9), settleMs: 2_000, wallAheadMs: 0 };
 
 function version(content: string, ctimeMs: number): Version {
   return { size: 1, mtimeMs: 0, ctimeMs, ino: 1, sha256: content.repeat(64), encoding: 'utf-8' };

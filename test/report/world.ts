@@ -1,6 +1,6 @@
 import type { Config } from '../../src/config/config.js';
 import type { Logger } from '../../src/lib/logger.js';
-import { Figures } from '../../src/report/figures.js';
+import { Statistics } from '../../src/report/statistics.js';
 import type { PendingItem } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { accepted, confirmed, quarantined, read } from '../../src/state/transitions.js';
@@ -20,16 +20,17 @@ export class Desk {
     { name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] as { collection: string }[] },
   ];
   state!: State;
-  figures!: Figures;
+  figures!: Statistics;
 
   async open(): Promise<void> {
+    this.clock.restart();
     this.state = await State.open(this.dir, { clock: this.clock, log: this.log });
     this.figures = this.make();
     await this.figures.start();
   }
 
-  make(): Figures {
-    return new Figures({
+  make(): Statistics {
+    return new Statistics({
       ...{ state: this.state, clock: this.clock, log: this.log, dir: this.dir },
       settings: () =>
         ({ folders: this.folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
@@ -65,7 +66,7 @@ export class Desk {
 
   /** A file that was changed now, and is found once it is at rest. */
   async drop(path: string, collection = 'docs'): Promise<void> {
-    const ctimeMs = this.clock.now();
+    const ctimeMs = this.clock.wall();
     await this.clock.advance(SETTLE);
     this.find(path, ctimeMs, collection);
   }

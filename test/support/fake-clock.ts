@@ -13,6 +13,7 @@ async function drain(): Promise<void> {
 /** Time that stands still until `advance` is called. */
 export class FakeClock implements Clock {
   #now: number;
+  #wallAheadMs = 0;
   #elapsed = 0;
   #slept = 0;
   readonly #due = new Set<Due>();
@@ -23,6 +24,10 @@ export class FakeClock implements Clock {
 
   now(): number {
     return this.#now;
+  }
+
+  wall(): number {
+    return this.#now + this.#wallAheadMs;
   }
 
   monotonic(): number {
@@ -88,7 +93,13 @@ export class FakeClock implements Clock {
 
   /** Somebody sets the clock on the wall, ahead or back; no time passes. */
   set(byMs: number): void {
-    this.#now += byMs;
+    this.#wallAheadMs += byMs;
+  }
+
+  /** Another run of the program: its steady time begins with what the wall says then. */
+  restart(): void {
+    this.#now += this.#wallAheadMs;
+    this.#wallAheadMs = 0;
   }
 
   /** How many timers wait. */

@@ -81,11 +81,13 @@ const light = {
   'daemon/daemon.ts': [
     'chokidar',
     'csv-stringify',
+    'hdr-histogram-js',
     'htmlparser2',
     'ignore',
     'lowdb',
     'mime',
     'p-queue',
+    'prom-client',
     'undici/lib',
     'zod',
   ],

@@ -10,6 +10,7 @@ const DAY_MS = 86_400_000;
 /** A clock on the wall that a test sets; how fast time passes stays as it is. */
 class WallClock implements Clock {
   byMs = 0;
+  readonly wall = () => this.now();
   readonly monotonic = systemClock.monotonic;
   readonly boottime = systemClock.boottime;
   readonly after = systemClock.after;

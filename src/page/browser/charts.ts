@@ -1,4 +1,4 @@
-import type { Sample } from '../../report/time-to-search.js';
+import type { Sample } from '../../report/statistics.js';
 import { byId, h, text } from './dom.js';
 import type { Model } from './model.js';
 import uPlot from './uPlot.esm.js';

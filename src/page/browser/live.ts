@@ -1,6 +1,6 @@
 import type { RecentEvent } from '../../report/recent-events.js';
+import type { Sample } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status.js';
-import type { Sample } from '../../report/time-to-search.js';
 import { get } from './ask.js';
 import type { PageClock } from './clock.js';
 

@@ -1,4 +1,4 @@
-import type { Sample } from '../../report/time-to-search.js';
+import type { Sample } from '../../report/statistics.js';
 
 /** An hour of them. */
 const KEPT = 360;

@@ -1,4 +1,5 @@
-import type { Percentiles, TimeToSearch } from '../../report/time-to-search.js';
+import type { Percentiles } from '../../report/durations.js';
+import type { TimeToSearch } from '../../report/statistics.js';
 import { attr, byId, h, type Row, text } from './dom.js';
 import type { Model } from './model.js';
 import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';

@@ -9,8 +9,9 @@ import {
   prometheusContentType,
   Registry,
 } from 'prom-client';
+import type { BucketsReading } from '../../lib/buckets.js';
 import type { Clock } from '../../lib/clock.js';
-import type { HistogramMetric, Metric, NumberMetric, Observed } from './metric.js';
+import type { Metric, NumberMetric, Observed } from './metric.js';
 import { METRICS } from './table.js';
 
 export interface Exposition {
@@ -82,7 +83,7 @@ export class MetricsWriter {
       sliceBegan = clock.monotonic();
     };
     for (const metric of METRICS) {
-      const series = [...seriesOf(metric, observed)];
+      const series = [...(await seriesOf(metric, observed))];
       if (series.length === 0) continue;
       await register(registry, metric, async () => series);
       await writeDown(metric.name);
@@ -124,8 +125,12 @@ async function register<T extends ContentType>(
   registry.registerMetric(Object.assign(metric, { getForPromString }));
 }
 
-function seriesOf(metric: Metric, observed: Observed): Iterable<Series> {
-  return metric.type === 'histogram' ? histogramSeries(metric, observed) : numberSeries(metric, observed);
+async function seriesOf(metric: Metric, observed: Observed): Promise<Iterable<Series>> {
+  if (metric.type !== 'histogram') return numberSeries(metric, observed);
+  const read = metric.read(observed);
+  return read instanceof Histogram
+    ? ((await read.get()).values as Series[])
+    : bucketSeries(metric.name, read);
 }
 
 function* numberSeries(metric: NumberMetric, observed: Observed): Generator<Series> {
@@ -135,18 +140,13 @@ function* numberSeries(metric: NumberMetric, observed: Observed): Generator<Seri
     yield { labels, value };
 }
 
-function* histogramSeries({ name, read }: HistogramMetric, observed: Observed): Generator<Series> {
-  for (const { labels = {}, buckets } of read(observed)) {
-    for (const [i, bound] of buckets.bounds.entries())
-      yield {
-        labels: { ...labels, le: String(bound) },
-        value: buckets.atMost[i] ?? 0,
-        metricName: `${name}_bucket`,
-      };
-    yield { labels: { ...labels, le: '+Inf' }, value: buckets.count, metricName: `${name}_bucket` };
-    yield { labels, value: buckets.sum, metricName: `${name}_sum` };
-    yield { labels, value: buckets.count, metricName: `${name}_count` };
-  }
+function* bucketSeries(name: string, { atMost, bounds, count, sum }: BucketsReading): Generator<Series> {
+  const metricName = `${name}_bucket`;
+  for (const [i, bound] of bounds.entries())
+    yield { labels: { le: String(bound) }, value: atMost[i] ?? 0, metricName };
+  yield { labels: { le: '+Inf' }, value: count, metricName };
+  yield { labels: {}, value: sum, metricName: `${name}_sum` };
+  yield { labels: {}, value: count, metricName: `${name}_count` };
 }
 
 /** Only who names it gets it: Prometheus does, a person with a browser reads the other. */

@@ -1,8 +1,5 @@
-import { HISTOGRAM_ENDS_MS } from '../../report/durations.js';
 import type { FolderReport } from '../../report/status.js';
 import type { Metric, Value } from './metric.js';
-
-const SEARCH_BOUNDS = HISTOGRAM_ENDS_MS.map((ms) => ms / 1000);
 
 /** What becomes of the files. */
 export const ITEM_METRICS: readonly Metric[] = [
@@ -56,7 +53,10 @@ export const ITEM_METRICS: readonly Metric[] = [
     name: 'peersync_last_confirmed_timestamp_seconds',
     type: 'gauge',
     help: 'When a file was last confirmed to be searchable, as Unix time.',
-    read: ({ status }) => seconds(status.figures?.lastConfirmedAt),
+    read: ({ status, wallAheadMs }) => {
+      const at = status.figures?.lastConfirmedAt;
+      return at === undefined ? undefined : seconds(at + wallAheadMs);
+    },
   },
   {
     name: 'peersync_time_to_visible_seconds',
@@ -69,11 +69,7 @@ export const ITEM_METRICS: readonly Metric[] = [
     type: 'histogram',
     help: 'Time from a file being at rest until it is confirmed, since the start.',
     labels: ['collection'],
-    read: ({ timesToSearch }) =>
-      timesToSearch.map(({ collection, upTo, sumMs, count }) => ({
-        labels: { collection },
-        buckets: { bounds: SEARCH_BOUNDS, atMost: upTo, count, sum: sumMs / 1000 },
-      })),
+    read: ({ timeToSearch }) => timeToSearch,
   },
   {
     name: 'peersync_time_to_search_recent_seconds',

@@ -1,8 +1,8 @@
+import type { Histogram } from 'prom-client';
 import type { BucketsReading } from '../../lib/buckets.js';
 import type { Build } from '../../lib/version.js';
 import type { RequestCounts } from '../../peer/asking.js';
-import type { TimeHistogram } from '../../report/durations.js';
-import type { Totals } from '../../report/figures.js';
+import type { Totals } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status.js';
 import type { StateFigures } from '../../state/state.js';
 
@@ -13,7 +13,9 @@ export interface Observed {
   readonly status: StatusReport;
   readonly state: StateFigures;
   readonly totals: Totals;
-  readonly timesToSearch: readonly TimeHistogram[];
+  readonly timeToSearch: Histogram;
+  /** How far the wall clock is ahead of the steady time that everything here is dated by, in ms. */
+  readonly wallAheadMs: number;
   readonly requests: RequestCounts;
   readonly pushedBytes: number;
   readonly build: Build;
@@ -43,7 +45,7 @@ export interface NumberMetric extends Described {
 
 export interface HistogramMetric extends Described {
   readonly type: 'histogram';
-  read(observed: Observed): Iterable<{ readonly labels?: Labels; readonly buckets: BucketsReading }>;
+  read(observed: Observed): Histogram | BucketsReading;
 }
 
 /** What one metric is called, what it means and where it comes from. */

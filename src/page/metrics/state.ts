@@ -37,7 +37,7 @@ export const STATE_METRICS: readonly Metric[] = [
     name: 'peersync_state_sync_seconds',
     type: 'histogram',
     help: 'How long the disk took to make changes durable (fdatasync).',
-    read: ({ state }) => [{ buckets: state.syncs }],
+    read: ({ state }) => state.syncs,
   },
   {
     name: 'peersync_state_writable',

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { TimeToSearch } from '../../src/report/time-to-search.js';
+import type { TimeToSearch } from '../../src/report/statistics.js';
 import { read } from '../../src/state/transitions.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
@@ -176,6 +176,8 @@ describe('time-to-search', () => {
       '[]',
       'null',
       '{"version":1}',
+      // As an earlier version kept it.
+      '{"version":1,"lastConfirmedAt":1,"watches":{"f":[[1,1,2000]]},"samples":[],"collections":{"docs":{"hour":[[0,[1,1]]],"day":[[0,[1,1]]]}}}',
       '{"version":1,"watches":{"f":[["x"]]},"samples":[],"collections":{}}',
       '{"version":1,"watches":{},"samples":[],"collections":{},"lastConfirmedAt":"now"}',
     ]) {
@@ -263,9 +265,11 @@ describe('what monitoring reads', () => {
     await d.drop('b.txt');
     d.quarantine('b.txt');
     expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
-    const [histogram] = d.figures.histograms();
-    expect(histogram).toMatchObject({ collection: 'docs', count: 2 });
-    expect(histogram?.upTo.slice(0, 4)).toEqual([1, 1, 1, 2]);
-    expect(histogram?.sumMs).toBe(3_000);
+    const { values } = await d.figures.histogram.get();
+    const partOf = (part: string, le?: number) =>
+      values.find(({ metricName, labels }) => metricName?.endsWith(part) && Object(labels).le === le)?.value;
+    expect(values.every(({ labels }) => labels.collection === 'docs')).toBe(true);
+    expect([0.5, 1, 2, 5].map((le) => partOf('_bucket', le))).toEqual([1, 1, 1, 2]);
+    expect([partOf('_count'), partOf('_sum')]).toEqual([2, 3]);
   });
 });

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.js';
-import { SleepOfMachine } from '../../src/lib/machine-sleep.js';
+import { steadyTimes, systemClock } from '../../src/lib/clock.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -8,20 +7,25 @@ let wall: number;
 let monotonic: number;
 let uptime: () => number;
 let asked: number;
-let sleep: SleepOfMachine;
+let times: ReturnType<typeof steadyTimes>;
+let startedAt: number;
+
+/** How long the machine slept since the start. */
+const slept = () => times.boottime() - monotonic;
 
 beforeEach(() => {
   [wall, monotonic, asked] = [1_800_000_000_000, 5_000, 0];
   uptime = () => monotonic + 70_000;
-  sleep = new SleepOfMachine({
-    now: () => wall,
+  startedAt = wall;
+  times = steadyTimes({
+    wall: () => wall,
     monotonic: () => monotonic,
     uptime: () => {
       asked += 1;
       return uptime();
     },
   });
-  expect(sleep.totalMs()).toBe(0);
+  expect(slept()).toBe(0);
 });
 
 function pass(ms: number): void {
@@ -39,36 +43,36 @@ describe('the sleep of the machine', () => {
   it('is what the kernel counts and the monotonic clock does not, sleep by sleep', () => {
     pass(HOUR_MS);
     suspend(8 * HOUR_MS);
-    expect(sleep.totalMs()).toBe(8 * HOUR_MS);
+    expect(slept()).toBe(8 * HOUR_MS);
     pass(HOUR_MS);
     suspend(HOUR_MS);
     pass(HOUR_MS);
-    expect(sleep.totalMs()).toBe(9 * HOUR_MS);
+    expect(slept()).toBe(9 * HOUR_MS);
   });
 
   it('is nothing where the clock was only set, ahead or back', () => {
     wall += 8 * HOUR_MS;
-    expect(sleep.totalMs()).toBe(0);
+    expect(slept()).toBe(0);
     wall -= 24 * HOUR_MS;
-    expect(sleep.totalMs()).toBe(0);
+    expect(slept()).toBe(0);
     suspend(HOUR_MS);
-    expect(sleep.totalMs()).toBe(HOUR_MS);
+    expect(slept()).toBe(HOUR_MS);
   });
 
   it('is not less because the kernel tells whole seconds', () => {
     suspend(HOUR_MS + 400);
-    expect(sleep.totalMs()).toBe(HOUR_MS + 400);
+    expect(slept()).toBe(HOUR_MS + 400);
     const exact = uptime;
     uptime = () => Math.floor(exact() / 1_000) * 1_000;
     wall += 8 * HOUR_MS;
-    expect(sleep.totalMs()).toBe(HOUR_MS + 400);
+    expect(slept()).toBe(HOUR_MS + 400);
   });
 
   it('is not asked for while the clocks run beside each other', () => {
     for (let i = 0; i < 1_000; i += 1) {
       pass(1_000);
       wall += i % 2;
-      sleep.totalMs();
+      slept();
     }
     expect(asked).toBe(1);
   });
@@ -78,7 +82,20 @@ describe('the sleep of the machine', () => {
       throw new Error('no /proc');
     };
     wall += HOUR_MS;
-    expect(sleep.totalMs()).toBe(0);
+    expect(slept()).toBe(0);
+  });
+});
+
+describe.each([8 * HOUR_MS, -8 * HOUR_MS])('a wall clock that is set by %d ms', (byMs) => {
+  it('does not move the steady time, which goes on as time passes, in sleep too', () => {
+    pass(HOUR_MS);
+    wall += byMs;
+    expect(times.now()).toBe(startedAt + HOUR_MS);
+    pass(HOUR_MS);
+    suspend(HOUR_MS);
+    wall += byMs;
+    expect(times.now()).toBe(startedAt + 3 * HOUR_MS);
+    expect(times.wall()).toBe(startedAt + 3 * HOUR_MS + 2 * byMs);
   });
 });
 

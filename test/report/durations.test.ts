@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { countAbove, percentilesOf, RecentDurations } from '../../src/report/durations.js';
+
+const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const duration = fc.oneof(
+  fc.integer({ min: 0, max: 5_000 }),
+  fc.integer({ min: 0, max: 40 * DAY }),
+  fc.constantFrom(0, 1, 2, 1_000, 60_000),
+);
+const event = fc.record({ after: fc.integer({ min: 0, max: 10 * MINUTE }), ms: duration });
+
+function exact(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(1, Math.ceil(part * sorted.length)) - 1] ?? Number.NaN;
+}
+
+function near(said: number | undefined, value: number): void {
+  const error = Math.abs((said ?? Number.NaN) - value);
+  expect(error, `${said} for ${value}`).toBeLessThanOrEqual(value * 0.01);
+}
+
+describe('percentiles', () => {
+  it('are as those of the list of all durations, within 1 %', () => {
+    fc.assert(
+      fc.property(fc.array(duration, { minLength: 1, maxLength: 300 }), (durations) => {
+        const recent = new RecentDurations();
+        for (const ms of durations) recent.add(ms, NOW);
+        for (const window of [recent.hour(NOW), recent.day(NOW)]) {
+          const { count, p50Ms, p95Ms, p99Ms } = percentilesOf(window);
+          expect(count).toBe(durations.length);
+          near(p50Ms, exact(durations, 0.5));
+          near(p95Ms, exact(durations, 0.95));
+          near(p99Ms, exact(durations, 0.99));
+        }
+      }),
+    );
+  });
+
+  it('are unknown of nothing', () => {
+    expect(percentilesOf(new RecentDurations().hour(NOW))).toEqual({ count: 0 });
+  });
+
+  it('go with how many took longer than a limit', () => {
+    const recent = new RecentDurations();
+    expect(countAbove(recent.hour(NOW), 1_000)).toBe(0);
+    for (const ms of [100, 900, 1_200, 50_000, 50_000]) recent.add(ms, NOW);
+    expect(countAbove(recent.hour(NOW), 1_000)).toBe(3);
+    expect(countAbove(recent.hour(NOW), 60_000)).toBe(0);
+    expect(countAbove(recent.hour(NOW), 50)).toBe(5);
+  });
+});
+
+describe('the last hour and the last day', () => {
+  it('are what was added in them, at any time, within 5 minutes', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), fc.constantFrom(1, 40), (events, slower) => {
+        const recent = new RecentDurations();
+        const added: number[] = [];
+        let now = NOW;
+        for (const { after, ms } of events) {
+          now += after * slower;
+          recent.add(ms, now);
+          added.push(now);
+          for (const [window, lastsMs] of [
+            [recent.hour(now), HOUR],
+            [recent.day(now), DAY],
+          ] as const) {
+            const since = now - lastsMs;
+            expect(window.totalCount).toBeLessThanOrEqual(added.filter((at) => at > since).length);
+            const atLeast = added.filter((at) => at > since + 5 * MINUTE).length;
+            expect(window.totalCount).toBeGreaterThanOrEqual(atLeast);
+          }
+        }
+        expect(percentilesOf(recent.hour(now + HOUR))).toEqual({ count: 0 });
+        expect(percentilesOf(recent.day(now + DAY))).toEqual({ count: 0 });
+      }),
+    );
+  });
+
+  it('are the same after they were kept and taken up again', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+        const recent = new RecentDurations();
+        let now = NOW;
+        for (const { after, ms } of events) {
+          now += after;
+          recent.add(ms, now);
+        }
+        const again = new RecentDurations();
+        again.restore(JSON.parse(JSON.stringify(recent.slots(now))), now);
+        for (const later of [0, 5 * MINUTE, 30 * MINUTE, HOUR, DAY]) {
+          expect(percentilesOf(again.hour(now + later))).toEqual(percentilesOf(recent.hour(now + later)));
+          expect(percentilesOf(again.day(now + later))).toEqual(percentilesOf(recent.day(now + later)));
+        }
+      }),
+    );
+  });
+
+  it('drop what was kept and cannot be read, or lies in the future', () => {
+    const recent = new RecentDurations();
+    recent.restore(
+      [
+        [NOW - MINUTE, 'AAAA'],
+        [NOW - MINUTE, '?'],
+        [NOW + HOUR, 'AAAA'],
+      ],
+      NOW,
+    );
+    expect(recent.day(NOW).totalCount).toBe(0);
+  });
+});
