@@ -1,18 +1,10 @@
 import { durationText } from '../lib/duration-text.js';
 import type { Percentiles } from '../report/durations.js';
 import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import { columns, safe, timeText } from './text.js';
+import { columns, safe } from './text.js';
 
 /** So many collections are shown. */
 const SHOWN = 20;
-
-/** What `alerts` raised. */
-export function alertLines(figures: StatisticsReport | undefined, now: number): string[] {
-  return (figures?.alerts ?? []).flatMap(({ message, hint, since }) => [
-    `ALERT    since ${timeText(since, now)}: ${safe(message)}`,
-    `         ${safe(hint)}`,
-  ]);
-}
 
 /** Time-to-search by collection, where there is something to tell. */
 export function figuresLines(figures: StatisticsReport | undefined, now: number): string[] {

@@ -5,7 +5,7 @@ import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
 import type { StatusReport } from '../report/status.js';
 import { type Command, configOf, print, printJson } from './context.js';
-import { alertLines, figuresLines } from './figures-text.js';
+import { figuresLines } from './figures-text.js';
 import { HEADS } from './heads.js';
 import { mirrorLines } from './mirror-text.js';
 import { type MissingState, missingState } from './missing-state.js';
@@ -46,8 +46,7 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
     ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
     `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
     ...(report.page === undefined ? [] : [`page     ${report.page}`]),
-    ...waitingLines(report, now),
-    ...alertLines(report.figures, now),
+    ...conditionLines(report, now),
   ];
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
@@ -57,7 +56,7 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
     const state = folder.watch?.state ?? '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  lines.push('', ...columns(rows), ...folderTroubles(report), ...figuresLines(report.figures, now));
+  lines.push('', ...columns(rows), ...figuresLines(report.figures, now));
   if (report.uplink !== undefined && report.items.accepted > 0)
     lines.push(
       '',
@@ -82,26 +81,22 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
   return lines;
 }
 
-/** What waits for a person: space for the state, the end of a pause, a restart. */
-function waitingLines(
-  { stateTrouble, diskTrouble, configuration, paused, restart, running }: StatusReport,
-  now: number,
-): string[] {
+/** The sections below tell these: of files, of mirrors, and of the peer above. */
+const IN_SECTIONS = /^(PEER|PAUSED|QUARANTINE|MIRROR_|PATH_|STATE_REPAIRED)/;
+/** By code or subject. */
+const LABELS: Readonly<Record<string, string>> = {
+  ...{ configuration: 'config', state: 'state', disk: 'disk' },
+  ...{ TIME_TO_SEARCH: 'ALERT', FOLDER_HELD: 'held', FOLDER_DEGRADED: 'degraded' },
+};
+
+/** What a person should know, and the end of a pause. */
+function conditionLines({ conditions, paused, running }: StatusReport, now: number): string[] {
   const lines: string[] = [];
-  if (stateTrouble !== undefined)
-    lines.push(`state    ${safe(sentence(stateTrouble.message))}`, `         ${stateTrouble.hint}`);
-  if (diskTrouble !== undefined) {
-    const { hint, message, since } = diskTrouble;
-    lines.push(`disk     ${safe(sentence(message))} For ${durationText(now - since)}.`, `         ${hint}`);
-  }
-  const refused = configuration?.refused;
-  if (refused !== undefined) {
-    const when = timeText(refused.at, now);
-    lines.push(
-      `config   was changed and refused ${when}; the daemon goes on with the one before`,
-      `         ${safe(sentence(refused.message))}`,
-      `         ${safe(refused.hint)}`,
-    );
+  for (const { code, hint, message, severity, since, subject } of conditions) {
+    if (IN_SECTIONS.test(code)) continue;
+    const label = LABELS[code] ?? LABELS[subject] ?? severity;
+    const when = since === undefined ? '' : ` Since ${timeText(since, now)}.`;
+    lines.push(`${label.padEnd(8)} ${safe(message)}${when}`, `         ${safe(hint)}`);
   }
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : `, until ${dueText(paused.until, now)}`;
@@ -110,10 +105,6 @@ function waitingLines(
       : 'the next run begins so';
     lines.push(`paused   since ${timeText(paused.since, now)}${end}: ${what}; \`peersync resume\` ends it`);
   }
-  if (restart !== undefined)
-    lines.push(
-      `restart  needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}`,
-    );
   return lines;
 }
 
@@ -138,17 +129,4 @@ function peerText(report: StatusReport, now: number): string {
     lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);
   }
   return lines.map((line) => `\n         ${line}`).join('');
-}
-
-/** Why folders are not watched as they should be; below their table, for the sentences are long. */
-function folderTroubles({ folders }: StatusReport): string[] {
-  return folders.flatMap(({ name, watch }) =>
-    watch?.trouble === undefined
-      ? []
-      : [
-          '',
-          `The folder ${safe(name)} is ${watch.state}: ${safe(watch.trouble.message)}`,
-          `  ${safe(watch.trouble.hint)}`,
-        ],
-  );
 }

@@ -42,7 +42,7 @@ export function watchView(
             ],
           },
           { rank: 1, least: 2, lines: [totals(status), speed(model, status, size.columns, now)] },
-          { rank: 2, least: 2, lines: troubleLines(status, now) },
+          { rank: 2, least: 2, lines: conditionLines(status, now) },
           { rank: 3, least: 4, lines: folderLines(status, size.columns) },
           { rank: 4, least: 2, lines: searchTimes(status, size.columns, now) },
           { rank: 5, least: 3, lines: quarantineLines(status) },
@@ -169,41 +169,18 @@ function speed({ samples }: WatchModel, { figures }: StatusReport, columns: numb
   return ['speed     ', words, '  ', styled('green', sparkline(counts, room)), styled('dim', ago)];
 }
 
+/** Other sections tell these. */
+const IN_SECTIONS = /^(PEER|PAUSED|RESTART_NEEDED|QUARANTINE|MIRROR_|STATE_REPAIRED)/;
+
 /** What a person should do something about. */
-function troubleLines(
-  { configuration, figures, folders, problems, stateTrouble, diskTrouble }: StatusReport,
-  now: number,
-): StyledLine[] {
-  const lines: StyledLine[] = [];
-  if (stateTrouble !== undefined)
-    lines.push([styled('red', safe(sentence(stateTrouble.message))), ` ${safe(stateTrouble.hint)}`]);
-  if (diskTrouble !== undefined)
-    lines.push([styled('red', safe(sentence(diskTrouble.message))), ` ${safe(diskTrouble.hint)}`]);
-  const refused = configuration?.refused;
-  if (refused !== undefined)
-    lines.push([
-      styled(
-        'red',
-        `The changed configuration was refused ${durationText(Math.max(0, now - refused.at))} ago: ${safe(sentence(refused.message))}`,
-      ),
-      ` ${safe(refused.hint)}`,
-    ]);
-  for (const alert of figures?.alerts ?? [])
-    lines.push([
-      styled('red', `ALERT for ${durationText(now - alert.since)}: ${safe(sentence(alert.message))}`),
-      ` ${safe(alert.hint)}`,
-    ]);
-  for (const { name, watch } of folders) {
-    if (watch?.trouble === undefined) continue;
-    const { hint, message } = watch.trouble;
-    lines.push([styled('red', `${safe(name)}: ${safe(sentence(message))}`), ` ${safe(hint)}`]);
-  }
-  for (const { path, trouble } of problems)
-    lines.push([
-      styled('yellow', `${safe(path)}: ${safe(sentence(trouble.message))}`),
-      ` ${safe(trouble.hint)}`,
-    ]);
-  return lines;
+function conditionLines({ conditions }: StatusReport, now: number): StyledLine[] {
+  return conditions
+    .filter(({ code }) => !IN_SECTIONS.test(code))
+    .map(({ code, hint, message, severity, since }) => {
+      const words = code === 'TIME_TO_SEARCH' ? `ALERT: ${message}` : message;
+      const lasts = since === undefined ? '' : ` For ${durationText(Math.max(0, now - since))}.`;
+      return [styled(severity === 'warning' ? 'yellow' : 'red', safe(words)), `${lasts} ${safe(hint)}`];
+    });
 }
 
 const FOLDER_COLUMNS: readonly Column[] = [

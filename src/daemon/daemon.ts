@@ -11,7 +11,7 @@ import type { Live, SilentDisk } from '../report/live.js';
 import { LiveFeed } from '../report/live-feed.js';
 import { RecentEvents } from '../report/recent-events.js';
 import type { ReloadReport } from '../report/reload-report.js';
-import { statusReport } from '../report/status.js';
+import { type StatusReport, statusReport } from '../report/status.js';
 import type { State } from '../state/state.js';
 import { ControlServer } from './control.js';
 import { Current } from './current.js';
@@ -55,13 +55,14 @@ export class Daemon {
   readonly #repeats: Repeats;
   readonly current: Current;
   /** What stands still; whoever watches the daemon sets it. */
-  stuck: () => readonly Stuck[] | undefined = () => undefined;
+  stuck: () => readonly Stuck[] = () => [];
   /** The disk that is waited for; whoever watches the daemon sets it. */
   silentDisk: () => SilentDisk | undefined = () => undefined;
   readonly #startedAt: number;
   #parts: Parts | undefined;
   #reloading: Reloading | undefined;
   #page: StatusPage | undefined;
+  #live: Live | undefined;
 
   private constructor(options: DaemonOptions) {
     this.#recents = new RecentEvents(options.log, options.clock);
@@ -100,7 +101,7 @@ export class Daemon {
     const live = this.live();
     await statistics.start();
     this.#undoing.add('statistics', () => statistics.stop());
-    const status = () => statusReport(current.config, state, live);
+    const status = () => this.status();
     const feed = new LiveFeed({
       status,
       statistics,
@@ -135,7 +136,6 @@ export class Daemon {
     this.#undoing.add('audit', () => audit.stop());
     const page = new StatusPage({
       ...{ current, state, live, status, feed, statistics, ask: answer, client, clock, log },
-      stuck: () => this.stuck(),
       env: process.env,
     });
     this.#undoing.add('status page', () => page.stop());
@@ -208,12 +208,18 @@ export class Daemon {
     return disksOf(this.current.config);
   }
 
+  status(): StatusReport {
+    return statusReport(this.current.config, this.state, this.live());
+  }
+
   live(): Live {
-    return liveView(this.#opened(), this.current, this.#options.clock, {
+    this.#live ??= liveView(this.#opened(), this.current, this.#options.clock, {
       startedAt: this.#startedAt,
       silentDisk: () => this.silentDisk(),
+      stuck: () => this.stuck(),
       page: () => this.#page?.url,
     });
+    return this.#live;
   }
 
   #opened(): Parts {

@@ -8,7 +8,7 @@ export function liveView(
   parts: Parts,
   current: Current,
   clock: Clock,
-  { startedAt, silentDisk, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'page'>,
+  { startedAt, silentDisk, stuck, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'stuck' | 'page'>,
 ): Live {
   const { client, door, uplink, watcher, mirrors, statistics, peerUrl } = parts;
   return {
@@ -32,5 +32,6 @@ export function liveView(
       return { takenUpAt, ...(refused === undefined ? {} : { refused }) };
     },
     silentDisk,
+    stuck,
   };
 }

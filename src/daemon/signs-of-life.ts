@@ -10,7 +10,7 @@ const STATUS_EVERY_MS = 10_000;
 
 /** Lets systemd know that the daemon lives and how it stands, until the returned function is called. */
 export function giveSigns(
-  daemon: Pick<Daemon, 'state' | 'live' | 'duties' | 'disks' | 'stuck' | 'silentDisk'>,
+  daemon: Pick<Daemon, 'status' | 'duties' | 'disks' | 'stuck' | 'silentDisk'>,
   notifier: Notifier,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): () => void {
@@ -27,16 +27,7 @@ export function giveSigns(
   let told: string | undefined;
   let timer: Timer;
   const tell = (): void => {
-    const live = daemon.live();
-    const sentence = statusSentence({
-      items: daemon.state.counts(),
-      peer: { door: live.door() },
-      figures: live.figures(),
-      mirrors: live.mirrors(),
-      configuration: live.configuration(),
-      stateTrouble: daemon.state.failure,
-      diskTrouble: watchdog.silentDisk(),
-    });
+    const sentence = statusSentence(daemon.status());
     if (sentence !== told) notifier.status(sentence);
     told = sentence;
     timer = clock.after(STATUS_EVERY_MS, tell, { background: true });

@@ -87,9 +87,9 @@ export class Watchdog {
     this.#timer?.cancel();
   }
 
-  /** What does not go on by itself; undefined while all is well. */
-  stuck(): readonly Stuck[] | undefined {
-    return this.#stuck.length === 0 ? undefined : this.#stuck;
+  /** What does not go on by itself. */
+  stuck(): readonly Stuck[] {
+    return this.#stuck;
   }
 
   /** The disk that is waited for; undefined while none is. */

@@ -20,3 +20,8 @@ export function durationText(ms: number): string {
   }
   return parts.join(' ');
 }
+
+/** A moment as the clock on the wall has it: `2026-11-21 10:04:12`. @param at in ms since the epoch, of that clock */
+export function wallClockText(at: number): string {
+  return new Date(at).toLocaleString('sv-SE');
+}

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import { wallAheadMs } from '../lib/clock.js';
-import type { Stuck } from '../lib/pulse.js';
 import { readBuild, VERSION } from '../lib/version.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Statistics } from '../report/statistics.js';
@@ -14,13 +13,11 @@ export interface MonitorParts
   readonly statistics: Pick<Statistics, 'totals' | 'histogram'>;
   /** Made by the first scrape. */
   readonly metrics: () => Promise<MetricsWriter>;
-  /** What stands still in the daemon. */
-  readonly stuck: () => readonly Stuck[] | undefined;
 }
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
 export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
-  const { current, state, live, status, followers, clock, client, statistics, stuck, metrics } = parts;
+  const { current, state, live, status, followers, clock, client, statistics, metrics } = parts;
   const build = readBuild();
 
   app.get('/metrics', async (request, reply) => {
@@ -44,14 +41,14 @@ export function monitorRoutes(app: FastifyInstance, parts: MonitorParts): void {
   });
 
   app.get('/healthz', async (_request, reply) => {
-    const reasons = aliveReasons(stuck());
+    const reasons = aliveReasons(status());
     const alive = reasons.length === 0;
     reply.code(alive ? 200 : 503);
     return { alive, version: VERSION, upMs: Math.max(0, clock.now() - live.startedAt), reasons };
   });
 
   app.get('/readyz', async (_request, reply) => {
-    const reasons = await readyReasons({ live, state, stateDir: current.config.state.dir });
+    const reasons = await readyReasons(status(), current.config.state.dir);
     const ready = reasons.length === 0;
     reply.code(ready ? 200 : 503);
     return { ready, reasons };

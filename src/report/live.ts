@@ -1,3 +1,4 @@
+import type { Stuck } from '../lib/pulse.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/status.js';
@@ -42,4 +43,6 @@ export interface Live {
   configuration(): ConfigurationReport;
   /** The disk that is waited for, if one is. */
   silentDisk(): SilentDisk | undefined;
+  /** What does not go on by itself. */
+  stuck(): readonly Stuck[];
 }

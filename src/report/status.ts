@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
+import type { Stuck } from '../lib/pulse.js';
 import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
@@ -11,6 +12,7 @@ import type { StateView } from '../state/state.js';
 import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import { type Condition, conditionsOf } from './conditions.js';
 import { type DiskTrouble, diskTrouble } from './disk-trouble.js';
 import type { Live } from './live.js';
 import { keptPause } from './pausing.js';
@@ -74,6 +76,10 @@ export interface StatusReport {
   readonly stateTrouble?: Trouble;
   /** A disk that does not answer; what it keeps waits. Only while the daemon runs. */
   readonly diskTrouble?: DiskTrouble;
+  /** What does not go on by itself; only while the daemon runs, and there is any. */
+  readonly stuck?: readonly Stuck[];
+  /** What a person should know, the gravest first. */
+  readonly conditions: readonly Condition[];
   /** What opening the state repaired. */
   readonly repairs: readonly string[];
 }
@@ -109,7 +115,8 @@ export function statusReport(
   // In whole seconds, so that a status changes only when something does.
   const aheadMs = Math.round((live?.wallAheadMs() ?? 0) / 1_000) * 1_000;
   const silent = live?.silentDisk();
-  return {
+  const stuck = live?.stuck() ?? [];
+  const report = {
     version: VERSION,
     running: live !== undefined,
     ...(live
@@ -153,8 +160,10 @@ export function statusReport(
       ? {}
       : { stateTrouble: { code: failure.code, message: failure.message, hint: failure.hint } }),
     ...(silent === undefined ? {} : { diskTrouble: diskTrouble(silent) }),
+    ...(stuck.length === 0 ? {} : { stuck }),
     repairs: state.repairs,
   };
+  return { ...report, conditions: conditionsOf(report) };
 }
 
 function truncation(

@@ -85,6 +85,7 @@ const live: Live = {
   folders: () => [],
   problems: () => [],
   wallAheadMs: () => 0,
+  stuck: () => [],
   figures: () => statistics.report(),
   mirrors: () => mirrors.status(),
   isInFlight: () => false,
@@ -107,7 +108,6 @@ const ask = answers({
 });
 const page = new StatusPage({
   ...{ current, state, live, status, feed, statistics, ask, client, clock, log: recents, env: {} },
-  stuck: () => undefined,
 });
 page.start();
 while (page.url === undefined) await clock.sleep(10);

@@ -3,6 +3,7 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { DoorStatus } from '../../src/queue/status.js';
+import { conditionsOf } from '../../src/report/conditions.js';
 import type { RecentEvent } from '../../src/report/recent-events.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
@@ -59,13 +60,16 @@ export function folder(
 }
 
 /** A status of these folders; what they do not say is at rest. */
-export function statusOf(folders: readonly FolderReport[], over: Partial<StatusReport> = {}): StatusReport {
+export function statusOf(
+  folders: readonly FolderReport[],
+  over: Partial<Omit<StatusReport, 'conditions'>> = {},
+): StatusReport {
   const items = { ...NO_ITEMS };
   for (const { items: own } of folders) {
     for (const status of ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'] as const)
       items[status] += own[status];
   }
-  return {
+  const status: Omit<StatusReport, 'conditions'> = {
     version: '0.1.0',
     running: true,
     pid: 4711,
@@ -83,6 +87,7 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusR
     repairs: [],
     ...over,
   };
+  return { ...status, conditions: conditionsOf(status) };
 }
 
 export const timeToSearch = (collection: string, factor: number, waiting = 0) => ({

@@ -153,10 +153,10 @@ describe('what needs a look', () => {
   test('is told the gravest first, each with where to go', () => {
     const concerns = concernsOf(scriptOf('trouble').status);
     expect(concerns.map(({ about, href }) => `${about} ${href}`)).toEqual([
-      'papers #time-to-search',
       'usb #folders',
-      'quarantine #files=quarantined',
+      'papers #time-to-search',
       'prices #mirrors',
+      'quarantine #files=quarantined',
       'authors #mirrors',
       'conflicts #mirrors',
       'papers #problems',
@@ -176,7 +176,7 @@ describe('what needs a look', () => {
       alarm,
     }));
     expect(concernsOf(statusOf([], { mirrors })).map(({ text }) => text)).toEqual([
-      '2,000 mirrors have an alarm.',
+      '2,000 mirrors have an alarm. `peersync status` names them.',
     ]);
   });
 
@@ -198,14 +198,14 @@ describe('what needs a look', () => {
     const refused = { code: 'X', message: 'It has a problem', hint: 'Mend it.', at: NOW - 60_000 };
     const configuration = { takenUpAt: NOW - 90_000, refused };
     expect(concernsOf(statusOf([], { configuration })).map(({ text }) => text)).toEqual([
-      'The file was changed and refused, and the one before holds. It has a problem. Mend it.',
+      'The changed configuration was refused, and the one before holds: It has a problem. Mend it.',
     ]);
     expect(concernsOf(statusOf([], { configuration: { takenUpAt: NOW } }))).toEqual([]);
   });
 
   test('names what waits for a restart', () => {
     expect(concernsOf(statusOf([], { restart: ['peer.url', 'state.dir'] })).map(({ text }) => text)).toEqual([
-      'A restart is needed for the new values of peer.url, state.dir.',
+      'A restart is needed for the new values of peer.url, state.dir. The values before hold until then.',
     ]);
   });
 });
@@ -228,7 +228,7 @@ test('a disk that does not answer is the sentence, and wants a look', () => {
     hint: 'See whether it is well.',
     since: NOW - 3 * MIN,
   };
-  const status = { ...statusOf([folder('notes', { pending: 5 })]), diskTrouble: trouble };
+  const status = statusOf([folder('notes', { pending: 5 })], { diskTrouble: trouble });
   expect(world(status)).toMatchObject({
     level: 'bad',
     sentence: 'A disk has not answered for 3 min; 5 files wait.',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertLines, figuresLines } from '../../src/commands/figures-text.js';
+import { figuresLines } from '../../src/commands/figures-text.js';
 import type { StatisticsReport, TimeToSearch } from '../../src/report/statistics.js';
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -43,18 +43,5 @@ describe('time to search in status', () => {
     const lines = figuresLines(report(many), NOW);
     expect(lines).toHaveLength(23);
     expect(lines.at(-1)).toBe('  and 13 more: `peersync status --json`');
-  });
-});
-
-describe('alerts in status', () => {
-  it('say what is wrong, since when, and what to do', () => {
-    const alert = {
-      ...{ code: 'TIME_TO_SEARCH' as const, collection: 'docs', since: NOW - 60_000 },
-      ...{ message: 'It is late.', hint: 'Look.' },
-    };
-    expect(alertLines({ ...report([]), alerts: [alert] }, NOW)).toEqual([
-      expect.stringMatching(/^ALERT {4}since 20\S+ \S+ \(1m ago\): It is late\.$/),
-      '         Look.',
-    ]);
   });
 });

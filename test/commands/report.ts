@@ -1,3 +1,4 @@
+import { conditionsOf } from '../../src/report/conditions.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
 
 /** The time at which the reports of these tests are read. */
@@ -24,8 +25,8 @@ export function folder(name: string): FolderReport {
 }
 
 /** A status without trouble. */
-export function report(parts: Partial<StatusReport> = {}): StatusReport {
-  return {
+export function report(parts: Partial<Omit<StatusReport, 'conditions'>> = {}): StatusReport {
+  const status: Omit<StatusReport, 'conditions'> = {
     version: '1.2.3',
     running: true,
     pid: 77,
@@ -43,4 +44,5 @@ export function report(parts: Partial<StatusReport> = {}): StatusReport {
     repairs: [],
     ...parts,
   };
+  return { ...status, conditions: conditionsOf(status) };
 }

@@ -66,15 +66,30 @@ describe('status, of a configuration', () => {
     };
     const lines = statusText(report({ configuration: { takenUpAt, refused } }), NOW);
     const at = lines.findIndex(isOfIt);
-    expect(lines.slice(at, at + 3)).toEqual([
-      'config   was changed and refused 2026-01-05 12:25:00 (5m ago); the daemon goes on with the one before',
-      '         /etc/c.json is not JSON at line 1, column 2: an \\x1b odd character.',
+    expect(lines.slice(at, at + 2)).toEqual([
+      'config   The changed configuration was refused, and the one before holds: /etc/c.json is not JSON at line 1, column 2: an \\x1b odd character. Since 2026-01-05 12:25:00 (5m ago).',
       '         Mend the file at that place.',
     ]);
   });
 
   it('says nothing of one that was taken up', () => {
     expect(statusText(report({ configuration: { takenUpAt } }), NOW).some(isOfIt)).toBe(false);
+  });
+});
+
+describe('status, of an alert', () => {
+  it('says what is wrong, since when, and what to do', () => {
+    const alert = {
+      ...{ code: 'TIME_TO_SEARCH' as const, collection: 'docs', since: NOW - 60_000 },
+      ...{ message: 'It is late.', hint: 'Look.' },
+    };
+    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [alert] };
+    const lines = statusText(report({ figures }), NOW);
+    const at = lines.findIndex((line) => line.startsWith('ALERT'));
+    expect(lines.slice(at, at + 2)).toEqual([
+      'ALERT    It is late. Since 2026-01-05 12:29:00 (1m ago).',
+      '         Look.',
+    ]);
   });
 });
 

@@ -114,7 +114,7 @@ describe('the view', () => {
     expect(text).toContain('peer      does not answer, for 1m');
     expect(text).toContain('connection refused. Is it running?');
     expect(text).toContain('Tried 3 times; the next try: in 5s.');
-    expect(text).toContain('ALERT for 1m: slower than 1m. Do this.');
+    expect(text).toContain('ALERT: slower than 1m. For 1m. Do this.');
     expect(text).toContain('/data/inbox/locked: It may not be read. Do this.');
     expect(text).toMatch(/time to search +p50 +p95 +p99 +in 1 h +p95 in 24 h +waiting +longest/);
     expect(text).toMatch(/inbox +2s +4s +9s +1,204 +4s +3 +1m 30s/);
@@ -157,7 +157,7 @@ describe('the view', () => {
     const refused = { code: 'X', message: 'c.json has a problem: push', hint: 'Mend it.', at: NOW - 60_000 };
     const text = shown(modelOf(report({ configuration: { takenUpAt: 0, refused } })), 120).join('\n');
     expect(text).toContain(
-      'The changed configuration was refused 1m ago: c.json has a problem: push. Mend it.',
+      'The changed configuration was refused, and the one before holds: c.json has a problem: push. For 1m. Mend it.',
     );
     expect(shown(modelOf(report({ configuration: { takenUpAt: 0 } }))).join('\n')).not.toContain('refused');
   });

@@ -50,7 +50,7 @@ export class PageAtWork {
   mirrors: MirrorReport[] = [];
   problems: PathProblem[] = [];
   isDialectKnown = true;
-  stuck: readonly Stuck[] | undefined;
+  stuck: readonly Stuck[] = [];
   readonly samples: Sample[] = [];
   readonly timeToSearch = timeToSearchHistogram();
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
@@ -170,7 +170,6 @@ export class PageAtWork {
         histogram: this.timeToSearch,
       },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
-      stuck: () => this.stuck,
       env: process.env,
       assetsDirectory: this.assetsDirectory(),
     });
@@ -194,6 +193,7 @@ export class PageAtWork {
       restart: () => [],
       configuration: () => this.configuration,
       silentDisk: () => this.silentDisk,
+      stuck: () => this.stuck,
     };
     return live;
   }

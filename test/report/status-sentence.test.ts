@@ -1,75 +1,92 @@
 import { describe, expect, it } from 'vitest';
-import { type Standing, statusSentence } from '../../src/report/status-sentence.js';
+import type { StatusReport } from '../../src/report/status.js';
+import { statusSentence } from '../../src/report/status-sentence.js';
+import { door, report } from '../commands/report.js';
 
 const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();
 const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
-const closed = { state: 'closed', since: at('09:00:00'), held: [], tries: 0 } as const;
-const calm: Standing = { items, peer: { door: { circuit: closed } }, mirrors: [] };
+const { figures: _, ...none } = report({ items });
+const sentenceOf = (parts: Partial<Omit<StatusReport, 'conditions'>>) =>
+  statusSentence(report({ ...none, ...parts }));
+const peer = (over: Partial<typeof door>) => ({
+  peer: { url: 'http://x', dialect: 'yacy' as const, door: { ...door, ...over } },
+});
 
 describe('the sentence for systemctl status', () => {
-  it('tells of the items, what waits and the last confirmation', () => {
-    expect(statusSentence(calm)).toBe('0 documents confirmed, nothing waiting');
-    expect(
-      statusSentence({
-        ...calm,
-        items: { ...items, confirmed: 12_345, pending: 10, accepted: 7, gone: 5 },
-        figures: { lastConfirmedAt: at('10:04:12') },
-      }),
-    ).toBe('12,345 documents confirmed, 17 waiting, last confirmation 2026-11-21 10:04:12');
-    expect(statusSentence({ ...calm, items: { ...items, confirmed: 1, quarantined: 2 } })).toBe(
+  it('gives the counts, what waits and the last confirmation', () => {
+    expect(statusSentence({ ...none, items, conditions: [] })).toBe('0 documents confirmed, nothing waiting');
+    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [], lastConfirmedAt: at('10:04:12') };
+    const busy = { ...items, confirmed: 12_345, pending: 10, accepted: 7, gone: 5 };
+    expect(sentenceOf({ items: busy, figures })).toBe(
+      '12,345 documents confirmed, 17 waiting, last confirmation 2026-11-21 10:04:12',
+    );
+    expect(sentenceOf({ items: busy, figures, wallAheadMs: 3_600_000 })).toMatch(/ 2026-11-21 11:04:12$/);
+    expect(statusSentence({ ...none, items: { ...items, confirmed: 1, quarantined: 2 } })).toBe(
       '1 document confirmed, nothing waiting, 2 in quarantine',
     );
   });
 
-  it('tells that a disk does not answer, or that the state cannot be written', () => {
-    expect(statusSentence({ ...calm, diskTrouble: {} })).toMatch(/; a disk does not answer, and what needs/);
-    expect(statusSentence({ ...calm, stateTrouble: {} })).toMatch(/; what happens cannot be recorded/);
-  });
-
-  it('tells that a changed configuration was refused, and when', () => {
-    const configuration = { refused: { at: at('03:12:00') } };
-    expect(statusSentence({ ...calm, configuration })).toMatch(
-      /; the changed configuration was refused 2026-11-21 03:12:00, and the one before holds$/,
+  it('says that a disk does not answer, or that the state cannot be written', () => {
+    const trouble = {
+      code: 'X',
+      message: 'The disk of /srv does not answer: nothing is read.',
+      hint: 'Look.',
+    };
+    expect(sentenceOf({ diskTrouble: { ...trouble, since: at('10:00:00') } })).toMatch(
+      /; The disk of \/srv does not answer: nothing is read \(since 2026-11-21 10:00:00\)/,
     );
-    expect(statusSentence({ ...calm, configuration: {} })).not.toMatch(/configuration/);
+    expect(sentenceOf({ stateTrouble: { ...trouble, message: 'The state is full' } })).toMatch(
+      /; The state is full/,
+    );
   });
 
-  it('tells of trouble with the peer, and since when', () => {
-    const open = (kind: 'unreachable' | 'denied' | 'failing') => ({
-      ...closed,
-      state: 'open' as const,
-      since: at('10:04:00'),
+  it('says that a changed configuration was refused, and when', () => {
+    const refused = { code: 'X', message: 'It is wrong', hint: 'Mend it.', at: at('03:12:00') };
+    expect(sentenceOf({ configuration: { takenUpAt: 0, refused } })).toMatch(
+      /; The changed configuration was refused, and the one before holds: It is wrong \(since 2026-11-21 03:12:00\)$/,
+    );
+    expect(sentenceOf({ configuration: { takenUpAt: 0 } })).not.toMatch(/configuration/);
+  });
+
+  it.each([
+    ['unreachable', 'does not answer'],
+    ['denied', 'refuses the credentials'],
+    ['failing', 'answers with errors'],
+  ] as const)('says of a peer that is %s what it does, and since when', (kind, words) => {
+    const circuit = {
+      ...{ state: 'open' as const, since: at('10:04:00'), held: [], tries: 0 },
       reason: { kind, message: 'no' },
-    });
-    const sentence = (kind: 'unreachable' | 'denied' | 'failing') =>
-      statusSentence({ ...calm, peer: { door: { circuit: open(kind) } } });
-    expect(sentence('unreachable')).toBe(
-      '0 documents confirmed, nothing waiting; the peer does not answer since 2026-11-21 10:04:00',
-    );
-    expect(sentence('denied')).toMatch(/; the peer refuses our credentials since /);
-    expect(sentence('failing')).toMatch(/; the peer answers with errors since /);
+    };
+    const sentence = sentenceOf(peer({ circuit } as unknown as typeof door));
+    expect(sentence).toContain(words);
+    expect(sentence).toMatch(/; The peer .*: no \(since 2026-11-21 10:04:00\)$/);
   });
 
-  it('tells that the peer asked to wait, where that is all', () => {
-    const door = { circuit: closed, pausedUntil: at('11:00:00') };
-    expect(statusSentence({ ...calm, peer: { door } })).toMatch(
+  it('says that the peer asked to wait, where that is all', () => {
+    expect(sentenceOf(peer({ pausedUntil: at('11:00:00') } as Partial<typeof door>))).toMatch(
       /; the peer asked to wait until 2026-11-21 11:00:00$/,
     );
   });
 
-  it('tells that a person paused the work, beside any trouble', () => {
-    const door = { circuit: closed, paused: { since: at('10:00:00') } };
-    expect(statusSentence({ ...calm, peer: { door } })).toMatch(/; paused since 2026-11-21 10:00:00$/);
-    const paused = { since: at('10:00:00'), until: at('12:00:00') };
-    expect(statusSentence({ ...calm, peer: { door: { circuit: closed, paused } } })).toMatch(
+  it('says that a person paused the work', () => {
+    const paused = { since: at('10:00:00') };
+    expect(sentenceOf({ paused })).toMatch(/; paused since 2026-11-21 10:00:00$/);
+    expect(sentenceOf({ paused: { ...paused, until: at('12:00:00') } })).toMatch(
       /; paused since 2026-11-21 10:00:00 until 2026-11-21 12:00:00$/,
     );
   });
 
-  it('tells of mirrors with an alarm and of those that fail', () => {
-    const [alarm, failure] = [{ code: 'A' }, { code: 'F' }];
-    expect(statusSentence({ ...calm, mirrors: [{ alarm }, { failure }, { alarm, failure }, {}] })).toMatch(
-      /; 2 mirrors with an alarm; 1 mirror fails$/,
+  it('counts what would be too many to name', () => {
+    const problems = ['a', 'b', 'c'].map((path) => ({
+      ...{ folder: 'f', path, since: 0 },
+      trouble: { code: 'UNREADABLE', message: 'It cannot be read.', hint: 'Allow it.' },
+    }));
+    expect(sentenceOf({ problems, restart: ['a'], repairs: ['b'], paused: { since: 0 } })).not.toMatch(
+      /more/,
+    );
+    const trouble = { code: 'X', message: 'It is full.', hint: 'Look.' };
+    expect(sentenceOf({ problems, restart: ['a'], repairs: ['b'], stateTrouble: trouble })).toMatch(
+      /; and 1 more: `peersync status`$/,
     );
   });
 });

@@ -120,6 +120,21 @@ export const ITEM_METRICS: readonly Metric[] = [
         yield { labels: { code, collection }, value: 1 };
     },
   },
+  {
+    name: 'peersync_condition',
+    type: 'gauge',
+    help: '1 for each thing that a person should know, as `peersync status` names it; absent where there is none.',
+    labels: ['code', 'severity', 'subject'],
+    *read({ status }) {
+      const seen = new Set<string>();
+      for (const { code, severity, subject } of status.conditions) {
+        const labels = { code, severity, subject };
+        const key = JSON.stringify(labels);
+        if (!seen.has(key)) yield { labels, value: 1 };
+        seen.add(key);
+      }
+    },
+  },
 ];
 
 function* itemsOf({ name, items, passedOver }: FolderReport): Generator<Value> {
