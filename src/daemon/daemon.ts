@@ -71,7 +71,11 @@ export class Daemon {
     this.current = new Current(options.config);
     const { clock } = options;
     this.#startedAt = clock.now();
-    const inquiry = new DiskInquiry({ disks: () => this.disks(), clock, answersMs: DISK_ANSWERS_MS });
+    // What a reload dropped may still wait for its disk.
+    const dropped: Disk[] = [];
+    this.current.onChange((before) => dropped.push(...disksOf(before)));
+    const disks = () => [...this.disks(), ...dropped];
+    const inquiry = new DiskInquiry({ disks, clock, answersMs: DISK_ANSWERS_MS });
     this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
   }
 

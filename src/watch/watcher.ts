@@ -43,6 +43,8 @@ export interface WatcherOptions {
 
 /** The timer of full scans is moved by up to this share, so that many daemons do not scan at once. */
 const JITTER = 0.1;
+/** What looks at a folder that is let go has so long to end, in ms. */
+const LETTING_GO_MS = 10_000;
 
 /** What of a watcher's options may change while it watches. */
 export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs'>;
@@ -123,7 +125,8 @@ export class Watcher {
 
   /**
    * Watches other folders, or in another way, from now on. A folder that is as before goes on undisturbed; any other is let go,
-   * and one of that name begins anew with a scan. Resolves when nothing looks at what was let go any more.
+   * and one of that name begins anew with a scan. Resolves when nothing looks at what was let go any more, but for what waits
+   * for a disk that does not answer.
    *
    * One after the other: to be awaited before the next call, and before `stop`.
    */
@@ -134,7 +137,7 @@ export class Watcher {
       settings.hints === before.hints && isDeepStrictEqual(known.get(folder.name), folder);
     const staying = new Set(settings.folders.filter(stays).map(({ name }) => name));
     const leaving = [...this.#folders].filter(([name]) => !staying.has(name)).map(([, watch]) => watch);
-    await Promise.all(leaving.map((watch) => watch.stop()));
+    await Promise.all(leaving.map((watch) => this.#letGo(watch)));
     if (this.#stopped) return;
     const added: FolderWatch[] = [];
     const open = (folder: FolderConfig) => {
@@ -155,6 +158,22 @@ export class Watcher {
     }
     this.#onStanding();
     this.#checkQuiet();
+  }
+
+  /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
+  async #letGo(watch: FolderWatch): Promise<void> {
+    const { clock, log } = this.#options;
+    const { name } = watch.status();
+    const ended = new AbortController();
+    const isOver = await Promise.race([
+      watch.stop().then(() => true),
+      clock.sleep(LETTING_GO_MS, ended.signal).then(() => false),
+    ]).finally(() => ended.abort());
+    if (!isOver)
+      log.warn(
+        { event: 'disk-silent', folder: name },
+        `the folder ${name} is let go, though not all that looks at it has ended: its disk may not answer`,
+      );
   }
 
   /** Scans a folder, or only a directory in it (relative), or all folders. Unknown folders are left out. */

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { milliseconds } from '../../src/config/units.js';
+import { systemClock } from '../../src/lib/clock.js';
 import type { WatchSettings } from '../../src/watch/watcher.js';
+import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, SETTLE_MS, type Started, WatchWorld } from './world.js';
@@ -29,7 +31,39 @@ const settings = (folders: readonly FolderConfig[], changes: Partial<WatchSettin
 const scannedAt = ({ watcher }: Started, name: string) =>
   watcher.status().find((folder) => folder.name === name)?.lastScan?.at;
 
+/** Words of nothing. */
+const silentHints = {
+  watch: async () => 'watched' as const,
+  unwatch: () => {},
+  watches: () => true,
+  watched: 1,
+};
+
 describe('a watcher that is told to watch otherwise', () => {
+  it('does so though the disk of a folder that it lets go does not answer', async () => {
+    const world = new WatchWorld();
+    const { folder, write } = another();
+    write('n.txt');
+    let answers: () => void = () => {};
+    const hung = new Promise<void>((resolve) => {
+      answers = resolve;
+    });
+    afterwards('test', () => answers());
+    const sleep = (ms: number, signal?: AbortSignal) => systemClock.sleep(ms > 5_000 ? 10 : ms, signal);
+    const started = await world.start({
+      clock: { ...systemClock, sleep },
+      openHints: () => ({ ...silentHints, close: () => hung }),
+    });
+    await started.watcher.idle();
+    await started.watcher.watch(settings([folder]));
+    await started.watcher.idle();
+    expect(started.status('n.txt', 'notes')).toBe('pending');
+    expect(started.watcher.status().map(({ name }) => name)).toEqual(['notes']);
+    expect(world.lines.map(({ message }) => message)).toContainEqual(
+      'the folder inbox is let go, though not all that looks at it has ended: its disk may not answer',
+    );
+  });
+
   it('scans a folder that was added, follows it from then on, and scans no other', async () => {
     const world = new WatchWorld();
     world.write('a.txt');
