@@ -1,8 +1,7 @@
 import type { Argv, CommandModule } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
-import { asErrorLines, isJournal } from '../daemon/journal-lines.js';
+import { asErrorLines, isJournal, LOG_LEVELS, type LogLevel } from '../daemon/journal-lines.js';
 import type { Log } from '../daemon/log.js';
-import { LOG_LEVELS, type LogLevel } from '../daemon/log-levels.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { safe } from './text.js';
 

@@ -2,7 +2,7 @@ import { ConfigError } from '../config/errors.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import type { ReloadReport } from '../report/reload-report.js';
+import type { ReloadReport } from '../report/live.js';
 import type { StatusReport } from '../report/status.js';
 import type { Trouble } from '../state/entry.js';
 import { stateHolder } from '../state/lock.js';

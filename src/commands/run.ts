@@ -1,6 +1,6 @@
 import { loadConfig } from '../config/load.js';
-import { giveSigns } from '../daemon/signs-of-life.js';
 import { createNotifier } from '../daemon/systemd-notifier.js';
+import { giveSigns } from '../daemon/watchdog.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -55,7 +55,7 @@ export const runCommand: Command<RunOptions> = {
       growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
       const { Daemon } = await import('../daemon/daemon.js');
-      const { isLeft } = await import('../daemon/undoing.js');
+      const { isLeft } = await import('../daemon/shutdown.js');
       const daemon = await Daemon.open({
         config,
         clock: systemClock,

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS } from '../peer/dialects.js';
-import { chosen, chosenCount } from '../report/sample.js';
+import { chosen, chosenCount } from '../report/list.js';
 import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';

@@ -7,21 +7,18 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import { StatusPage } from '../page/status-page.js';
 import type { PeerClient } from '../peer/client.js';
 import { answers } from '../report/answers.js';
-import type { Live, SilentDisk } from '../report/live.js';
+import type { Live, ReloadReport, SilentDisk } from '../report/live.js';
 import { LiveFeed } from '../report/live-feed.js';
 import { RecentEvents } from '../report/recent-events.js';
-import type { ReloadReport } from '../report/reload-report.js';
 import { type StatusReport, statusReport } from '../report/status.js';
 import type { State } from '../state/state.js';
+import { ConfigHolder } from './config-holder.js';
 import { ControlServer } from './control.js';
-import { Current } from './current.js';
-import { type Disk, DiskInquiry } from './disks.js';
-import { disksOf, dutiesOf } from './duties.js';
-import { liveView } from './live-view.js';
 import { Repeats } from './log-repeats.js';
-import { openParts, type Parts, STOP_GRACE_MS } from './parts.js';
+import { liveView, openParts, type Parts, STOP_GRACE_MS } from './parts.js';
 import { Reloading } from './reloading.js';
-import { Undoing } from './undoing.js';
+import { ShutdownSteps } from './shutdown.js';
+import { type Disk, DiskInquiry, disksOf, dutiesOf } from './watchdog.js';
 
 /** When the daemon stops, a disk that gives no answer for so long is not waited for, in ms. */
 const DISK_ANSWERS_MS = 5_000;
@@ -49,11 +46,11 @@ export interface DaemonOptions {
  */
 export class Daemon {
   readonly #options: DaemonOptions;
-  readonly #undoing: Undoing;
+  readonly #shutdown: ShutdownSteps;
   readonly #stopping = new AbortController();
   readonly #recents: RecentEvents;
   readonly #repeats: Repeats;
-  readonly current: Current;
+  readonly current: ConfigHolder;
   /** What stands still; whoever watches the daemon sets it. */
   stuck: () => readonly Stuck[] = () => [];
   /** The disk that is waited for; whoever watches the daemon sets it. */
@@ -68,7 +65,7 @@ export class Daemon {
     this.#recents = new RecentEvents(options.log, options.clock);
     this.#repeats = new Repeats(this.#recents, options.clock);
     this.#options = { ...options, log: this.#repeats };
-    this.current = new Current(options.config);
+    this.current = new ConfigHolder(options.config);
     const { clock } = options;
     this.#startedAt = clock.now();
     // What a reload dropped may still wait for its disk.
@@ -76,7 +73,7 @@ export class Daemon {
     this.current.onChange((before) => dropped.push(...disksOf(before)));
     const disks = () => [...this.disks(), ...dropped];
     const inquiry = new DiskInquiry({ disks, clock, answersMs: DISK_ANSWERS_MS });
-    this.#undoing = new Undoing({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
+    this.#shutdown = new ShutdownSteps({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -85,7 +82,7 @@ export class Daemon {
       daemon.#parts = await openParts({
         ...daemon.#options,
         current: daemon.current,
-        undoing: daemon.#undoing,
+        shutdown: daemon.#shutdown,
         stopping: daemon.#stopping.signal,
       });
     } catch (error) {
@@ -104,7 +101,7 @@ export class Daemon {
     const { config } = current;
     const live = this.live();
     await statistics.start();
-    this.#undoing.add('statistics', () => statistics.stop());
+    this.#shutdown.add('statistics', () => statistics.stop());
     const status = () => this.status();
     const feed = new LiveFeed({
       status,
@@ -124,30 +121,30 @@ export class Daemon {
     });
     const control = await ControlServer.open(config.state.dir, answer, log);
     // The system removes the socket, at once.
-    this.#undoing.addBlocking('control socket', () => control.close());
+    this.#shutdown.addBlocking('control socket', () => control.close());
     uplink.start(onFailure);
-    this.#undoing.add('uplink', async () => {
+    this.#shutdown.add('uplink', async () => {
       const stopped = uplink.stop();
       await door.stop(STOP_GRACE_MS);
       await stopped;
     });
-    this.#undoing.add('watcher', () => watcher.stop());
+    this.#shutdown.add('watcher', () => watcher.stop());
     watcher.start();
     // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
-    this.#undoing.add('mirrors', () => mirrors.stop());
+    this.#shutdown.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
     if (follow) audit.start(config.audit.every, onFailure);
-    this.#undoing.add('audit', () => audit.stop());
+    this.#shutdown.add('audit', () => audit.stop());
     const page = new StatusPage({
       ...{ current, state, live, status, feed, statistics, ask: answer, client, clock, log },
       env: process.env,
     });
-    this.#undoing.add('status page', () => page.stop());
+    this.#shutdown.add('status page', () => page.stop());
     this.#page = page;
     if (follow) page.start();
     if (load === undefined) return;
     const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
-    this.#undoing.add('reload', () => reloading.stop());
+    this.#shutdown.add('reload', () => reloading.stop());
     this.#reloading = reloading;
   }
 
@@ -169,7 +166,7 @@ export class Daemon {
   async stop(): Promise<void> {
     this.#stopping.abort();
     try {
-      await this.#undoing.all();
+      await this.#shutdown.all();
     } finally {
       this.#repeats.flush();
     }

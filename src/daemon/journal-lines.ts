@@ -69,3 +69,7 @@ export function asErrorLines(text: string): string {
     .map((line) => asJournalLines(PRIORITY.error, line))
     .join('');
 }
+
+/** From the most words to none. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -1,7 +1,6 @@
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
 import type { Logger } from '../lib/logger.js';
-import { isJournal, journalLines, oneLine } from './journal-lines.js';
-import type { LogLevel } from './log-levels.js';
+import { isJournal, journalLines, type LogLevel, oneLine } from './journal-lines.js';
 
 /** A log whose level may change. */
 export type Log = Logger & { level: string };

@@ -1,4 +1,8 @@
-import type { Clock } from '../lib/clock.js';
+import { join } from 'node:path';
+import type { Config, FolderConfig } from '../config/config.js';
+import { documentUrl } from '../config/url.js';
+import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { UnderWay } from '../lib/pulse.js';
@@ -6,31 +10,33 @@ import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
 import { Door } from '../queue/door.js';
+import type { DoorLimits } from '../queue/limits.js';
+import type { Live } from '../report/live.js';
 import { Pausing } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
+import type { Item } from '../state/entry.js';
 import { lockState } from '../state/lock.js';
 import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
+import { configuredPeer } from '../uplink/configured-peer.js';
 import { ThreadPacker } from '../uplink/packer.js';
 import { patientCommit } from '../uplink/patience.js';
 import { PeerDialect } from '../uplink/peer-dialect.js';
+import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
 import { ThreadReader } from '../watch/thread-reader.js';
 import { Watcher } from '../watch/watcher.js';
-import type { Current } from './current.js';
+import type { ConfigHolder } from './config-holder.js';
 import { Housekeeping } from './housekeeping.js';
-import { doorLimits } from './lanes.js';
-import { openPeer } from './open-peer.js';
-import { pathOf } from './path-of.js';
-import type { Undoing } from './undoing.js';
+import type { ShutdownSteps } from './shutdown.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
 export const STOP_GRACE_MS = 8_000;
 
 export interface OpenOptions {
-  readonly current: Current;
+  readonly current: ConfigHolder;
   readonly clock: Clock;
   readonly log: Logger;
   /** Watch for changes; without it one scan is all. */
@@ -38,7 +44,7 @@ export interface OpenOptions {
   /** Wait while the disk of the state is full. */
   readonly patient: boolean;
   readonly onFailure: (error: unknown) => void;
-  readonly undoing: Undoing;
+  readonly shutdown: ShutdownSteps;
   /** Aborts when the daemon stops. */
   readonly stopping: AbortSignal;
 }
@@ -68,12 +74,12 @@ export interface Parts {
 
 /** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
 export async function openParts(options: OpenOptions): Promise<Parts> {
-  const { current, clock, log, undoing, onFailure } = options;
+  const { current, clock, log, shutdown, onFailure } = options;
   const { config } = current;
   const lock = await lockState(config.state.dir, { clock });
-  undoing.add('lock', () => lock.release());
+  shutdown.add('lock', () => lock.release());
   const state = await State.open(config.state.dir, { clock, log });
-  undoing.add('state', () => state.close());
+  shutdown.add('state', () => state.close());
   const commits = new UnderWay();
   const commitOnce = () => commits.during(() => state.commit());
   const commit = options.patient
@@ -87,14 +93,14 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     clock,
     log,
   });
-  undoing.add('housekeeping', () => housekeeping.stop());
+  shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.start();
-  const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, undoing, onFailure });
+  const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, shutdown, onFailure });
   const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
-  undoing.add('door', () => door.stop(STOP_GRACE_MS));
+  shutdown.add('door', () => door.stop(STOP_GRACE_MS));
   const pausing = new Pausing({ state, commit, door, clock, log });
   pausing.restore();
-  undoing.add('pause', () => pausing.stop());
+  shutdown.add('pause', () => pausing.stop());
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
@@ -109,7 +115,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   const fileThread = new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
     log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
   );
-  undoing.add('file thread', () => fileThread.close());
+  shutdown.add('file thread', () => fileThread.close());
   const watcher: Watcher = new Watcher({
     folders: config.folders,
     state,
@@ -153,7 +159,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     log,
   });
   const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
-  undoing.add('mirrors', () => mirrors.stop());
+  shutdown.add('mirrors', () => mirrors.stop());
   const statistics = new Statistics({
     ...{ state, clock, log },
     settings: () => current.config,
@@ -179,5 +185,110 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       statistics,
     },
     commits,
+  };
+}
+
+/** How many requests may be under way beside pushes and look-ups. */
+const SPARE_CONCURRENCY = 2;
+/** So many items a second are looked up once more at most. */
+const AUDIT_REQUESTS_PER_SECOND = 10;
+
+/** What a configuration lets pass through the door. */
+export function doorLimits({ confirm, push, mirror }: Config): DoorLimits {
+  return {
+    lanes: {
+      interactive: { requestsPerSecond: confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+      confirm,
+      push,
+      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+      audit: {
+        requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, confirm.requestsPerSecond),
+        concurrency: 1,
+      },
+    },
+    maxConcurrency: push.concurrency + confirm.concurrency + SPARE_CONCURRENCY,
+  };
+}
+
+/**
+ * Absolute path of the file that is to become this document; undefined where its folder is not configured any more, or gives
+ * the file another address now, which the item has not got yet.
+ */
+export function pathOf(
+  { folder, path, url }: Pick<Item, 'folder' | 'path' | 'url'>,
+  folders: readonly Pick<FolderConfig, 'name' | 'path' | 'url'>[],
+): string | undefined {
+  const found = folders.find(({ name }) => name === folder);
+  if (found === undefined || documentUrl(found.url, path) !== url) return undefined;
+  return join(found.path, path);
+}
+
+export interface PeerParts {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly state: State;
+  readonly shutdown: ShutdownSteps;
+  /** Hears of an embedded peer that ended by itself. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export interface OpenPeer {
+  readonly client: PeerClient;
+  /** Its address, also of the embedded one, which only has it now. */
+  readonly url: string;
+}
+
+/** A client for the configured peer; brings up the embedded one where that is the peer. */
+export async function openPeer(config: Config['peer'], parts: PeerParts): Promise<OpenPeer> {
+  const { clock, log, state, shutdown, onFailure } = parts;
+  const client = async (): Promise<OpenPeer> => {
+    if (config.url !== 'embedded') {
+      const { url, dialect } = config;
+      const known = dialect === 'auto' ? rememberedDialect(state, url) : dialect;
+      return { url, client: await configuredPeer({ ...config, dialect: known ?? 'auto' }, { clock, log }) };
+    }
+    const { dir, port, requireAuth } = config.embedded;
+    const peer = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
+    shutdown.add('embedded peer', () => peer.close());
+    void peer.exited.then((error) => {
+      if (error !== undefined) onFailure(error);
+    });
+    return { url: peer.url, client: await configuredPeer(config, { clock, log }, peer) };
+  };
+  const opened = await client();
+  shutdown.add('peer', () => opened.client.close());
+  return opened;
+}
+
+/** What only a running daemon can tell, for who inspects it. */
+export function liveView(
+  parts: Parts,
+  current: ConfigHolder,
+  clock: Clock,
+  { startedAt, silentDisk, stuck, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'stuck' | 'page'>,
+): Live {
+  const { client, door, uplink, watcher, mirrors, statistics, peerUrl } = parts;
+  return {
+    pid: process.pid,
+    startedAt,
+    wallAheadMs: () => wallAheadMs(clock),
+    peerUrl,
+    page,
+    dialect: () => client.dialect,
+    door: () => door.status(),
+    uplink: () => uplink.status(),
+    folders: () => watcher.status(),
+    problems: () => watcher.problems(),
+    figures: () => statistics.report(),
+    mirrors: () => mirrors.status(),
+    isInFlight: (place) => uplink.isInFlight(place),
+    nextLook: (place) => uplink.nextLook(place),
+    restart: () => current.restart,
+    configuration: () => {
+      const { takenUpAt = startedAt, refused } = current;
+      return { takenUpAt, ...(refused === undefined ? {} : { refused }) };
+    },
+    silentDisk,
+    stuck,
   };
 }

@@ -7,11 +7,10 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/digest.js';
-import type { Refused, ReloadReport } from '../report/reload-report.js';
+import type { Refused, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
-import type { Current } from './current.js';
-import { doorLimits } from './lanes.js';
-import type { Parts } from './parts.js';
+import type { ConfigHolder } from './config-holder.js';
+import { doorLimits, type Parts } from './parts.js';
 
 /** What takes up another configuration. */
 export interface ReloadedParts {
@@ -25,7 +24,7 @@ export interface ReloadedParts {
 }
 
 export interface ReloadingParts {
-  readonly current: Current;
+  readonly current: ConfigHolder;
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
   readonly parts: ReloadedParts;

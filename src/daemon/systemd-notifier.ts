@@ -41,7 +41,7 @@ export interface Notifier {
 
 export function createNotifier(env: Environment, options: NotifyOptions): Notifier {
   if (!env.NOTIFY_SOCKET) return MUTE;
-  return new Herald(env, options);
+  return new SystemdNotifier(env, options);
 }
 
 const MUTE: Notifier = {
@@ -55,7 +55,7 @@ const MUTE: Notifier = {
   idle: () => Promise.resolve(),
 };
 
-class Herald implements Notifier {
+class SystemdNotifier implements Notifier {
   readonly watchdogMs: number | undefined;
   readonly #env: Environment;
   readonly #log: Logger;

@@ -1,10 +1,16 @@
+import { execFile } from 'node:child_process';
+import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
+import { doorDuties } from '../queue/duties.js';
+import type { Lane } from '../queue/lanes.js';
 import type { SilentDisk } from '../report/live.js';
-import { type Disk, DiskInquiry } from './disks.js';
+import type { StatusReport } from '../report/status.js';
+import { statusSentence } from '../report/status-sentence.js';
+import type { Parts } from './parts.js';
 import type { Notifier } from './systemd-notifier.js';
 
 /** How long a duty may be neglected unless it says otherwise, in ms. */
@@ -195,5 +201,170 @@ function oneOf(still: readonly Omit<Stuck, 'name'>[]): Omit<Stuck, 'name'> {
   return {
     what: still.map(({ what }) => what).join('; '),
     since: Math.min(...still.map(({ since }) => since)),
+  };
+}
+
+/** A directory that the work depends on, for the disk that it is on. */
+export interface Disk {
+  readonly path: string;
+  /** Whether it is for peersync to write to; where it is not, nothing is ever written. */
+  readonly isOwn: boolean;
+}
+
+export interface InquiryParts {
+  readonly disks: () => readonly Disk[];
+  /** Resolves when the disk answered. @default a program asks it */
+  readonly ask?: ((disk: Disk) => Promise<void>) | undefined;
+  readonly clock: Clock;
+  /** A disk that gives no answer for so long is silent, in ms. */
+  readonly answersMs: number;
+}
+
+/**
+ * Finds out whether disks answer.
+ *
+ * A file system that is frozen, or whose device hangs, still answers to much: what it has in memory is read, and there is
+ * nothing to bring to a disk where nothing was changed. So a directory of our own gets a new time, which has to reach the disk.
+ */
+export class DiskInquiry {
+  readonly #parts: InquiryParts;
+  readonly #asking = new Map<string, Promise<void>>();
+
+  constructor(parts: InquiryParts) {
+    this.#parts = parts;
+  }
+
+  /** The first directory whose disk does not answer in time. */
+  async silent(): Promise<string | undefined> {
+    const { answersMs, clock, disks } = this.#parts;
+    const all = disks();
+    const silent = new Set(all.map(({ path }) => path));
+    const enough = new AbortController();
+    const answers = all.map((disk) => this.#ask(disk).then(() => silent.delete(disk.path)));
+    await Promise.race([Promise.all(answers), clock.sleep(answersMs, enough.signal)]);
+    enough.abort();
+    return all.find(({ path }) => silent.has(path))?.path;
+  }
+
+  /** One question at a time: there is no need for more that wait. */
+  #ask(disk: Disk): Promise<void> {
+    const { ask = askByProgram } = this.#parts;
+    const asking =
+      this.#asking.get(disk.path) ??
+      ask(disk)
+        .catch(() => {}) // No for an answer is an answer.
+        .finally(() => this.#asking.delete(disk.path));
+    this.#asking.set(disk.path, asking);
+    return asking;
+  }
+}
+
+/** In a process by itself: the few threads of ours may all wait for one disk, and none could be told from another. */
+function askByProgram({ path, isOwn }: Disk): Promise<void> {
+  const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
+  return new Promise((resolve) => {
+    const child = execFile('sh', ['-c', script, 'sh', path], () => resolve());
+    // One that waits for ever keeps nobody from stopping.
+    child.unref();
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  });
+}
+
+/** One task at the door may ask again, with other credentials or for another page. */
+const REQUESTS_IN_ONE = 3;
+/** Shared objects and tables stream, and may take so many times as long as anything else. */
+const STREAMING = 12;
+/** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
+const SHORTEST_TOTAL_MS = 5 * 60_000;
+/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
+const LONGEST_COMMIT_MS = 5 * 60_000;
+
+/** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
+const LONGEST_ORDER_MS = 15 * 60_000;
+
+export type DutifulParts = Pick<Parts, 'door' | 'commits'> & {
+  readonly fileThread: Pick<Parts['fileThread'], 'waiting' | 'answered'>;
+} & {
+  readonly [part in 'uplink' | 'watcher' | 'mirrors']: Pick<Parts[part], 'duties'>;
+};
+
+/** Everything that must not stand still in a daemon. */
+export function dutiesOf(
+  { door, uplink, watcher, fileThread, mirrors, commits }: DutifulParts,
+  { peer }: Config,
+): readonly Duty[] {
+  const longestTaskMs = (lane: Lane): number =>
+    Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS) * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
+  return [
+    ...watcher.duties,
+    {
+      name: 'file thread',
+      moves: () => fileThread.answered,
+      neglects: () => (fileThread.waiting > 0 ? 'the thread that reads files gives no answer' : undefined),
+      limitMs: LONGEST_ORDER_MS,
+    },
+    ...uplink.duties,
+    ...doorDuties(door, { longestTaskMs }),
+    ...mirrors.duties,
+    {
+      name: 'state',
+      moves: () => commits.oldest,
+      neglects: () => (commits.size > 0 ? 'what is known is not brought to the disk' : undefined),
+      limitMs: LONGEST_COMMIT_MS,
+    },
+  ];
+}
+
+/** The directories that the work waits for when their disk does. */
+export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
+  const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
+  return [
+    { path: state.dir, isOwn: true },
+    ...folders.map(({ path }) => ({ path, isOwn: false })),
+    ...(hasMirrors ? [{ path: mirror.root, isOwn: true }] : []),
+  ];
+}
+
+/** How often systemd hears how things stand, in ms; only where that changed. */
+const STATUS_EVERY_MS = 10_000;
+
+/** What is watched: a daemon, which learns what the watchdog found. */
+interface Watched {
+  status(): StatusReport;
+  duties(): readonly Duty[];
+  disks(): readonly Disk[];
+  stuck: () => readonly Stuck[];
+  silentDisk: () => SilentDisk | undefined;
+}
+
+/** Lets systemd know that the daemon lives and how it stands, until the returned function is called. */
+export function giveSigns(
+  daemon: Watched,
+  notifier: Notifier,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): () => void {
+  const watchdog = new Watchdog({
+    notifier,
+    duties: () => daemon.duties(),
+    disks: () => daemon.disks(),
+    clock,
+    log,
+  });
+  watchdog.start();
+  daemon.stuck = () => watchdog.stuck();
+  daemon.silentDisk = () => watchdog.silentDisk();
+  let told: string | undefined;
+  let timer: Timer;
+  const tell = (): void => {
+    const sentence = statusSentence(daemon.status());
+    if (sentence !== told) notifier.status(sentence);
+    told = sentence;
+    timer = clock.after(STATUS_EVERY_MS, tell, { background: true });
+  };
+  tell();
+  return () => {
+    watchdog.stop();
+    timer.cancel();
   };
 }

@@ -9,13 +9,11 @@ import type { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
 import { retryItems } from '../uplink/retry.js';
 import { type VerifyParts, verify } from '../uplink/verify.js';
-import { listEntries } from './list.js';
-import type { Live } from './live.js';
+import { chosen, chosenCount, listEntries } from './list.js';
+import type { Live, ReloadReport } from './live.js';
 import type { LiveFeed } from './live-feed.js';
 import { knownFolder, listFilter, scopesOf, text, texts } from './parameters.js';
 import { LONGEST_PAUSE_MS, type Pausing, SHORTEST_PAUSE_MS } from './pausing.js';
-import type { ReloadReport } from './reload-report.js';
-import { chosen, chosenCount } from './sample.js';
 import { statusReport } from './status.js';
 import { explain } from './why.js';
 

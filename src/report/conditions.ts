@@ -1,8 +1,15 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import { messageOf } from '../lib/errors.js';
+import type { Stuck } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
+import type { MirrorReport } from '../mirror/record.js';
+import type { Paused } from '../queue/recess.js';
+import type { DoorStatus } from '../queue/status.js';
 import { TROUBLE_WORDS } from '../queue/words.js';
-import type { StatusReport } from './status.js';
+import type { Trouble } from '../state/entry.js';
+import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import type { Alert } from './alerts.js';
+import type { ConfigurationReport, DiskTrouble } from './live.js';
 
 /** The gravest first. */
 const SEVERITIES = ['critical', 'error', 'warning', 'info'] as const;
@@ -28,7 +35,24 @@ export interface Condition {
   readonly since?: number;
 }
 
-type Status = Omit<StatusReport, 'conditions'>;
+/** What of a status report conditions follow from. */
+interface Status {
+  readonly running: boolean;
+  readonly stuck?: readonly Stuck[];
+  readonly stateTrouble?: Trouble;
+  readonly diskTrouble?: DiskTrouble;
+  readonly repairs: readonly string[];
+  readonly peer: { readonly dialect?: string; readonly door?: Pick<DoorStatus, 'circuit'> };
+  readonly folders: readonly { readonly name: string; readonly watch?: FolderStatus }[];
+  readonly figures?: { readonly alerts: readonly Alert[] };
+  readonly items: { readonly quarantined: number };
+  readonly quarantined: readonly { readonly message: string }[];
+  readonly mirrors: readonly MirrorReport[];
+  readonly problems: readonly PathProblem[];
+  readonly configuration?: ConfigurationReport;
+  readonly restart?: readonly string[];
+  readonly paused?: Paused;
+}
 
 /** Conditions of one kind are named one by one up to this many, then counted. */
 const NAMED = 3;
@@ -130,8 +154,6 @@ function* quarantine({ items, quarantined }: Status): Generator<Condition> {
   };
 }
 
-type Mirror = Status['mirrors'][number];
-
 function* mirrors({ mirrors: all }: Status): Generator<Condition> {
   const alarmed = all.filter(({ alarm }) => alarm !== undefined);
   const failing = all.filter(({ alarm, failure }) => failure !== undefined && alarm === undefined);
@@ -154,11 +176,11 @@ function* mirrors({ mirrors: all }: Status): Generator<Condition> {
 }
 
 function* namedOrCounted(
-  of: readonly Mirror[],
+  of: readonly MirrorReport[],
   code: string,
   severity: Condition['severity'],
   what: string,
-  trouble: (mirror: Mirror) => Mirror['alarm'],
+  trouble: (mirror: MirrorReport) => MirrorReport['alarm'],
 ): Generator<Condition> {
   if (of.length > NAMED) {
     const message = `${number(of.length)} mirrors ${what}.`;

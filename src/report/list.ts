@@ -1,4 +1,4 @@
-import type { Entry } from '../state/entry.js';
+import type { ConfirmedItem, Entry } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 
 export const LISTED_STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
@@ -41,4 +41,26 @@ export function* listEntries(state: StateView, filter: ListFilter): Generator<Li
       ...(trouble ? { code: trouble.code, message: trouble.message } : {}),
     };
   }
+}
+
+/** All confirmed items, or so many of them by chance. */
+export function chosen(state: StateView, count: number | undefined): Iterable<ConfirmedItem> {
+  if (count === undefined) return confirmedItems(state);
+  const sample: ConfirmedItem[] = [];
+  let seen = 0;
+  for (const item of confirmedItems(state)) {
+    seen += 1;
+    const place = seen <= count ? seen - 1 : Math.floor(Math.random() * seen);
+    if (place < count) sample[place] = item;
+  }
+  return sample;
+}
+
+/** How many `chosen` chooses. */
+export function chosenCount(state: StateView, count = Number.POSITIVE_INFINITY): number {
+  return Math.min(count, state.counts().confirmed);
+}
+
+function* confirmedItems(state: StateView): Generator<ConfirmedItem> {
+  for (const entry of state.entries.all()) if (entry.status === 'confirmed') yield entry;
 }

@@ -2,10 +2,10 @@ import type { Stuck } from '../lib/pulse.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { DoorStatus } from '../queue/status.js';
+import type { Trouble } from '../state/entry.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
-import type { ConfigurationReport } from './reload-report.js';
 import type { StatisticsReport } from './statistics.js';
 
 /** A disk that gives no answer, and what waits for it. */
@@ -46,3 +46,25 @@ export interface Live {
   /** What does not go on by itself. */
   stuck(): readonly Stuck[];
 }
+
+/** What a reload of the configuration did. */
+export interface ReloadReport {
+  /** What takes effect from now on, a line each. */
+  readonly changes: readonly string[];
+  /** The keys whose new values wait for a restart. */
+  readonly restart: readonly string[];
+}
+
+/** What is wrong with a changed configuration, of which nothing was taken; when that was, in ms since the epoch. */
+export type Refused = Trouble & { readonly at: number };
+
+/** How a running daemon stands to the file of its configuration. */
+export interface ConfigurationReport {
+  /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
+  readonly takenUpAt: number;
+  /** Why the last reload took nothing of it; only where that is so. */
+  readonly refused?: Refused;
+}
+
+/** What waits for a disk that does not answer, and since when in ms since the epoch. */
+export type DiskTrouble = Trouble & { readonly since: number };

@@ -1,6 +1,8 @@
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
+import { sentence } from '../lib/sentence.js';
 import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
@@ -13,10 +15,8 @@ import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import { type Condition, conditionsOf } from './conditions.js';
-import { type DiskTrouble, diskTrouble } from './disk-trouble.js';
-import type { Live } from './live.js';
+import type { ConfigurationReport, DiskTrouble, Live, SilentDisk } from './live.js';
 import { keptPause } from './pausing.js';
-import type { ConfigurationReport } from './reload-report.js';
 import type { StatisticsReport } from './statistics.js';
 
 /** How many quarantined items a status names. */
@@ -183,4 +183,22 @@ function dialectOf({ url, dialect }: Config['peer'], state: StateView): DialectN
 export function itemCounts(counts: ItemCounts): ItemCounts {
   const { pending, accepted, confirmed, quarantined, gone } = counts;
   return { pending, accepted, confirmed, quarantined, gone };
+}
+
+export function diskTrouble({ path, since, what }: SilentDisk): DiskTrouble {
+  return {
+    code: 'DISK_SILENT',
+    message: sentence(`The disk of ${path} does not answer: ${what}`),
+    hint: 'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.',
+    since,
+  };
+}
+
+/** A folder could not be scanned, for its root is missing or doubtful. */
+export function heldError({ name, trouble }: FolderStatus): PeersyncError {
+  return new PeersyncError({
+    code: 'FOLDER_HELD',
+    message: `The folder ${name} was left out: ${trouble?.message ?? 'it is not there'}`,
+    hint: trouble?.hint ?? 'Mount it or bring it back, or mend its path in the configuration.',
+  });
 }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Disk, DiskInquiry } from '../../src/daemon/disks.js';
+import { type Disk, DiskInquiry } from '../../src/daemon/watchdog.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
-import { disksOf, dutiesOf } from '../../src/daemon/duties.js';
+import { disksOf, dutiesOf } from '../../src/daemon/watchdog.js';
 import { UnderWay } from '../../src/lib/pulse.js';
 import { openDoor, settle } from '../queue/at-the-door.js';
 

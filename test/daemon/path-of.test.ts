@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pathOf } from '../../src/daemon/path-of.js';
+import { pathOf } from '../../src/daemon/parts.js';
 
 const FOLDERS = [
   { name: 'one', path: '/srv/one', url: 'https://x.example/docs/' },

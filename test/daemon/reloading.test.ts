@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
 import type { Config } from '../../src/config/config.js';
-import { Current } from '../../src/daemon/current.js';
+import { ConfigHolder } from '../../src/daemon/config-holder.js';
 import { Reloading, type ReloadingParts } from '../../src/daemon/reloading.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -34,7 +34,7 @@ async function world(holds: Held) {
   const clock = new FakeClock(1_000);
   const did: string[] = [];
   const failures: unknown[] = [];
-  const current = new Current(await configOf('inbox'));
+  const current = new ConfigHolder(await configOf('inbox'));
   const wanted = await configOf('inbox', 'notes');
   const does = (what: string) => async () => void did.push(what);
   const parts: ReloadingParts['parts'] = {

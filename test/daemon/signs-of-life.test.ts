@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.js';
-import { giveSigns } from '../../src/daemon/signs-of-life.js';
 import { createNotifier } from '../../src/daemon/systemd-notifier.js';
+import { giveSigns } from '../../src/daemon/watchdog.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -21,8 +21,7 @@ import {
   siteOf,
   write,
 } from '../../src/commands/service/installation.js';
-import { dropIn, type Runs } from '../../src/commands/service/unit-drop-in.js';
-import { unitCommand, unitWord } from '../../src/commands/service/unit-words.js';
+import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/unit-drop-in.js';
 import { checkConfig } from '../../src/config/check.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -10,7 +10,16 @@ import type { Secret } from '../../config/secret.js';
 import { EXIT } from '../../lib/errors.js';
 import { type Command, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
-import { assertOurs, isThere, makeDirectory, marked, type Site, write } from './installation.js';
+import {
+  assertOurs,
+  isThere,
+  makeDirectory,
+  marked,
+  type RunTool,
+  runTool,
+  type Site,
+  write,
+} from './installation.js';
 import {
   assertMayChange,
   assertSystemd,
@@ -21,7 +30,6 @@ import {
   siteOfOptions,
   systemctl,
 } from './place.js';
-import { type RunTool, runTool } from './tools.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
 
 interface InstallOptions extends PlaceOptions {

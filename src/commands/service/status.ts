@@ -1,6 +1,6 @@
 import { EXIT, systemCode } from '../../lib/errors.js';
 import { type Command, print, printJson } from '../context.js';
-import { isOurs } from './installation.js';
+import { isOurs, runTool } from './installation.js';
 import {
   assertSystemd,
   lookWords,
@@ -9,7 +9,6 @@ import {
   siteOfOptions,
   systemctl,
 } from './place.js';
-import { runTool } from './tools.js';
 
 /** How the service stands, as systemd knows it. */
 export const serviceStatusCommand: Command<PlaceOptions> = {

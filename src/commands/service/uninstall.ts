@@ -3,9 +3,8 @@ import { basename } from 'node:path';
 import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../../lib/errors.js';
 import { type Command, print, printJson } from '../context.js';
-import { isOurs, remove, type Site } from './installation.js';
+import { isOurs, remove, runTool, type Site } from './installation.js';
 import { assertMayChange, type PlaceOptions, placeOptions, siteOfOptions, systemctl } from './place.js';
-import { runTool } from './tools.js';
 
 interface UninstallOptions extends PlaceOptions {
   readonly dryRun: boolean;

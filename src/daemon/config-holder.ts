@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.js';
-import type { Refused } from '../report/reload-report.js';
+import type { Refused } from '../report/live.js';
 
 /**
  * The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces
  * what is in it.
  */
-export class Current {
+export class ConfigHolder {
   #config: Config;
   #restart: readonly string[] = [];
   #takenUpAt: number | undefined;

@@ -9,11 +9,11 @@ const SHORT_MS = 300;
 
 interface Step {
   readonly what: string;
-  readonly undo: () => Promise<void> | void;
+  readonly end: () => Promise<void> | void;
   readonly blocks: boolean;
 }
 
-export interface UndoingParts {
+export interface ShutdownDeps {
   readonly clock: Clock;
   readonly log: Logger;
   /** The directory whose disk does not answer, if there is one. */
@@ -24,23 +24,23 @@ export interface UndoingParts {
  * What a stop has to undo: the last that was begun is ended first, and each is waited for. What does not end because a disk
  * does not answer is left as it is, for it may never end.
  */
-export class Undoing {
-  readonly #parts: UndoingParts;
-  readonly #undo: Step[] = [];
+export class ShutdownSteps {
+  readonly #parts: ShutdownDeps;
+  readonly #steps: Step[] = [];
   readonly #left: string[] = [];
   #silent: string | undefined;
 
-  constructor(parts: UndoingParts) {
+  constructor(parts: ShutdownDeps) {
     this.#parts = parts;
   }
 
-  add(what: string, undo: () => Promise<void> | void): void {
-    this.#undo.push({ what, undo, blocks: false });
+  add(what: string, end: () => Promise<void> | void): void {
+    this.#steps.push({ what, end, blocks: false });
   }
 
   /** Something that writes to a disk in this very thread: once one is silent it is not even begun. */
-  addBlocking(what: string, undo: () => Promise<void> | void): void {
-    this.#undo.push({ what, undo, blocks: true });
+  addBlocking(what: string, end: () => Promise<void> | void): void {
+    this.#steps.push({ what, end, blocks: true });
   }
 
   /**
@@ -50,13 +50,13 @@ export class Undoing {
    */
   async all(): Promise<void> {
     const failures: unknown[] = [];
-    for (const { what, undo, blocks } of this.#undo.splice(0).reverse()) {
+    for (const { what, end, blocks } of this.#steps.splice(0).reverse()) {
       if (blocks && this.#silent !== undefined) {
         this.#left.push(what);
         continue;
       }
       try {
-        await this.#inTime(what, Promise.resolve().then(undo));
+        await this.#inTime(what, Promise.resolve().then(end));
       } catch (error) {
         this.#parts.log.error(
           { what, error: messageOf(error) },
