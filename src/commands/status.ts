@@ -85,7 +85,7 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
 const IN_SECTIONS = /^(PEER|PAUSED|QUARANTINE|MIRROR_|PATH_|STATE_REPAIRED)/;
 /** By code or subject. */
 const LABELS: Readonly<Record<string, string>> = {
-  ...{ configuration: 'config', state: 'state', disk: 'disk' },
+  ...{ configuration: 'config', RESTART_NEEDED: 'restart', state: 'state', disk: 'disk' },
   ...{ TIME_TO_SEARCH: 'ALERT', FOLDER_HELD: 'held', FOLDER_DEGRADED: 'degraded' },
 };
 

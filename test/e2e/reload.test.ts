@@ -206,7 +206,7 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
       code: 0,
       stdout: `folder second (${work.directory}/second): added\npeer.maxAnswer: takes effect only by a restart\n`,
     });
-    expect((await work.run('status')).stdout).toMatch(/^restart +.*peer\.maxAnswer$/m);
+    expect((await work.run('status')).stdout).toMatch(/^restart +.*peer\.maxAnswer\.$/m);
     work.drop('second/n.txt');
     await work.confirmed('second/n.txt');
     await work.hangUp();
