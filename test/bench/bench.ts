@@ -14,11 +14,14 @@ const { positionals: chosen, values } = parseArgs({
   allowPositionals: true,
   options: { files: { type: 'string', default: '100000' } },
 });
+const files = Number(values.files);
+if (!Number.isInteger(files) || files < 1)
+  throw new Error(`--files ${values.files}: a number of files is needed`);
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
   page: pageBench,
   push: pushBench,
-  scale: () => scaleBench(Number(values.files)),
+  scale: () => scaleBench(files),
   state: stateBench,
   watch: watchBench,
   yacy: yacyBench,

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
   openSync,
@@ -32,7 +33,10 @@ interface Status {
   readonly folders: readonly { readonly watch?: { readonly state: string; readonly lastScan?: unknown } }[];
 }
 
-/** The built daemon as its own process with a configuration, a state and a log in `dir`. */
+/**
+ * The built daemon as its own process with a configuration, a state and a log in `dir`. `$BENCH_NODE_ARGS` are more options for
+ * its Node, such as `--cpu-prof --cpu-prof-dir=/tmp/profiles`.
+ */
 export class ScaleDaemon {
   readonly stateDir: string;
   readonly #dir: string;
@@ -45,6 +49,7 @@ export class ScaleDaemon {
     this.#dir = dir;
     this.#config = join(dir, 'config.json');
     this.stateDir = join(dir, 'state');
+    // As many requests at once as the bare script: the defaults.
     const config = {
       peer: { url: peer, dialect: 'standard' },
       folders: [
@@ -57,7 +62,7 @@ export class ScaleDaemon {
       status: { listen: 'off' },
     };
     writeFileSync(this.#config, JSON.stringify(config));
-    // What systemd is told, put into a file: when it is ready says the daemon itself.
+    // Takes the place of the program that notifies systemd: the daemon itself says when it is ready.
     const notify = join(dir, 'bin/systemd-notify');
     writeFileSync(notify, `#!/bin/sh\ncase "$1" in READY=1) : > '${this.#ready}' ;; esac\n`);
     chmodSync(notify, 0o755);
@@ -73,11 +78,20 @@ export class ScaleDaemon {
     this.#ended = undefined;
     const log = openSync(join(this.#dir, 'log'), 'a');
     const startedAt = performance.now();
-    const args = ['--import', PROBE, ...(process.env.BENCH_NODE_ARGS?.split(' ') ?? []), CLI];
-    const child = spawn(process.execPath, [...args, 'run', '--config', this.#config], {
-      stdio: ['ignore', log, log, 'ipc'],
-      env: { ...process.env, PATH: `${join(this.#dir, 'bin')}:${process.env.PATH}`, NOTIFY_SOCKET: '/none' },
-    });
+    const more = process.env.BENCH_NODE_ARGS?.split(' ') ?? [];
+    const child = spawn(
+      process.execPath,
+      ['--import', PROBE, ...more, CLI, 'run', '--config', this.#config],
+      {
+        stdio: ['ignore', log, log, 'ipc'],
+        env: {
+          ...process.env,
+          PATH: `${join(this.#dir, 'bin')}:${process.env.PATH}`,
+          NOTIFY_SOCKET: '/none',
+        },
+      },
+    );
+    closeSync(log);
     child.once('exit', (code, signal) => {
       this.#ended = `the daemon ended with ${code ?? signal}`;
     });

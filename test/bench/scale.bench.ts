@@ -111,8 +111,8 @@ class ScaleBench {
       bare.push((await bareSync(peer, tree, 'fetch')).ms);
       quick.push((await bareSync(peer, tree, 'undici')).ms);
       const daemon = this.#daemon(`rate-${turn}`, tree, peer);
-      await daemon.start(60_000);
       await peer.answered('reset');
+      await daemon.start(60_000);
       const startedAt = now();
       await peer.lookedUp(RATE_FILES, 120_000);
       await daemon.confirmed(RATE_FILES, 60_000);
@@ -293,7 +293,7 @@ class Peer {
   }
 
   async lookedUp(count: number, limitMs: number): Promise<void> {
-    for (const end = now() + limitMs; now() < end; await pause(100)) {
+    for (const end = now() + limitMs; now() < end; await pause(200)) {
       if ((await this.answered()).lookUps >= count) return;
     }
     const { pushed, lookUps } = await this.answered();
