@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -252,7 +252,9 @@ class ScaleBench {
     const startedAt = now();
     try {
       await work();
-      process.stderr.write(`  ${name}: ${seconds(now() - startedAt)}\n`);
+      // Where others work beside it, the times and the blocks are theirs too.
+      const load = `load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors`;
+      process.stderr.write(`  ${name}: ${seconds(now() - startedAt)} (${load})\n`);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       process.stderr.write(`  ${name}: ${message}\n`);
