@@ -7,19 +7,31 @@ import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Changes, StateData } from './data.js';
 import { writeError } from './errors.js';
-import { journalPath, listStateFiles, type OpenFile, openFile, snapshotPath } from './files.js';
+import { journalPath, listStateFiles, newHeader, type OpenFile, openFile, snapshotPath } from './files.js';
+import { LineBuffer } from './framing.js';
 import { Journal } from './journal.js';
-import { LineBuffer } from './lines.js';
 import { type Loaded, loadState } from './load.js';
-import { STATE_POLICY, type StatePolicy } from './policy.js';
-import { changeRow, metaRow } from './row.js';
-import { newHeader } from './schema.js';
-import { writeSnapshot } from './snapshot.js';
+import { baseRows, metaRow, recordText, writeSnapshot } from './snapshot.js';
+
+/** The numbers of the state. */
+export interface StatePolicy {
+  /** The journals since the last snapshot are compacted only when they are larger than this, in bytes. */
+  readonly compactMinBytes: number;
+  /** And larger than this many times that snapshot. */
+  readonly compactRatio: number;
+  /** How much is encoded without a pause, in bytes (256 KiB cost about 1 ms of the event loop). */
+  readonly writeBytes: number;
+}
+
+const STATE_POLICY: StatePolicy = {
+  compactMinBytes: 16 * 1024 * 1024,
+  compactRatio: 1,
+  writeBytes: 256 * 1024,
+};
 
 export interface AdapterOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** @default STATE_POLICY */
   readonly policy?: Partial<StatePolicy>;
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
@@ -46,6 +58,8 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #open: OpenFile;
   readonly #closing = new AbortController();
   readonly #lines = new LineBuffer();
+  /** So many URL bases stand in the present journal. */
+  #basesWritten = 0;
 
   #journal: Journal | undefined;
   #generation = 0;
@@ -116,7 +130,7 @@ export class JournalAdapter implements Adapter<StateData> {
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const loaded = await loadState(this.#dir, { policy: this.#policy, open: this.#open });
+      const loaded = await loadState(this.#dir, this.#open);
       for (const name of loaded.files.unfinished) await rm(join(this.#dir, name), { force: true });
       await this.#resume(loaded);
       for (const repair of this.#repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
@@ -186,7 +200,9 @@ export class JournalAdapter implements Adapter<StateData> {
     const taken = data.changes.take();
     try {
       if (this.#journal === undefined || this.#journal.spoiled) await this.#begin(this.#generation + 1);
-      await this.#journal?.append(this.#chunks(taken), (sync) => this.#timed(sync));
+      const bases = data.entries.bases.size;
+      await this.#journal?.append(this.#chunks(data, taken), (sync) => this.#timed(sync));
+      this.#basesWritten = bases;
       this.#failure = undefined;
     } catch (error) {
       data.changes.giveBack(taken);
@@ -202,14 +218,18 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#syncs.add((this.#clock.monotonic() - started) / 1000);
   }
 
-  *#chunks(changes: Changes): Generator<Uint8Array> {
+  /** The changed records as they are by now, with the URL bases that are new in this journal before and behind them. */
+  *#chunks({ entries, meta }: StateData, changes: Changes): Generator<Uint8Array> {
     const lines = this.#lines;
     lines.take();
-    for (const change of changes.records()) {
-      lines.add(changeRow(change));
+    for (const row of baseRows(entries.bases, this.#basesWritten)) lines.add(row);
+    for (const place of changes.records()) {
+      lines.add(recordText(place, entries.line(place.folder, place.path)));
       if (lines.length >= this.#policy.writeBytes) yield lines.take();
     }
-    for (const [name, value] of changes.values()) lines.add(metaRow(name, value));
+    for (const name of changes.meta) lines.add(metaRow(name, meta));
+    // Twice, so that one damaged line costs no more than itself.
+    for (const row of baseRows(entries.bases, this.#basesWritten)) lines.add(row);
     yield lines.take();
   }
 
@@ -219,6 +239,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const next = await Journal.create(journalPath(this.#dir, generation), header, this.#open);
     const before = this.#journal;
     this.#journal = next;
+    this.#basesWritten = 0;
     this.#generation = generation;
     this.#olderJournalBytes += before?.size ?? 0;
     await before?.close().catch(() => undefined);
@@ -251,7 +272,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const started = this.#clock.monotonic();
     const size = await writeSnapshot(snapshotPath(this.#dir, generation), data, {
       header: newHeader('snapshot', generation, this.#clock.now()),
-      policy: this.#policy,
+      writeBytes: this.#policy.writeBytes,
       open: this.#open,
       signal: this.#closing.signal,
     });

@@ -7,8 +7,8 @@ import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
 import { type OpenFile, openFile } from './files.js';
 import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
+import { decode } from './line.js';
 import { loadState } from './load.js';
-import { STATE_POLICY } from './policy.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -49,8 +49,6 @@ export interface StateFigures {
 
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
 const READ_ATTEMPTS = 10;
-/** How many records are looked at without a pause. */
-const SLICE = 2_000;
 
 /**
  * What peersync knows, in memory for everyone to see, and on disk for after a restart.
@@ -92,10 +90,7 @@ export class State implements StateView {
   static async read(dir: string, options: { readonly open?: OpenFile } = {}): Promise<StateView> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { data, damage } = await loadState(dir, {
-          policy: STATE_POLICY,
-          open: options.open ?? openFile,
-        });
+        const { data, damage } = await loadState(dir, options.open ?? openFile);
         return viewOf(data, damage);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
@@ -145,21 +140,22 @@ export class State implements StateView {
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */
   put(entry: Entry): void {
-    const { entries, changes } = this.#low.data;
-    const before = entries.set(entry);
-    if (before === entry) return;
-    changes.record(entry);
-    for (const listener of this.#listeners) listener(entry, before, entry);
+    const { entries } = this.#low.data;
+    const line = entries.encode(entry);
+    const before = entries.set(entry, line);
+    if (before !== line) this.#changed(entry, entry, before);
   }
 
   /** Forgets a file. In memory; see `commit`. */
   remove(folder: string, path: string): void {
-    const { entries, changes } = this.#low.data;
-    const before = entries.delete(folder, path);
-    if (before === undefined) return;
-    const place = { folder, path };
-    changes.record(place);
-    for (const listener of this.#listeners) listener(undefined, before, place);
+    const before = this.#low.data.entries.delete(folder, path);
+    if (before !== undefined) this.#changed({ folder, path }, undefined, before);
+  }
+
+  /** Whether this is the record of its file still, or again, to the last digit. */
+  isCurrent(entry: Entry): boolean {
+    const { entries } = this.#low.data;
+    return entries.line(entry.folder, entry.path) === entries.encode(entry);
   }
 
   /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
@@ -167,7 +163,7 @@ export class State implements StateView {
     const { meta, changes } = this.#low.data;
     if (value === undefined) meta.delete(name);
     else meta.set(name, value);
-    changes.meta(name, value);
+    changes.meta.add(name);
   }
 
   /**
@@ -188,16 +184,13 @@ export class State implements StateView {
   /** Forgets the files that were removed more than `ms` ago, and returns how many. */
   async forgetGone(ms: number): Promise<number> {
     const limit = this.#clock.now() - ms;
-    let seen = 0;
     let forgotten = 0;
-    for (const entry of this.entries.all()) {
-      if (entry.status === 'gone' && entry.since < limit) {
-        this.remove(entry.folder, entry.path);
+    for await (const slice of this.entries.slices({ status: ['gone'] })) {
+      for (const { since, folder, path } of slice) {
+        if (since >= limit) continue;
+        this.remove(folder, path);
         forgotten += 1;
       }
-      // At the end: the next one may be back after the pause.
-      seen += 1;
-      if (seen % SLICE === 0) await this.#clock.sleep(0);
     }
     await this.commit();
     return forgotten;
@@ -215,6 +208,14 @@ export class State implements StateView {
     } finally {
       await this.#adapter.close();
     }
+  }
+
+  #changed(place: Place, after: Entry | undefined, line: string | undefined): void {
+    const { entries, changes } = this.#low.data;
+    changes.add({ folder: place.folder, path: place.path });
+    if (this.#listeners.size === 0) return;
+    const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
+    for (const listener of this.#listeners) listener(after, before, place);
   }
 }
 

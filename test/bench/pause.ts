@@ -1,7 +1,10 @@
 /** Runs `work` and measures the longest time that nothing else could run meanwhile, in ms. */
-export async function longestPause<T>(work: () => Promise<T>): Promise<{ value: T; pauseMs: number }> {
+export async function longestPause<T>(
+  work: () => Promise<T>,
+): Promise<{ value: T; ms: number; pauseMs: number }> {
   let pauseMs = 0;
-  let last = performance.now();
+  const began = performance.now();
+  let last = began;
   let next: NodeJS.Immediate;
   const look = () => {
     const now = performance.now();
@@ -12,5 +15,6 @@ export async function longestPause<T>(work: () => Promise<T>): Promise<{ value: 
   next = setImmediate(look);
   const value = await work();
   clearImmediate(next);
-  return { value, pauseMs: Math.max(pauseMs, performance.now() - last) };
+  const end = performance.now();
+  return { value, ms: end - began, pauseMs: Math.max(pauseMs, end - last) };
 }

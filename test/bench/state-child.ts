@@ -18,5 +18,12 @@ const { value: held, pauseMs } = await longestPause<unknown>(() =>
 const ms = performance.now() - started;
 globalThis.gc?.();
 const rssBytes = process.memoryUsage().rss - before;
-process.stdout.write(`${JSON.stringify({ ms, pauseMs, rssBytes, held: held !== undefined })}\n`);
+const wholeBytes = process.memoryUsage().rss;
+const pass = await longestPause(async () => {
+  if (!(held instanceof State)) return;
+  for await (const slice of held.entries.slices()) for (const _ of slice);
+});
+process.stdout.write(
+  `${JSON.stringify({ ms, pauseMs, rssBytes, wholeBytes, passMs: pass.ms, passPauseMs: pass.pauseMs })}\n`,
+);
 process.exit(0);
