@@ -37,6 +37,21 @@ export interface AdapterOptions {
   readonly open?: OpenFile;
 }
 
+/** Sizes in bytes. */
+export interface DiskFigures {
+  /** The changes since the last snapshot. */
+  readonly journalBytes: number;
+  readonly snapshotBytes: number;
+  readonly generation: number;
+  readonly compacting: boolean;
+  /** How often that happened since the state was opened. */
+  readonly compactions: number;
+  /** How long the syncs of changes took, in seconds. */
+  readonly syncs: BucketsReading;
+  /** What the last commit failed with; absent when it did not. */
+  readonly failure?: PeersyncError;
+}
+
 /** In seconds: from a disk that only remembers to one that is going to fail. */
 const SYNC_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
@@ -94,31 +109,16 @@ export class JournalAdapter implements Adapter<StateData> {
     return this.#repairs;
   }
 
-  /** Of the journals since the last snapshot. */
-  get journalBytes(): number {
-    return this.#olderJournalBytes + (this.#journal?.size ?? 0);
-  }
-
-  get snapshotBytes(): number {
-    return this.#snapshotBytes;
-  }
-
-  get generation(): number {
-    return this.#generation;
-  }
-
-  get compacting(): boolean {
-    return this.#compaction !== undefined;
-  }
-
-  /** How often the state was compacted since it was opened. */
-  get compactions(): number {
-    return this.#compactions;
-  }
-
-  /** How long the syncs of the journal took, in seconds. */
-  get syncs(): BucketsReading {
-    return this.#syncs.read();
+  figures(): DiskFigures {
+    return {
+      journalBytes: this.#journalBytes,
+      snapshotBytes: this.#snapshotBytes,
+      generation: this.#generation,
+      compacting: this.#compaction !== undefined,
+      compactions: this.#compactions,
+      syncs: this.#syncs.read(),
+      ...(this.#failure === undefined ? {} : { failure: this.#failure }),
+    };
   }
 
   /** What the last write failed with; undefined when it did not. */
@@ -245,8 +245,12 @@ export class JournalAdapter implements Adapter<StateData> {
     await before?.close().catch(() => undefined);
   }
 
+  get #journalBytes(): number {
+    return this.#olderJournalBytes + (this.#journal?.size ?? 0);
+  }
+
   #isLarge(): boolean {
-    return this.journalBytes > this.#compactAtBytes;
+    return this.#journalBytes > this.#compactAtBytes;
   }
 
   #expectCompaction(): void {
@@ -259,7 +263,7 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch((error: unknown) => {
       if (this.#closing.signal.aborted) return;
-      this.#compactAtBytes = this.journalBytes + this.#policy.compactMinBytes;
+      this.#compactAtBytes = this.#journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = writeError(error, this.#dir);
       this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });

@@ -169,7 +169,9 @@ class Loader {
       entries.delete(folder, directory === '' ? name : `${directory}/${name}`);
       dropped += 1;
     }
-    if (dropped > 0) this.#damage.push(`The URL base of ${dropped} files is lost; they are new again.`);
+    if (dropped === 0) return;
+    const [files, are] = dropped === 1 ? ['1 file', 'it is'] : [`${dropped} files`, 'they are'];
+    this.#damage.push(`The URL base of ${files} is lost; ${are} new again.`);
   }
 }
 

@@ -1,12 +1,11 @@
 import { Low } from 'lowdb';
-import type { BucketsReading } from '../lib/buckets.js';
 import type { Clock } from '../lib/clock.js';
 import { type PeersyncError, systemCode } from '../lib/errors.js';
 import { emptyData, type Json, type StateData } from './data.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
 import { type OpenFile, openFile } from './files.js';
-import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
+import { type AdapterOptions, type DiskFigures, JournalAdapter } from './journal-adapter.js';
 import { decode } from './line.js';
 import { loadState } from './load.js';
 
@@ -14,37 +13,48 @@ import { loadState } from './load.js';
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
 
 /** What a reader sees of the state. */
-export interface StateView {
+export class StateView {
   readonly entries: EntriesView;
   /** One sentence for each damage that was found when the state was read. */
   readonly repairs: readonly string[];
+  readonly #meta: ReadonlyMap<string, Json>;
+
+  constructor({ entries, meta }: StateData, repairs: readonly string[]) {
+    this.entries = entries;
+    this.repairs = repairs;
+    this.#meta = meta;
+  }
+
   /** What keeps the last changes from the disk, until they are on it. */
-  readonly failure?: PeersyncError | undefined;
-  get(folder: string, path: string): Entry | undefined;
+  get failure(): PeersyncError | undefined {
+    return undefined;
+  }
+
+  get(folder: string, path: string): Entry | undefined {
+    return this.entries.get(folder, path);
+  }
+
   /** Of one folder, or of all. */
-  counts(folder?: string): Counts;
+  counts(folder?: string): Counts {
+    return this.entries.counts(folder);
+  }
+
   /** A small value that was kept under this name. */
-  meta(name: string): Json | undefined;
+  meta(name: string): Json | undefined {
+    return this.#meta.get(name);
+  }
+
   /** The names of all small values that begin like this. */
-  metaNames(prefix: string): readonly string[];
+  metaNames(prefix: string): readonly string[] {
+    return [...this.#meta.keys()].filter((name) => name.startsWith(prefix));
+  }
 }
 
-/** For `status`. Sizes in bytes. */
-export interface StateFigures {
+/** For `status`. */
+export interface StateFigures extends DiskFigures {
   readonly records: number;
-  /** The changes since the last snapshot. */
-  readonly journalBytes: number;
-  readonly snapshotBytes: number;
-  readonly generation: number;
   /** Changes that are not on disk yet. */
   readonly unsaved: number;
-  readonly compacting: boolean;
-  /** How often that happened since the state was opened. */
-  readonly compactions: number;
-  /** How long the syncs of changes took, in seconds. */
-  readonly syncs: BucketsReading;
-  /** What the last commit failed with; absent when it did not. */
-  readonly failure?: PeersyncError;
 }
 
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
@@ -56,13 +66,14 @@ const READ_ATTEMPTS = 10;
  * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all changes so far are on
  * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
  */
-export class State implements StateView {
+export class State extends StateView {
   readonly #low: Low<StateData>;
   readonly #adapter: JournalAdapter;
   readonly #clock: Clock;
   readonly #listeners = new Set<ChangeListener>();
 
   private constructor(low: Low<StateData>, adapter: JournalAdapter, clock: Clock) {
+    super(low.data, adapter.repairs);
     this.#low = low;
     this.#adapter = adapter;
     this.#clock = clock;
@@ -91,7 +102,7 @@ export class State implements StateView {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { data, damage } = await loadState(dir, options.open ?? openFile);
-        return viewOf(data, damage);
+        return new StateView(data, damage);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
         if (!vanished || attempt === READ_ATTEMPTS) throw error;
@@ -99,43 +110,13 @@ export class State implements StateView {
     }
   }
 
-  get entries(): EntriesView {
-    return this.#low.data.entries;
-  }
-
-  get repairs(): readonly string[] {
-    return this.#adapter.repairs;
-  }
-
-  get failure(): PeersyncError | undefined {
+  override get failure(): PeersyncError | undefined {
     return this.#adapter.failure;
   }
 
-  get(folder: string, path: string): Entry | undefined {
-    return this.#low.data.entries.get(folder, path);
-  }
-
-  counts(folder?: string): Counts {
-    return this.#low.data.entries.counts(folder);
-  }
-
-  meta(name: string): Json | undefined {
-    return this.#low.data.meta.get(name);
-  }
-
-  metaNames(prefix: string): readonly string[] {
-    return namesOf(this.#low.data, prefix);
-  }
-
   figures(): StateFigures {
-    const { data } = this.#low;
-    const { journalBytes, snapshotBytes, generation, compacting, compactions, syncs, failure } =
-      this.#adapter;
-    const [records, unsaved] = [data.entries.size, data.changes.size];
-    return {
-      ...{ records, journalBytes, snapshotBytes, generation, unsaved, compacting, compactions, syncs },
-      ...(failure === undefined ? {} : { failure }),
-    };
+    const { entries, changes } = this.#low.data;
+    return { records: entries.size, unsaved: changes.size, ...this.#adapter.figures() };
   }
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */
@@ -217,19 +198,4 @@ export class State implements StateView {
     const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
     for (const listener of this.#listeners) listener(after, before, place);
   }
-}
-
-function viewOf(data: StateData, repairs: readonly string[]): StateView {
-  return {
-    entries: data.entries,
-    repairs,
-    get: (folder, path) => data.entries.get(folder, path),
-    counts: (folder) => data.entries.counts(folder),
-    meta: (name) => data.meta.get(name),
-    metaNames: (prefix) => namesOf(data, prefix),
-  };
-}
-
-function namesOf(data: StateData, prefix: string): readonly string[] {
-  return [...data.meta.keys()].filter((name) => name.startsWith(prefix));
 }

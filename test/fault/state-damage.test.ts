@@ -182,6 +182,26 @@ describe('a damaged state', () => {
     );
   });
 
+  it('loses nothing with one line of a URL base, and only the files of it with both', async () => {
+    const dir = temporaryDirectory();
+    const state = await State.open(dir, options);
+    state.put(pendingRecord('a'));
+    await state.commit();
+    state.put(pendingRecord('b', 'other'));
+    await state.close();
+    const path = join(dir, 'journal-1');
+    const lines = readFileSync(path, 'utf8').split(/(?<=\n)/);
+    const bases = lines.flatMap((line, i) => (line.includes('["u",0,') ? [i] : []));
+    expect(bases).toHaveLength(2);
+    const at = bases.map((i) => Buffer.byteLength(lines.slice(0, i).join('')) + 12);
+    flip(path, at[0] ?? 0);
+    expect([...(await State.read(dir)).entries.paths('inbox')]).toEqual(['a']);
+    flip(path, at[1] ?? 0);
+    const view = await State.read(dir);
+    expect([...view.entries.all()]).toEqual([pendingRecord('b', 'other')]);
+    expect(view.repairs.at(-1)).toBe('The URL base of 1 file is lost; it is new again.');
+  });
+
   it('with a record of a kind that nobody knows is refused', async () => {
     const dir = temporaryDirectory();
     await (await State.open(dir, options)).close();

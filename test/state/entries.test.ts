@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
-import type { Entry } from '../../src/state/entry.js';
-import { quarantined } from '../../src/state/transitions.js';
+import { type Entry, statKey } from '../../src/state/entry.js';
+import { gone, quarantined } from '../../src/state/transitions.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { pendingRecord } from './records.js';
 
@@ -116,5 +116,47 @@ describe('the records in memory', () => {
     expect([...entries.knownDirectories('inbox', deep.slice(0, -2))]).toEqual(['d']);
     entries.delete('inbox', `${deep}/file`);
     expect([...entries.knownDirectories('inbox', '')]).toEqual([]);
+  });
+
+  it('come in slices between which others get their turn, each as it is by then', async () => {
+    const entries = new Entries();
+    for (let i = 0; i < 5_000; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
+    const item = pendingRecord('d3/quarantined');
+    entries.put(quarantined(item, item, item.version, { code: 'NO', message: 'No.', hint: 'Wait.' }, 1));
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      ticking = setImmediate(turn);
+    };
+    let ticking = setImmediate(turn);
+    const seen: Entry[] = [];
+    for await (const slice of entries.slices({ folder: 'inbox', status: ['pending'] })) {
+      for (const entry of slice) {
+        if (seen.length === 0) entries.put({ ...pendingRecord('d9/4999'), attempts: 7 });
+        seen.push(entry);
+      }
+    }
+    clearImmediate(ticking);
+    expect(turns).toBeGreaterThanOrEqual(5);
+    expect(seen).toHaveLength(5_000);
+    expect(seen.find(({ path }) => path === 'd9/4999')).toMatchObject({ attempts: 7 });
+    const below: string[] = [];
+    for await (const slice of entries.slices({ folder: 'inbox', directory: 'd3' }))
+      for (const { path } of slice) below.push(path);
+    expect(below).toHaveLength(501);
+    expect([...entries.paths('inbox')].sort()).toEqual([...entries.all()].map(({ path }) => path).sort());
+  });
+
+  it('tell a file that is as it was by its stat alone, unless it was gone', () => {
+    const entries = new Entries();
+    const item = pendingRecord('d/a.txt');
+    entries.put(item);
+    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(true);
+    expect(entries.isUnchanged('inbox', 'd/a.txt', { ...item.version, ino: 1_234_568 })).toBe(false);
+    expect(entries.isUnchanged('inbox', 'd/b.txt', item.version)).toBe(false);
+    const line = entries.linesIn('inbox', 'd').get('a.txt');
+    expect(line?.startsWith(statKey(item.version))).toBe(true);
+    entries.put(gone(item, 1));
+    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(false);
   });
 });
