@@ -24,39 +24,30 @@ export function emptyData(): StateData {
 
 /** What changed since it was last written: only where, for it is written as it is by then. */
 export class Changes {
-  /** Paths by folder. */
-  readonly #records = new Map<string, Set<string>>();
+  readonly records = new Map<string, Place>();
   /** Names. */
   readonly meta = new Set<string>();
 
   get size(): number {
-    let { size } = this.meta;
-    for (const paths of this.#records.values()) size += paths.size;
-    return size;
+    return this.records.size + this.meta.size;
   }
 
-  add({ folder, path }: Place): void {
-    const paths = this.#records.get(folder);
-    if (paths === undefined) this.#records.set(folder, new Set([path]));
-    else paths.add(path);
-  }
-
-  *records(): Iterable<Place> {
-    for (const [folder, paths] of this.#records) for (const path of paths) yield { folder, path };
+  add(place: Place): void {
+    this.records.set(`${place.folder}\0${place.path}`, place);
   }
 
   /** Hands over all of them and is empty then. */
   take(): Changes {
     const taken = new Changes();
     taken.giveBack(this);
-    this.#records.clear();
+    this.records.clear();
     this.meta.clear();
     return taken;
   }
 
   /** Takes back what did not reach the disk. */
   giveBack(taken: Changes): void {
-    for (const place of taken.records()) this.add(place);
+    for (const [key, place] of taken.records) this.records.set(key, place);
     for (const name of taken.meta) this.meta.add(name);
   }
 }

@@ -10,7 +10,7 @@ import { writeError } from './errors.js';
 import { journalPath, listStateFiles, newHeader, type OpenFile, openFile, snapshotPath } from './files.js';
 import { LineBuffer } from './framing.js';
 import { Journal } from './journal.js';
-import { type Loaded, loadState } from './load.js';
+import { type Loader, loadState } from './load.js';
 import { baseRows, metaRow, recordText, writeSnapshot } from './snapshot.js';
 
 /** The numbers of the state. */
@@ -83,8 +83,8 @@ export class JournalAdapter implements Adapter<StateData> {
   #snapshotBytes = 0;
   /** Journals since the base, without the present one, in bytes. */
   #olderJournalBytes = 0;
-  /** The journals may grow to this before the next compaction, in bytes. */
-  #compactAtBytes = 0;
+  /** A compaction that failed is not tried again before the journals have grown to this, in bytes. */
+  #putOffTo = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
   readonly #syncs = new Buckets(SYNC_BOUNDS);
@@ -134,7 +134,6 @@ export class JournalAdapter implements Adapter<StateData> {
       for (const name of loaded.files.unfinished) await rm(join(this.#dir, name), { force: true });
       await this.#resume(loaded);
       for (const repair of this.#repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      this.#expectCompaction();
       if (loaded.damage.length > 0 || loaded.outdated || this.#isLarge()) this.#startCompaction(loaded.data);
       return loaded.data;
     } catch (error) {
@@ -170,28 +169,21 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#inTurn(async () => this.#journal?.close());
   }
 
-  async #resume(loaded: Loaded): Promise<void> {
-    const { last } = loaded;
-    this.#repairs.push(...loaded.damage);
+  async #resume({ last, files, damage, base, journalBytes, snapshotBytes }: Loader): Promise<void> {
+    this.#repairs.push(...damage);
     if (last === undefined) {
-      await this.#begin(Math.max(0, ...loaded.files.snapshots, ...loaded.files.journals) + 1);
+      await this.#begin(Math.max(0, ...files.snapshots, ...files.journals) + 1);
     } else {
-      if (last.tornBytes > 0) {
-        this.#repairs.push(
-          `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
-        );
-      }
-      this.#journal = await Journal.resume(
-        journalPath(this.#dir, last.generation),
-        last.soundBytes,
-        this.#open,
-      );
-      this.#generation = last.generation;
-      this.#olderJournalBytes = loaded.journalBytes - last.soundBytes;
-      if (!last.current) await this.#begin(last.generation + 1);
+      const { generation, soundBytes, tornBytes } = last;
+      if (tornBytes > 0)
+        this.#repairs.push(`The last ${tornBytes} bytes of journal-${generation} were torn and cut off.`);
+      this.#journal = await Journal.resume(journalPath(this.#dir, generation), soundBytes, this.#open);
+      this.#generation = generation;
+      this.#olderJournalBytes = journalBytes - soundBytes;
+      if (!last.current) await this.#begin(generation + 1);
     }
-    this.#base = Math.min(loaded.base, this.#generation);
-    this.#snapshotBytes = loaded.snapshotBytes;
+    this.#base = Math.min(base, this.#generation);
+    this.#snapshotBytes = snapshotBytes;
   }
 
   async #append(data: StateData): Promise<void> {
@@ -223,7 +215,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const lines = this.#lines;
     lines.take();
     for (const row of baseRows(entries.bases, this.#basesWritten)) lines.add(row);
-    for (const place of changes.records()) {
+    for (const place of changes.records.values()) {
       lines.add(recordText(place, entries.line(place.folder, place.path)));
       if (lines.length >= this.#policy.writeBytes) yield lines.take();
     }
@@ -250,12 +242,8 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   #isLarge(): boolean {
-    return this.#journalBytes > this.#compactAtBytes;
-  }
-
-  #expectCompaction(): void {
     const { compactMinBytes, compactRatio } = this.#policy;
-    this.#compactAtBytes = Math.max(compactMinBytes, compactRatio * this.#snapshotBytes);
+    return this.#journalBytes > Math.max(compactMinBytes, compactRatio * this.#snapshotBytes, this.#putOffTo);
   }
 
   /** In the background: a failure is told, and tried again when the journal has grown further. */
@@ -263,7 +251,7 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch((error: unknown) => {
       if (this.#closing.signal.aborted) return;
-      this.#compactAtBytes = this.#journalBytes + this.#policy.compactMinBytes;
+      this.#putOffTo = this.#journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = writeError(error, this.#dir);
       this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
@@ -284,7 +272,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#base = generation;
     this.#snapshotBytes = size;
     this.#olderJournalBytes -= journalsBefore;
-    this.#expectCompaction();
+    this.#putOffTo = 0;
     this.#compactions += 1;
     await this.#removeBefore(fallback);
     const ms = Math.round(this.#clock.monotonic() - started);

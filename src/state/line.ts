@@ -115,10 +115,14 @@ export class UrlBases {
 }
 
 export function statusOf(line: string): Entry['status'] {
-  const letter = line.charAt(codeAt(line));
-  const status = STATUSES[letter === '' ? -1 : CODES.indexOf(letter)];
-  if (status === undefined) throw new Error(`a record has the unknown status ${JSON.stringify(letter)}`);
-  return status;
+  return statusOfCode(line.charAt(codeAt(line)));
+}
+
+/** @throws Error when no status has this letter */
+export function statusOfCode(letter: unknown): Entry['status'] {
+  const status = typeof letter === 'string' && letter.length === 1 && STATUSES[CODES.indexOf(letter)];
+  if (status) return status;
+  throw new Error(`a record has the unknown status ${JSON.stringify(letter)}`);
 }
 
 /** The number of an item's base. */

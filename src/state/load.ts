@@ -18,25 +18,7 @@ import { entryOfSchema1 } from './schema-1.js';
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
 const READ_BYTES = 256 * 1024;
 
-/** What the files of a state directory say. */
-export interface Loaded {
-  readonly data: StateData;
-  readonly files: StateFiles;
-  /** The generation that reading began with: all files from it on are needed. */
-  readonly base: number;
-  /** The snapshot that reading began with, in bytes; 0 without one. */
-  readonly snapshotBytes: number;
-  /** The journals that were read, in bytes. */
-  readonly journalBytes: number;
-  /** The newest journal; undefined in a directory without state. */
-  readonly last: LastJournal | undefined;
-  /** One sentence for each damage that was read around. */
-  readonly damage: readonly string[];
-  /** Some of it is in an older schema. */
-  readonly outdated: boolean;
-}
-
-export interface LastJournal {
+interface LastJournal {
   readonly generation: number;
   /** Where its last sound line ends. */
   readonly soundBytes: number;
@@ -52,106 +34,106 @@ export interface LastJournal {
  *
  * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
  */
-export async function loadState(dir: string, open: OpenFile): Promise<Loaded> {
+export async function loadState(dir: string, open: OpenFile): Promise<Loader> {
   try {
-    return await new Loader(dir, await listStateFiles(dir), open).load();
+    const loader = new Loader(dir, await listStateFiles(dir), open);
+    await loader.load();
+    return loader;
   } catch (error) {
     throw await readError(error, dir);
   }
 }
 
-class Loader {
+/** Reads the files of a state directory, and has what they say. */
+export class Loader {
+  readonly files: StateFiles;
+  data = emptyData();
+  /** The generation that reading began with: all files from it on are needed. */
+  base = Number.MAX_SAFE_INTEGER;
+  /** The snapshot that reading began with, in bytes; 0 without one. */
+  snapshotBytes = 0;
+  /** The journals that were read, in bytes. */
+  journalBytes = 0;
+  /** The newest journal; undefined in a directory without state. */
+  last: LastJournal | undefined;
+  /** One sentence for each damage that was read around. */
+  readonly damage: string[] = [];
+  /** Some of it is in an older schema. */
+  outdated = false;
   readonly #dir: string;
-  readonly #files: StateFiles;
   readonly #open: OpenFile;
-  readonly #damage: string[] = [];
   /** The numbers of the URL bases that were met in records. */
   readonly #used = new Set<number>();
-  #data = emptyData();
   #headers = 0;
-  #outdated = false;
 
   constructor(dir: string, files: StateFiles, open: OpenFile) {
     this.#dir = dir;
-    this.#files = files;
+    this.files = files;
     this.#open = open;
   }
 
-  async load(): Promise<Loaded> {
-    const { snapshots, journals } = this.#files;
-    let base: number | undefined;
-    let snapshotBytes = 0;
+  async load(): Promise<void> {
+    const { snapshots, journals } = this.files;
     for (const generation of snapshots.toReversed()) {
       const found = await this.#readFile(snapshotPath(this.#dir, generation));
       if (isWhole(found)) {
-        base = generation;
-        snapshotBytes = found.bytes;
+        this.base = generation;
+        this.snapshotBytes = found.bytes;
         break;
       }
-      this.#damage.push(`snapshot-${generation} is damaged; what came before it was read instead.`);
-      this.#data = emptyData();
+      this.damage.push(`snapshot-${generation} is damaged; what came before it was read instead.`);
+      this.data = emptyData();
     }
-    if (base === undefined) {
+    if (this.snapshotBytes === 0) {
       // The usual way of a state without a snapshot; else all that is left is read.
-      base = Math.min(...snapshots, ...journals, Number.MAX_SAFE_INTEGER);
-      if (base > 1 && snapshots.length + journals.length > 0) {
-        this.#damage.push(
+      this.base = Math.min(...snapshots, ...journals, this.base);
+      if (this.base > 1 && snapshots.length + journals.length > 0) {
+        this.damage.push(
           'No snapshot is whole; what is sound was read, and files that are missing in it are new again.',
         );
       }
       for (const generation of snapshots) await this.#readFile(snapshotPath(this.#dir, generation));
     }
-    const read = await this.#readJournals(base);
+    await this.#readJournals();
     if (this.#headers === 0 && snapshots.length + journals.length > 0) {
-      throw new StateError('STATE_DAMAGED', {
-        dir: this.#dir,
-        detail: 'none of its files has a sound header',
-      });
+      const detail = 'none of its files has a sound header';
+      throw new StateError('STATE_DAMAGED', { dir: this.#dir, detail });
     }
     this.#dropUnreadable();
-    const { journalBytes, last } = read;
-    return {
-      ...{ data: this.#data, files: this.#files, base, snapshotBytes, journalBytes, last },
-      ...{ damage: this.#damage, outdated: this.#outdated },
-    };
   }
 
-  async #readJournals(base: number): Promise<Pick<Loaded, 'journalBytes' | 'last'>> {
-    let journalBytes = 0;
-    let last: LastJournal | undefined;
-    let expected = base;
-    for (const generation of this.#files.journals) {
-      if (generation < base) continue;
+  async #readJournals(): Promise<void> {
+    let expected = this.base;
+    for (const generation of this.files.journals) {
+      if (generation < this.base) continue;
       if (generation !== expected) this.#missing(expected);
       expected = generation + 1;
-      const found = await this.#readFile(journalPath(this.#dir, generation));
-      if (found.damaged > 0) {
-        this.#damage.push(
-          `journal-${generation} has ${found.damaged} damaged ${found.damaged === 1 ? 'line' : 'lines'}; ` +
+      const { damaged, soundBytes, bytes, header } = await this.#readFile(journalPath(this.#dir, generation));
+      if (damaged > 0) {
+        this.damage.push(
+          `journal-${generation} has ${damaged} damaged ${damaged === 1 ? 'line' : 'lines'}; ` +
             'the files they told of are looked at again.',
         );
       }
-      const { soundBytes, bytes, header } = found;
-      journalBytes += soundBytes;
+      this.journalBytes += soundBytes;
       const current = header?.schema === SCHEMA_VERSION;
-      last = { generation, soundBytes, tornBytes: bytes - soundBytes, current };
+      this.last = { generation, soundBytes, tornBytes: bytes - soundBytes, current };
     }
-    if (last === undefined && this.#files.snapshots.includes(base)) this.#missing(base);
-    return { journalBytes, last };
+    if (this.last === undefined && this.files.snapshots.includes(this.base)) this.#missing(this.base);
   }
 
   #missing(generation: number): void {
-    this.#damage.push(`journal-${generation} is missing; its changes are lost.`);
+    this.damage.push(`journal-${generation} is missing; its changes are lost.`);
   }
 
   async #readFile(path: string): Promise<FileFound> {
-    const taker = new LineTaker(this.#dir, this.#data, this.#used);
+    const taker = new LineTaker(this.#dir, this.data, this.#used);
     const file = await this.#open(path, 'r');
     try {
       const found = await readLines(file, READ_BYTES, (buffer, start, end) => taker.take(buffer, start, end));
       const { header, footer } = taker;
       if (header !== undefined) this.#headers += 1;
-      if (header !== undefined && header.schema < SCHEMA_VERSION) this.#outdated = true;
+      if (header !== undefined && header.schema < SCHEMA_VERSION) this.outdated = true;
       return { ...found, header, footer };
     } finally {
       await file.close();
@@ -160,7 +142,7 @@ class Loader {
 
   /** Forgets the items whose URL base is lost: it stands twice where it is first used, and once in each later file. */
   #dropUnreadable(): void {
-    const { entries } = this.#data;
+    const { entries } = this.data;
     if (![...this.#used].some((base) => entries.bases.get(base) === undefined)) return;
     let dropped = 0;
     for (const [folder, directory, name, line] of entries.lines()) {
@@ -171,7 +153,7 @@ class Loader {
     }
     if (dropped === 0) return;
     const [files, are] = dropped === 1 ? ['1 file', 'it is'] : [`${dropped} files`, 'they are'];
-    this.#damage.push(`The URL base of ${files} is lost; ${are} new again.`);
+    this.damage.push(`The URL base of ${files} is lost; ${are} new again.`);
   }
 }
 

@@ -1,17 +1,9 @@
 import { ENCODINGS } from '../lib/encodings.js';
 import type { Entry, Sent } from './entry.js';
+import { statusOfCode } from './line.js';
 
 /** Stands for a value that is not there, or that is the same as the one the record has already. */
 const NONE = 0;
-
-const STATUS_OF = new Map<unknown, Entry['status']>([
-  ['p', 'pending'],
-  ['a', 'accepted'],
-  ['c', 'confirmed'],
-  ['q', 'quarantined'],
-  ['g', 'gone'],
-  ['o', 'passed'],
-]);
 
 type SentRow = readonly [
   sha256: string | 0,
@@ -44,7 +36,7 @@ type EntryRow = readonly [
 export function entryOfSchema1(row: readonly unknown[]): Entry {
   const [code, folder, path, since, history, version, sent, trouble, url, collection, attempts, ...last] =
     row as EntryRow;
-  const status = statusOf(code);
+  const status = statusOfCode(code);
   const [size, mtimeMs, ctimeMs, ino, sha256, encoding] = version;
   const sentOf = (given: SentRow): Sent => {
     const hash = given[0] === NONE ? (sha256 ?? '') : given[0];
@@ -68,7 +60,7 @@ export function entryOfSchema1(row: readonly unknown[]): Entry {
     version: { size, mtimeMs, ctimeMs: ctimeMs ?? mtimeMs, ino, ...content },
     history: Array.from({ length: history.length / 3 }, (_, i) => {
       const [was, after, note] = history.slice(3 * i);
-      const change = { status: statusOf(was), at: since + Number(after) };
+      const change = { status: statusOfCode(was), at: since + Number(after) };
       return typeof note === 'string' ? { ...change, note } : change;
     }),
     ...(sent === NONE ? {} : { sent: sentOf(sent) }),
@@ -80,10 +72,4 @@ export function entryOfSchema1(row: readonly unknown[]): Entry {
       ? { evidence: { kind: first, at: since + Number(second), shown: third } }
       : {}),
   } as Entry;
-}
-
-function statusOf(code: unknown): Entry['status'] {
-  const status = STATUS_OF.get(code);
-  if (status === undefined) throw new Error(`a record has the unknown status ${JSON.stringify(code)}`);
-  return status;
 }
