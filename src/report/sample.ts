@@ -20,5 +20,6 @@ export function chosenCount(state: StateView, count = Number.POSITIVE_INFINITY):
 }
 
 function* confirmedItems(state: StateView): Generator<ConfirmedItem> {
-  for (const entry of state.entries.all()) if (entry.status === 'confirmed') yield entry;
+  for (const entry of state.entries.all(undefined, 'confirmed'))
+    if (entry.status === 'confirmed') yield entry;
 }

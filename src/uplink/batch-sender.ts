@@ -121,7 +121,7 @@ export class BatchSender {
       { event: 'pushed', items: documents.length, accepted: taken.length },
       `pushed ${documents.length} items, ${taken.length} accepted`,
     );
-    const stay = taken.filter((item) => state.get(item.folder, item.path) === item);
+    const stay = taken.filter((item) => state.isCurrent(item));
     this.#onAccepted(stay, began.moment);
   }
 

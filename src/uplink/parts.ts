@@ -25,7 +25,10 @@ export interface UplinkPeer {
 }
 
 /** What the uplink asks of the state. */
-export type UplinkState = Pick<State, 'get' | 'put' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'>;
+export type UplinkState = Pick<
+  State,
+  'get' | 'put' | 'isCurrent' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
+>;
 
 export interface UplinkSettings {
   readonly push: {

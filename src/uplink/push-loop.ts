@@ -220,9 +220,9 @@ export class PushLoop {
 
   /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */
   #wait(item: PendingItem, taken: PendingItem): void {
-    const { pathOf, standing } = this.#parts;
+    const { pathOf, standing, state } = this.#parts;
     if (this.#isolation.take(item)) return;
-    if (item === taken && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
+    if (state.isCurrent(taken) && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
     else this.#backlog.add(item, pathOf(item) === undefined ? SCAN_PAUSE_MS : 0);
   }
 }

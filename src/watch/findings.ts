@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
@@ -133,7 +134,8 @@ export class Findings {
     for (const { path, version } of entries) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || known.status === 'gone' || known.version !== version) continue;
+      if (known === undefined || known.status === 'gone' || !isDeepStrictEqual(known.version, version))
+        continue;
       if (isItem(known)) state.put(gone(known, clock.now()));
       else state.remove(folder.name, path);
       commits.changed();

@@ -19,7 +19,7 @@ export class Twins {
   constructor(folder: string, state: WatchState) {
     this.#folder = folder;
     this.#state = state;
-    for (const entry of state.entries.all(folder)) this.met(entry.path);
+    for (const path of state.entries.paths(folder)) this.met(path);
   }
 
   /** To be told of every path that is put into state. */

@@ -77,7 +77,7 @@ describe('a file', () => {
     const entry = first.get('picture');
     await first.watcher.rescan();
     await first.watcher.idle();
-    expect(first.get('picture')).toBe(entry);
+    expect(first.get('picture')).toStrictEqual(entry);
     await first.watcher.stop();
     const second = await world.start({ state: first.state, accepts: () => undefined });
     await second.watcher.idle();
@@ -103,7 +103,7 @@ describe('a file', () => {
     const entry = inbox.get('secret.txt');
     await inbox.watcher.rescan();
     await inbox.watcher.idle();
-    expect(inbox.get('secret.txt')).toBe(entry);
+    expect(inbox.get('secret.txt')).toStrictEqual(entry);
     expect(world.said('quarantined inbox/secret.txt: The file cannot be read (EACCES). Give', 'warn')).toBe(
       1,
     );
