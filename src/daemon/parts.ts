@@ -17,7 +17,6 @@ import { PeerDialect } from '../uplink/peer-dialect.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
-import { ThreadReader } from '../watch/thread-reader.js';
 import { Watcher } from '../watch/watcher.js';
 import type { Current } from './current.js';
 import { Housekeeping } from './housekeeping.js';
@@ -115,7 +114,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     clock,
     log,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
-    groups: new ThreadReader(fileThread),
+    readGroup: (orders) => fileThread.ask('read', orders),
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
     onStanding: () => uplink.foldersChanged(),

@@ -1,7 +1,7 @@
 import type { Duty } from '../lib/pulse.js';
 import type { Commits } from './commits.js';
 import type { Gathering } from './gathering.js';
-import type { Intake } from './intake.js';
+import type { HashQueue } from './hash-queue.js';
 import type { Looks } from './looks.js';
 import type { RootGuard } from './root-guard.js';
 import type { Settling } from './settling.js';
@@ -20,12 +20,12 @@ export interface FolderAtWork {
   readonly gathering: Pick<Gathering, 'waits' | 'rounds'>;
   readonly settling: Pick<Settling, 'isDue' | 'handedOn'>;
   readonly guard: Pick<RootGuard, 'isOverdue' | 'checks'>;
-  readonly intake: Pick<Intake, 'isCrowded'>;
+  readonly hashQueue: Pick<HashQueue, 'isCrowded'>;
 }
 
 /** Hints are looked at, files settle, a look goes on from step to step unless too many files wait to be read, the root is checked. */
 export function folderDuties(folder: FolderAtWork): readonly Duty[] {
-  const { name, looking, steps, gathering, settling, guard, intake } = folder;
+  const { name, looking, steps, gathering, settling, guard, hashQueue } = folder;
   return [
     {
       name: `hints ${name}`,
@@ -40,7 +40,7 @@ export function folderDuties(folder: FolderAtWork): readonly Duty[] {
     {
       name: `folder ${name}`,
       moves: () => steps.taken,
-      neglects: () => (intake.isCrowded ? undefined : looking()),
+      neglects: () => (hashQueue.isCrowded ? undefined : looking()),
       limitMs: LONGEST_STEP_MS,
     },
     {
@@ -53,7 +53,7 @@ export function folderDuties(folder: FolderAtWork): readonly Duty[] {
 }
 
 export interface WatcherAtWork {
-  readonly intake: Pick<Intake, 'readable' | 'reading' | 'moves' | 'isCrowded'>;
+  readonly hashQueue: Pick<HashQueue, 'duties' | 'isCrowded'>;
   readonly commits: Pick<Commits, 'isDue' | 'ended'>;
   readonly looks: Pick<Looks, 'size' | 'ended'>;
   /** How far the looks at all folders have got. */
@@ -65,19 +65,9 @@ export interface WatcherAtWork {
 
 /** What waits to be read is read, and to its end; what is known reaches the disk; who asked for a look gets it; scans begin on time. */
 export function watcherDuties(watcher: WatcherAtWork): readonly Duty[] {
-  const { intake, commits, looks, steps, isRescanOverdue, rescans } = watcher;
+  const { hashQueue, commits, looks, steps, isRescanOverdue, rescans } = watcher;
   return [
-    {
-      name: 'intake',
-      moves: () => intake.moves,
-      neglects: () => (intake.readable > 0 ? 'files that wait are not read' : undefined),
-    },
-    {
-      name: 'reading',
-      moves: () => intake.moves,
-      neglects: () => (intake.reading > 0 ? 'files are not read to their end' : undefined),
-      limitMs: LONGEST_STEP_MS,
-    },
+    ...hashQueue.duties,
     {
       name: 'findings',
       moves: () => commits.ended,
@@ -89,7 +79,7 @@ export function watcherDuties(watcher: WatcherAtWork): readonly Duty[] {
       name: 'looks',
       moves: () => looks.ended + steps(),
       neglects: () =>
-        looks.size > 0 && !intake.isCrowded ? 'paths that were asked for are not looked at' : undefined,
+        looks.size > 0 && !hashQueue.isCrowded ? 'paths that were asked for are not looked at' : undefined,
       limitMs: LONGEST_STEP_MS,
     },
     {

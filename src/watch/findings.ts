@@ -1,4 +1,5 @@
 import type { FolderConfig } from '../config/config.js';
+import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import { ENCODINGS, type Encoding } from '../lib/encodings.js';
@@ -14,8 +15,7 @@ import {
 } from '../state/entry.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Commits } from './commits.js';
-import type { Fingerprint } from './fingerprint.js';
-import type { Intake } from './intake.js';
+import type { HashQueue } from './hash-queue.js';
 import type { Root } from './root.js';
 import type { Decision, FolderRules } from './rules.js';
 import type { Seen, Settling } from './settling.js';
@@ -38,7 +38,7 @@ export interface FindingsParts {
   readonly root: Root;
   readonly state: WatchState;
   readonly settling: Settling;
-  readonly intake: Intake;
+  readonly hashQueue: HashQueue;
   readonly commits: Commits;
   readonly accepts: Accepts;
   readonly clock: Clock;
@@ -83,7 +83,7 @@ export class Findings {
    * @param file where to read it: the absolute path, or of a followed link the target
    */
   regularFile(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
-    const { folder, rules, state, settling, intake } = this.#parts;
+    const { folder, rules, state, settling, hashQueue } = this.#parts;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -99,7 +99,7 @@ export class Findings {
       this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
     } else {
       const cameLater = this.#cameLater(stat, known.movedAt);
-      intake.add({
+      hashQueue.add({
         folder: folder.name,
         path,
         file,

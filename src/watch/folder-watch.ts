@@ -9,8 +9,8 @@ import type { Commits } from './commits.js';
 import { folderDuties } from './duties.js';
 import { type Accepts, Findings } from './findings.js';
 import { Gathering } from './gathering.js';
+import type { HashQueue } from './hash-queue.js';
 import type { HintListener, Hints } from './hints.js';
-import type { Intake } from './intake.js';
 import { type PathProblem, Problems } from './problems.js';
 import { Root } from './root.js';
 import { RootGuard, type Standing } from './root-guard.js';
@@ -25,7 +25,7 @@ import type { WatchState } from './watch-state.js';
 export interface FolderWatchParts {
   readonly folder: FolderConfig;
   readonly state: WatchState;
-  readonly intake: Intake;
+  readonly hashQueue: HashQueue;
   readonly commits: Commits;
   readonly accepts: Accepts;
   readonly policy: WatchPolicy;
@@ -125,7 +125,7 @@ export class FolderWatch {
       onQuiet: () => this.#quiet(),
     });
     this.duties = folderDuties({
-      ...{ name: folder.name, steps: this.#steps, guard: this.#guard, intake: parts.intake },
+      ...{ name: folder.name, steps: this.#steps, guard: this.#guard, hashQueue: parts.hashQueue },
       ...{ gathering: this.#gathering, settling: this.#settling, looking: () => this.#looking() },
     });
   }
@@ -206,17 +206,17 @@ export class FolderWatch {
 
   /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
   async stop(): Promise<void> {
-    const { folder, intake } = this.#parts;
+    const { folder, hashQueue } = this.#parts;
     this.#stopped = true;
     this.#blindSpots.stop();
     this.#guard.stop();
     this.#settling.stop();
     this.#become('stopped');
     // A scan may wait for room among the files that wait to be read.
-    intake.forget(folder.name);
+    hashQueue.forget(folder.name);
     await Promise.all([this.#hints?.close(), this.#gathering.stop(), this.#queued ?? this.#scanning]);
     await Promise.allSettled(this.#looks);
-    intake.forget(folder.name);
+    hashQueue.forget(folder.name);
   }
 
   /** Does what somebody asked for where the root is there. */

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { systemCode } from '../lib/errors.js';
+import { fileStat } from '../lib/file-stat.js';
 import type { FileStat } from '../state/entry.js';
-import { fileStat } from './fingerprint.js';
 import { look } from './listing.js';
 import { directoriesAbove, joinPath, nameOf } from './paths.js';
 import { PatternList } from './patterns.js';

@@ -1,5 +1,5 @@
+import { fileStat } from '../lib/file-stat.js';
 import { type FileStat, sameStat } from '../state/entry.js';
-import { fileStat } from './fingerprint.js';
 import { IGNORE_FILE } from './ignore-files.js';
 import { look } from './listing.js';
 import { joinPath } from './paths.js';

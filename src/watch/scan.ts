@@ -1,12 +1,12 @@
 import type { Stats } from 'node:fs';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
+import { fileStat } from '../lib/file-stat.js';
 import { Absences, isAbsence } from './absences.js';
 import type { Findings, Purpose } from './findings.js';
-import { fileStat } from './fingerprint.js';
+import type { HashQueue } from './hash-queue.js';
 import { directoryIdentity, type Hints } from './hints.js';
 import { IGNORE_FILE } from './ignore-files.js';
-import type { Intake } from './intake.js';
 import { followLink, standingOf } from './links.js';
 import { listing, look, namesNotUtf8 } from './listing.js';
 import { directoriesAbove, directoryOf, joinPath, nameOf } from './paths.js';
@@ -27,7 +27,7 @@ export interface ScannerParts {
   readonly findings: Findings;
   readonly settling: Settling;
   readonly problems: Problems;
-  readonly intake: Intake;
+  readonly hashQueue: HashQueue;
   readonly steps: Steps;
   /** Undefined where changes are found by scans alone. */
   readonly hints: Hints | undefined;
@@ -163,7 +163,7 @@ export class Scanner {
           }
         }
         if (batch.some(({ name }) => name.includes('\ufffd'))) await this.#reportNames(step.path);
-        await this.#parts.intake.room();
+        await this.#parts.hashQueue.room();
         if (this.#parts.isStopped()) return [];
       }
     } catch (error) {

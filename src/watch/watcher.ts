@@ -9,13 +9,12 @@ import { Commits } from './commits.js';
 import { watcherDuties } from './duties.js';
 import type { Accepts } from './findings.js';
 import { FolderWatch } from './folder-watch.js';
+import { HashQueue, type ReadGroup, readGroupNow } from './hash-queue.js';
 import { ChokidarHints, type HintListener, type Hints } from './hints.js';
-import { Intake } from './intake.js';
 import { Looks } from './looks.js';
 import type { PathProblem } from './problems.js';
 import type { Standing } from './root-guard.js';
 import type { FolderStatus, ScanReport } from './status.js';
-import type { GroupReader } from './thread-reader.js';
 import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
 import type { WatchState } from './watch-state.js';
 
@@ -34,8 +33,8 @@ export interface WatcherOptions {
   readonly rescanMs: number;
   /** Called when `standing` may say something else of a folder than before. */
   readonly onStanding?: () => void;
-  /** Reads where many small files wait. Without it each is read by itself. */
-  readonly groups?: GroupReader;
+  /** Reads small files. @default in this thread */
+  readonly readGroup?: ReadGroup;
   readonly policy?: Partial<WatchPolicy>;
   /** Another source of hints than chokidar. */
   readonly openHints?: (listener: HintListener) => Hints;
@@ -58,7 +57,7 @@ export class Watcher {
   readonly #options: WatcherOptions;
   readonly #policy: WatchPolicy;
   readonly #onStanding: () => void;
-  readonly #intake: Intake;
+  readonly #hashQueue: HashQueue;
   readonly #commits: Commits;
   readonly #open: (folder: FolderConfig, hints: boolean) => FolderWatch;
   #settings: WatchSettings;
@@ -83,9 +82,9 @@ export class Watcher {
     this.#policy = { ...WATCH_POLICY, ...options.policy };
     const onQuiet = () => this.#checkQuiet();
     this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
-    this.#intake = new Intake({
+    this.#hashQueue = new HashQueue({
       readers: this.#policy.readers,
-      groups: options.groups,
+      readGroup: options.readGroup ?? readGroupNow,
       crowd: this.#policy.crowd,
       onQuiet,
       onError: (error, { folder, path }) => {
@@ -104,7 +103,7 @@ export class Watcher {
       });
     const shared = {
       ...{ state, clock, log, accepts, onQuiet, onStanding },
-      ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
+      ...{ hashQueue: this.#hashQueue, commits: this.#commits, policy: this.#policy },
     };
     this.#open = (folder, hints) =>
       new FolderWatch({ ...shared, folder, openHints: hints ? openHints : undefined });
@@ -209,7 +208,7 @@ export class Watcher {
     return [
       ...folders.flatMap(({ duties }) => duties),
       ...watcherDuties({
-        ...{ intake: this.#intake, commits: this.#commits, looks: this.#looks },
+        ...{ hashQueue: this.#hashQueue, commits: this.#commits, looks: this.#looks },
         steps: () => folders.reduce((sum, { steps }) => sum + steps, 0),
         isRescanOverdue: () => !this.#stopped && clock.monotonic() > this.#rescanDueAt,
         rescans: () => this.#rescansPlanned,
@@ -222,7 +221,7 @@ export class Watcher {
     this.#stopped = true;
     this.#rescanTimer?.cancel();
     this.#stallTimer?.cancel();
-    this.#intake.stop();
+    this.#hashQueue.stop();
     await this.#looks.stop();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
     await this.#commits.stop();
@@ -283,7 +282,7 @@ export class Watcher {
 
   #checkQuiet(): void {
     if (this.#waitsForQuiet.length === 0) return;
-    if (this.#intake.size > 0 || this.#commits.busy) return;
+    if (this.#hashQueue.size > 0 || this.#commits.busy) return;
     for (const folder of this.#folders.values()) if (folder.busy) return;
     const waiting = this.#waitsForQuiet;
     this.#waitsForQuiet = [];

@@ -11,7 +11,6 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { State } from '../../src/state/state.js';
 import { forEachLimited } from '../../src/watch/limited.js';
-import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 import { longestPause } from './pause.js';
 
@@ -35,7 +34,7 @@ if (way === 'read' || way === 'list') {
   const watcher = new Watcher({
     ...{ ...options, folders: config.folders, state },
     accepts: () => undefined,
-    groups: new ThreadReader(fileThread),
+    readGroup: (orders) => fileThread.ask('read', orders),
     hints: true,
     rescanMs: 3_600_000,
   });

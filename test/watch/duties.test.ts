@@ -69,7 +69,7 @@ describe('the duties of the watcher', () => {
     world.write('later');
     await until(() => inbox.status('later') === 'pending', 'taken');
     await until(() => neglects(inbox.watcher).length === 0, 'nothing neglected');
-    for (const name of ['hints inbox', 'folder inbox', 'intake', 'findings'])
+    for (const name of ['hints inbox', 'folder inbox', 'hash queue', 'findings'])
       await until(() => Number(movesOf(inbox.watcher, name)) > 0, `${name} moved`);
     const names = inbox.watcher.duties.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -199,14 +199,14 @@ describe('the duties of a folder', () => {
   });
 
   it('wait with a scan while too many files wait to be read', () => {
-    const intake = { isCrowded: true };
+    const hashQueue = { isCrowded: true };
     const duties = folderDuties({
-      ...{ name: 'inbox', steps: new Steps(), looking: () => 'the scan does not go on', intake },
+      ...{ name: 'inbox', steps: new Steps(), looking: () => 'the scan does not go on', hashQueue },
       ...{ gathering: { waits: false, rounds: 0 }, settling: { isDue: false, handedOn: 0 } },
       guard: { isOverdue: false, checks: 0 },
     });
     expect(duties.flatMap((duty) => duty.neglects() ?? [])).toEqual([]);
-    intake.isCrowded = false;
+    hashQueue.isCrowded = false;
     expect(duties.flatMap((duty) => duty.neglects() ?? [])).toEqual(['the scan does not go on']);
   });
 });

@@ -4,7 +4,7 @@ import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
 import { Commits } from '../../src/watch/commits.js';
 import { Findings } from '../../src/watch/findings.js';
-import { Intake } from '../../src/watch/intake.js';
+import { HashQueue, readGroupNow } from '../../src/watch/hash-queue.js';
 import { Root } from '../../src/watch/root.js';
 import { FolderRules } from '../../src/watch/rules.js';
 import { Settling } from '../../src/watch/settling.js';
@@ -27,7 +27,7 @@ describe('a finding', () => {
       ...{ folder, state, root, clock, log: silentLogger, accepts: refusesBinary },
       rules: new FolderRules(folder),
       settling: new Settling({ settleMs: 1, clock, lookAgain: onQuiet, lookAtDirectory: onQuiet }),
-      intake: new Intake({ readers: 1, crowd: 1, onQuiet, onError: onQuiet }),
+      hashQueue: new HashQueue({ readers: 1, crowd: 1, readGroup: readGroupNow, onQuiet, onError: onQuiet }),
       commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
       lookAgain: onQuiet,
       scannedFrom: () => undefined,

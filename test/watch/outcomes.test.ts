@@ -12,8 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bytes } from '../../src/config/units.js';
+import { EncodingDetector } from '../../src/content/encoding.js';
 import type { Encoding } from '../../src/lib/encodings.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
@@ -30,6 +31,7 @@ function dropRights(path: string): void {
 }
 
 afterEach(() => {
+  vi.restoreAllMocks();
   if (isRoot) process.seteuid?.(0);
 });
 
@@ -110,6 +112,23 @@ describe('a file', () => {
     if (isRoot) process.seteuid?.(0);
     chmodSync(path, 0o644);
     await until(() => inbox.status('secret.txt') === 'pending', 'it is pending');
+  });
+
+  it("whose reading fails for a reason that is not the system's is quarantined with it", async () => {
+    vi.spyOn(EncodingDetector.prototype, 'write').mockImplementationOnce(() => {
+      throw new Error('no such luck');
+    });
+    const world = new WatchWorld();
+    world.write('bad.txt');
+    const inbox = await world.start({ hints: false });
+    await inbox.watcher.idle();
+    expect(inbox.get('bad.txt')).toMatchObject({
+      status: 'quarantined',
+      trouble: { code: 'UNREADABLE', message: 'The file cannot be read (no such luck).' },
+    });
+    await inbox.watcher.rescan();
+    await inbox.watcher.idle();
+    expect(inbox.status('bad.txt')).toBe('pending');
   });
 
   it('that cannot be read is tried again by every scan, and when it is asked for', async () => {
