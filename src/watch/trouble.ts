@@ -46,12 +46,6 @@ export const trouble = {
     message: `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
     hint: 'Make the file readable, or remove it.',
   }),
-  notWatchable: (): Trouble => ({
-    code: 'NOT_WATCHABLE',
-    message:
-      'A directory with a backslash in its path cannot be watched; changes in it are found by rescans.',
-    hint: 'Rename it if changes must be seen at once.',
-  }),
   /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
   rootMissing: (path: string, code: string, wasSeen: boolean): Trouble => ({
     code: 'FOLDER_MISSING',

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FolderConfig } from '../config/config.js';
 import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
@@ -15,29 +16,22 @@ import {
 } from '../state/entry.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Commits } from './commits.js';
+import type { Debouncer, Purpose, Seen } from './debouncer.js';
 import type { HashQueue } from './hash-queue.js';
+import type { WatchState } from './policy.js';
 import type { Root } from './root.js';
 import type { Decision, FolderRules } from './rules.js';
-import type { Seen, Settling } from './settling.js';
 import { trouble } from './trouble.js';
-import { Twins } from './twins.js';
-import type { WatchState } from './watch-state.js';
 
 /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
 export type Accepts = (encoding: Encoding) => Trouble | undefined;
 
-/**
- * Why a path is looked at. A rescan also tries again what could not be read, though nothing about it changed; what was
- * `asked` for is read in any case.
- */
-export type Purpose = 'change' | 'rescan' | 'asked';
-
-export interface FindingsParts {
+export interface ReconcilerParts {
   readonly folder: FolderConfig;
   readonly rules: FolderRules;
   readonly root: Root;
   readonly state: WatchState;
-  readonly settling: Settling;
+  readonly debouncer: Debouncer;
   readonly hashQueue: HashQueue;
   readonly commits: Commits;
   readonly accepts: Accepts;
@@ -45,8 +39,8 @@ export interface FindingsParts {
   readonly log: Logger;
   /** When the last full scan began that went to its end, in ms since the epoch. */
   readonly scannedFrom: () => number | undefined;
-  /** The path is to be looked at once more: what was found is out of date. */
-  readonly lookAgain: (path: string) => void;
+  /** A path is not done with: the next scan is to compare it again, though nothing about it changed. */
+  readonly onOpen: (path: string) => void;
 }
 
 /** What is known of a file beside its stat. */
@@ -60,21 +54,27 @@ export interface Circumstances {
 type Taken = Extract<Decision, { take: true }>;
 
 /**
- * Compares what was found at a path of one folder with what state knows of it, and brings into state what differs.
+ * Compares what was found at a path of one folder with what state knows of it, and brings into state what differs. Scans
+ * and fs events end here.
  *
  * A file that looks the same as when it was read is left alone, unless the configuration changed what is to become of
- * it. Any other is read as soon as it is at rest. Scans and hints may find the same path at the same time: everything
- * here is decided anew at the moment when it is put into state.
+ * it. Any other is read as soon as it is at rest. A scan and an fs event may find the same path at the same time:
+ * everything here is decided anew at the moment when it is put into state.
  */
-export class Findings {
-  readonly #parts: FindingsParts;
-  readonly #twins: Twins;
+export class Reconciler {
+  readonly #parts: ReconcilerParts;
+  readonly #conflicts: NameConflicts;
   readonly #beganAt: number;
 
-  constructor(parts: FindingsParts) {
+  constructor(parts: ReconcilerParts) {
     this.#parts = parts;
-    this.#twins = new Twins(parts.folder.name, parts.state);
+    this.#conflicts = new NameConflicts(parts.folder.name, parts.state);
     this.#beganAt = parts.clock.now();
+  }
+
+  /** Resolves when the names in state are known; to be awaited before anything is reconciled. */
+  ready(): Promise<void> {
+    return this.#conflicts.load();
   }
 
   /**
@@ -82,8 +82,8 @@ export class Findings {
    *
    * @param file where to read it: the absolute path, or of a followed link the target
    */
-  regularFile(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
-    const { folder, rules, state, settling, hashQueue } = this.#parts;
+  file(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
+    const { folder, rules, state, debouncer, hashQueue, onOpen } = this.#parts;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -93,7 +93,10 @@ export class Findings {
     if (before !== undefined && before.status !== 'gone' && sameStat(before.version, stat)) {
       if (purpose !== 'asked' && this.#isSettledFor(before, decision, stat, purpose)) return;
     }
-    if (!settling.atRest(path, stat, known.seen)) return;
+    if (!debouncer.atRest(path, stat, known.seen)) {
+      onOpen(path);
+      return;
+    }
     if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
     else if (stat.size > folder.maxFileSize) {
       this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
@@ -128,12 +131,15 @@ export class Findings {
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, root, state, commits, clock } = this.#parts;
-    if ((await root.check()).kind !== 'same') return;
+    const { folder, root, state, commits, clock, onOpen } = this.#parts;
+    if ((await root.check()).kind !== 'same') {
+      for (const { path } of entries) onOpen(path);
+      return;
+    }
     for (const { path, version } of entries) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || known.status === 'gone' || known.version !== version) continue;
+      if (known === undefined || known.status === 'gone' || !sameVersion(known.version, version)) continue;
       if (isItem(known)) state.put(gone(known, clock.now()));
       else state.remove(folder.name, path);
       commits.changed();
@@ -143,11 +149,17 @@ export class Findings {
 
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
   #isSettledFor(before: Entry, to: Taken, stat: FileStat, purpose: Purpose): boolean {
-    const { folder, state, clock, commits, accepts } = this.#parts;
+    const { folder, state, clock, commits, accepts, onOpen } = this.#parts;
     if (!isItem(before)) return this.#isStillPassed(before.trouble, stat);
     if (stat.size > folder.maxFileSize) return false;
-    if (Twins.waits(before)) return this.#twins.holderOf(before.path) !== undefined;
-    if (!hasContent(before.version)) return purpose === 'change';
+    if (isWaitingForName(before)) {
+      onOpen(before.path);
+      return this.#conflicts.holderOf(before.path) !== undefined;
+    }
+    if (!hasContent(before.version)) {
+      onOpen(before.path);
+      return purpose === 'change';
+    }
     const refusal = accepts(before.version.encoding);
     if (refusal !== undefined) {
       this.#passOver(before.path, stat, refusal);
@@ -186,22 +198,23 @@ export class Findings {
     return notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore;
   }
 
-  #wasRead(path: string, stat: FileStat, fingerprint: Fingerprint, cameLater: boolean): void {
-    const { settling, lookAgain } = this.#parts;
-    switch (fingerprint.kind) {
+  #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
+    const { debouncer, onOpen } = this.#parts;
+    if (found.kind !== 'version') onOpen(path);
+    switch (found.kind) {
       case 'version':
-        this.#hasVersion(path, fingerprint.version, cameLater);
+        this.#hasVersion(path, found.version, cameLater);
         return;
       case 'unreadable':
-        this.#isUnreadable(path, stat, fingerprint.code);
+        this.#isUnreadable(path, stat, found.code);
         return;
       case 'raced':
       case 'busy':
-        settling.again(path, stat);
+        debouncer.raced(path, stat);
         return;
       case 'vanished':
       case 'notRegular':
-        lookAgain(path);
+        debouncer.look(path, 'change');
         return;
     }
   }
@@ -220,16 +233,16 @@ export class Findings {
       return;
     }
     const { url, collection } = decision;
-    const twin = this.#twins.holderOf(path);
-    if (twin !== undefined) {
-      this.#quarantine(path, decision, version, trouble.sameDocument(twin));
+    const holder = this.#conflicts.holderOf(path);
+    if (holder !== undefined) {
+      this.#quarantine(path, decision, version, trouble.sameDocument(holder));
       return;
     }
     const before = state.get(folder.name, path);
     const item = read(before, { folder: folder.name, path, url, collection }, version, clock.now());
     const isNew = before === undefined || before.status === 'gone';
     state.put(isNew && cameLater ? broughtIn(item) : item);
-    this.#twins.met(path);
+    this.#conflicts.met(path);
     commits.changed();
   }
 
@@ -252,7 +265,7 @@ export class Findings {
       return;
     }
     state.put(quarantined(before, { folder: folder.name, path, url, collection }, stat, why, clock.now()));
-    this.#twins.met(path);
+    this.#conflicts.met(path);
     commits.changed();
     log.warn(
       { event: 'quarantined', folder: folder.name, path, code: why.code },
@@ -275,8 +288,98 @@ export class Findings {
     this.#freed(path);
   }
 
-  /** The path gave up its document, which a twin may have been waiting for. */
+  /** The path gave up its document, which another name may wait for. */
   #freed(path: string): void {
-    for (const twin of this.#twins.waitingFor(path)) this.#parts.lookAgain(twin);
+    for (const other of this.#conflicts.waitingFor(path)) this.#parts.debouncer.look(other, 'change');
   }
+}
+
+const ASCII = /^[\0-\x7f]*$/;
+/** So many names are gone through without a pause. */
+const SLICE = 500;
+
+/**
+ * Files of one folder whose paths are the same but for their Unicode form: `ü` as one character (NFC) or as two (NFD).
+ * They have one URL, so they would be one document, now with the one content and now with the other.
+ *
+ * The first that is taken *holds* the document; the others wait in quarantine until it is gone or passed over.
+ */
+class NameConflicts {
+  readonly #folder: string;
+  readonly #state: WatchState;
+  /** Paths that are not in NFC, by their NFC form; those in NFC are found in state. */
+  readonly #others = new Map<string, Set<string>>();
+  #loading: Promise<void> | undefined;
+
+  constructor(folder: string, state: WatchState) {
+    this.#folder = folder;
+    this.#state = state;
+  }
+
+  /** Goes through all names that state knows, once, in slices. */
+  load(): Promise<void> {
+    this.#loading ??= inSlices(this.#state.entries.all(this.#folder), SLICE, (entries) => {
+      for (const { path } of entries) this.met(path);
+    });
+    return this.#loading;
+  }
+
+  /** To be called with every path that is put into state. */
+  met(path: string): void {
+    if (ASCII.test(path)) return;
+    const form = path.normalize('NFC');
+    if (form === path) return;
+    const known = this.#others.get(form);
+    if (known === undefined) this.#others.set(form, new Set([path]));
+    else known.add(path);
+  }
+
+  /** The other path that holds the document of `path`, if one does. */
+  holderOf(path: string): string | undefined {
+    return this.#otherNames(path).find((other) => {
+      const entry = this.#state.get(this.#folder, other);
+      if (entry === undefined || isWaitingForName(entry)) return false;
+      return entry.status !== 'gone' && entry.status !== 'passed';
+    });
+  }
+
+  /** The paths that wait for the document of `path`. */
+  waitingFor(path: string): string[] {
+    return this.#otherNames(path).filter((other) => {
+      const entry = this.#state.get(this.#folder, other);
+      return entry !== undefined && isWaitingForName(entry);
+    });
+  }
+
+  #otherNames(path: string): string[] {
+    if (ASCII.test(path)) return [];
+    const form = path.normalize('NFC');
+    return [form, ...(this.#others.get(form) ?? [])].filter((other) => other !== path);
+  }
+}
+
+/** Whether another name has the document of this file. */
+function isWaitingForName(entry: Entry): boolean {
+  return entry.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
+}
+
+function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
+  return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
+}
+
+/** Does `work` for all items, so many at a time, with room for other work in between. */
+export async function inSlices<T>(
+  items: Iterable<T>,
+  size: number,
+  work: (slice: readonly T[]) => Promise<void> | void,
+): Promise<void> {
+  let slice: T[] = [];
+  for (const item of items) {
+    slice.push(item);
+    if (slice.length < size) continue;
+    await work(slice);
+    slice = [];
+    await nextTurn();
+  }
+  if (slice.length > 0) await work(slice);
 }
