@@ -160,9 +160,16 @@ async function* batches(ask: Ask, first: Batch): AsyncIterable<readonly Found[]>
 }
 
 function decoded({ names, figures }: Batch): Found[] {
+  const figure = (at: number): number => figures[at] ?? 0;
   return names.split('\0').map((name, i) => {
-    const [kind = 0, size = 0, mtimeMs = 0, ctimeMs = 0, ino = 0] = figures.subarray(FIGURES * i);
-    return { name, kind: KINDS[kind] ?? 'other', stat: { size, mtimeMs, ctimeMs, ino } };
+    const at = FIGURES * i;
+    const stat = {
+      size: figure(at + 1),
+      mtimeMs: figure(at + 2),
+      ctimeMs: figure(at + 3),
+      ino: figure(at + 4),
+    };
+    return { name, kind: KINDS[figure(at)] ?? 'other', stat };
   });
 }
 

@@ -63,6 +63,8 @@ interface Step {
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
+/** So many entries of a directory are compared without a pause. */
+const ENTRIES_A_TURN = 100;
 /** So many records are looked up, or put into state, without a pause. */
 const SLICE = 200;
 
@@ -265,6 +267,7 @@ export class Scanner {
     }
     for await (const batch of listing.entries ?? []) {
       for (const found of batch) {
+        if (names.size % ENTRIES_A_TURN === ENTRIES_A_TURN - 1) await nextTurn();
         names.add(found.name);
         namesNotUtf8 ||= found.name.includes('\ufffd');
         const path = joinPath(directory, found.name);
@@ -278,7 +281,6 @@ export class Scanner {
         if (step !== undefined) below.set(found.name, step);
       }
       await hashQueue.room();
-      await nextTurn();
       if (isStopped()) return [];
     }
     if (namesNotUtf8) await this.#reportNames(directory);
