@@ -1,19 +1,15 @@
 import type { FolderConfig } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Timer } from '../lib/clock.js';
 import { ENCODINGS } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { Moment } from '../lib/moment.js';
 import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
-import type { Commits } from './commits.js';
 import { Debouncer } from './debouncer.js';
+import { type FolderDeps, LONGEST_STEP_MS, type WatchDeps } from './deps.js';
 import type { EventListener, FsEvents } from './fs-events.js';
-import type { HashQueue } from './hash-queue.js';
-import type { Lister } from './lister.js';
-import { LONGEST_STEP_MS, type WatchPolicy, type WatchState } from './policy.js';
 import { type PathProblem, Problems } from './problems.js';
-import { type Accepts, Reconciler } from './reconciler.js';
+import { Reconciler } from './reconciler.js';
 import { Root, RootGuard, type Standing } from './root.js';
 import { FolderRules } from './rules.js';
 import { type Met, Scanner } from './scanner.js';
@@ -44,22 +40,6 @@ export interface FolderStatus {
   readonly settling: number;
   /** Paths that could not be looked at, besides those that are named; only where there are too many. */
   readonly unnamedProblems?: number;
-}
-
-/** What all folders share. */
-export interface WatchDeps {
-  readonly state: WatchState;
-  readonly hashQueue: HashQueue;
-  readonly commits: Commits;
-  readonly lister: Lister;
-  readonly accepts: Accepts;
-  readonly policy: WatchPolicy;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Called when something ended that `busy` spoke of. */
-  readonly onQuiet: () => void;
-  /** Called when a root stands otherwise than before. */
-  readonly onStanding: () => void;
 }
 
 const NOTHING_MET: Met = { files: 0, directories: 0 };
@@ -140,17 +120,16 @@ export class FolderWatch {
       },
       onQuiet: () => this.#quiet(),
     });
-    const shared = { ...deps, folder, root: this.#root, rules: new FolderRules(folder) };
-    this.#reconciler = new Reconciler({
-      ...shared,
-      debouncer: this.#debouncer,
+    const shared: FolderDeps = {
+      ...{ ...deps, folder, root: this.#root, rules: new FolderRules(folder), debouncer: this.#debouncer },
+      problems: this.#problems,
+      events: this.#events,
+    };
+    this.#reconciler = new Reconciler(shared, {
       scannedFrom: () => this.#scannedFrom,
       onOpen: (path) => this.#scanner.reopen(path),
     });
-    this.#scanner = new Scanner({
-      ...shared,
-      ...{ debouncer: this.#debouncer, reconciler: this.#reconciler, problems: this.#problems },
-      ...{ events: this.#events, listsAtOnce: policy.listsAtOnce },
+    this.#scanner = new Scanner(shared, this.#reconciler, {
       onUnwatched: (code) => this.#unwatched(code),
       onRootUnseen: () => this.#guard.wasUnseen(),
       isStopped: () => !this.#mayLook(),

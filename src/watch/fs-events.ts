@@ -33,8 +33,8 @@ export interface FsEvents {
 }
 
 /**
- * So many directories are watched by chokidar. It takes some 50 KB for each and `fs.watch` 7 KB: 1,000 directories took
- * 56 MB and 11 MB.
+ * So many directories are watched by chokidar, `fs.watch` serves the others. Measured for 1,000 directories: chokidar 335 ms
+ * of processor time and 29 MB, `fs.watch` 41 ms and 12 MB; for 10,000: 1,930 ms and 108 MB, 190 ms and 39 MB.
  */
 const MOST_BY_CHOKIDAR = 250;
 /**

@@ -1,10 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FolderConfig } from '../config/config.js';
 import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
-import type { Clock } from '../lib/clock.js';
-import { ENCODINGS, type Encoding } from '../lib/encodings.js';
-import type { Logger } from '../lib/logger.js';
+import { ENCODINGS } from '../lib/encodings.js';
 import {
   type Entry,
   type FileStat,
@@ -15,28 +12,12 @@ import {
   type Version,
 } from '../state/entry.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
-import type { Commits } from './commits.js';
-import type { Debouncer, Purpose, Seen } from './debouncer.js';
-import type { HashQueue } from './hash-queue.js';
-import type { WatchState } from './policy.js';
-import type { Root } from './root.js';
-import type { Decision, FolderRules } from './rules.js';
+import type { Purpose, Seen } from './debouncer.js';
+import type { FolderDeps, WatchState } from './deps.js';
+import type { Decision } from './rules.js';
 import { trouble } from './trouble.js';
 
-/** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
-export type Accepts = (encoding: Encoding) => Trouble | undefined;
-
-export interface ReconcilerParts {
-  readonly folder: FolderConfig;
-  readonly rules: FolderRules;
-  readonly root: Root;
-  readonly state: WatchState;
-  readonly debouncer: Debouncer;
-  readonly hashQueue: HashQueue;
-  readonly commits: Commits;
-  readonly accepts: Accepts;
-  readonly clock: Clock;
-  readonly log: Logger;
+export interface ReconcilerOptions {
   /** When the last full scan began that went to its end, in ms since the epoch. */
   readonly scannedFrom: () => number | undefined;
   /** A path is not done with: the next scan is to compare it again, though nothing about it changed. */
@@ -62,14 +43,18 @@ type Taken = Extract<Decision, { take: true }>;
  * everything here is decided anew at the moment when it is put into state.
  */
 export class Reconciler {
-  readonly #parts: ReconcilerParts;
+  readonly #deps: FolderDeps;
+  readonly #scannedFrom: () => number | undefined;
+  readonly #onOpen: (path: string) => void;
   readonly #conflicts: NameConflicts;
   readonly #beganAt: number;
 
-  constructor(parts: ReconcilerParts) {
-    this.#parts = parts;
-    this.#conflicts = new NameConflicts(parts.folder.name, parts.state);
-    this.#beganAt = parts.clock.now();
+  constructor(deps: FolderDeps, { scannedFrom, onOpen }: ReconcilerOptions) {
+    this.#deps = deps;
+    this.#scannedFrom = scannedFrom;
+    this.#onOpen = onOpen;
+    this.#conflicts = new NameConflicts(deps.folder.name, deps.state);
+    this.#beganAt = deps.clock.now();
   }
 
   /** Resolves when the names in state are known; to be awaited before anything is reconciled. */
@@ -83,7 +68,7 @@ export class Reconciler {
    * @param file where to read it: the absolute path, or of a followed link the target
    */
   file(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
-    const { folder, rules, state, debouncer, hashQueue, onOpen } = this.#parts;
+    const { folder, rules, state, debouncer, hashQueue } = this.#deps;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -94,7 +79,7 @@ export class Reconciler {
       if (purpose !== 'asked' && this.#isSettledFor(before, decision, stat, purpose)) return;
     }
     if (!debouncer.atRest(path, stat, known.seen)) {
-      onOpen(path);
+      this.#onOpen(path);
       return;
     }
     if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
@@ -114,13 +99,13 @@ export class Reconciler {
 
   /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
   async noFile(path: string): Promise<void> {
-    const before = this.#parts.state.get(this.#parts.folder.name, path);
+    const before = this.#deps.state.get(this.#deps.folder.name, path);
     if (before !== undefined && before.status !== 'gone') await this.removed([before]);
   }
 
   /** A rule keeps the path out: there is nothing to remember of it. */
   excluded(path: string, rule: string): void {
-    const { folder, state, commits, log } = this.#parts;
+    const { folder, state, commits, log } = this.#deps;
     const before = state.get(folder.name, path);
     if (before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
@@ -131,9 +116,9 @@ export class Reconciler {
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, root, state, commits, clock, onOpen } = this.#parts;
+    const { folder, root, state, commits, clock } = this.#deps;
     if ((await root.check()).kind !== 'same') {
-      for (const { path } of entries) onOpen(path);
+      for (const { path } of entries) this.#onOpen(path);
       return;
     }
     for (const { path, version } of entries) {
@@ -149,15 +134,15 @@ export class Reconciler {
 
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
   #isSettledFor(before: Entry, to: Taken, stat: FileStat, purpose: Purpose): boolean {
-    const { folder, state, clock, commits, accepts, onOpen } = this.#parts;
+    const { folder, state, clock, commits, accepts } = this.#deps;
     if (!isItem(before)) return this.#isStillPassed(before.trouble, stat);
     if (stat.size > folder.maxFileSize) return false;
     if (isWaitingForName(before)) {
-      onOpen(before.path);
+      this.#onOpen(before.path);
       return this.#conflicts.holderOf(before.path) !== undefined;
     }
     if (!hasContent(before.version)) {
-      onOpen(before.path);
+      this.#onOpen(before.path);
       return purpose === 'change';
     }
     const refusal = accepts(before.version.encoding);
@@ -174,7 +159,7 @@ export class Reconciler {
 
   /** Whether the reason for passing a file over still holds in this configuration. */
   #isStillPassed(why: Trouble, stat: FileStat): boolean {
-    const { folder, accepts } = this.#parts;
+    const { folder, accepts } = this.#deps;
     if (stat.size === 0 || why.code === NO_WORDS) return true;
     if (why.code === trouble.tooLarge(0, 0).code || stat.size > folder.maxFileSize) {
       return (
@@ -193,14 +178,14 @@ export class Reconciler {
    * there, or was kept out by a rule, when everything was scanned.
    */
   #cameLater({ ctimeMs }: FileStat, movedAt = Number.NEGATIVE_INFINITY): boolean {
-    const { folder, scannedFrom } = this.#parts;
-    const notBefore = Math.max(movedAt, scannedFrom() ?? Number.NEGATIVE_INFINITY);
+    const { folder } = this.#deps;
+    const notBefore = Math.max(movedAt, this.#scannedFrom() ?? Number.NEGATIVE_INFINITY);
     return notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore;
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
-    const { debouncer, onOpen } = this.#parts;
-    if (found.kind !== 'version') onOpen(path);
+    const { debouncer } = this.#deps;
+    if (found.kind !== 'version') this.#onOpen(path);
     switch (found.kind) {
       case 'version':
         this.#hasVersion(path, found.version, cameLater);
@@ -220,7 +205,7 @@ export class Reconciler {
   }
 
   #hasVersion(path: string, version: Version, cameLater: boolean): void {
-    const { folder, rules, state, clock, commits, accepts } = this.#parts;
+    const { folder, rules, state, clock, commits, accepts } = this.#deps;
     const decision = rules.decide(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -247,13 +232,13 @@ export class Reconciler {
   }
 
   #isUnreadable(path: string, stat: FileStat, code: string): void {
-    const decision = this.#parts.rules.decide(path);
+    const decision = this.#deps.rules.decide(path);
     if (decision.take) this.#quarantine(path, decision, stat, trouble.unreadable(code));
     else this.excluded(path, decision.rule);
   }
 
   #quarantine(path: string, { url, collection }: Taken, found: FileStat, why: Trouble): void {
-    const { folder, state, clock, commits, log } = this.#parts;
+    const { folder, state, clock, commits, log } = this.#deps;
     const { size, mtimeMs, ctimeMs, ino } = found;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
@@ -274,7 +259,7 @@ export class Reconciler {
   }
 
   #passOver(path: string, stat: FileStat, why: Trouble): void {
-    const { folder, state, clock, commits } = this.#parts;
+    const { folder, state, clock, commits } = this.#deps;
     const before = state.get(folder.name, path);
     if (
       before?.status === 'passed' &&
@@ -290,7 +275,7 @@ export class Reconciler {
 
   /** The path gave up its document, which another name may wait for. */
   #freed(path: string): void {
-    for (const other of this.#conflicts.waitingFor(path)) this.#parts.debouncer.look(other, 'change');
+    for (const other of this.#conflicts.waitingFor(path)) this.#deps.debouncer.look(other, 'change');
   }
 }
 

@@ -6,8 +6,8 @@ import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
+import { LONGEST_STEP_MS, type WatchState } from './deps.js';
 import { joinPath } from './paths.js';
-import { LONGEST_STEP_MS, type WatchState } from './policy.js';
 import { trouble } from './trouble.js';
 
 export type RootState =

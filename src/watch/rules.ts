@@ -1,11 +1,10 @@
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { type FileStat, fileStat, sameStat } from '../lib/file-stat.js';
-import type { Debouncer, Seen } from './debouncer.js';
+import type { Seen } from './debouncer.js';
+import type { FolderDeps } from './deps.js';
 import { IGNORE_FILE, IgnoreFiles, isIgnoreFile, PatternList } from './ignore-files.js';
 import { directoriesAbove, directoryOf, joinPath, look } from './paths.js';
-import type { Problems } from './problems.js';
-import type { Root } from './root.js';
 import { trouble } from './trouble.js';
 
 /** What becomes of a file, and the rule that says so, as part of a sentence. */
@@ -137,13 +136,6 @@ const ABSENT: FileStat = {
   ino: 0,
 };
 
-export interface RulesReaderParts {
-  readonly root: Root;
-  readonly rules: FolderRules;
-  readonly debouncer: Pick<Debouncer, 'atRest'>;
-  readonly problems: Problems;
-}
-
 /**
  * Keeps the rules of one folder up to date with its `.peersyncignore` files.
  *
@@ -151,15 +143,15 @@ export interface RulesReaderParts {
  * would let through what the whole one keeps out, and what a peer was given it keeps.
  */
 export class RulesReader {
-  readonly #parts: RulesReaderParts;
+  readonly #deps: FolderDeps;
 
-  constructor(parts: RulesReaderParts) {
-    this.#parts = parts;
+  constructor(deps: FolderDeps) {
+    this.#deps = deps;
   }
 
   /** Looks at the file of one directory; after `changed` the directory and all below it are to be looked at. */
   async read(directory: string, seen?: Seen): Promise<'same' | 'changed'> {
-    const { root, rules, debouncer } = this.#parts;
+    const { root, rules, debouncer } = this.#deps;
     const path = joinPath(directory, IGNORE_FILE);
     const known = rules.ignoreFiles.statOf(directory);
     const found = await look(root.absolute(path));
@@ -173,11 +165,11 @@ export class RulesReader {
 
   /** Whether the rules for a directory are not known, so that nothing in it may be taken or forgotten. */
   isUnknown(directory: string): boolean {
-    return this.#parts.rules.ignoreFiles.unreadableFor(directory) !== undefined;
+    return this.#deps.rules.ignoreFiles.unreadableFor(directory) !== undefined;
   }
 
   #report(directory: string): void {
-    const { root, rules, problems } = this.#parts;
+    const { root, rules, problems } = this.#deps;
     const unreadable = rules.ignoreFiles.unreadableFor(directory);
     if (unreadable === undefined) return;
     const file = joinPath(unreadable.directory, IGNORE_FILE);

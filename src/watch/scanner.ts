@@ -2,14 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import type { Stats } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FolderConfig } from '../config/config.js';
 import { fileStat } from '../lib/file-stat.js';
 import type { Entry } from '../state/entry.js';
-import type { Debouncer, Purpose, Seen } from './debouncer.js';
-import type { FsEvents } from './fs-events.js';
-import type { HashQueue } from './hash-queue.js';
+import type { Purpose, Seen } from './debouncer.js';
+import type { FolderDeps } from './deps.js';
 import { IGNORE_FILE } from './ignore-files.js';
-import { type DirectoryStat, type Found, type Lister, type Listing, NOT_A_DIRECTORY } from './lister.js';
+import { type DirectoryStat, type Found, type Listing, NOT_A_DIRECTORY } from './lister.js';
 import {
   directoriesAbove,
   directoryOf,
@@ -20,26 +18,11 @@ import {
   nameOf,
   reachOf,
 } from './paths.js';
-import type { WatchState } from './policy.js';
-import type { Problems } from './problems.js';
 import { inSlices, type Reconciler } from './reconciler.js';
-import type { Root } from './root.js';
-import { type FolderRules, RulesReader } from './rules.js';
+import { RulesReader } from './rules.js';
 import { trouble } from './trouble.js';
 
-export interface ScannerParts {
-  readonly folder: FolderConfig;
-  readonly root: Root;
-  readonly rules: FolderRules;
-  readonly state: WatchState;
-  readonly reconciler: Reconciler;
-  readonly debouncer: Debouncer;
-  readonly problems: Problems;
-  readonly hashQueue: HashQueue;
-  readonly lister: Lister;
-  readonly listsAtOnce: number;
-  /** Undefined where changes are found by scans alone. */
-  readonly events: FsEvents | undefined;
+export interface ScannerOptions {
   /** A directory cannot be watched; `code` is the system's. */
   readonly onUnwatched: (code: string) => void;
   /** The folder itself could not be listed. */
@@ -79,15 +62,15 @@ const SLICE = 200;
  * at rest, not readable, waiting for another name.
  */
 export class Scanner {
-  readonly #parts: ScannerParts;
+  readonly #parts: FolderDeps & ScannerOptions & { readonly reconciler: Reconciler };
   readonly #rules: RulesReader;
   /** By the path of the directory. */
   readonly #digests = new Map<string, number>();
   #steps = 0;
 
-  constructor(parts: ScannerParts) {
-    this.#parts = parts;
-    this.#rules = new RulesReader(parts);
+  constructor(deps: FolderDeps, reconciler: Reconciler, options: ScannerOptions) {
+    this.#parts = { ...deps, ...options, reconciler };
+    this.#rules = new RulesReader(deps);
   }
 
   /** Another value whenever a look at the folder went on. */
@@ -154,7 +137,7 @@ export class Scanner {
 
   /** Some directories are listed at once, so that the threads that list have something to do. */
   async #walk(start: Step, purpose: Purpose, enters = (_: string) => true): Promise<Met> {
-    const { listsAtOnce, isStopped } = this.#parts;
+    const { policy, isStopped } = this.#parts;
     const met = { files: 0, directories: 0 };
     const stack = [start];
     const underWay = new Set<Promise<void>>();
@@ -163,7 +146,7 @@ export class Scanner {
       for (const below of await this.#visit(step, purpose, met)) if (enters(below.path)) stack.push(below);
     };
     while (failure === undefined && (stack.length > 0 || underWay.size > 0)) {
-      while (underWay.size < listsAtOnce && !isStopped()) {
+      while (underWay.size < policy.listsAtOnce && !isStopped()) {
         const step = stack.pop();
         if (step === undefined) break;
         const visiting: Promise<void> = visit(step)

@@ -4,7 +4,10 @@ import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
 import { Commits } from '../../src/watch/commits.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
+import { WATCH_POLICY } from '../../src/watch/deps.js';
 import { HashQueue, readGroupNow } from '../../src/watch/hash-queue.js';
+import { listHere } from '../../src/watch/lister.js';
+import { Problems } from '../../src/watch/problems.js';
 import { Reconciler } from '../../src/watch/reconciler.js';
 import { Root } from '../../src/watch/root.js';
 import { FolderRules } from '../../src/watch/rules.js';
@@ -24,18 +27,27 @@ describe('what was found,', () => {
     await root.accept();
     const onQuiet = () => {};
     const nothing = async () => {};
-    const reconciler = new Reconciler({
-      ...{ folder, state, root, clock, log: silentLogger, accepts: refusesBinary },
-      rules: new FolderRules(folder),
-      debouncer: new Debouncer({
-        ...{ name: 'inbox', settleMs: 1, gatherMs: 1, looksAtOnce: 1, clock },
-        ...{ lookAt: nothing, lookIn: nothing, onError: onQuiet, onQuiet },
-      }),
-      hashQueue: new HashQueue({ readers: 1, crowd: 1, readGroup: readGroupNow, onQuiet, onError: onQuiet }),
-      commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
-      onOpen: onQuiet,
-      scannedFrom: () => undefined,
-    });
+    const reconciler = new Reconciler(
+      {
+        ...{ folder, state, root, clock, log: silentLogger, accepts: refusesBinary },
+        rules: new FolderRules(folder),
+        debouncer: new Debouncer({
+          ...{ name: 'inbox', settleMs: 1, gatherMs: 1, looksAtOnce: 1, clock },
+          ...{ lookAt: nothing, lookIn: nothing, onError: onQuiet, onQuiet },
+        }),
+        hashQueue: new HashQueue({
+          readers: 1,
+          crowd: 1,
+          readGroup: readGroupNow,
+          onQuiet,
+          onError: onQuiet,
+        }),
+        commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
+        ...{ lister: listHere, policy: WATCH_POLICY, onQuiet, onStanding: onQuiet, events: undefined },
+        problems: new Problems('inbox', clock, silentLogger),
+      },
+      { onOpen: onQuiet, scannedFrom: () => undefined },
+    );
     return { state, reconciler };
   }
 
