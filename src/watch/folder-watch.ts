@@ -76,7 +76,7 @@ export class FolderWatch {
   /** Whether the present scan met a directory that a limit keeps from being watched. */
   #isOverLimit = false;
   #degradedTimer: Timer | undefined;
-  /** Looks that somebody else waits for. */
+  /** Looks that a caller waits for. */
   readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
   #state: FolderStatus['state'] = 'scanning';
@@ -214,7 +214,7 @@ export class FolderWatch {
     await this.#unlessAway(() => this.#scanner.path(path, 'asked'));
   }
 
-  /** The same in its turn, for somebody who does not wait for it. */
+  /** The same in its turn, for a caller that does not wait. */
   lookSoon(path: string): void {
     this.#debouncer.look(path, 'asked');
   }
@@ -237,7 +237,7 @@ export class FolderWatch {
     return !this.#stopped && !this.#guard.missing;
   }
 
-  /** Does what somebody asked for where the root is there. */
+  /** Does what was asked for if the root is there. */
   async #unlessAway<T>(work: () => Promise<T>): Promise<T | undefined> {
     const looking = this.#guard.follow().then(async () => {
       await this.#reconciler.ready();

@@ -8,7 +8,7 @@ import type { DirectoryStat } from './lister.js';
 /** A name in a watched directory that something happened to; without a name, something happened somewhere in it. */
 export type EventListener = (directory: string, name: string | undefined) => void;
 
-/** What tells a directory from another one that takes its place, and how large it is. */
+/** What distinguishes a directory from another one that takes its place, and how large it is. */
 export type Identified = Pick<DirectoryStat, 'dev' | 'ino' | 'birthtimeMs' | 'size'>;
 
 /**
@@ -239,7 +239,7 @@ export class DirectoryEvents implements FsEvents {
   }
 }
 
-/** Other systems tell of changes in ways that chokidar knows; and only chokidar polls. */
+/** Other systems report changes in ways that chokidar knows; and only chokidar polls. */
 function mustBeChokidar(): boolean {
   const { CHOKIDAR_USEPOLLING: polling } = process.env;
   return process.platform !== 'linux' || (polling !== undefined && polling !== 'false' && polling !== '0');

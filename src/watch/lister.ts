@@ -28,7 +28,7 @@ export interface Found {
   readonly stat: FileStat;
 }
 
-/** What tells a directory from another one that takes its place, and when it was changed. */
+/** What distinguishes a directory from another one that takes its place, and when it was changed. */
 export interface DirectoryStat {
   readonly dev: number;
   readonly ino: number;

@@ -87,13 +87,16 @@ export class Reconciler {
       this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
     } else {
       const cameLater = this.#cameLater(stat, known.movedAt);
-      hashQueue.add({
-        folder: folder.name,
-        path,
-        file,
-        stat,
-        read: (fingerprint) => this.#wasRead(path, stat, fingerprint, cameLater),
-      });
+      const wasRead = (found: Fingerprint) => {
+        if (found.kind !== 'version') this.#onOpen(path);
+        try {
+          this.#wasRead(path, stat, found, cameLater);
+        } catch (error) {
+          this.#onOpen(path);
+          throw error;
+        }
+      };
+      hashQueue.add({ folder: folder.name, path, file, stat, read: wasRead });
     }
   }
 
@@ -185,7 +188,6 @@ export class Reconciler {
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
     const { debouncer } = this.#deps;
-    if (found.kind !== 'version') this.#onOpen(path);
     switch (found.kind) {
       case 'version':
         this.#hasVersion(path, found.version, cameLater);

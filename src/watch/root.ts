@@ -56,7 +56,7 @@ export class Root {
     return path === '' ? this.#folder.path : `${this.#folder.path}/${path}`;
   }
 
-  /** Whether it was ever there, as far as the state tells. */
+  /** Whether it was ever there, as far as the state shows. */
   wasSeen(): boolean {
     return wasSeen(this.#folder, this.#state);
   }
@@ -124,7 +124,7 @@ export class Root {
   }
 }
 
-/** What tells of a folder that is away. */
+/** What shows what a folder that is away was. */
 export type KnownState = Pick<WatchState, 'meta' | 'entries'>;
 
 /** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */

@@ -91,7 +91,13 @@ export class Scanner {
   /** Walks a directory and all below it (`''` is the whole folder). */
   async tree(directory: string, purpose: Purpose): Promise<Met> {
     const start = await this.#stepTo(directory);
-    return start === undefined ? { files: 0, directories: 0 } : await this.#walk(start, purpose);
+    if (start === undefined) return { files: 0, directories: 0 };
+    const entered = new Set([directory]);
+    const met = await this.#walk(start, purpose, (path) => entered.add(path) !== undefined);
+    // Nothing is kept of directories that are no more.
+    if (directory === '')
+      for (const path of this.#digests.keys()) if (!entered.has(path)) this.#digests.delete(path);
+    return met;
   }
 
   /** Lists one directory, and those in it that are not watched yet with all below them. */
@@ -136,7 +142,7 @@ export class Scanner {
   }
 
   /** Some directories are listed at once, so that the threads that list have something to do. */
-  async #walk(start: Step, purpose: Purpose, enters = (_: string) => true): Promise<Met> {
+  async #walk(start: Step, purpose: Purpose, enters: (path: string) => boolean = () => true): Promise<Met> {
     const { policy, isStopped } = this.#parts;
     const met = { files: 0, directories: 0 };
     const stack = [start];

@@ -21,9 +21,9 @@ export const trouble = {
         ? 'Give the user that peersync runs as the right to read it.'
         : 'See the system log: the disk or the network mount may be failing.',
   }),
-  sameDocument: (twin: string): Trouble => ({
+  sameDocument: (other: string): Trouble => ({
     code: 'SAME_DOCUMENT',
-    message: `Its document is already that of ${twin}, a name that only differs in its Unicode form.`,
+    message: `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
     hint: 'Rename or remove one of the two; both have the same URL.',
   }),
   directoryUnreadable: (code: string): Trouble => ({

@@ -162,7 +162,7 @@ export class Watcher {
     await this.#folders.get(folder)?.look(path);
   }
 
-  /** Looks at a path in its turn, for somebody who does not wait for it. */
+  /** Looks at a path in its turn, for a caller that does not wait. */
   lookSoon({ folder, path }: Place): void {
     this.#folders.get(folder)?.lookSoon(path);
   }
