@@ -17,7 +17,7 @@ import { PeerDialect } from '../uplink/peer-dialect.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
-import { ThreadReader } from '../watch/thread-reader.js';
+import { ThreadLister } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import type { Current } from './current.js';
 import { Housekeeping } from './housekeeping.js';
@@ -109,13 +109,25 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
   );
   undoing.add('file thread', () => fileThread.close());
+  const lister = new ThreadLister({
+    clock,
+    open: () =>
+      new WorkThread(new URL('../watch/list-thread.js', import.meta.url), (error) =>
+        log.error(
+          { err: error },
+          `a thread that lists folders broke down: ${messageOf(error)}; it starts anew`,
+        ),
+      ),
+  });
+  undoing.add('list threads', () => lister.close());
   const watcher: Watcher = new Watcher({
     folders: config.folders,
     state,
     clock,
     log,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
-    groups: new ThreadReader(fileThread),
+    readGroup: (orders) => fileThread.ask('read', orders),
+    lister,
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
     onStanding: () => uplink.foldersChanged(),

@@ -20,7 +20,6 @@ import { read } from '../../src/state/transitions.js';
 import { ThreadPacker } from '../../src/uplink/packer.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
-import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
 growHeapSlowly();
@@ -84,7 +83,7 @@ const watcher = new Watcher({
   clock,
   log,
   accepts: () => undefined,
-  groups: new ThreadReader(fileThread),
+  readGroup: (orders) => fileThread.ask('read', orders),
   hints: false,
   rescanMs: 3_600_000,
 });

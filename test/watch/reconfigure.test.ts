@@ -35,8 +35,7 @@ describe('a watcher that is told to watch otherwise', () => {
     world.write('a.txt');
     const { folder, write } = another();
     write('n.txt');
-    // A machine that stands still makes it scan all of them.
-    const started = await world.start({ policy: { stallMs: 3_600_000 } });
+    const started = await world.start();
     const { watcher } = started;
     await watcher.idle();
     const before = scannedAt(started, 'inbox');

@@ -1,23 +1,27 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ChokidarHints, type HintListener, type Hints } from '../../src/watch/hints.js';
-import { FakeClock } from '../support/fake-clock.js';
+import {
+  DirectoryEvents,
+  type EventListener,
+  type FsEvents,
+  type Identified,
+} from '../../src/watch/fs-events.js';
 import { until } from '../support/wait.js';
 import { WatchWorld } from './world.js';
 
-/** Hints that watch no more than so many directories, as the system does at its limit. */
-class LimitedHints extends ChokidarHints {
+/** fs events that watch no more than so many directories, as the system does at its limit. */
+class LimitedEvents extends DirectoryEvents {
   limit: number;
 
-  constructor(limit: number, listener: HintListener) {
+  constructor(limit: number, listener: EventListener) {
     super(listener);
     this.limit = limit;
   }
 
-  override async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string, stat: Identified): Promise<'watched' | { readonly code: string }> {
     if (this.watched >= this.limit && !this.watches(directory)) return { code: 'ENOSPC' };
-    return await super.watch(directory, identity);
+    return await super.watch(directory, stat);
   }
 }
 
@@ -26,16 +30,16 @@ function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-describe('lost hints', () => {
+describe('lost fs events', () => {
   it('for the watch limit degrade the folder to rescans, said once, until all can be watched', async () => {
     const world = new WatchWorld();
     for (let i = 0; i < 5; i += 1) world.write(`d${i}/a.txt`);
-    let hints: LimitedHints | undefined;
+    let events: LimitedEvents | undefined;
     const inbox = await world.start({
       policy: { degradedRescanMs: 200 },
-      openHints: (listener) => {
-        hints = new LimitedHints(3, listener);
-        return hints;
+      openEvents: (listener) => {
+        events = new LimitedEvents(3, listener);
+        return events;
       },
     });
     await inbox.watcher.idle();
@@ -51,7 +55,7 @@ describe('lost hints', () => {
       'all are found',
     );
     expect(world.said("The system's limit of watched directories is reached", 'error')).toBe(1);
-    if (hints) hints.limit = 100;
+    if (events) events.limit = 100;
     await until(() => inbox.watcher.status()[0]?.state === 'watching', 'all are watched');
     expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(6);
     expect(world.said('all directories are watched again', 'info')).toBe(1);
@@ -59,41 +63,34 @@ describe('lost hints', () => {
 
   it('for an overflow of the queue of the system are made up for by a rescan', async () => {
     const world = new WatchWorld();
-    const inbox = await world.start({ policy: { stallMs: 200 } });
+    const inbox = await world.start();
     await inbox.watcher.idle();
     // Create, open, write and close are four events a file: more than the 16,384 that the queue holds.
     for (let i = 0; i < 5_000; i += 1) world.write(`f${i}`, 'x');
     block(300);
     await until(() => inbox.state.counts().pending === 5_000, 'none is lost');
-    expect(world.said('stood still for a moment', 'info')).toBeGreaterThan(0);
+    expect(world.said('Very many changes came at once', 'info')).toBeGreaterThan(0);
   });
 
-  it('for a second stall soon after the first are made up for as well, though not at once', async () => {
+  it('are none while the event loop is held up: nothing is scanned again', async () => {
     const world = new WatchWorld();
-    const clock = new FakeClock(Date.now());
-    const { watcher } = await world.start({ clock, policy: { stallRescanGapMs: 30_000 } });
-    const said = () => world.said('stood still for a moment', 'info');
-    const stall = async () => {
-      clock.skip(2_000);
-      await clock.advance(1);
-    };
-    await stall();
-    expect(said()).toBe(1);
-    await clock.advance(1_000);
-    await stall();
-    expect(said()).toBe(1);
-    await clock.advance(29_000);
-    expect(said()).toBe(2);
-    await clock.advance(60_000);
-    expect(said()).toBe(2);
-    await watcher.stop();
+    world.write('a.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    const scanned = inbox.watcher.status()[0]?.lastScan?.at;
+    world.write('b.txt');
+    block(1_500);
+    world.write('c.txt');
+    await until(() => inbox.state.counts().pending === 3, 'both are taken');
+    await inbox.watcher.idle();
+    expect(inbox.watcher.status()[0]?.lastScan?.at).toBe(scanned);
   });
 
   it('are none of what appears while a directory comes to be watched', async () => {
     const world = new WatchWorld();
     mkdirSync(join(world.root, 'd'));
     const watched: string[] = [];
-    const silent: Hints = {
+    const silent: FsEvents = {
       watch: async (directory) => {
         await new Promise((resolve) => setTimeout(resolve, 30));
         writeFileSync(join(directory, 'late.txt'), 'x');
@@ -105,7 +102,7 @@ describe('lost hints', () => {
       watched: 0,
       close: async () => {},
     };
-    const inbox = await world.start({ openHints: () => silent });
+    const inbox = await world.start({ openEvents: () => silent });
     await inbox.watcher.idle();
     expect(inbox.status('late.txt')).toBe('pending');
     expect(inbox.status('d/late.txt')).toBe('pending');
@@ -113,21 +110,11 @@ describe('lost hints', () => {
 
   it('of a burst without a stall are made up for by a rescan too', async () => {
     const world = new WatchWorld();
-    const inbox = await world.start({ policy: { burst: 100, stallMs: 1_000_000 } });
+    const inbox = await world.start({ policy: { burst: 100 } });
     await inbox.watcher.idle();
     for (let i = 0; i < 100; i += 1) world.write(`f${i}`, 'x');
     await until(() => world.said('Very many changes came at once', 'info') > 0, 'it is said');
     await until(() => inbox.state.counts().pending === 100, 'all are pending');
-  });
-
-  it('of very many paths become one scan', async () => {
-    const world = new WatchWorld();
-    const inbox = await world.start({ policy: { mostGathered: 10, gatherMs: 100 } });
-    await inbox.watcher.idle();
-    const scanned = inbox.watcher.status()[0]?.lastScan?.at ?? 0;
-    for (let i = 0; i < 30; i += 1) world.write(`f${i}`, 'x');
-    await until(() => inbox.state.counts().pending === 30, 'all are pending');
-    expect(inbox.watcher.status()[0]?.lastScan?.at).toBeGreaterThan(scanned);
   });
 
   it('are none where hints are turned off: a rescan finds everything', async () => {

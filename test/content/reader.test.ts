@@ -15,17 +15,21 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import type { FileStat } from '../../src/state/entry.js';
-import { FingerprintReader, fileStat } from '../../src/watch/fingerprint.js';
-import { readNow } from '../../src/watch/reading.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { EncodingDetector } from '../../src/content/encoding.js';
+import { fingerprint, fingerprintNow } from '../../src/content/reader.js';
+import { type FileStat, fileStat } from '../../src/lib/file-stat.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const pieces = new FingerprintReader();
+const pieces = { read: (file: string, stat: FileStat) => fingerprint({ file, stat }) };
 const READERS = [
   ['in pieces', pieces],
-  ['at once', { read: async (file: string, stat: FileStat) => readNow({ file, stat }) }],
+  ['at once', { read: async (file: string, stat: FileStat) => fingerprintNow({ file, stat }) }],
 ] as const;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 function statOf(path: string) {
   return fileStat(lstatSync(path));
@@ -79,6 +83,15 @@ describe.each(READERS)('a fingerprint taken %s', (_how, reader) => {
     expect(await reader.read(join(directory, 'f/none'), stat)).toEqual({ kind: 'vanished' });
     expect(await reader.read(join(directory, 'link'), stat)).toEqual({ kind: 'notRegular' });
     expect(await reader.read(join(directory, 'd'), stat)).toEqual({ kind: 'notRegular' });
+  });
+
+  it("is none where the reading fails for a reason that is not the system's, and that is said", async () => {
+    const path = join(temporaryDirectory(), 'f');
+    writeFileSync(path, 'x');
+    vi.spyOn(EncodingDetector.prototype, 'write').mockImplementation(() => {
+      throw new Error('no such luck');
+    });
+    expect(await reader.read(path, statOf(path))).toEqual({ kind: 'unreadable', code: 'no such luck' });
   });
 
   it('does not wait for a pipe, a socket or a device', async () => {
