@@ -1,9 +1,8 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import type { Trouble, TroubleKind } from '../queue/outcome.js';
-import type { DoorStatus } from '../queue/status.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
+import type { QueueStatus as DoorStatus } from '../queue/request-queue.js';
 
 /** How long a command bears a trouble of the peer. */
 const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {

@@ -1,7 +1,7 @@
 import { durationText } from '../lib/duration-text.js';
 import { sentence } from '../lib/sentence.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { StatusReport } from '../report/status.js';
 import { displayWidth } from './display-width.js';
 import { rateText } from './progress-text.js';

@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.js';
 import type { Duty } from '../lib/pulse.js';
-import { doorDuties } from '../queue/duties.js';
-import type { Lane } from '../queue/lanes.js';
+import type { Lane } from '../queue/options.js';
 import type { Disk } from './disks.js';
 import type { Parts } from './parts.js';
 
@@ -39,7 +38,7 @@ export function dutiesOf(
       limitMs: LONGEST_ORDER_MS,
     },
     ...uplink.duties,
-    ...doorDuties(door, { longestTaskMs }),
+    ...door.duties(longestTaskMs),
     ...mirrors.duties,
     {
       name: 'state',

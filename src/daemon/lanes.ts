@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import type { DoorLimits } from '../queue/limits.js';
+import type { QueueLimits as DoorLimits } from '../queue/options.js';
 
 /** How many requests may be under way beside pushes and look-ups. */
 const SPARE_CONCURRENCY = 2;

@@ -5,7 +5,7 @@ import { UnderWay } from '../lib/pulse.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
-import { Door } from '../queue/door.js';
+import { RequestQueue as Door } from '../queue/request-queue.js';
 import { Figures } from '../report/figures.js';
 import { Pausing } from '../report/pausing.js';
 import { lockState } from '../state/lock.js';

@@ -3,7 +3,7 @@ import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, UnderWay } from '../lib/pulse.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue as Door } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError } from './errors.js';

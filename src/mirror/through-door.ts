@@ -1,5 +1,5 @@
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue as Door } from '../queue/request-queue.js';
 
 /** The peer works, and says something about this one request: nobody else has to wait for that. */
 const OWN_FAULT: ReadonlySet<PeerErrorCode> = new Set([

@@ -1,5 +1,5 @@
 import type { MirrorReport } from '../mirror/record.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus as DoorStatus } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
 

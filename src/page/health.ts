@@ -2,7 +2,7 @@ import { access, constants, statfs } from 'node:fs/promises';
 import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import { diskTrouble } from '../report/disk-trouble.js';
 import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';

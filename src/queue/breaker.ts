@@ -1,15 +1,31 @@
-import { backoffMs } from './backoff.js';
-import type { Lane } from './lanes.js';
-import type { Outcome, Trouble, TroubleKind } from './outcome.js';
-import type { QueuePolicy } from './policy.js';
+import type { Lane, Outcome, QueuePolicy } from './options.js';
+
+/** The outcomes that open the circuit when there are enough of them. */
+export type TroubleKind = 'unreachable' | 'failing' | 'denied';
+
+/** What a peer in trouble does, as the end of a sentence that begins with it. */
+export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
+  unreachable: 'does not answer',
+  failing: 'answers with errors',
+  denied: 'refuses the credentials',
+};
+
+/** What went wrong with the peer, in the words of the error that showed it. */
+export interface Trouble {
+  readonly kind: TroubleKind;
+  readonly code?: string;
+  readonly message: string;
+  /** What a person can do about it, where the error says so. */
+  readonly hint?: string;
+}
 
 export type CircuitState = 'closed' | 'open' | 'half-open';
 
-/** Given to a task at its start and back with its outcome. */
+/** Given to a request at its start and back with its outcome. */
 export interface Ticket {
   readonly lane: Lane;
   readonly startedAt: number;
-  /** How often the circuit had opened when the task started. */
+  /** How often the circuit had opened when the request started. */
   readonly epoch: number;
 }
 
@@ -39,7 +55,7 @@ export interface TroubleChange {
 const NONE: Change = { kind: 'none' };
 
 /** A time in which requests fail. */
-interface Spell {
+interface Outage {
   readonly at: number;
   readonly tries: number;
 }
@@ -51,27 +67,27 @@ interface Strike {
 }
 
 /**
- * The circuit breaker: keeps tasks from a peer that is away.
+ * The circuit breaker: holds requests back from a peer that is away.
  *
  * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of its lane, for one page of
- *   a peer may fail while others work, and those of all lanes that it was unreachable. At `policy.openAfter` strikes for
- *   the kind of the last one the circuit opens.
- * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over, which `endWait` brings
- *   about.
- * - *Half-open*: one task of the held lanes may start, as the *probe*; with none waiting it stays so. An answer to the
- *   probe closes the circuit and forgets the backoff. Trouble opens it for longer, or from the first wait on if it is
- *   of another kind: then the peer is on its way back. A probe that is called off leaves room for the next.
+ *   a peer may fail while others work, and the `unreachable` ones of all lanes. The circuit opens at `policy.openAfter`
+ *   strikes, counted for the kind of the last one.
+ * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over; `endWait` ends the
+ *   backoff.
+ * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays half-open until one comes. An
+ *   answer to the probe closes the circuit and resets the backoff. Trouble opens it for longer, or from the first wait on if
+ *   it is of another kind: then the peer is on its way back. An aborted probe leaves room for the next.
  *
- * Held are all lanes where the peer is unreachable, and otherwise those that had the trouble: some pages of a peer
- * ask for no credentials and work while pushes fail, so a lane that never had the trouble neither waits for its end
- * nor proves it. It joins the held ones at the first such trouble of its own.
+ * Held are all lanes if the peer is unreachable, and otherwise those that had the trouble: some pages of a peer
+ * ask for no credentials and work while pushes fail. A lane that never had the trouble neither waits for its end
+ * nor proves it. It is held from its own first such trouble on.
  *
- * `interactive` is never held. That the peer is unreachable, or no more, is as true from there as from anywhere; what
- * else a person is refused is theirs alone.
+ * `interactive` is never held. Whether the peer is reachable shows there as anywhere; any other trouble of a person's request
+ * concerns that request only.
  *
- * A task that started before the circuit last opened proves nothing any more.
+ * A request that started before the circuit last opened proves nothing any more.
  *
- * All times are in ms of one monotonic clock.
+ * All times are in ms of one clock that is never set.
  */
 export class Breaker {
   readonly #policy: QueuePolicy;
@@ -82,9 +98,9 @@ export class Breaker {
   readonly #troubled = new Set<Lane>();
   #strikes: readonly Strike[] = [];
   /** All trouble since the circuit was closed. */
-  #down: Spell = { at: 0, tries: 0 };
+  #down: Outage = { at: 0, tries: 0 };
   /** The part of it that is of the kind of now. */
-  #trouble: Spell = { at: 0, tries: 0 };
+  #trouble: Outage = { at: 0, tries: 0 };
   #epoch = 0;
   #step = 0;
   #probeAt = 0;
@@ -125,49 +141,49 @@ export class Breaker {
     return this.#reason?.kind === 'unreachable' || this.#troubled.has(lane);
   }
 
-  /** From when on a task of this lane may start: in the past for now, infinity while a probe is to decide that. */
+  /** From when on a request of this lane may start: in the past for now, infinity while a probe is under way. */
   admitsFrom(lane: Lane): number {
     if (!this.holds(lane)) return Number.NEGATIVE_INFINITY;
     if (this.#state === 'open') return this.#probeAt;
     return this.#probe === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 
-  /** Time went on. @returns whether the circuit became half-open */
+  /** Time has passed. @returns whether the circuit became half-open */
   tick(now: number): boolean {
     if (this.#state !== 'open' || now < this.#probeAt) return false;
     this.#state = 'half-open';
     return true;
   }
 
-  /** The backoff is over now: somebody knows that the peer is back, or wants to know. */
+  /** Ends the backoff now: somebody knows that the peer is back, or wants to know. */
   endWait(now: number): void {
     if (this.#state === 'open') this.#probeAt = Math.min(this.#probeAt, now);
   }
 
-  /** A task starts; only where `admitsFrom` allows, after a `tick`. */
+  /** A request starts; only where `admitsFrom` allows, after a `tick`. */
   started(lane: Lane, now: number): Ticket {
     const ticket = { lane, startedAt: now, epoch: this.#epoch };
     if (this.holds(lane)) this.#probe = ticket;
     return ticket;
   }
 
-  /** A task ended. @param words tells the trouble; called only where there is one */
-  ended(ticket: Ticket, outcome: Outcome, now: number, words: (kind: TroubleKind) => Trouble): Change {
+  /** A request ended. @param troubleOf describes the trouble; called only if there is one */
+  ended(ticket: Ticket, outcome: Outcome, now: number, troubleOf: (kind: TroubleKind) => Trouble): Change {
     const wasProbe = this.#probe === ticket;
     if (wasProbe) this.#probe = undefined;
     switch (outcome.kind) {
       case 'aborted':
         return NONE;
       case 'busy':
-        // Whoever is too busy has not looked at the credentials.
+        // A peer that is too busy has not looked at the credentials.
         return this.#reason?.kind === 'denied' ? NONE : this.#answered(ticket, now);
       case 'answered':
         return this.#answered(ticket, now);
       default:
         if (ticket.lane === 'interactive' && outcome.kind !== 'unreachable') return NONE;
         return this.#state === 'closed'
-          ? this.#strike(ticket, words(outcome.kind), now)
-          : this.#failedAgain(ticket, wasProbe, words(outcome.kind), now);
+          ? this.#strike(ticket, troubleOf(outcome.kind), now)
+          : this.#failedAgain(ticket, wasProbe, troubleOf(outcome.kind), now);
     }
   }
 
@@ -233,6 +249,67 @@ export class Breaker {
   }
 }
 
-function oneMore({ at, tries }: Spell): Spell {
+function oneMore({ at, tries }: Outage): Outage {
   return { at, tries: tries + 1 };
+}
+
+/**
+ * The wait after the `step`-th failure in a row (0 is the first): `firstMs` doubled each step up to `maxMs`, then
+ * shortened by up to half at random, so that many who lost the same peer do not come back together.
+ */
+function backoffMs(step: number, firstMs: number, maxMs: number, random: () => number): number {
+  return Math.min(maxMs, firstMs * 2 ** Math.min(step, 30)) * (0.5 + random() / 2);
+}
+
+/**
+ * The peer asked to be left alone for a while.
+ *
+ * - *Over*: `until` is past.
+ * - *Paused*, entered by `busy`: until the longest wait that was asked for is over. Without a Retry-After the wait is
+ *   ours, longer with each `busy` of a request that started after the last one; `answered` makes it short again.
+ */
+export class BusyPause {
+  readonly #policy: QueuePolicy;
+  readonly #random: () => number;
+  #until = Number.NEGATIVE_INFINITY;
+  #busyAt = Number.NEGATIVE_INFINITY;
+  #since = 0;
+  #step = 0;
+
+  constructor(policy: QueuePolicy, random: () => number) {
+    this.#policy = policy;
+    this.#random = random;
+  }
+
+  get until(): number {
+    return this.#until;
+  }
+
+  /** Since when the peer has been busy, or was when it last was. */
+  get since(): number {
+    return this.#since;
+  }
+
+  /** @returns whether this is the first since the peer last answered */
+  busy(startedAt: number, now: number, retryAfterMs: number | undefined): boolean {
+    const first = this.#step === 0;
+    if (first) this.#since = now;
+    if (first || startedAt >= this.#busyAt) this.#step += 1;
+    this.#busyAt = now;
+    this.#until = Math.max(this.#until, now + this.#waitMs(retryAfterMs));
+    return first;
+  }
+
+  /** @returns whether the peer had been busy and is not any more */
+  answered(startedAt: number): boolean {
+    if (this.#step === 0 || startedAt < this.#busyAt) return false;
+    this.#step = 0;
+    return true;
+  }
+
+  #waitMs(asked: number | undefined): number {
+    const { busyMs, busyMaxMs, retryAfterMaxMs } = this.#policy;
+    if (asked !== undefined && asked > 0) return Math.min(asked, retryAfterMaxMs);
+    return backoffMs(this.#step - 1, busyMs, busyMaxMs, this.#random);
+  }
 }

@@ -1,6 +1,6 @@
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus as DoorStatus } from '../queue/request-queue.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
-import type { Door } from '../queue/door.js';
-import type { Paused } from '../queue/recess.js';
+import type { RequestQueue as Door, Paused } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 
 const META = 'paused';

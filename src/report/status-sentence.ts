@@ -1,4 +1,4 @@
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus as DoorStatus } from '../queue/request-queue.js';
 
 /** What the sentence is made of; a status report has all of it. Times in ms since the epoch. */
 export interface Standing {

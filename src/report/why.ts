@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
 import { isRemembered } from '../state/history.js';
 import type { StateView } from '../state/state.js';

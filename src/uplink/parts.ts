@@ -3,7 +3,7 @@ import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../peer/push.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue as Door } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, Item } from '../state/entry.js';
 import type { State } from '../state/state.js';

@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue as Door } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
 import { rememberDialect, rememberedDialect } from './remembered-dialect.js';
 

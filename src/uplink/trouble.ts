@@ -2,7 +2,7 @@ import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/sentence.js';
 import { PeerError } from '../peer/errors.js';
-import type { Outcome } from '../queue/outcome.js';
+import type { Outcome } from '../queue/options.js';
 import type { Place } from '../state/entries.js';
 import type { Trouble } from '../state/entry.js';
 import { placeName } from './parts.js';

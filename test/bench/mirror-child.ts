@@ -9,7 +9,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { longestPause } from './pause.js';

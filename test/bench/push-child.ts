@@ -14,7 +14,7 @@ import { WorkThread } from '../../src/lib/work-thread.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { standard } from '../../src/peer/standard.js';
 import { yacy } from '../../src/peer/yacy.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { ThreadPacker } from '../../src/uplink/packer.js';

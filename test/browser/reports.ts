@@ -2,7 +2,7 @@
 
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
-import type { DoorStatus } from '../../src/queue/status.js';
+import type { QueueStatus as DoorStatus } from '../../src/queue/request-queue.js';
 import type { RecentEvent } from '../../src/report/recent-events.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
 import type { Sample } from '../../src/report/time-to-search.js';

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
 import { disksOf, dutiesOf } from '../../src/daemon/duties.js';
 import { UnderWay } from '../../src/lib/pulse.js';
-import { openDoor, settle } from '../queue/at-the-door.js';
+import { openQueue, settle } from '../queue/queue-setup.js';
 
 const folders = [{ path: '/srv/docs', collection: 'c' }];
 const configOf = (more: object = {}) => checkConfig({ folders, ...more }, '/etc/peersync/config.json');
 
 async function duties(more: object = {}) {
-  const { door } = openDoor();
+  const { queue: door } = openQueue();
   const commits = new UnderWay();
   const own = (name: string) => ({ name, moves: () => 0, neglects: () => undefined });
   const fileThread = { waiting: 0, answered: 0 };
@@ -29,7 +29,7 @@ describe('the duties of a daemon', () => {
         'push',
         'intake',
         'file thread',
-        'door push',
+        'queue push',
         'request push',
         'mirrors',
         'state',

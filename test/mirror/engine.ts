@@ -10,7 +10,7 @@ import type { Citation, CitationQuery } from '../../src/peer/citation.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { afterwards } from '../support/afterwards.js';

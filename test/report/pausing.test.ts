@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { Door } from '../../src/queue/door.js';
-import { eachLane } from '../../src/queue/lanes.js';
+import { eachLane } from '../../src/queue/options.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { keepPause, keptPause, Pausing } from '../../src/report/pausing.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';

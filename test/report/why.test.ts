@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { explain, type LiveWork } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';
 import { accepted, gone, read } from '../../src/state/transitions.js';

@@ -8,7 +8,7 @@ import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import type { EncodedText } from '../../src/peer/text.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';

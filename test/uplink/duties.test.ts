@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Door } from '../../src/queue/door.js';
+import type { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import type { UplinkParts } from '../../src/uplink/parts.js';
 import { until } from '../support/wait.js';
 import { QUICK, unreachable, World } from '../support/world.js';

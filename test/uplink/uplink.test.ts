@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, unlinkSync, utimesSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import type { Door } from '../../src/queue/door.js';
+import type { RequestQueue as Door } from '../../src/queue/request-queue.js';
 import { gone, leaving } from '../../src/state/transitions.js';
 import { until } from '../support/wait.js';
 import { failing, QUICK, unreachable, World } from '../support/world.js';

@@ -1,4 +1,4 @@
-import type { LaneStatus } from '../../queue/status.js';
+import type { LaneStatus } from '../../queue/lane-queue.js';
 import { type Metric, type Observed, oneOf, type Value, yesOrNo } from './metric.js';
 
 const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
