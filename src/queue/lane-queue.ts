@@ -160,10 +160,10 @@ export class LaneQueue {
   /** @returns whether it was still waiting */
   remove(request: QueuedRequest): boolean {
     const leaving = this.waiting.get(request);
-    const wasWaiting = this.waiting.delete(request);
+    if (!this.waiting.delete(request)) return false;
     this.pause();
     leaving?.abort();
-    return wasWaiting;
+    return true;
   }
 
   /** Lets p-queue start one request. */

@@ -40,59 +40,38 @@ export interface QueueLimits {
 }
 
 /** Every number the queue decides by; the unit stands in the name. */
-export interface QueuePolicy {
+export const DEFAULT_POLICY = {
   /**
    * Troubles without an answer in between (see Breaker), counted over all lanes, that open the circuit when the last one is
    * of this kind. One reset connection happens to every peer, so `unreachable` waits for the second; a refused
    * password is no accident.
-   *
-   * @default { unreachable: 2, failing: 5, denied: 1 }
    */
-  readonly openAfter: { readonly unreachable: number; readonly failing: number; readonly denied: number };
-  /** First wait before a probe, doubled by each that fails. @default 1000 */
-  readonly probeMs: number;
-  /** Longest wait before a probe. @default 60_000 */
-  readonly probeMaxMs: number;
-  /** First wait before a probe with refused credentials: peers lock out those who insist. @default 5000 */
-  readonly deniedProbeMs: number;
-  /** Longest wait before a probe with refused credentials. @default 300_000 */
-  readonly deniedProbeMaxMs: number;
-  /** Trouble that lasts is logged again after this long. @default 3_600_000 */
-  readonly logAgainMs: number;
-  /** First wait after `busy` without Retry-After, doubled by each that follows. @default 1000 */
-  readonly busyMs: number;
-  /** A peer that has been busy for this long is logged as trouble. @default 60_000 */
-  readonly busyLogMs: number;
-  /** Longest wait after `busy` without Retry-After. @default 60_000 */
-  readonly busyMaxMs: number;
-  /** Longest Retry-After that is believed. @default 3_600_000 */
-  readonly retryAfterMaxMs: number;
-  /** A lane that could have started something for this long goes next, whatever its priority. @default 10_000 */
-  readonly patienceMs: number;
-  /** How long a request may take to end after its signal aborted; then it is given up. @default 5000 */
-  readonly abortMs: number;
-  /** Latency counts as slow above this multiple of its smoothed minimum … @default 3 */
-  readonly slowFactor: number;
-  /** … and this much over it, so that the noise of a near peer does not count. @default 100 */
-  readonly slowSlackMs: number;
-}
-
-export const DEFAULT_POLICY: QueuePolicy = Object.freeze({
-  openAfter: Object.freeze({ unreachable: 2, failing: 5, denied: 1 }),
+  openAfter: { unreachable: 2, failing: 5, denied: 1 },
+  /** First and longest wait before a probe, doubled by each that fails. */
   probeMs: 1000,
   probeMaxMs: 60_000,
+  /** The same with refused credentials: peers lock out those who insist. */
   deniedProbeMs: 5000,
   deniedProbeMaxMs: 300_000,
+  /** Trouble that lasts is logged again after this long. */
   logAgainMs: 3_600_000,
+  /** First and longest wait after `busy` without Retry-After, doubled by each that follows. */
   busyMs: 1000,
-  busyLogMs: 60_000,
   busyMaxMs: 60_000,
+  /** A peer that has been busy for this long is logged as trouble. */
+  busyLogMs: 60_000,
+  /** Longest Retry-After that is believed. */
   retryAfterMaxMs: 3_600_000,
+  /** A lane that could have started something for this long goes next, whatever its priority. */
   patienceMs: 10_000,
+  /** How long a request may take to end after its signal aborted; then it is given up. */
   abortMs: 5000,
+  /** Latency counts as slow above this multiple of its smoothed minimum … */
   slowFactor: 3,
+  /** … and this much over it, so that the noise of a near peer does not count. */
   slowSlackMs: 100,
-});
+};
+export type QueuePolicy = Readonly<typeof DEFAULT_POLICY>;
 
 /** What the end of a request says about the peer; whoever makes the queue reads it from the error. */
 export type Outcome =
@@ -136,16 +115,13 @@ export function queueStopped(): QueueError {
 
 /** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
 export function checkLimits({ lanes, maxConcurrency }: QueueLimits): void {
+  const isCount = (value: number) => Number.isInteger(value) && value >= 1;
+  check('maxConcurrency', maxConcurrency, isCount(maxConcurrency), 'a whole number from 1 up');
   for (const name of LANES) {
     const { requestsPerSecond, concurrency } = lanes[name];
     check(`${name}.requestsPerSecond`, requestsPerSecond, requestsPerSecond > 0, 'a number above 0');
-    checkCount(`${name}.concurrency`, concurrency);
+    check(`${name}.concurrency`, concurrency, isCount(concurrency), 'a whole number from 1 up');
   }
-  checkCount('maxConcurrency', maxConcurrency);
-}
-
-function checkCount(name: string, value: number): void {
-  check(name, value, Number.isInteger(value) && value >= 1, 'a whole number from 1 up');
 }
 
 function check(name: string, received: number, isValid: boolean, expected: string): void {

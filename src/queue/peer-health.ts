@@ -1,7 +1,7 @@
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import {
   Breaker,
-  BusyPause,
+  backoffMs,
   type Change,
   type CircuitState,
   type Ticket,
@@ -28,6 +28,52 @@ export interface CircuitStatus {
   readonly nextProbeAt?: number;
   /** Requests that failed since this kind of trouble began; 0 while closed. */
   readonly tries: number;
+}
+
+/**
+ * The peer asked to be left alone for a while.
+ *
+ * - *Over*: `until` is past.
+ * - *Paused*, entered by `busy`: until the longest wait that was asked for is over. Without a Retry-After the wait is
+ *   ours, longer with each `busy` of a request that started after the last one; `answered` makes it short again.
+ */
+export class BusyPause {
+  readonly #policy: QueuePolicy;
+  readonly #random: () => number;
+  /** The end of the pause. */
+  until = Number.NEGATIVE_INFINITY;
+  /** Since when the peer has been busy, or was when it last was. */
+  since = 0;
+  #busyAt = Number.NEGATIVE_INFINITY;
+  #step = 0;
+
+  constructor(policy: QueuePolicy, random: () => number) {
+    this.#policy = policy;
+    this.#random = random;
+  }
+
+  /** @returns whether this is the first since the peer last answered */
+  busy(startedAt: number, now: number, retryAfterMs: number | undefined): boolean {
+    const first = this.#step === 0;
+    if (first) this.since = now;
+    if (first || startedAt >= this.#busyAt) this.#step += 1;
+    this.#busyAt = now;
+    this.until = Math.max(this.until, now + this.#waitMs(retryAfterMs));
+    return first;
+  }
+
+  /** @returns whether the peer had been busy and is not any more */
+  answered(startedAt: number): boolean {
+    if (this.#step === 0 || startedAt < this.#busyAt) return false;
+    this.#step = 0;
+    return true;
+  }
+
+  #waitMs(asked: number | undefined): number {
+    const { busyMs, busyMaxMs, retryAfterMaxMs } = this.#policy;
+    if (asked !== undefined && asked > 0) return Math.min(asked, retryAfterMaxMs);
+    return backoffMs(this.#step - 1, busyMs, busyMaxMs, this.#random);
+  }
 }
 
 /**

@@ -103,7 +103,7 @@ export class RequestQueue {
     this.#clock = clock;
     this.#log = log;
     this.#maxConcurrency = maxConcurrency;
-    this.#policy = Object.freeze({ ...DEFAULT_POLICY, ...options.policy });
+    this.#policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#wallOffset = clock.now() - clock.boottime();
     const statusLog = new PeerStatusLog(log, peerName, this.#policy);
     this.#health = new PeerHealth(this.#policy, random, maxConcurrency, statusLog, clock.boottime());
@@ -310,7 +310,7 @@ export class RequestQueue {
     }
     const ticket = this.#health.breaker.started(lane.name, now);
     const working = request.work();
-    this.#fill(now);
+    this.#update();
     const end = await working;
     try {
       this.#ended(lane, request, ticket, end);
@@ -373,7 +373,6 @@ export class RequestQueue {
 
   /** Offers slots to the lanes, one at a time, until none starts anything more. */
   #fill(now: number): void {
-    if (this.#isFilling) return;
     this.#isFilling = true;
     let starts: number;
     do {
@@ -388,7 +387,7 @@ export class RequestQueue {
 
   /** Starts what may start now, releases the producers whose lanes have room, and sets the wake timer. */
   #update(): void {
-    if (this.#isStopping) return;
+    if (this.#isStopping || this.#isFilling) return;
     const now = this.#clock.boottime();
     if (this.#tick(now)) this.#notify();
     this.#fill(now);

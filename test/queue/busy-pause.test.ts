@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { BusyPause } from '../../src/queue/breaker.js';
 import { DEFAULT_POLICY } from '../../src/queue/options.js';
+import { BusyPause } from '../../src/queue/peer-health.js';
 
 function pauseOf(random = 1): BusyPause {
   return new BusyPause(DEFAULT_POLICY, () => random);

@@ -91,6 +91,20 @@ describe('the rate of a lane', () => {
     expect(starts).toEqual([0, 2000, 4000]);
   });
 
+  test('is reached by a producer also while the requests before are still under way', async () => {
+    const { queue, clock } = openQueue(limits(20));
+    const starts: number[] = [];
+    const produce = async () => {
+      for (;;) {
+        await queue.ready('mirror');
+        queue.run('mirror', () => new Promise(() => void starts.push(clock.monotonic()))).catch(() => {});
+      }
+    };
+    produce().catch(() => {});
+    await pass(clock, 500);
+    expect(starts.length).toBe(11);
+  });
+
   test('does not make up for a time in which nothing was to be started', async () => {
     const { queue, clock } = openQueue(limits(20));
     const starts: number[] = [];
