@@ -54,12 +54,6 @@ export interface TroubleChange {
 
 const NONE: Change = { kind: 'none' };
 
-/** A time in which requests fail. */
-interface Outage {
-  readonly at: number;
-  readonly tries: number;
-}
-
 interface Strike {
   readonly lane: Lane;
   readonly kind: TroubleKind;
@@ -98,9 +92,11 @@ export class Breaker {
   readonly #troubled = new Set<Lane>();
   #strikes: readonly Strike[] = [];
   /** All trouble since the circuit was closed. */
-  #down: Outage = { at: 0, tries: 0 };
+  #downSince = 0;
+  #downTries = 0;
   /** The part of it that is of the kind of now. */
-  #trouble: Outage = { at: 0, tries: 0 };
+  #troubleSince = 0;
+  #troubleTries = 0;
   #epoch = 0;
   #step = 0;
   #probeAt = 0;
@@ -122,12 +118,12 @@ export class Breaker {
 
   /** Requests that failed since the trouble of the kind of now began; 0 while closed. */
   get tries(): number {
-    return this.#state === 'closed' ? 0 : this.#trouble.tries;
+    return this.#state === 'closed' ? 0 : this.#troubleTries;
   }
 
   /** When the trouble of the kind of now began, and when any did; undefined while closed. */
   get began(): { readonly trouble: number; readonly down: number } | undefined {
-    return this.#state === 'closed' ? undefined : { trouble: this.#trouble.at, down: this.#down.at };
+    return this.#state === 'closed' ? undefined : { trouble: this.#troubleSince, down: this.#downSince };
   }
 
   /** When an open circuit becomes half-open. */
@@ -181,9 +177,7 @@ export class Breaker {
         return this.#answered(ticket, now);
       default:
         if (ticket.lane === 'interactive' && outcome.kind !== 'unreachable') return NONE;
-        return this.#state === 'closed'
-          ? this.#strike(ticket, troubleOf(outcome.kind), now)
-          : this.#failedAgain(ticket, wasProbe, troubleOf(outcome.kind), now);
+        return this.#failed(ticket, wasProbe, troubleOf(outcome.kind), now);
     }
   }
 
@@ -195,24 +189,16 @@ export class Breaker {
     this.#state = 'closed';
     this.#reason = undefined;
     this.#troubled.clear();
-    return { kind: 'closed', downMs: now - this.#down.at, tries: this.#down.tries };
+    return { kind: 'closed', downMs: now - this.#downSince, tries: this.#downTries };
   }
 
-  #strike(ticket: Ticket, trouble: Trouble, now: number): Change {
-    if (ticket.epoch !== this.#epoch) return NONE;
-    this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
-    if (this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
-    this.#down = { at: this.#strikes[0]?.at ?? now, tries: this.#strikes.length };
-    for (const { lane } of this.#strikes) this.#troubled.add(lane);
-    return this.#open('opened', trouble, now);
-  }
-
-  #failedAgain(ticket: Ticket, wasProbe: boolean, trouble: Trouble, now: number): Change {
+  #failed(ticket: Ticket, wasProbe: boolean, trouble: Trouble, now: number): Change {
+    const isFirst = this.#state === 'closed';
     const isSame = trouble.kind === this.#reason?.kind;
-    this.#down = oneMore(this.#down);
-    if (isSame) this.#trouble = oneMore(this.#trouble);
+    if (!isFirst) this.#downTries += 1;
+    if (isSame) this.#troubleTries += 1;
     if (ticket.epoch !== this.#epoch) return NONE;
-    if (wasProbe && isSame) {
+    if (isSame && wasProbe) {
       this.#step += 1;
       return this.#wait('still', trouble, now);
     }
@@ -222,13 +208,18 @@ export class Breaker {
     }
     this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
     if (!wasProbe && this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
-    this.#troubled.add(ticket.lane);
-    return this.#open('other-trouble', trouble, now);
+    if (isFirst) {
+      this.#downSince = this.#strikes[0]?.at ?? now;
+      this.#downTries = this.#strikes.length;
+    }
+    for (const { lane } of isFirst ? this.#strikes : [ticket]) this.#troubled.add(lane);
+    return this.#open(isFirst ? 'opened' : 'other-trouble', trouble, now);
   }
 
   #open(kind: 'opened' | 'other-trouble', trouble: Trouble, now: number): TroubleChange {
     const alike = this.#strikes.filter((strike) => strike.kind === trouble.kind);
-    this.#trouble = { at: alike[0]?.at ?? now, tries: alike.length };
+    this.#troubleSince = alike[0]?.at ?? now;
+    this.#troubleTries = alike.length;
     this.#epoch += 1;
     this.#strikes = [];
     this.#step = 0;
@@ -244,13 +235,8 @@ export class Breaker {
     this.#reason = trouble;
     const nextProbeMs = backoffMs(this.#step, first, longest, this.#random);
     this.#probeAt = now + nextProbeMs;
-    const { at, tries } = this.#trouble;
-    return { kind, trouble, tries, troubleMs: now - at, nextProbeMs };
+    return { kind, trouble, tries: this.#troubleTries, troubleMs: now - this.#troubleSince, nextProbeMs };
   }
-}
-
-function oneMore({ at, tries }: Outage): Outage {
-  return { at, tries: tries + 1 };
 }
 
 /**

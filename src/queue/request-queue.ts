@@ -9,7 +9,6 @@ import {
   checkLimits,
   DEFAULT_POLICY,
   eachLane,
-  isShared,
   LANES,
   type Lane,
   type Outcome,
@@ -348,8 +347,8 @@ export class RequestQueue {
   /** How many more requests may come to wait in a lane: as many as could start together, one while its rate is spent. */
   #room(name: Lane, now: number): number {
     if (this.#admitsFrom(name) > now) return 0;
-    const { concurrency, isRateLimited, waiting } = this.#lanes[name];
-    const slots = isShared(name) ? Math.min(concurrency, this.#health.limit.limit) : concurrency;
+    const { concurrency, isRateLimited, isShared, waiting } = this.#lanes[name];
+    const slots = isShared ? Math.min(concurrency, this.#health.limit.limit) : concurrency;
     return (isRateLimited ? 1 : slots) - waiting.size;
   }
 
