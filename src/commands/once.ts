@@ -157,7 +157,7 @@ async function settle(
       if (isSettled) round.itemsAreSettled();
       if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
     }
-    const { circuit, paused, pausedUntil = 0 } = live.door();
+    const { circuit, paused, pausedUntil = 0 } = live.queue();
     const leftMs = deadline - clock.monotonic();
     const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
     if (reason !== undefined) return { kind: 'peer', reason };

@@ -121,9 +121,9 @@ function dialectText({ peer }: StatusReport): string {
 }
 
 function peerText(report: StatusReport, now: number): string {
-  const { door } = report.peer;
-  if (door === undefined) return '';
-  const { circuit, pausedUntil } = door;
+  const { queue } = report.peer;
+  if (queue === undefined) return '';
+  const { circuit, pausedUntil } = queue;
   const { reason, since, nextProbeAt, tries } = circuit;
   const lines: string[] = [];
   if (reason !== undefined) {

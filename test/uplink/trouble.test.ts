@@ -6,11 +6,11 @@ import { pushFailure } from '../../src/uplink/trouble.js';
 const parts = { url: 'http://127.0.0.1:1/api/push_p.html', what: 'failed' };
 
 describe('a push', () => {
-  it('that waited at the door when it stopped was not taken', () => {
+  it('that waited in the queue when it stopped was not taken', () => {
     expect(pushFailure(queueStopped(), false).kind).toBe('untaken');
   });
 
-  it('that the stopping door gave up halfway may have been taken', () => {
+  it('that the stopping queue gave up halfway may have been taken', () => {
     expect(pushFailure(queueStopped(), true).kind).toBe('doubt');
   });
 
