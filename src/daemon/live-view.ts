@@ -10,7 +10,7 @@ export function liveView(
   started: Moment,
   { silentDisk, page }: Pick<Live, 'silentDisk' | 'page'>,
 ): Live {
-  const { client, door, uplink, watcher, mirrors, figures, peerUrl } = parts;
+  const { client, queue, uplink, watcher, mirrors, figures, peerUrl } = parts;
   return {
     pid: process.pid,
     get startedAt() {
@@ -19,7 +19,7 @@ export function liveView(
     peerUrl,
     page,
     dialect: () => client.dialect,
-    door: () => door.status(),
+    queue: () => queue.status(),
     uplink: () => uplink.status(),
     folders: () => watcher.status(),
     problems: () => watcher.problems(),

@@ -5,7 +5,7 @@ import { UnderWay } from '../lib/pulse.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
-import { Door } from '../queue/door.js';
+import { RequestQueue } from '../queue/request-queue.js';
 import { Figures } from '../report/figures.js';
 import { Pausing } from '../report/pausing.js';
 import { lockState } from '../state/lock.js';
@@ -21,7 +21,7 @@ import { ThreadLister } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import type { Current } from './current.js';
 import { Housekeeping } from './housekeeping.js';
-import { doorLimits } from './lanes.js';
+import { queueLimits } from './lanes.js';
 import { openPeer } from './open-peer.js';
 import { pathOf } from './path-of.js';
 import type { Undoing } from './undoing.js';
@@ -53,7 +53,7 @@ export interface Parts {
   readonly client: PeerClient;
   /** The peer's address, also of the embedded one. */
   readonly peerUrl: string;
-  readonly door: Door;
+  readonly queue: RequestQueue;
   readonly dialect: PeerDialect;
   readonly uplink: Uplink;
   readonly audit: Audit;
@@ -90,15 +90,15 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   undoing.add('housekeeping', () => housekeeping.stop());
   await housekeeping.start();
   const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, undoing, onFailure });
-  const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
-  undoing.add('door', () => door.stop(STOP_GRACE_MS));
-  const pausing = new Pausing({ state, commit, door, clock, log });
+  const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+  undoing.add('queue', () => queue.stop(STOP_GRACE_MS));
+  const pausing = new Pausing({ state, commit, queue, clock, log });
   pausing.restore();
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
     client,
-    door,
+    queue,
     state,
     commit,
     clock,
@@ -137,7 +137,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     packer: new ThreadPacker(fileThread),
     commit,
     state,
-    door,
+    queue,
     peer: client,
     clock,
     log,
@@ -158,18 +158,18 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     stateDir: config.state.dir,
     state,
     commit,
-    door,
+    queue,
     peer: client,
     clock,
     log,
   });
-  const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
+  const audit = new Audit({ state, commit, queue, peer: client, dialect, clock, log });
   undoing.add('mirrors', () => mirrors.stop());
   const figures = new Figures({
     ...{ state, clock, log },
     settings: () => current.config,
     dir: config.state.dir,
-    paused: () => door.status().paused !== undefined,
+    paused: () => queue.status().paused !== undefined,
   });
   current.onChange(() => figures.reconfigured());
   return {
@@ -180,7 +180,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       housekeeping,
       client,
       peerUrl,
-      door,
+      queue,
       dialect,
       uplink,
       audit,

@@ -30,7 +30,7 @@ export function giveSigns(
     const live = daemon.live();
     const sentence = statusSentence({
       items: daemon.state.counts(),
-      peer: { door: live.door() },
+      peer: { queue: live.queue() },
       figures: live.figures(),
       mirrors: live.mirrors(),
       configuration: live.configuration(),

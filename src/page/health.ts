@@ -2,7 +2,7 @@ import { access, constants, statfs } from 'node:fs/promises';
 import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import { diskTrouble } from '../report/disk-trouble.js';
 import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';
@@ -24,7 +24,7 @@ export function aliveReasons(stuck: readonly Stuck[] | undefined): readonly Reas
 }
 
 export interface ReadyParts {
-  readonly live: Pick<Live, 'dialect' | 'door' | 'folders' | 'silentDisk'>;
+  readonly live: Pick<Live, 'dialect' | 'queue' | 'folders' | 'silentDisk'>;
   readonly state: Pick<State, 'figures'>;
   readonly stateDir: string;
 }
@@ -40,7 +40,7 @@ export async function readyReasons({ live, state, stateDir }: ReadyParts): Promi
 }
 
 function* peerReasons(live: ReadyParts['live']): Generator<Reason> {
-  const { circuit } = live.door();
+  const { circuit } = live.queue();
   if (circuit.reason !== undefined && circuit.state !== 'closed') {
     yield {
       code: 'PEER',

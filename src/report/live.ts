@@ -1,6 +1,6 @@
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus } from '../queue/request-queue.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
@@ -27,7 +27,7 @@ export interface Live {
   page(): string | undefined;
   /** Undefined as long as it is not known. */
   dialect(): DialectName | undefined;
-  door(): DoorStatus;
+  queue(): QueueStatus;
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];
   problems(): readonly PathProblem[];

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
-import type { Door } from '../queue/door.js';
-import type { Paused } from '../queue/recess.js';
+import type { Paused, RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 
 const META = 'paused';
@@ -47,7 +46,7 @@ export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number)
 export interface PausingParts {
   readonly state: Pick<State, 'meta' | 'setMeta'>;
   readonly commit: () => Promise<void>;
-  readonly door: Pick<Door, 'pause' | 'resume' | 'status' | 'onChange'>;
+  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'status' | 'onChange'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -68,21 +67,21 @@ export class Pausing {
   }
 
   restore(): void {
-    const { state, door, clock, log } = this.#parts;
-    door.onChange(() => this.#followDoor());
+    const { state, queue, clock, log } = this.#parts;
+    queue.onChange(() => this.#followQueue());
     const paused = keptPause(state, clock.now());
     if (paused === undefined) return;
     this.#isPaused = true;
-    door.pause(paused);
+    queue.pause(paused);
     log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
   }
 
   /** @param forMs how long, in ms; undefined until `resume` */
   async pause(forMs: number | undefined): Promise<Paused> {
-    const { state, commit, door, clock, log } = this.#parts;
+    const { state, commit, queue, clock, log } = this.#parts;
     const paused = keepPause(state, clock.now(), forMs);
     this.#isPaused = true;
-    door.pause(paused);
+    queue.pause(paused);
     await commit();
     log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
     return paused;
@@ -90,19 +89,19 @@ export class Pausing {
 
   /** @returns whether it was paused */
   async resume(): Promise<boolean> {
-    const { state, commit, door, clock, log } = this.#parts;
+    const { state, commit, queue, clock, log } = this.#parts;
     const was = forgetPause(state, clock.now()) || this.#isPaused;
     this.#isPaused = false;
     await commit();
-    door.resume();
+    queue.resume();
     if (was) log.info({ event: 'resumed' }, 'resumed: the work with the peer goes on');
     return was;
   }
 
-  #followDoor(): void {
-    const { commit, door, log, state } = this.#parts;
+  #followQueue(): void {
+    const { commit, queue, log, state } = this.#parts;
     if (!this.#isPaused) return;
-    const { paused } = door.status();
+    const { paused } = queue.status();
     if (paused !== undefined) {
       if (!isDeepStrictEqual(state.meta(META), { ...paused })) {
         state.setMeta(META, { ...paused });

@@ -1,9 +1,9 @@
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus } from '../queue/request-queue.js';
 
 /** What the sentence is made of; a status report has all of it. Times in ms since the epoch. */
 export interface Standing {
   readonly items: Readonly<Record<'pending' | 'accepted' | 'confirmed' | 'quarantined' | 'gone', number>>;
-  readonly peer: { readonly door?: Pick<DoorStatus, 'circuit' | 'pausedUntil' | 'paused'> };
+  readonly peer: { readonly queue?: Pick<QueueStatus, 'circuit' | 'pausedUntil' | 'paused'> };
   readonly figures?: { readonly lastConfirmedAt?: number };
   /** What keeps changes from being recorded. */
   readonly stateTrouble?: unknown;
@@ -36,7 +36,7 @@ function troubles({ peer, mirrors, configuration, stateTrouble, diskTrouble }: S
   const refused = configuration?.refused;
   if (refused !== undefined)
     told.push(`the changed configuration was refused ${timeText(refused.at)}, and the one before holds`);
-  const { circuit, pausedUntil, paused } = peer.door ?? {};
+  const { circuit, pausedUntil, paused } = peer.queue ?? {};
   if (paused !== undefined) {
     const end = paused.until === undefined ? '' : ` until ${timeText(paused.until)}`;
     told.push(`paused since ${timeText(paused.since)}${end}`);

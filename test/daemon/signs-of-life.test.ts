@@ -13,7 +13,7 @@ it('tells systemd how the daemon stands, with the last confirmation and a config
   const daemon = {
     state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0, passed: 0 }) },
     live: () => ({
-      door: () => ({ circuit }),
+      queue: () => ({ circuit }),
       figures: () => ({ lastConfirmedAt: new Date('2026-11-21T10:04:12').getTime() }),
       mirrors: () => [],
       configuration: () => configuration,
@@ -38,7 +38,7 @@ it('lets the daemon know what stands still, for those who ask it, also without s
   const daemon = {
     state: { counts: () => ({ pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 }) },
     live: () => ({
-      door: () => ({
+      queue: () => ({
         circuit,
         concurrency: { running: 0, limit: 1, max: 1 },
         lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },

@@ -4,7 +4,7 @@ import { type Standing, statusSentence } from '../../src/report/status-sentence.
 const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();
 const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
 const closed = { state: 'closed', since: at('09:00:00'), held: [], tries: 0 } as const;
-const calm: Standing = { items, peer: { door: { circuit: closed } }, mirrors: [] };
+const calm: Standing = { items, peer: { queue: { circuit: closed } }, mirrors: [] };
 
 describe('the sentence for systemctl status', () => {
   it('tells of the items, what waits and the last confirmation', () => {
@@ -42,7 +42,7 @@ describe('the sentence for systemctl status', () => {
       reason: { kind, message: 'no' },
     });
     const sentence = (kind: 'unreachable' | 'denied' | 'failing') =>
-      statusSentence({ ...calm, peer: { door: { circuit: open(kind) } } });
+      statusSentence({ ...calm, peer: { queue: { circuit: open(kind) } } });
     expect(sentence('unreachable')).toBe(
       '0 documents confirmed, nothing waiting; the peer does not answer since 2026-11-21 10:04:00',
     );
@@ -51,17 +51,17 @@ describe('the sentence for systemctl status', () => {
   });
 
   it('tells that the peer asked to wait, where that is all', () => {
-    const door = { circuit: closed, pausedUntil: at('11:00:00') };
-    expect(statusSentence({ ...calm, peer: { door } })).toMatch(
+    const queue = { circuit: closed, pausedUntil: at('11:00:00') };
+    expect(statusSentence({ ...calm, peer: { queue } })).toMatch(
       /; the peer asked to wait until 2026-11-21 11:00:00$/,
     );
   });
 
   it('tells that a person paused the work, beside any trouble', () => {
-    const door = { circuit: closed, paused: { since: at('10:00:00') } };
-    expect(statusSentence({ ...calm, peer: { door } })).toMatch(/; paused since 2026-11-21 10:00:00$/);
+    const queue = { circuit: closed, paused: { since: at('10:00:00') } };
+    expect(statusSentence({ ...calm, peer: { queue } })).toMatch(/; paused since 2026-11-21 10:00:00$/);
     const paused = { since: at('10:00:00'), until: at('12:00:00') };
-    expect(statusSentence({ ...calm, peer: { door: { circuit: closed, paused } } })).toMatch(
+    expect(statusSentence({ ...calm, peer: { queue: { circuit: closed, paused } } })).toMatch(
       /; paused since 2026-11-21 10:00:00 until 2026-11-21 12:00:00$/,
     );
   });

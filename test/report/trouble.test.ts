@@ -118,7 +118,7 @@ describe('a status whose lists are cut short', () => {
       folders: () => [{ ...watch, name: 'inbox', unnamedProblems: problems.unnamed }],
       problems: () => problems.list(),
     };
-    const rest = { dialect: none, door: none, restart: none, page: none, silentDisk: none, uplink: none };
+    const rest = { dialect: none, queue: none, restart: none, page: none, silentDisk: none, uplink: none };
     const others = { figures: none, configuration: none, mirrors: () => [] };
     const status = statusReport(config, state, { ...rest, ...others, ...live } as unknown as Live, now);
     expect(status.truncated).toEqual({ problems: { total: 1_003, shown: 1_000 } });

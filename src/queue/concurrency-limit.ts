@@ -1,5 +1,4 @@
-import type { Lane } from './lanes.js';
-import type { QueuePolicy } from './policy.js';
+import type { Lane, QueuePolicy } from './options.js';
 
 /** How fast the smoothed latency follows: about the last five answers. */
 const FOLLOW = 0.2;
@@ -8,7 +7,7 @@ const CUT_REFUSED = 0.5;
 /** However slow a peer becomes, it gets two pushes and a look-up at a time; fewer only where it refuses. */
 const LEAST_SLOW = 3;
 
-interface Course {
+interface Latency {
   /** The smoothed minimum of the latency, in ms. */
   least: number;
   /** The smoothed latency since the last cut, in ms. */
@@ -16,20 +15,20 @@ interface Course {
 }
 
 /**
- * How many tasks the peer bears at a time, from 1 to `max`.
+ * How many requests the peer bears at a time, from 1 to `max`.
  *
  * - *Rising*, at the start and after an outage: one more with each answer, from 1 up.
  * - *Steady*, from the first cut on: one more each time that all slots have been answered.
- * - A *cut*, to 0.7 (and not below three) for latency well above its smoothed minimum, to 0.5 for a refusal. What was already on its way
- *   at a cut causes no further one: it says nothing of the new limit.
+ * - A *cut*, to 0.7 (and not below three) for latency well above its smoothed minimum, to 0.5 for a refusal. Requests that
+ *   were under way at a cut cause no further one: they say nothing about the new limit.
  *
- * With three tasks at a time or fewer latency is the peer's own, so there, and only there, the minimum is learned anew: bodies
- * that grew a hundredfold cost one dip, not the speed of the day, and a slow rise is never taken for the custom.
+ * With three requests at a time or fewer, latency is the peer's own. There, and only there, the minimum is learned anew: bodies
+ * that grew a hundredfold cost one dip, not the speed of the day, and a slow rise is never mistaken for the normal.
  */
-export class Congestion {
+export class ConcurrencyLimit {
   #max: number;
   readonly #policy: QueuePolicy;
-  readonly #courses = new Map<Lane, Course>();
+  readonly #latencies = new Map<Lane, Latency>();
   #limit = 1;
   #rising = true;
   #cutAt = Number.NEGATIVE_INFINITY;
@@ -49,32 +48,32 @@ export class Congestion {
     this.#limit = Math.min(this.#limit, max);
   }
 
-  /** A task that started at `startedAt` was answered now; `full` says whether all slots were in use. */
+  /** A request that started at `startedAt` was answered now; `full` says whether all slots were in use. */
   answered(lane: Lane, startedAt: number, now: number, full: boolean): void {
     if (this.#isSlow(lane, now - startedAt)) this.#cut(CUT_SLOW, LEAST_SLOW, startedAt, now);
     else if (full) this.#limit = Math.min(this.#max, this.#limit + (this.#rising ? 1 : 1 / this.#limit));
   }
 
-  /** A task that started at `startedAt` was refused, or not answered at all. */
+  /** A request that started at `startedAt` was refused, or not answered at all. */
   refused(startedAt: number, now: number): void {
     this.#cut(CUT_REFUSED, 1, startedAt, now);
   }
 
-  /** The peer was away: what it bears is found out from one task on. */
+  /** The peer was away: what it bears is found out from one request on. */
   restart(): void {
     this.#limit = 1;
     this.#rising = true;
   }
 
   #isSlow(lane: Lane, ms: number): boolean {
-    const course = this.#courses.get(lane);
-    if (!course) {
-      this.#courses.set(lane, { least: ms, recent: ms });
+    const latency = this.#latencies.get(lane);
+    if (!latency) {
+      this.#latencies.set(lane, { least: ms, recent: ms });
       return false;
     }
-    if (ms < course.least || this.limit <= LEAST_SLOW) course.least += (ms - course.least) * FOLLOW;
-    course.recent = course.recent === undefined ? ms : course.recent + (ms - course.recent) * FOLLOW;
-    return course.recent > course.least * this.#policy.slowFactor + this.#policy.slowSlackMs;
+    if (ms < latency.least || this.limit <= LEAST_SLOW) latency.least += (ms - latency.least) * FOLLOW;
+    latency.recent = latency.recent === undefined ? ms : latency.recent + (ms - latency.recent) * FOLLOW;
+    return latency.recent > latency.least * this.#policy.slowFactor + this.#policy.slowSlackMs;
   }
 
   #cut(factor: number, least: number, startedAt: number, now: number): void {
@@ -82,6 +81,6 @@ export class Congestion {
     this.#limit = Math.min(this.#limit, Math.max(least, this.#limit * factor));
     this.#rising = false;
     this.#cutAt = now;
-    for (const course of this.#courses.values()) course.recent = undefined;
+    for (const latency of this.#latencies.values()) latency.recent = undefined;
   }
 }

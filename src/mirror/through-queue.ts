@@ -1,5 +1,5 @@
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 
 /** The peer works, and says something about this one request: nobody else has to wait for that. */
 const OWN_FAULT: ReadonlySet<PeerErrorCode> = new Set([
@@ -9,12 +9,12 @@ const OWN_FAULT: ReadonlySet<PeerErrorCode> = new Set([
 ]);
 
 /** Asks the peer when it is a mirror's turn. A long answer is one task from beginning to end. */
-export async function throughDoor<T>(
-  door: Pick<Door, 'run'>,
+export async function throughQueue<T>(
+  queue: Pick<RequestQueue, 'run'>,
   signal: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const result = await door.run(
+  const result = await queue.run(
     'mirror',
     async (signal): Promise<{ readonly value: T } | { readonly error: PeerError }> => {
       try {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { Pause } from '../../src/queue/pause.js';
-import { DEFAULT_POLICY } from '../../src/queue/policy.js';
+import { DEFAULT_POLICY } from '../../src/queue/options.js';
+import { BusyPause } from '../../src/queue/peer-health.js';
 
-function pauseOf(random = 1): Pause {
-  return new Pause(DEFAULT_POLICY, () => random);
+function pauseOf(random = 1): BusyPause {
+  return new BusyPause(DEFAULT_POLICY, () => random);
 }
 
 test('a pause lasts as long as the peer asks', () => {

@@ -1,38 +1,38 @@
 import { describe, expect, test } from 'vitest';
-import type { Door } from '../../src/queue/door.js';
-import type { Lane } from '../../src/queue/lanes.js';
-import { Bad, bad, Gate, lanesOf, openDoor, settle, UNLIMITED } from './at-the-door.js';
+import type { Lane } from '../../src/queue/options.js';
+import type { RequestQueue } from '../../src/queue/request-queue.js';
+import { Bad, bad, Gate, lanesOf, openQueue, settle, UNLIMITED } from './queue-setup.js';
 
-/** Lets the door find out that the peer bears more than one task at a time. */
-async function warmUp(door: Door, slots: number, lane: Lane = 'push'): Promise<void> {
-  while (door.status().concurrency.limit < slots) {
-    await Promise.all(Array.from({ length: slots }, () => door.run(lane, async () => settle())));
+/** Lets the queue find out that the peer bears more than one task at a time. */
+async function warmUp(queue: RequestQueue, slots: number, lane: Lane = 'push'): Promise<void> {
+  while (queue.status().concurrency.limit < slots) {
+    await Promise.all(Array.from({ length: slots }, () => queue.run(lane, async () => settle())));
   }
 }
 
 describe('a task', () => {
   test('settles as its work does', async () => {
-    const { door } = openDoor();
-    await expect(door.run('push', async () => 42)).resolves.toBe(42);
-    await expect(door.run('push', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    const { queue } = openQueue();
+    await expect(queue.run('push', async () => 42)).resolves.toBe(42);
+    await expect(queue.run('push', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(
-      door.run('push', () => {
+      queue.run('push', () => {
         throw new Error('at once');
       }),
     ).rejects.toThrow('at once');
-    expect(door.status().lanes.push).toMatchObject({ started: 3, failed: 2, running: 0, waiting: 0 });
+    expect(queue.status().lanes.push).toMatchObject({ started: 3, failed: 2, running: 0, waiting: 0 });
   });
 
   test('that waits leaves when its caller gives it up', async () => {
-    const { door } = openDoor({ maxConcurrency: 1 });
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    const first = door.run('push', gate.task('first'));
+    const first = queue.run('push', gate.task('first'));
     const caller = new AbortController();
-    const second = door.run('push', gate.task('second'), { signal: caller.signal });
-    const third = door.run('push', gate.task('third'));
+    const second = queue.run('push', gate.task('second'), { signal: caller.signal });
+    const third = queue.run('push', gate.task('third'));
     caller.abort(new Error('changed my mind'));
     await expect(second).rejects.toThrow('changed my mind');
-    expect(door.status().lanes.push.waiting).toBe(1);
+    expect(queue.status().lanes.push.waiting).toBe(1);
     gate.end('first');
     await first;
     await settle();
@@ -42,9 +42,9 @@ describe('a task', () => {
   });
 
   test('that runs is told when its caller gives it up, and settles as it ends', async () => {
-    const { door } = openDoor();
+    const { queue } = openQueue();
     const caller = new AbortController();
-    const task = door.run(
+    const task = queue.run(
       'push',
       (signal) =>
         new Promise((_, reject) => {
@@ -54,15 +54,15 @@ describe('a task', () => {
     );
     caller.abort('enough');
     await expect(task).rejects.toThrow('ended: enough');
-    expect(door.status().lanes.push.failed).toBe(0);
+    expect(queue.status().lanes.push.failed).toBe(0);
   });
 
   test('that does not end when told is given up, and keeps its slot until it does', async () => {
-    const { door, clock } = openDoor({ maxConcurrency: 1 });
+    const { queue, clock } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
     const caller = new AbortController();
-    const task = door.run('push', gate.task('deaf'), { signal: caller.signal });
-    const next = door.run('push', gate.task('next'));
+    const task = queue.run('push', gate.task('deaf'), { signal: caller.signal });
+    const next = queue.run('push', gate.task('next'));
     const given = expect(task).rejects.toThrow('enough');
     caller.abort(new Error('enough'));
     await clock.advance(5000);
@@ -75,10 +75,10 @@ describe('a task', () => {
   });
 
   test('never starts for a caller that has already gone', async () => {
-    const { door } = openDoor();
+    const { queue } = openQueue();
     const gate = new Gate();
     await expect(
-      door.run('push', gate.task('x'), { signal: AbortSignal.abort(new Error('gone')) }),
+      queue.run('push', gate.task('x'), { signal: AbortSignal.abort(new Error('gone')) }),
     ).rejects.toThrow('gone');
     expect(gate.order).toEqual([]);
   });
@@ -87,13 +87,13 @@ describe('a task', () => {
     const warnings: Error[] = [];
     const hear = (warning: Error) => warnings.push(warning);
     process.on('warning', hear);
-    const { door } = openDoor({ maxConcurrency: 1 });
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const caller = new AbortController();
     const gate = new Gate();
     const tasks = Array.from({ length: 50 }, (_, i) =>
-      door.run('push', gate.task(`${i}`), { signal: caller.signal }).catch(() => 'gone'),
+      queue.run('push', gate.task(`${i}`), { signal: caller.signal }).catch(() => 'gone'),
     );
-    const waits = Array.from({ length: 50 }, () => door.ready('push', caller.signal).catch(() => 'gone'));
+    const waits = Array.from({ length: 50 }, () => queue.ready('push', caller.signal).catch(() => 'gone'));
     await settle();
     caller.abort();
     gate.end('0');
@@ -106,12 +106,12 @@ describe('a task', () => {
 
 describe('the lanes', () => {
   test('go by priority, and in order within a lane', async () => {
-    const { door } = openDoor({ maxConcurrency: 1 });
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    void door.run('audit', gate.task('busy'));
+    void queue.run('audit', gate.task('busy'));
     for (const lane of ['audit', 'confirm'] as const) {
-      void door.run(lane, gate.task(`${lane} 1`));
-      void door.run(lane, gate.task(`${lane} 2`));
+      void queue.run(lane, gate.task(`${lane} 1`));
+      void queue.run(lane, gate.task(`${lane} 2`));
     }
     for (let i = 0; i < 5; i += 1) {
       gate.end(gate.running[0] ?? '');
@@ -121,13 +121,13 @@ describe('the lanes', () => {
   });
 
   test('of downloads hold up nobody, and nobody holds them up', async () => {
-    const { door } = openDoor({
+    const { queue } = openQueue({
       maxConcurrency: 1,
       lanes: lanesOf(UNLIMITED, { mirror: { requestsPerSecond: 1e5, concurrency: 2 } }),
     });
     const gate = new Gate();
-    for (let i = 0; i < 3; i += 1) void door.run('mirror', gate.task(`mirror ${i}`));
-    for (let i = 0; i < 2; i += 1) void door.run('push', gate.task(`push ${i}`));
+    for (let i = 0; i < 3; i += 1) void queue.run('mirror', gate.task(`mirror ${i}`));
+    for (let i = 0; i < 2; i += 1) void queue.run('push', gate.task(`push ${i}`));
     await settle();
     expect(gate.order).toEqual(['mirror 0', 'mirror 1', 'push 0']);
     gate.end('push 0');
@@ -139,26 +139,26 @@ describe('the lanes', () => {
   });
 
   test('of downloads tell nothing of how much the peer bears, however long they take', async () => {
-    const { door, clock } = openDoor({ maxConcurrency: 8 });
-    await warmUp(door, 8);
-    const before = door.status().concurrency.limit;
+    const { queue, clock } = openQueue({ maxConcurrency: 8 });
+    await warmUp(queue, 8);
+    const before = queue.status().concurrency.limit;
     const gate = new Gate();
     for (let i = 0; i < 20; i += 1) {
-      void door.run('mirror', gate.task(`${i}`));
+      void queue.run('mirror', gate.task(`${i}`));
       await settle();
       await clock.advance(i < 10 ? 1 : 100_000);
       gate.end(`${i}`);
       await settle();
     }
-    expect(door.status().concurrency.limit).toBe(before);
+    expect(queue.status().concurrency.limit).toBe(before);
   });
 
   test('let push through while confirm has more to do than there are slots', async () => {
-    const { door } = openDoor({ maxConcurrency: 2 });
-    await warmUp(door, 2);
+    const { queue } = openQueue({ maxConcurrency: 2 });
+    await warmUp(queue, 2);
     const gate = new Gate();
-    for (let i = 0; i < 20; i += 1) void door.run('confirm', gate.task(`confirm ${i}`));
-    for (let i = 0; i < 5; i += 1) void door.run('push', gate.task(`push ${i}`));
+    for (let i = 0; i < 20; i += 1) void queue.run('confirm', gate.task(`confirm ${i}`));
+    for (let i = 0; i < 5; i += 1) void queue.run('push', gate.task(`push ${i}`));
     for (let i = 0; i < 10; i += 1) {
       gate.end(gate.running[0] ?? '');
       await settle();
@@ -167,13 +167,13 @@ describe('the lanes', () => {
   });
 
   test('all get their turn even where the peer bears one task at a time', async () => {
-    const { door, clock } = openDoor({ maxConcurrency: 1, policy: { patienceMs: 1000 } });
+    const { queue, clock } = openQueue({ maxConcurrency: 1, policy: { patienceMs: 1000 } });
     const gate = new Gate();
     for (let i = 0; i < 50; i += 1) {
-      void door.run('confirm', gate.task('confirm'));
-      void door.run('push', gate.task('push'));
+      void queue.run('confirm', gate.task('confirm'));
+      void queue.run('push', gate.task('push'));
     }
-    void door.run('audit', gate.task('audit'));
+    void queue.run('audit', gate.task('audit'));
     for (let i = 0; i < 20; i += 1) {
       await clock.advance(100);
       gate.end(gate.running[0] ?? '');
@@ -184,131 +184,90 @@ describe('the lanes', () => {
   });
 
   test('have their own concurrency', async () => {
-    const { door } = openDoor({
+    const { queue } = openQueue({
       lanes: lanesOf(UNLIMITED, { push: { requestsPerSecond: 1e5, concurrency: 2 } }),
     });
-    await warmUp(door, 10, 'audit');
+    await warmUp(queue, 10, 'audit');
     const gate = new Gate();
-    for (let i = 0; i < 5; i += 1) void door.run('push', gate.task(`push ${i}`));
-    void door.run('audit', gate.task('audit'));
+    for (let i = 0; i < 5; i += 1) void queue.run('push', gate.task(`push ${i}`));
+    void queue.run('audit', gate.task('audit'));
     expect(gate.order).toEqual(['push 0', 'push 1', 'audit']);
   });
 
   test('never start more than there are slots, also in the instant these become fewer', async () => {
-    const { door } = openDoor({ maxConcurrency: 8 });
-    await warmUp(door, 8);
+    const { queue } = openQueue({ maxConcurrency: 8 });
+    await warmUp(queue, 8);
     const gate = new Gate();
-    const tasks = Array.from({ length: 40 }, (_, i) => door.run('push', gate.task(`${i}`)).catch(() => {}));
+    const tasks = Array.from({ length: 40 }, (_, i) => queue.run('push', gate.task(`${i}`)).catch(() => {}));
     expect(gate.running.length).toBe(8);
     gate.fail('0', new Bad({ kind: 'failing' }));
     await settle();
-    expect(door.status().concurrency).toMatchObject({ limit: 4, running: 7 });
+    expect(queue.status().concurrency).toMatchObject({ limit: 4, running: 7 });
     while (gate.running.length > 0) {
       gate.end(gate.running[0] ?? '');
       await settle();
-      expect(gate.running.length).toBeLessThanOrEqual(Math.max(7, door.status().concurrency.limit));
+      expect(gate.running.length).toBeLessThanOrEqual(Math.max(7, queue.status().concurrency.limit));
     }
     await Promise.all(tasks);
-  });
-
-  test('keep their rate in every second, whoever else runs', async () => {
-    const { door, clock } = openDoor({
-      lanes: lanesOf(UNLIMITED, {
-        push: { requestsPerSecond: 20, concurrency: 4 },
-        confirm: { requestsPerSecond: 200, concurrency: 4 },
-      }),
-    });
-    const starts: Record<string, number[]> = { push: [], confirm: [] };
-    const produce = async (lane: Lane) => {
-      for (;;) {
-        await door.ready(lane);
-        door.run(lane, async () => starts[lane]?.push(clock.monotonic())).catch(() => {});
-      }
-    };
-    const ends = [produce('push'), produce('confirm')].map((end) => end.catch(() => 'stopped'));
-    await clock.advance(3000);
-    await door.stop(0);
-    expect(await Promise.all(ends)).toEqual(['stopped', 'stopped']);
-    for (const [lane, rate] of [
-      ['push', 20],
-      ['confirm', 200],
-    ] as const) {
-      const times = starts[lane] ?? [];
-      const most = Math.max(...times.map((from) => times.filter((t) => t >= from && t < from + 1000).length));
-      expect(most, lane).toBeLessThanOrEqual(rate);
-      expect(times.length, lane).toBeGreaterThan(rate * 3 * 0.95);
-    }
   });
 });
 
 describe('interactive', () => {
   test('goes at once, past a full house, a pause and an open circuit', async () => {
-    const { door } = openDoor({ maxConcurrency: 1 });
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    const full = door.run('push', gate.task('full')).catch(() => {});
-    expect(await door.run('interactive', async () => 'at once')).toBe('at once');
+    const full = queue.run('push', gate.task('full')).catch(() => {});
+    expect(await queue.run('interactive', async () => 'at once')).toBe('at once');
     gate.fail('full', new Bad({ kind: 'busy', retryAfterMs: 60_000 }));
     await full;
-    expect(await door.run('interactive', async () => 'in a pause')).toBe('in a pause');
+    expect(await queue.run('interactive', async () => 'in a pause')).toBe('in a pause');
     for (let i = 0; i < 2; i += 1) {
-      await door.run('interactive', () => Promise.reject(bad('unreachable'))).catch(() => {});
+      await queue.run('interactive', () => Promise.reject(bad('unreachable'))).catch(() => {});
     }
-    expect(door.status().circuit.state).toBe('open');
-    await door.ready('interactive');
-    await expect(door.run('interactive', () => Promise.reject(bad('unreachable')))).rejects.toThrow(
+    expect(queue.status().circuit.state).toBe('open');
+    await queue.ready('interactive');
+    await expect(queue.run('interactive', () => Promise.reject(bad('unreachable')))).rejects.toThrow(
       'unreachable',
     );
   });
 
-  test('keeps a rate of its own', async () => {
-    const { door, clock } = openDoor({
-      lanes: lanesOf(UNLIMITED, { interactive: { requestsPerSecond: 10, concurrency: 5 } }),
-    });
-    const gate = new Gate();
-    for (const name of ['first', 'second']) void door.run('interactive', gate.task(name));
-    await clock.advance(99);
-    expect(gate.order).toEqual(['first']);
-    await clock.advance(1);
-    expect(gate.order).toEqual(['first', 'second']);
-  });
-
   test('brings the others back when it is answered', async () => {
-    const { door } = openDoor();
+    const { queue } = openQueue();
     for (let i = 0; i < 2; i += 1)
-      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
-    const waiting = door.run('push', async () => 'pushed');
-    await door.run('interactive', async () => 'there');
+      await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    const waiting = queue.run('push', async () => 'pushed');
+    await queue.run('interactive', async () => 'there');
     await expect(waiting).resolves.toBe('pushed');
   });
 });
 
 describe('a peer that is busy', () => {
   test('is left alone as long as it asks, and told of once', async () => {
-    const { door, clock, said } = openDoor();
-    await warmUp(door, 3);
+    const { queue, clock, said } = openQueue();
+    await warmUp(queue, 3);
     const busy = () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 30_000 }));
-    await Promise.all(Array.from({ length: 3 }, () => door.run('push', busy).catch(() => {})));
+    await Promise.all(Array.from({ length: 3 }, () => queue.run('push', busy).catch(() => {})));
     const gate = new Gate();
-    void door.run('confirm', gate.task('confirm'));
-    expect(door.status().pausedUntil).toBe(clock.now() + 30_000);
-    expect(door.status().circuit.state).toBe('closed');
+    void queue.run('confirm', gate.task('confirm'));
+    expect(queue.status().pausedUntil).toBe(clock.now() + 30_000);
+    expect(queue.status().circuit.state).toBe('closed');
     await clock.advance(29_999);
     expect(gate.order).toEqual([]);
     await clock.advance(1);
     expect(gate.order).toEqual(['confirm']);
-    expect(door.status().pausedUntil).toBeUndefined();
+    expect(queue.status().pausedUntil).toBeUndefined();
     expect(said).toEqual(['info: peer asks to wait: busy. Going on in 30s.']);
   });
 });
 
 describe('a peer that is busy now and then', () => {
   test('is told of each time, and left alone for a short while each time', async () => {
-    const { door, clock, said } = openDoor();
+    const { queue, clock, said } = openQueue();
     for (let i = 0; i < 3; i += 1) {
-      await door.run('push', () => Promise.reject(new Bad({ kind: 'busy' }))).catch(() => {});
-      expect(door.status().pausedUntil).toBe(clock.now() + 1000);
+      await queue.run('push', () => Promise.reject(new Bad({ kind: 'busy' }))).catch(() => {});
+      expect(queue.status().pausedUntil).toBe(clock.now() + 1000);
       await clock.advance(1000);
-      await door.run('push', async () => {});
+      await queue.run('push', async () => {});
     }
     expect(said).toEqual(Array(3).fill('info: peer asks to wait: busy. Going on in 1s.'));
   });
@@ -316,12 +275,12 @@ describe('a peer that is busy now and then', () => {
 
 describe('a peer that asks to wait for hours', () => {
   test('is told of in passing, after a minute as trouble, then hourly, and when it is over', async () => {
-    const { door, clock, said } = openDoor();
+    const { queue, clock, said } = openQueue();
     let isBusy = true;
     const produce = async () => {
       for (;;) {
-        await door.ready('push');
-        await door
+        await queue.ready('push');
+        await queue
           .run('push', async (signal) => {
             if (isBusy) throw new Bad({ kind: 'busy' }, 'it cannot serve requests now (503)');
             await clock.sleep(1000, signal);
@@ -340,55 +299,55 @@ describe('a peer that asks to wait for hours', () => {
       expect.stringMatching(/^warn: peer still asks to wait after 2h 1m: /),
       expect.stringMatching(/^info: peer takes requests again after 2h (29|30)m\.$/),
     ]);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('a person who asks for another try', () => {
   test('gets it at once, however long the next probe was away', async () => {
-    const { door, clock, said } = openDoor();
-    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    const { queue, clock, said } = openQueue();
+    await queue.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
     const gate = new Gate();
-    const push = door.run('push', gate.task('push'));
+    const push = queue.run('push', gate.task('push'));
     await clock.advance(1000);
     expect(gate.order).toEqual([]);
-    door.tryNow();
+    queue.tryNow();
     expect(gate.order).toEqual(['push']);
     gate.end('push');
     await push;
-    expect(door.status().circuit.state).toBe('closed');
+    expect(queue.status().circuit.state).toBe('closed');
     expect(said.at(-1)).toMatch(/^info: peer answers again/);
   });
 
   test('changes nothing while the peer is well', async () => {
-    const { door } = openDoor();
-    door.tryNow();
-    expect(door.status().circuit.state).toBe('closed');
+    const { queue } = openQueue();
+    queue.tryNow();
+    expect(queue.status().circuit.state).toBe('closed');
   });
 });
 
 describe('a peer that comes back', () => {
   test('gets one task at a time at first', async () => {
-    const { door, clock } = openDoor();
-    await warmUp(door, 40);
+    const { queue, clock } = openQueue();
+    await warmUp(queue, 40);
     for (let i = 0; i < 2; i += 1)
-      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
-    expect(door.status().concurrency.limit).toBeGreaterThan(1);
+      await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    expect(queue.status().concurrency.limit).toBeGreaterThan(1);
     await clock.advance(1000);
-    await door.run('push', async () => {});
-    expect(door.status().concurrency.limit).toBeLessThanOrEqual(2);
+    await queue.run('push', async () => {});
+    expect(queue.status().concurrency.limit).toBeLessThanOrEqual(2);
   });
 });
 
 describe('ready', () => {
   test('waits until no more tasks wait than could start together', async () => {
-    const { door } = openDoor({ maxConcurrency: 1 });
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    void door.run('push', gate.task('runs'));
-    await door.ready('push');
-    void door.run('push', gate.task('waits'));
+    void queue.run('push', gate.task('runs'));
+    await queue.ready('push');
+    void queue.run('push', gate.task('waits'));
     let isReady = false;
-    void door.ready('push').then(() => {
+    void queue.ready('push').then(() => {
       isReady = true;
     });
     await settle();
@@ -399,26 +358,26 @@ describe('ready', () => {
   });
 
   test('waits while the peer is away, until a probe is wanted', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     for (let i = 0; i < 2; i += 1)
-      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+      await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
     const order: string[] = [];
-    for (const lane of ['push', 'confirm'] as const) void door.ready(lane).then(() => order.push(lane));
+    for (const lane of ['push', 'confirm'] as const) void queue.ready(lane).then(() => order.push(lane));
     await clock.advance(999);
     expect(order).toEqual([]);
     await clock.advance(1);
     expect(order).toEqual(['confirm', 'push']);
-    expect(door.status().circuit.state).toBe('half-open');
+    expect(queue.status().circuit.state).toBe('half-open');
   });
 
   test('waits while the peer wants to be left alone', async () => {
-    const { door, clock } = openDoor();
-    await door
+    const { queue, clock } = openQueue();
+    await queue
       .run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 500 })))
       .catch(() => {});
     await settle();
     let isReady = false;
-    void door.ready('push').then(() => {
+    void queue.ready('push').then(() => {
       isReady = true;
     });
     await clock.advance(499);
@@ -427,34 +386,34 @@ describe('ready', () => {
     expect(isReady).toBe(true);
   });
 
-  test('ends with the caller’s signal, and with the door', async () => {
-    const { door } = openDoor({ maxConcurrency: 1 });
+  test('ends with the caller’s signal, and with the queue', async () => {
+    const { queue } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    const running = door.run('push', gate.task('runs'));
-    const waiting = door.run('push', gate.task('waits')).catch((error: unknown) => error);
+    const running = queue.run('push', gate.task('runs'));
+    const waiting = queue.run('push', gate.task('waits')).catch((error: unknown) => error);
     const caller = new AbortController();
-    const first = door.ready('push', caller.signal);
-    const second = door.ready('push');
+    const first = queue.ready('push', caller.signal);
+    const second = queue.ready('push');
     caller.abort(new Error('enough'));
     await expect(first).rejects.toThrow('enough');
-    const stopped = door.stop(1000);
+    const stopped = queue.stop(1000);
     await expect(second).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
     expect(await waiting).toMatchObject({ code: 'QUEUE_STOPPED' });
     gate.end('runs');
     await Promise.all([running, stopped]);
-    await expect(door.ready('push')).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    await expect(queue.ready('push')).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
   });
 });
 
 describe('stop', () => {
   test('lets what runs end within the grace, and rejects what waits', async () => {
-    const { door, clock } = openDoor({ maxConcurrency: 1 });
+    const { queue, clock } = openQueue({ maxConcurrency: 1 });
     const gate = new Gate();
-    const running = door.run('push', gate.task('runs'));
-    const waiting = door.run('push', gate.task('waits'));
-    const stopped = door.stop(10_000);
+    const running = queue.run('push', gate.task('runs'));
+    const waiting = queue.run('push', gate.task('waits'));
+    const stopped = queue.stop(10_000);
     await expect(waiting).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
-    await expect(door.run('confirm', gate.task('late'))).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
+    await expect(queue.run('confirm', gate.task('late'))).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
     await clock.advance(9000);
     gate.end('runs');
     await expect(running).resolves.toBe('runs');
@@ -464,19 +423,19 @@ describe('stop', () => {
   });
 
   test('aborts after the grace what does not end, and gives up what does not end then', async () => {
-    const { door, clock } = openDoor();
-    await warmUp(door, 2);
-    const willing = door.run(
+    const { queue, clock } = openQueue();
+    await warmUp(queue, 2);
+    const willing = queue.run(
       'push',
       (signal) =>
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason));
         }),
     );
-    const deaf = door.run('push', () => new Promise(() => {}));
+    const deaf = queue.run('push', () => new Promise(() => {}));
     const ends = [willing, deaf].map((end) => expect(end).rejects.toMatchObject({ code: 'QUEUE_STOPPED' }));
     let isStopped = false;
-    const stopped = door.stop(1000).then(() => {
+    const stopped = queue.stop(1000).then(() => {
       isStopped = true;
     });
     await clock.advance(1000);
@@ -488,8 +447,8 @@ describe('stop', () => {
   });
 
   test('asked for again with less grace, stops sooner', async () => {
-    const { door, clock } = openDoor();
-    const end = door.run(
+    const { queue, clock } = openQueue();
+    const end = queue.run(
       'push',
       (signal) =>
         new Promise((_, reject) => {
@@ -497,20 +456,20 @@ describe('stop', () => {
         }),
     );
     const rejected = expect(end).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
-    const gently = door.stop(3_600_000);
-    const now = door.stop(0);
+    const gently = queue.stop(3_600_000);
+    const now = queue.stop(0);
     await clock.advance(0);
     await Promise.all([rejected, gently, now]);
     expect(clock.waiting, 'timers left').toBe(0);
   });
 
   test('rejects what waits for a peer that is away', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     for (let i = 0; i < 2; i += 1)
-      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
-    const waiting = door.run('push', async () => 'never');
+      await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+    const waiting = queue.run('push', async () => 'never');
     const rejected = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_STOPPED' });
-    await door.stop(1000);
+    await queue.stop(1000);
     await rejected;
     expect(clock.waiting, 'timers left').toBe(0);
   });
@@ -518,40 +477,38 @@ describe('stop', () => {
 
 describe('the status', () => {
   test('tells figures by lane', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     for (const ms of [10, 20, 90]) {
-      const end = door.run('confirm', () => clock.sleep(ms));
+      const end = queue.run('confirm', () => clock.sleep(ms));
       await clock.advance(ms);
       await end;
     }
-    await door.run('push', () => Promise.reject(bad('failing'))).catch(() => {});
-    expect(door.status().lanes.confirm).toEqual({
+    await queue.run('push', () => Promise.reject(bad('failing'))).catch(() => {});
+    expect(queue.status().lanes.confirm).toEqual({
       started: 3,
       failed: 0,
       running: 0,
       waiting: 0,
       p50LatencyMs: 20,
     });
-    expect(door.status().lanes.push).toEqual({ started: 1, failed: 1, running: 0, waiting: 0 });
+    expect(queue.status().lanes.push).toEqual({ started: 1, failed: 1, running: 0, waiting: 0 });
   });
 
   test('tells since when the peer answers or is in trouble, and listeners hear of each change', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     const heard: string[] = [];
-    const unsubscribe = door.onChange(() => heard.push(door.status().circuit.state));
-    expect([door.upSince, door.downSince]).toEqual([undefined, undefined]);
-    await door.run('push', async () => {});
+    const unsubscribe = queue.onChange(() => heard.push(queue.status().circuit.state));
+    await queue.run('push', async () => {});
     const up = clock.now();
     await clock.advance(5000);
-    expect([door.upSince, door.downSince]).toEqual([up, undefined]);
+    expect(queue.status().circuit).toEqual({ state: 'closed', since: up, held: [], tries: 0 });
     for (let i = 0; i < 2; i += 1) {
-      await door
+      await queue
         .run('push', () => Promise.reject(new Bad({ kind: 'unreachable' }, 'refused', 'REFUSED')))
         .catch(() => {});
       await clock.advance(100);
     }
-    expect([door.upSince, door.downSince]).toEqual([undefined, up + 5000]);
-    expect(door.status().circuit).toEqual({
+    expect(queue.status().circuit).toEqual({
       state: 'open',
       since: up + 5000,
       downSince: up + 5000,
@@ -561,66 +518,64 @@ describe('the status', () => {
       tries: 2,
     });
     await clock.advance(1000);
-    await door.run('push', async () => {});
-    expect([door.upSince, door.downSince]).toEqual([clock.now(), undefined]);
-    expect(door.status().circuit).toEqual({ state: 'closed', since: clock.now(), held: [], tries: 0 });
+    await queue.run('push', async () => {});
+    expect(queue.status().circuit).toEqual({ state: 'closed', since: clock.now(), held: [], tries: 0 });
     unsubscribe();
-    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    await queue.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
     expect(heard).toEqual(['open', 'half-open', 'closed']);
   });
 
   test('dates a trouble from its own beginning where another one was before it', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     const began = clock.now();
     for (let i = 0; i < 2; i += 1)
-      await door.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
+      await queue.run('push', () => Promise.reject(bad('unreachable'))).catch(() => {});
     await clock.advance(10_000);
-    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
-    const { reason, since, downSince, tries } = door.status().circuit;
+    await queue.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    const { reason, since, downSince, tries } = queue.status().circuit;
     expect(reason?.kind).toBe('denied');
     expect({ since, downSince, tries }).toEqual({ since: began + 10_000, downSince: began, tries: 1 });
-    expect(door.downSince).toBe(began);
     await clock.advance(10_000);
-    await door.run('push', async () => {});
-    expect(door.status().circuit).toEqual({ state: 'closed', since: began + 20_000, held: [], tries: 0 });
+    await queue.run('push', async () => {});
+    expect(queue.status().circuit).toEqual({ state: 'closed', since: began + 20_000, held: [], tries: 0 });
   });
 
   test('survives a listener that throws', async () => {
-    const { door, said } = openDoor();
-    door.onChange(() => {
+    const { queue, said } = openQueue();
+    queue.onChange(() => {
       throw new Error('not my day');
     });
-    await door.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
-    expect(door.status().circuit.state).toBe('open');
+    await queue.run('push', () => Promise.reject(bad('denied'))).catch(() => {});
+    expect(queue.status().circuit.state).toBe('open');
     expect(said).toContain('error: A listener of the queue failed: not my day');
   });
 });
 
-describe('a door that makes no sense', () => {
+describe('a queue that makes no sense', () => {
   test.each([
     ['push.requestsPerSecond', { requestsPerSecond: 0, concurrency: 1 }],
     ['push.requestsPerSecond', { requestsPerSecond: Number.NaN, concurrency: 1 }],
     ['push.concurrency', { requestsPerSecond: 1, concurrency: 0 }],
     ['push.concurrency', { requestsPerSecond: 1, concurrency: 1.5 }],
   ])('is not built: %s %o', (name, push) => {
-    expect(() => openDoor({ lanes: lanesOf(UNLIMITED, { push }) })).toThrow(
+    expect(() => openQueue({ lanes: lanesOf(UNLIMITED, { push }) })).toThrow(
       expect.objectContaining({ code: 'QUEUE_OPTION', message: expect.stringContaining(name) }),
     );
   });
 
   test('is not built without a slot', () => {
-    expect(() => openDoor({ maxConcurrency: 0 })).toThrow(expect.objectContaining({ code: 'QUEUE_OPTION' }));
+    expect(() => openQueue({ maxConcurrency: 0 })).toThrow(expect.objectContaining({ code: 'QUEUE_OPTION' }));
   });
 
   test('that cannot tell what an error means says so and still settles the task', async () => {
-    const { door, said } = openDoor({
+    const { queue, said } = openQueue({
       classify: () => {
         throw new Error('what?');
       },
     });
-    await expect(door.run('push', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+    await expect(queue.run('push', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
     await settle();
-    expect(said).toEqual(['error: The queue failed at the end of a task.']);
-    await expect(door.run('push', async () => 'next')).resolves.toBe('next');
+    expect(said).toEqual(['error: The queue failed at the end of a request.']);
+    await expect(queue.run('push', async () => 'next')).resolves.toBe('next');
   });
 });

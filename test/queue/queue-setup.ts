@@ -1,7 +1,12 @@
-import { Door, type DoorOptions } from '../../src/queue/door.js';
-import { LANES, type Lane } from '../../src/queue/lanes.js';
-import type { LaneLimits } from '../../src/queue/limits.js';
-import type { Outcome } from '../../src/queue/outcome.js';
+import { vi } from 'vitest';
+import {
+  LANES,
+  type Lane,
+  type LaneLimits,
+  type Outcome,
+  type RequestQueueOptions,
+} from '../../src/queue/options.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 /** An error that carries what it says about the peer. */
@@ -41,11 +46,11 @@ export function lanesOf(
 
 export const UNLIMITED: LaneLimits = { requestsPerSecond: 100_000, concurrency: 100 };
 
-/** A door on a fake clock, without jitter (waits are as long as they can be) and with an ear for what it says. */
-export function openDoor(options: Partial<DoorOptions> = {}) {
+/** A queue on a fake clock, without jitter (waits are as long as they can be) and with an ear for what it says. */
+export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
   const { said, log } = listeningLogger();
-  const door = new Door({
+  const queue = new RequestQueue({
     lanes: lanesOf(UNLIMITED),
     maxConcurrency: 100,
     classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
@@ -55,7 +60,7 @@ export function openDoor(options: Partial<DoorOptions> = {}) {
     random: () => 1,
     ...options,
   });
-  return { door, clock, said };
+  return { queue, clock, said };
 }
 
 /** A task that is told when to end, and says when it started. */
@@ -89,6 +94,15 @@ export class Gate {
     this.#open.delete(name);
     return open;
   }
+}
+
+/** Lets time pass for a queue with rates, millisecond by millisecond: p-queue has the timers of Node, which `vi` has to fake. */
+export async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let i = 0; i < ms; i += 1) {
+    await clock.advance(1);
+    vi.advanceTimersByTime(1);
+  }
+  await settle();
 }
 
 /** Lets settled promises be heard of. */
