@@ -1,9 +1,8 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import type { Trouble, TroubleKind } from '../queue/outcome.js';
-import type { DoorStatus } from '../queue/status.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
+import type { QueueStatus } from '../queue/request-queue.js';
 
 /** How long a command bears a trouble of the peer. */
 const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
@@ -20,7 +19,7 @@ const LOOK_MS = 500;
 
 /** The trouble of the peer, where it has lasted for too long. */
 export function lastingTrouble(
-  { reason, since, downSince = since }: DoorStatus['circuit'],
+  { reason, since, downSince = since }: QueueStatus['circuit'],
   now: number,
 ): Trouble | undefined {
   if (reason === undefined) return undefined;
@@ -29,12 +28,12 @@ export function lastingTrouble(
 
 /** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
 export async function giveUpInTime(
-  door: () => DoorStatus,
+  queue: () => QueueStatus,
   ending: AbortController,
   clock: Clock = systemClock,
 ): Promise<void> {
   while (!ending.signal.aborted) {
-    const reason = lastingTrouble(door().circuit, clock.now());
+    const reason = lastingTrouble(queue().circuit, clock.now());
     if (reason !== undefined) ending.abort(peerInTrouble(reason));
     await clock.sleep(LOOK_MS, ending.signal);
   }

@@ -89,7 +89,7 @@ async function* alone(
       patient: false,
       onFailure: (error) => ending.abort(error),
     });
-    const lookingOut = giveUpInTime(() => daemon.live().door(), ending);
+    const lookingOut = giveUpInTime(() => daemon.live().queue(), ending);
     try {
       if (ask === 'mirror') yield* daemon.mirrors.run(names, { signal });
       else for (const name of names ?? []) yield await daemon.mirrors.accept(name, { signal });

@@ -3,8 +3,8 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
-import type { Trouble } from '../queue/outcome.js';
-import type { Paused } from '../queue/recess.js';
+import type { Trouble } from '../queue/breaker.js';
+import type { Paused } from '../queue/request-queue.js';
 import { itemCounts } from '../report/status.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
@@ -157,7 +157,7 @@ async function settle(
       if (isSettled) round.itemsAreSettled();
       if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
     }
-    const { circuit, paused, pausedUntil = 0 } = live.door();
+    const { circuit, paused, pausedUntil = 0 } = live.queue();
     const leftMs = deadline - clock.monotonic();
     const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
     if (reason !== undefined) return { kind: 'peer', reason };

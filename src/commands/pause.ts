@@ -1,6 +1,6 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import type { Paused } from '../queue/recess.js';
+import type { Paused } from '../queue/request-queue.js';
 import { keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import { type Command, configOf, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';

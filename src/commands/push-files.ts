@@ -2,7 +2,9 @@ import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
+import { fingerprint } from '../content/reader.js';
 import { PeersyncError, systemCode } from '../lib/errors.js';
+import { fileStat } from '../lib/file-stat.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/text.js';
 import { comparableUrl } from '../peer/url.js';
@@ -10,7 +12,6 @@ import type { Trouble } from '../state/entry.js';
 import { withoutWords } from '../uplink/prepare.js';
 import { streamed } from '../uplink/streaming.js';
 import { cannotTravel } from '../uplink/treatment.js';
-import { FingerprintReader, fileStat } from '../watch/fingerprint.js';
 import { trouble } from '../watch/trouble.js';
 import { UsageError } from './context.js';
 
@@ -97,11 +98,10 @@ export async function readyFiles(
   targets: readonly Target[],
   rules: ContentRules,
 ): Promise<readonly ReadyFile[]> {
-  const reader = new FingerprintReader();
   const ready: ReadyFile[] = [];
   const failures: PeersyncError[] = [];
   for (const target of targets) {
-    const found = await readyFile(target, reader, rules);
+    const found = await readyFile(target, rules);
     if ('code' in found) failures.push(fileError(target.file, found));
     else ready.push(found);
   }
@@ -110,16 +110,12 @@ export async function readyFiles(
   return ready;
 }
 
-async function readyFile(
-  target: Target,
-  reader: FingerprintReader,
-  rules: ContentRules,
-): Promise<ReadyFile | Trouble> {
+async function readyFile(target: Target, rules: ContentRules): Promise<ReadyFile | Trouble> {
   try {
     const path = await realpath(target.file);
     const stats = await stat(path);
     if (stats.isFile() && stats.size === 0) return EMPTY;
-    const found = await reader.read(path, fileStat(stats));
+    const found = await fingerprint({ file: path, stat: fileStat(stats) });
     if (found.kind === 'unreadable') return trouble.unreadable(found.code);
     if (found.kind === 'vanished') return NO_SUCH_FILE;
     if (found.kind === 'notRegular') return NOT_A_FILE;

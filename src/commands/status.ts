@@ -2,7 +2,7 @@ import { systemClock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { StatusReport } from '../report/status.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { figuresLines } from './figures-text.js';
@@ -113,9 +113,9 @@ function dialectText({ peer }: StatusReport): string {
 }
 
 function peerText(report: StatusReport, now: number): string {
-  const { door } = report.peer;
-  if (door === undefined) return '';
-  const { circuit, pausedUntil } = door;
+  const { queue } = report.peer;
+  if (queue === undefined) return '';
+  const { circuit, pausedUntil } = queue;
   const { reason, since, nextProbeAt, tries } = circuit;
   const lines: string[] = [];
   if (reason !== undefined) {

@@ -1,7 +1,7 @@
 import { durationText } from '../lib/duration-text.js';
 import { sentence } from '../lib/sentence.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { StatusReport } from '../report/status.js';
 import { displayWidth } from './display-width.js';
 import { rateText } from './progress-text.js';
@@ -90,9 +90,9 @@ function headLine({ away, heardAt, status }: WatchModel, now: number): StyledLin
 
 /** What the peer does, as the end of a sentence that begins with it. */
 function peerState(status: StatusReport, now: number): { readonly words: string; readonly style: Style } {
-  const { door } = status.peer;
-  if (door === undefined) return { words: 'is not asked', style: 'dim' };
-  const { circuit, paused, pausedUntil } = door;
+  const { queue } = status.peer;
+  if (queue === undefined) return { words: 'is not asked', style: 'dim' };
+  const { circuit, paused, pausedUntil } = queue;
   if (paused !== undefined) {
     const end =
       paused.until === undefined ? '' : `, for ${durationText(Math.max(0, paused.until - now))} more`;
@@ -116,16 +116,16 @@ function lastWord({ away, heardAt }: WatchModel, now: number): StyledLine[] {
 
 function peerLines({ away }: WatchModel, status: StatusReport, now: number): StyledLine[] {
   if (away !== undefined) return [];
-  const { dialect, door, url } = status.peer;
+  const { dialect, queue, url } = status.peer;
   const { words, style } = peerState(status, now);
   const first: Span[] = ['peer      ', styled(style, words), `  ${safe(url)}`];
   first.push(styled('dim', `  speaks ${dialect ?? 'a dialect not known yet'}`));
-  if (door === undefined) return [first];
-  const { limit, running } = door.concurrency;
-  const latency = door.lanes.push.p50LatencyMs ?? door.lanes.confirm.p50LatencyMs;
+  if (queue === undefined) return [first];
+  const { limit, running } = queue.concurrency;
+  const latency = queue.lanes.push.p50LatencyMs ?? queue.lanes.confirm.p50LatencyMs;
   const slow = latency === undefined ? '' : `, answers in ${durationText(latency)}`;
   first.push(styled('dim', `, ${running} of ${limit} requests at once${slow}`));
-  const { nextProbeAt, reason, tries } = door.circuit;
+  const { nextProbeAt, reason, tries } = queue.circuit;
   if (reason === undefined) return [first];
   const next =
     nextProbeAt === undefined || nextProbeAt <= now ? 'now' : `in ${durationText(nextProbeAt - now)}`;

@@ -169,7 +169,7 @@ async function show(config: Config, ending: AbortController): Promise<void> {
 
 /** @returns what was done, for the last line */
 async function pauseOrResume(config: Config, model: WatchModel): Promise<string> {
-  const ask = model.status?.peer.door?.paused === undefined ? 'pause' : 'resume';
+  const ask = model.status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
   const answer = await askDaemon(config.state.dir, { ask, parameters: {} }, { patienceMs: PATIENCE_MS });
   if (answer === undefined) return 'the daemon does not run';
   for await (const _ of answer);

@@ -1,3 +1,5 @@
+import { encodePath } from '../lib/url-path.js';
+
 /**
  * The URL of the document that a file becomes: the folder's base and the percent-encoded relative path. The same file
  * has the same URL for ever, so nothing here may change without a migration.
@@ -63,16 +65,4 @@ function parseBase(text: string): URL | undefined {
 
 function asDirectory(url: string): string {
   return url.endsWith('/') ? url : `${url}/`;
-}
-
-function encodePath(path: string): string {
-  return path.split('/').map(encodeName).join('/');
-}
-
-function encodeName(name: string): string {
-  const wellFormed = name.replace(/\p{Surrogate}/gu, '\u{FFFD}').normalize('NFC');
-  return encodeURIComponent(wellFormed).replace(
-    /[!'()*]/g,
-    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
 }

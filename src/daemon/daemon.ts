@@ -96,7 +96,7 @@ export class Daemon {
   async start(): Promise<void> {
     const { clock, log, onFailure, follow, load } = this.#options;
     const parts = this.#opened();
-    const { state, client, dialect, watcher, uplink, audit, door, mirrors, statistics, pausing } = parts;
+    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, pausing } = parts;
     const { current } = this;
     const { config } = current;
     const live = this.live();
@@ -113,8 +113,8 @@ export class Daemon {
       ...{ current, state, clock, live, feed, log, mirrors, pausing },
       stopping: this.#stopping.signal,
       look: (place) => watcher.lookSoon(place),
-      tryPeer: () => door.tryNow(),
-      lookUp: (url) => door.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+      tryPeer: () => queue.tryNow(),
+      lookUp: (url) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
       holdMs: () => dialect.current?.holdMs,
       rescan: (folder) => watcher.rescan(folder),
       reload: () => this.reload(),
@@ -125,7 +125,7 @@ export class Daemon {
     uplink.start(onFailure);
     this.#shutdown.add('uplink', async () => {
       const stopped = uplink.stop();
-      await door.stop(STOP_GRACE_MS);
+      await queue.stop(STOP_GRACE_MS);
       await stopped;
     });
     this.#shutdown.add('watcher', () => watcher.stop());

@@ -9,24 +9,24 @@ import { UnderWay } from '../lib/pulse.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
-import { Door } from '../queue/door.js';
-import type { DoorLimits } from '../queue/limits.js';
+import type { QueueLimits } from '../queue/options.js';
+import { RequestQueue } from '../queue/request-queue.js';
 import type { Live } from '../report/live.js';
 import { Pausing } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import type { Item } from '../state/entry.js';
 import { lockState } from '../state/lock.js';
+import { patientCommit } from '../state/patient-commit.js';
 import { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import { configuredPeer } from '../uplink/configured-peer.js';
 import { ThreadPacker } from '../uplink/packer.js';
-import { patientCommit } from '../uplink/patience.js';
 import { PeerDialect } from '../uplink/peer-dialect.js';
 import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
-import { ThreadReader } from '../watch/thread-reader.js';
+import { ThreadLister } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import type { ConfigHolder } from './config-holder.js';
 import { Housekeeping } from './housekeeping.js';
@@ -59,7 +59,7 @@ export interface Parts {
   readonly client: PeerClient;
   /** The peer's address, also of the embedded one. */
   readonly peerUrl: string;
-  readonly door: Door;
+  readonly queue: RequestQueue;
   readonly dialect: PeerDialect;
   readonly uplink: Uplink;
   readonly audit: Audit;
@@ -96,16 +96,16 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.start();
   const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, shutdown, onFailure });
-  const door = new Door({ ...doorLimits(config), classify, clock, log, peerName: 'The peer' });
-  shutdown.add('door', () => door.stop(STOP_GRACE_MS));
-  const pausing = new Pausing({ state, commit, door, clock, log });
+  const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
+  shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
+  const pausing = new Pausing({ state, commit, queue, clock, log });
   pausing.restore();
   shutdown.add('pause', () => pausing.stop());
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
     client,
-    door,
+    queue,
     state,
     commit,
     clock,
@@ -116,13 +116,25 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
   );
   shutdown.add('file thread', () => fileThread.close());
+  const lister = new ThreadLister({
+    clock,
+    open: () =>
+      new WorkThread(new URL('../watch/list-thread.js', import.meta.url), (error) =>
+        log.error(
+          { err: error },
+          `a thread that lists folders broke down: ${messageOf(error)}; it starts anew`,
+        ),
+      ),
+  });
+  shutdown.add('list threads', () => lister.close());
   const watcher: Watcher = new Watcher({
     folders: config.folders,
     state,
     clock,
     log,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
-    groups: new ThreadReader(fileThread),
+    readGroup: (orders) => fileThread.ask('read', orders),
+    lister,
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
     onStanding: () => uplink.foldersChanged(),
@@ -132,7 +144,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     packer: new ThreadPacker(fileThread),
     commit,
     state,
-    door,
+    queue,
     peer: client,
     clock,
     log,
@@ -153,18 +165,18 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     stateDir: config.state.dir,
     state,
     commit,
-    door,
+    queue,
     peer: client,
     clock,
     log,
   });
-  const audit = new Audit({ state, commit, door, peer: client, dialect, clock, log });
+  const audit = new Audit({ state, commit, queue, peer: client, dialect, clock, log });
   shutdown.add('mirrors', () => mirrors.stop());
   const statistics = new Statistics({
     ...{ state, clock, log },
     settings: () => current.config,
     dir: config.state.dir,
-    paused: () => door.status().paused !== undefined,
+    paused: () => queue.status().paused !== undefined,
   });
   current.onChange(() => statistics.reconfigured());
   return {
@@ -175,7 +187,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       housekeeping,
       client,
       peerUrl,
-      door,
+      queue,
       dialect,
       uplink,
       audit,
@@ -193,8 +205,8 @@ const SPARE_CONCURRENCY = 2;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
 
-/** What a configuration lets pass through the door. */
-export function doorLimits({ confirm, push, mirror }: Config): DoorLimits {
+/** What a configuration lets pass through the queue. */
+export function queueLimits({ confirm, push, mirror }: Config): QueueLimits {
   return {
     lanes: {
       interactive: { requestsPerSecond: confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
@@ -267,7 +279,7 @@ export function liveView(
   clock: Clock,
   { startedAt, silentDisk, stuck, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'stuck' | 'page'>,
 ): Live {
-  const { client, door, uplink, watcher, mirrors, statistics, peerUrl } = parts;
+  const { client, queue, uplink, watcher, mirrors, statistics, peerUrl } = parts;
   return {
     pid: process.pid,
     startedAt,
@@ -275,7 +287,7 @@ export function liveView(
     peerUrl,
     page,
     dialect: () => client.dialect,
-    door: () => door.status(),
+    queue: () => queue.status(),
     uplink: () => uplink.status(),
     folders: () => watcher.status(),
     problems: () => watcher.problems(),

@@ -10,12 +10,12 @@ import type { Credentials } from '../peer/digest.js';
 import type { Refused, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
 import type { ConfigHolder } from './config-holder.js';
-import { doorLimits, type Parts } from './parts.js';
+import { type Parts, queueLimits } from './parts.js';
 
 /** What takes up another configuration. */
 export interface ReloadedParts {
   readonly client: Pick<Parts['client'], 'authenticate' | 'trust'>;
-  readonly door: Pick<Parts['door'], 'limit' | 'tryNow'>;
+  readonly queue: Pick<Parts['queue'], 'limit' | 'tryNow'>;
   readonly watcher: Pick<Parts['watcher'], 'watch'>;
   readonly housekeeping: Pick<Parts['housekeeping'], 'keep' | 'stop'>;
   readonly mirrors: Pick<Parts['mirrors'], 'configure'>;
@@ -108,7 +108,7 @@ export class Reloading {
   /** @returns what is new in the files that it names, a line each */
   async #apply(config: Config, restart: readonly string[], access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure } = this.#options;
-    const { client, door, watcher, housekeeping, mirrors, audit, commit } = parts;
+    const { client, queue, watcher, housekeeping, mirrors, audit, commit } = parts;
     const before = current.config;
     const isForThisPeer = !restart.includes('peer.url') && config.peer.url !== 'embedded';
     try {
@@ -118,7 +118,7 @@ export class Reloading {
         changes.push('peer.auth: other credentials');
       if (isForThisPeer && client.trust(access.ca)) changes.push('peer.tls.ca: other certificates');
       if (config !== before) {
-        door.limit(doorLimits(config));
+        queue.limit(queueLimits(config));
         await watcher.watch({
           folders: config.folders,
           hints: config.watch.hints,
@@ -136,7 +136,7 @@ export class Reloading {
         await commit();
       }
       // Somebody mended something: a peer that refused the old password need not be waited for.
-      if (changes.length > 0) door.tryNow();
+      if (changes.length > 0) queue.tryNow();
       return changes;
     } catch (error) {
       onFailure(error);

@@ -5,8 +5,7 @@ import { durationText } from '../lib/duration-text.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
-import { doorDuties } from '../queue/duties.js';
-import type { Lane } from '../queue/lanes.js';
+import type { Lane } from '../queue/options.js';
 import type { SilentDisk } from '../report/live.js';
 import type { StatusReport } from '../report/status.js';
 import { statusSentence } from '../report/status-sentence.js';
@@ -271,7 +270,7 @@ function askByProgram({ path, isOwn }: Disk): Promise<void> {
   });
 }
 
-/** One task at the door may ask again, with other credentials or for another page. */
+/** One task at the queue may ask again, with other credentials or for another page. */
 const REQUESTS_IN_ONE = 3;
 /** Shared objects and tables stream, and may take so many times as long as anything else. */
 const STREAMING = 12;
@@ -283,7 +282,7 @@ const LONGEST_COMMIT_MS = 5 * 60_000;
 /** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
 const LONGEST_ORDER_MS = 15 * 60_000;
 
-export type DutifulParts = Pick<Parts, 'door' | 'commits'> & {
+export type DutifulParts = Pick<Parts, 'queue' | 'commits'> & {
   readonly fileThread: Pick<Parts['fileThread'], 'waiting' | 'answered'>;
 } & {
   readonly [part in 'uplink' | 'watcher' | 'mirrors']: Pick<Parts[part], 'duties'>;
@@ -291,7 +290,7 @@ export type DutifulParts = Pick<Parts, 'door' | 'commits'> & {
 
 /** Everything that must not stand still in a daemon. */
 export function dutiesOf(
-  { door, uplink, watcher, fileThread, mirrors, commits }: DutifulParts,
+  { queue, uplink, watcher, fileThread, mirrors, commits }: DutifulParts,
   { peer }: Config,
 ): readonly Duty[] {
   const longestTaskMs = (lane: Lane): number =>
@@ -305,7 +304,7 @@ export function dutiesOf(
       limitMs: LONGEST_ORDER_MS,
     },
     ...uplink.duties,
-    ...doorDuties(door, { longestTaskMs }),
+    ...queue.duties(longestTaskMs),
     ...mirrors.duties,
     {
       name: 'state',

@@ -23,7 +23,7 @@ import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import { placeOf } from './place.js';
 import type { MirrorRecord } from './record.js';
 import type { Spot } from './root.js';
-import { throughDoor } from './through-door.js';
+import { throughQueue } from './through-queue.js';
 import { type FileStamp, removeWhole, replaceWhole, stampAt } from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
@@ -188,14 +188,14 @@ export class CitationsMirror implements Mirror {
 
   async #look(item: Looked, signal: AbortSignal): Promise<Result> {
     const { folder, filter, ch, path: template } = this.#settings;
-    const { root, peer, door } = this.#tools;
+    const { root, peer, queue } = this.#tools;
     const { path } = placeOf(template, { folder, path: item.path.split('/') });
     try {
       if (item.status === 'gone') {
         const changed = await removeIfThere({ root, path });
         return { kind: 'none', changed, added: changed ? -1 : 0 };
       }
-      const citation = await throughDoor(door, signal, (signal) =>
+      const citation = await throughQueue(queue, signal, (signal) =>
         peer.citation(
           { url: item.url },
           { ...(filter === undefined ? {} : { filter }), ...(ch === undefined ? {} : { ch }), signal },

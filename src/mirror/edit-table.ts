@@ -13,7 +13,7 @@ export interface EditSource {
   readonly rows: AsyncIterable<readonly TableRow[]>;
 }
 
-/** What a two-way table asks of the peer, through the door. Whatever these throw ends the run, and the file stays. */
+/** What a two-way table asks of the peer, through the queue. Whatever these throw ends the run, and the file stays. */
 export interface EditPeer {
   /** Bytes of the longest key that a row can have in the peer; undefined where it has no limit. */
   maxKeyBytes(signal: AbortSignal | undefined): Promise<number | undefined>;

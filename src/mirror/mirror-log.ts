@@ -2,7 +2,7 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/sentence.js';
 import type { MirrorRecord, MirrorTrouble } from './record.js';
 
-/** Failures that the door tells once for everybody. */
+/** Failures thin the queue tells once for everybody. */
 const OF_THE_PEER = new Set(['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_BUSY', 'PEER_AUTH']);
 
 interface Ended {

@@ -141,10 +141,10 @@ export class MirrorSet {
     );
   }
 
-  #makePattern(plan: PatternPlan, { peer, door }: MirrorTools): PatternMirror {
+  #makePattern(plan: PatternPlan, { peer, queue }: MirrorTools): PatternMirror {
     const { name, settings } = plan;
     const { path, every } = settings;
-    const common = { name, every, door };
+    const common = { name, every, queue };
     if (plan.kind === 'table-pattern') {
       const pattern = plan.settings.table;
       const regExp = tablePattern(pattern);

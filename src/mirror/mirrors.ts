@@ -3,7 +3,7 @@ import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { type Duty, UnderWay } from '../lib/pulse.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError } from './errors.js';
@@ -29,7 +29,7 @@ export interface MirrorsParts {
   readonly state: State;
   /** @default that of `state` */
   readonly commit?: () => Promise<void>;
-  readonly door: Pick<Door, 'run'>;
+  readonly queue: Pick<RequestQueue, 'run'>;
   readonly peer: MirrorPeer;
   readonly clock: Clock;
   readonly log: Logger;
@@ -65,7 +65,7 @@ export class Mirrors {
   #prepared: Promise<void> | undefined;
 
   constructor(parts: MirrorsParts) {
-    const { settings, stateDir, door, peer, clock, log, state, random = Math.random } = parts;
+    const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
     const kept: MirrorTools['state'] = {
       entries: state.entries,
       get: (folder, path) => state.get(folder, path),
@@ -73,12 +73,12 @@ export class Mirrors {
       setMeta: (name, value) => state.setMeta(name, value),
       commit: () => this.#commits.during(parts.commit ?? (() => state.commit())),
     };
-    const counting: MirrorTools['door'] = {
-      run: (lane, work, options) => this.#requests.during(() => door.run(lane, work, options)),
+    const counting: MirrorTools['queue'] = {
+      run: (lane, work, options) => this.#requests.during(() => queue.run(lane, work, options)),
     };
     const root = () => this.#settings.root;
     const tools: MirrorTools = {
-      ...{ peer, door: counting, state: kept, stateDir, clock, log },
+      ...{ peer, queue: counting, state: kept, stateDir, clock, log },
       get root() {
         return root();
       },

@@ -3,7 +3,7 @@ import type { Logger } from '../lib/logger.js';
 import type { Citation, CitationOptions, CitationQuery } from '../peer/citation.js';
 import type { ShareOptions, ShareQuery, ShareStream } from '../peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Trouble } from './alarms.js';
@@ -40,7 +40,7 @@ export interface MirrorPeer {
 /** What every mirror works with. */
 export interface MirrorTools {
   readonly peer: MirrorPeer;
-  readonly door: Pick<Door, 'run'>;
+  readonly queue: Pick<RequestQueue, 'run'>;
   readonly state: Pick<State, 'entries' | 'get' | 'meta' | 'setMeta' | 'commit'>;
   /** Absolute: everything is written below it. */
   readonly root: string;

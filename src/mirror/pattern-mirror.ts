@@ -2,7 +2,7 @@ import { MirrorError } from './errors.js';
 import type { Identity } from './life.js';
 import type { Followed, FollowOptions, Mirror, MirrorTools } from './parts.js';
 import { quoted } from './quoted.js';
-import { throughDoor } from './through-door.js';
+import { throughQueue } from './through-queue.js';
 
 /** A peer that lists more is not listing what a person made. */
 const MOST_MEMBERS = 10_000;
@@ -16,7 +16,7 @@ export interface PatternMirrorParts {
   readonly pattern: string;
   /** What it is over, as one and as many. */
   readonly words: readonly [one: string, many: string];
-  readonly door: MirrorTools['door'];
+  readonly queue: MirrorTools['queue'];
   readonly matches: (name: string) => boolean;
   /** Undefined where the peer does not tell. */
   readonly list: (signal: AbortSignal) => Promise<readonly string[] | undefined>;
@@ -42,9 +42,9 @@ export class PatternMirror implements Mirror {
   }
 
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
-    const { door, pattern, matches, words } = this.#parts;
+    const { queue, pattern, matches, words } = this.#parts;
     const [one, many] = words;
-    const names = await throughDoor(door, signal, this.#parts.list);
+    const names = await throughQueue(queue, signal, this.#parts.list);
     if (names === undefined) throw new MirrorError('MIRROR_NO_LIST', { what: quoted(pattern), detail: many });
     const matching = names.filter(matches).length;
     if (matching > MOST_MEMBERS) {

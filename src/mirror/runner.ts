@@ -59,7 +59,7 @@ export class Runner {
   }
 
   /**
-   * @throws the reason of `signal` when it aborts, MirrorError MIRROR_REPLACED when it was dismissed, QueueError or PeerError when the door or the peer client is stopped, StateError
+   * @throws the reason of `signal` when it aborts, MirrorError MIRROR_REPLACED when it was dismissed, QueueError or PeerError when the queue or the peer client is stopped, StateError
    *   when the record cannot be kept; what is wrong with the mirror is in the report
    */
   async run(mirror: Mirror, options: FollowOptions): Promise<RunResult> {

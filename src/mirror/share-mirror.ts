@@ -22,7 +22,7 @@ import { quoted } from './quoted.js';
 import { knownFile, type MirrorRecord } from './record.js';
 import type { Spot } from './root.js';
 import { otherThan, remainderOf, versionOf } from './share-version.js';
-import { throughDoor } from './through-door.js';
+import { throughQueue } from './through-queue.js';
 import { removeWhole, replaceWhole, sameStamp, stampAt } from './whole-file.js';
 
 export interface ShareMirrorParts {
@@ -70,13 +70,13 @@ export class ShareMirror implements Mirror {
   }
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { peer, door } = this.#tools;
+    const { peer, queue } = this.#tools;
     const { data, c, maxSize } = this.#settings;
     const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
     const begun = await this.#begun();
     const conditions = begun === undefined ? await this.#conditions(before) : { resume: remainderOf(begun) };
     try {
-      const followed = await throughDoor(door, options.signal, (signal) =>
+      const followed = await throughQueue(queue, options.signal, (signal) =>
         peer.share(
           { data, ...(c === undefined ? {} : { c }) },
           (share) =>

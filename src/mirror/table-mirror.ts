@@ -9,7 +9,7 @@ import { placeNotes } from './place-notes.js';
 import { quoted } from './quoted.js';
 import { type Conflict, knownFile, type MirrorRecord } from './record.js';
 import { type ReadTable, type ReadTableParts, readTable } from './table-read.js';
-import { throughDoor } from './through-door.js';
+import { throughQueue } from './through-queue.js';
 import { removeWhole, replaceWhole, stampAt } from './whole-file.js';
 
 export interface TableMirrorParts {
@@ -138,9 +138,9 @@ export class EditedTableMirror implements Mirror {
 
   #peer(): EditPeer {
     const { table, tools } = this.#parts;
-    const { door, peer } = tools;
+    const { queue, peer } = tools;
     return {
-      maxKeyBytes: (signal) => throughDoor(door, signal, (signal) => peer.tables.maxKeyBytes({ signal })),
+      maxKeyBytes: (signal) => throughQueue(queue, signal, (signal) => peer.tables.maxKeyBytes({ signal })),
       read: async () => {
         if (this.#run === undefined) throw new Error('a table is read while no run is under way');
         await this.#close();
@@ -156,12 +156,12 @@ export class EditedTableMirror implements Mirror {
       set: (rows, signal) => {
         this.#wrote = true;
         this.#left = Number.POSITIVE_INFINITY;
-        return throughDoor(door, signal, (signal) => peer.tables.set(table, rows, { signal }));
+        return throughQueue(queue, signal, (signal) => peer.tables.set(table, rows, { signal }));
       },
       deleteRows: (keys, signal) => {
         this.#wrote = true;
         this.#left -= keys.length;
-        return throughDoor(door, signal, (signal) => peer.tables.deleteRows(table, keys, { signal }));
+        return throughQueue(queue, signal, (signal) => peer.tables.deleteRows(table, keys, { signal }));
       },
     };
   }

@@ -7,7 +7,7 @@ import type { FollowOptions, MirrorTools } from './parts.js';
 import { quoted, quotedList } from './quoted.js';
 import type { MirrorRecord } from './record.js';
 import { RowSpool } from './spool.js';
-import { throughDoor } from './through-door.js';
+import { throughQueue } from './through-queue.js';
 import { stampAt } from './whole-file.js';
 
 /** A table as the peer has it now, complete and checked; its rows wait on disk until `spool` is closed. */
@@ -16,7 +16,7 @@ export interface ReadTable {
   readonly columns: Columns;
 }
 
-export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'door' | 'root' | 'stateDir'> {
+export interface ReadTableParts extends Pick<MirrorTools, 'peer' | 'queue' | 'root' | 'stateDir'> {
   readonly settings: TableMirrorConfig;
   /** Of the mirror. */
   readonly name: string;
@@ -97,7 +97,7 @@ interface Came {
 }
 
 async function rowsOf(
-  { peer, door, table, settings, stateDir }: ReadTableParts,
+  { peer, queue, table, settings, stateDir }: ReadTableParts,
   accepted: readonly string[],
   signal: AbortSignal,
 ): Promise<Came | undefined> {
@@ -110,7 +110,7 @@ async function rowsOf(
   const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
   let spool: RowSpool | undefined;
   try {
-    return await throughDoor(door, signal, (signal) =>
+    return await throughQueue(queue, signal, (signal) =>
       peer.tables.stream(
         query,
         async ({ rows, columns = [] }): Promise<Came> => {

@@ -113,7 +113,7 @@ export function apiRoutes(
 }
 
 function pauseAnswer(live: Live): PauseAnswer {
-  const { paused } = live.door();
+  const { paused } = live.queue();
   return paused === undefined ? {} : { paused };
 }
 

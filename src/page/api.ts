@@ -1,5 +1,5 @@
 import type { MirrorReport } from '../mirror/record.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
 
@@ -80,7 +80,7 @@ export interface PauseRequest {
 }
 
 export interface PauseAnswer {
-  readonly paused?: NonNullable<DoorStatus['paused']>;
+  readonly paused?: NonNullable<QueueStatus['paused']>;
 }
 
 export interface MirrorsRequest {

@@ -130,7 +130,7 @@ function verifyParts({ state, lookUp, holdMs, clock, log }: AnswerParts): Verify
 
 /** Mirrors would wait for the end of the pause, and who asked for them as well. */
 function unlessPaused(live: Live): void {
-  if (live.door().paused === undefined) return;
+  if (live.queue().paused === undefined) return;
   throw new PeersyncError({
     code: 'PAUSED',
     message: 'peersync is paused, and mirrors rest as well.',

@@ -3,9 +3,8 @@ import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/pulse.js';
 import { sentence } from '../lib/sentence.js';
 import type { MirrorReport } from '../mirror/record.js';
-import type { Paused } from '../queue/recess.js';
-import type { DoorStatus } from '../queue/status.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
+import type { Paused, QueueStatus } from '../queue/request-queue.js';
 import type { Trouble } from '../state/entry.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import type { Alert } from './alerts.js';
@@ -42,7 +41,7 @@ interface Status {
   readonly stateTrouble?: Trouble;
   readonly diskTrouble?: DiskTrouble;
   readonly repairs: readonly string[];
-  readonly peer: { readonly dialect?: string; readonly door?: Pick<DoorStatus, 'circuit'> };
+  readonly peer: { readonly dialect?: string; readonly queue?: Pick<QueueStatus, 'circuit'> };
   readonly folders: readonly { readonly name: string; readonly watch?: FolderStatus }[];
   readonly figures?: { readonly alerts: readonly Alert[] };
   readonly items: { readonly quarantined: number };
@@ -104,10 +103,10 @@ function* repairs({ repairs: all }: Status): Generator<Condition> {
     };
 }
 
-function* peer({ peer: { dialect, door }, running }: Status): Generator<Condition> {
+function* peer({ peer: { dialect, queue }, running }: Status): Generator<Condition> {
   const about = { code: 'PEER', severity: 'critical', subject: 'peer' } as const;
-  if (door?.circuit.reason !== undefined && door.circuit.state !== 'closed') {
-    const { reason, since } = door.circuit;
+  if (queue?.circuit.reason !== undefined && queue.circuit.state !== 'closed') {
+    const { reason, since } = queue.circuit;
     yield {
       ...{ ...about, since },
       message: `The peer ${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`,

@@ -26,9 +26,8 @@ export interface ListedEntry {
 export function* listEntries(state: StateView, filter: ListFilter): Generator<ListedEntry> {
   const { entries } = state;
   const chosen =
-    filter.status === 'quarantined' ? entries.quarantined(filter.folder) : entries.all(filter.folder);
+    filter.status === undefined ? entries.all(filter.folder) : entries.all(filter.folder, filter.status);
   for (const entry of chosen) {
-    if (filter.status !== undefined && entry.status !== filter.status) continue;
     const trouble = 'trouble' in entry ? entry.trouble : undefined;
     yield {
       folder: entry.folder,

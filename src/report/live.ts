@@ -1,7 +1,7 @@
 import type { Stuck } from '../lib/pulse.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { QueueStatus } from '../queue/request-queue.js';
 import type { Trouble } from '../state/entry.js';
 import type { NextLook } from '../uplink/looks.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
@@ -30,7 +30,7 @@ export interface Live {
   page(): string | undefined;
   /** Undefined as long as it is not known. */
   dialect(): DialectName | undefined;
-  door(): DoorStatus;
+  queue(): QueueStatus;
   uplink(): UplinkStatus;
   folders(): readonly FolderStatus[];
   problems(): readonly PathProblem[];

@@ -1,8 +1,7 @@
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
-import type { Door } from '../queue/door.js';
-import type { Paused } from '../queue/recess.js';
+import type { Paused, RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 
 const META = 'paused';
@@ -46,7 +45,7 @@ export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number)
 export interface PausingParts {
   readonly state: Pick<State, 'meta' | 'setMeta'>;
   readonly commit: () => Promise<void>;
-  readonly door: Pick<Door, 'pause' | 'resume' | 'status' | 'onChange'>;
+  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'status' | 'onChange'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -67,23 +66,23 @@ export class Pausing {
   }
 
   restore(): void {
-    const { state, door, clock, log } = this.#parts;
-    door.onChange(() => this.#followDoor());
+    const { state, queue, clock, log } = this.#parts;
+    queue.onChange(() => this.#followQueue());
     const paused = keptPause(state, clock.now());
     if (paused === undefined) return;
     this.#isPaused = true;
     // One from the future begins now, and only once.
     state.setMeta(META, { ...paused });
-    door.pause(paused);
+    queue.pause(paused);
     log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
   }
 
   /** @param forMs how long, in ms; undefined until `resume` */
   async pause(forMs: number | undefined): Promise<Paused> {
-    const { state, commit, door, clock, log } = this.#parts;
+    const { state, commit, queue, clock, log } = this.#parts;
     const paused = moved(keepPause(state, clock.wall(), forMs), -wallAheadMs(clock));
     this.#isPaused = true;
-    door.pause(paused);
+    queue.pause(paused);
     await commit();
     log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
     return paused;
@@ -91,27 +90,27 @@ export class Pausing {
 
   /** @returns whether it was paused */
   async resume(): Promise<boolean> {
-    const { state, commit, door, clock, log } = this.#parts;
+    const { state, commit, queue, clock, log } = this.#parts;
     const was = forgetPause(state, clock.wall()) || this.#isPaused;
     this.#isPaused = false;
     await commit();
-    door.resume();
+    queue.resume();
     if (was) log.info({ event: 'resumed' }, 'resumed: the work with the peer goes on');
     return was;
   }
 
   async stop(): Promise<void> {
-    const { clock, commit, door, state } = this.#parts;
-    const { paused } = door.status();
+    const { clock, commit, queue, state } = this.#parts;
+    const { paused } = queue.status();
     const aheadMs = wallAheadMs(clock);
     if (!this.#isPaused || paused === undefined || aheadMs === 0) return;
     state.setMeta(META, { ...moved(paused, aheadMs) });
     await commit();
   }
 
-  #followDoor(): void {
-    const { door, log, state } = this.#parts;
-    if (!this.#isPaused || door.status().paused !== undefined) return;
+  #followQueue(): void {
+    const { queue, log, state } = this.#parts;
+    if (!this.#isPaused || queue.status().paused !== undefined) return;
     this.#isPaused = false;
     state.setMeta(META, undefined);
     log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');

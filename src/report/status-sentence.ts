@@ -24,7 +24,7 @@ export function statusSentence(
   const named = conditions.filter(({ code }) => code !== 'QUARANTINE' && code !== 'PAUSED');
   const more = named.length - NAMED;
   const until = paused?.until === undefined ? '' : ` until ${text(paused.until)}`;
-  const { pausedUntil } = peer.door ?? {};
+  const { pausedUntil } = peer.queue ?? {};
   return [
     counts.join(', '),
     ...(paused === undefined ? [] : [`paused since ${text(paused.since)}${until}`]),

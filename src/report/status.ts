@@ -7,8 +7,7 @@ import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';
 import type { DialectName } from '../peer/dialect.js';
-import type { Paused } from '../queue/recess.js';
-import type { DoorStatus } from '../queue/status.js';
+import type { Paused, QueueStatus } from '../queue/request-queue.js';
 import type { Status, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { rememberedDialect } from '../uplink/remembered-dialect.js';
@@ -58,7 +57,7 @@ export interface StatusReport {
   readonly configuration?: ConfigurationReport;
   /** Where the status page is; only while it is open. */
   readonly page?: string;
-  readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly door?: DoorStatus };
+  readonly peer: { readonly url: string; readonly dialect?: DialectName; readonly queue?: QueueStatus };
   readonly items: ItemCounts;
   readonly passedOver: number;
   readonly folders: readonly FolderReport[];
@@ -107,8 +106,8 @@ export function statusReport(
     ...truncation('problems', problems.length + unnamed, problems.length),
   };
   const dialect = live === undefined ? dialectOf(config.peer, state) : live.dialect();
-  const door = live?.door();
-  const paused = live === undefined ? keptPause(state, now) : door?.paused;
+  const queue = live?.queue();
+  const paused = live === undefined ? keptPause(state, now) : queue?.paused;
   const restart = live?.restart() ?? [];
   const page = live?.page();
   const { failure } = state;
@@ -135,7 +134,7 @@ export function statusReport(
     peer: {
       url: live?.peerUrl ?? config.peer.url,
       ...(dialect === undefined ? {} : { dialect }),
-      ...(door === undefined ? {} : { door }),
+      ...(queue === undefined ? {} : { queue }),
     },
     items: itemCounts(total),
     passedOver: total.passed,

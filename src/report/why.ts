@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import { TROUBLE_WORDS } from '../queue/words.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
 import { isRemembered } from '../state/history.js';
 import type { StateView } from '../state/state.js';
@@ -39,7 +39,7 @@ export interface WhyReport {
 }
 
 /** What of a running daemon tells how a path goes on. */
-export type LiveWork = Pick<Live, 'dialect' | 'door' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
+export type LiveWork = Pick<Live, 'dialect' | 'queue' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
 
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
 export async function explain(
@@ -231,7 +231,7 @@ function waitingForPeer(
   live: LiveWork,
   lane: 'push' | 'confirm',
 ): { readonly next: string; readonly nextAt?: number } | undefined {
-  const { circuit, paused, pausedUntil } = live.door();
+  const { circuit, paused, pausedUntil } = live.queue();
   if (paused !== undefined) {
     const { until } = paused;
     const next = 'It waits, for peersync is paused';

@@ -1,5 +1,4 @@
 import { Entries, type Place } from './entries.js';
-import type { Entry } from './entry.js';
 
 /** A small value that survives a restart beside the records. */
 export type Json =
@@ -23,59 +22,32 @@ export function emptyData(): StateData {
   return { entries: new Entries(), meta: new Map(), changes: new Changes() };
 }
 
-/** What became of one file: its new record, or only its place when the record was removed. */
-export type Change = Entry | Place;
-
-/** What changed since it was last written, each thing once, in its latest form. */
+/** What changed since it was last written: only where, for it is written as it is by then. */
 export class Changes {
-  /** By folder and path. */
-  #records = new Map<string, Map<string, Change>>();
-  /** By name; undefined when the value was removed. */
-  #meta = new Map<string, Json | undefined>();
+  readonly records = new Map<string, Place>();
+  /** Names. */
+  readonly meta = new Set<string>();
 
   get size(): number {
-    let size = this.#meta.size;
-    for (const records of this.#records.values()) size += records.size;
-    return size;
+    return this.records.size + this.meta.size;
   }
 
-  record(change: Change): void {
-    let records = this.#records.get(change.folder);
-    if (records === undefined) {
-      records = new Map();
-      this.#records.set(change.folder, records);
-    }
-    records.set(change.path, change);
+  add(place: Place): void {
+    this.records.set(`${place.folder}\0${place.path}`, place);
   }
 
-  meta(name: string, value: Json | undefined): void {
-    this.#meta.set(name, value);
-  }
-
-  *records(): Iterable<Change> {
-    for (const records of this.#records.values()) yield* records.values();
-  }
-
-  values(): Iterable<readonly [name: string, value: Json | undefined]> {
-    return this.#meta;
-  }
-
-  /** Hands over all of them and starts empty. */
+  /** Hands over all of them and is empty then. */
   take(): Changes {
     const taken = new Changes();
-    taken.#records = this.#records;
-    taken.#meta = this.#meta;
-    this.#records = new Map();
-    this.#meta = new Map();
+    taken.giveBack(this);
+    this.records.clear();
+    this.meta.clear();
     return taken;
   }
 
-  /** Takes back what did not reach the disk, except what has changed again since. */
+  /** Takes back what did not reach the disk. */
   giveBack(taken: Changes): void {
-    const later = this.take();
-    for (const changes of [taken, later]) {
-      for (const change of changes.records()) this.record(change);
-      for (const [name, value] of changes.values()) this.meta(name, value);
-    }
+    for (const [key, place] of taken.records) this.records.set(key, place);
+    for (const name of taken.meta) this.meta.add(name);
   }
 }

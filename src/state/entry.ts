@@ -151,6 +151,14 @@ export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
 }
 
+/**
+ * What a record's line begins with: a file whose key is that of its record has the recorded version. Compare it with
+ * `line.startsWith(key)`; a worker that lists a directory can send keys instead of stats.
+ */
+export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
+  return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
+}
+
 export function sameStat(a: FileStat, b: FileStat): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
 }

@@ -1,96 +1,68 @@
 import { basename } from 'node:path';
-import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { type Owner, ownerOf } from '../lib/owner.js';
 
-export type StateErrorCode =
-  | 'STATE_LOCKED'
-  | 'STATE_LOCKED_ELSEWHERE'
-  | 'STATE_OF_ANOTHER_USER'
-  | 'STATE_FULL'
-  | 'STATE_DAMAGED'
-  | 'STATE_UNWRITABLE'
-  | 'STATE_UNREADABLE'
-  | 'STATE_NOT_A_DIRECTORY'
-  | 'STATE_NEWER';
+/** By code: what happened, with `{dir}` and `{detail}` (who, what or why), and what to do. */
+const TABLE = {
+  STATE_LOCKED: [
+    'Another peersync ({detail}) uses the state directory {dir}.',
+    'Stop it, or give this one another state.dir.',
+  ],
+  STATE_LOCKED_ELSEWHERE: [
+    'A peersync on another machine ({detail}) uses the state directory {dir}.',
+    'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
+  ],
+  STATE_OF_ANOTHER_USER: [
+    'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
+    'Run peersync as that user.',
+  ],
+  STATE_FULL: [
+    'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
+    'Free some space there; nothing is lost, and the work goes on by itself.',
+  ],
+  STATE_DAMAGED: [
+    'The state in {dir} cannot be understood: {detail}.',
+    'Restore it from a backup, or move it aside to start afresh: files are then looked up and pushed again.',
+  ],
+  STATE_UNWRITABLE: [
+    'The state in {dir} cannot be written ({detail}).',
+    'Make the directory writable for the user that runs peersync, check its disk, or set another state.dir.',
+  ],
+  STATE_UNREADABLE: [
+    'The state in {dir} cannot be read ({detail}).',
+    'Run as the user that the daemon runs as, or check the disk of the directory.',
+  ],
+  STATE_NOT_A_DIRECTORY: [
+    'The state directory {dir} is not a directory ({detail}).',
+    'Set state.dir to a directory; it is created when it does not exist.',
+  ],
+  STATE_NEWER: [
+    'The state in {dir} was written by a newer peersync ({detail}).',
+    'Run that version or a later one, or set another state.dir.',
+  ],
+} as const satisfies Readonly<Record<string, readonly [message: string, hint: string]>>;
 
-/** What the sentences of the table are filled with. */
+export type StateErrorCode = keyof typeof TABLE;
+
 interface Facts {
   readonly dir: string;
-  /** Who, what or why, in words that fit the sentence. */
   readonly detail: string;
   /** What to do, where that is known better than the table knows it. */
   readonly hint?: string;
 }
 
-interface Row {
-  readonly message: (facts: Facts) => string;
-  readonly hint: string;
-  readonly exitCode: ExitCode;
-}
-
-const TABLE: Readonly<Record<StateErrorCode, Row>> = {
-  STATE_LOCKED: {
-    message: ({ dir, detail }) => `Another peersync (${detail}) uses the state directory ${dir}.`,
-    hint: 'Stop it, or give this one another state.dir.',
-    exitCode: EXIT.failure,
-  },
-  STATE_LOCKED_ELSEWHERE: {
-    message: ({ dir, detail }) =>
-      `A peersync on another machine (${detail}) uses the state directory ${dir}.`,
-    hint: 'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
-    exitCode: EXIT.failure,
-  },
-  STATE_OF_ANOTHER_USER: {
-    message: ({ dir, detail }) =>
-      `The state in ${dir} belongs to ${detail}: what root writes there, that user could not read any more.`,
-    hint: 'Run peersync as that user.',
-    exitCode: EXIT.failure,
-  },
-  STATE_FULL: {
-    message: ({ dir, detail }) =>
-      `The state in ${dir} cannot grow: no space is left on its disk (${detail}).`,
-    hint: 'Free some space there; nothing is lost, and the work goes on by itself.',
-    exitCode: EXIT.failure,
-  },
-  STATE_DAMAGED: {
-    message: ({ dir, detail }) => `The state in ${dir} cannot be understood: ${detail}.`,
-    hint: 'Restore it from a backup, or move it aside to start afresh: files are then looked up and pushed again.',
-    exitCode: EXIT.failure,
-  },
-  STATE_UNWRITABLE: {
-    message: ({ dir, detail }) => `The state in ${dir} cannot be written (${detail}).`,
-    hint: 'Make the directory writable for the user that runs peersync, check its disk, or set another state.dir.',
-    exitCode: EXIT.failure,
-  },
-  STATE_UNREADABLE: {
-    message: ({ dir, detail }) => `The state in ${dir} cannot be read (${detail}).`,
-    hint: 'Run as the user that the daemon runs as, or check the disk of the directory.',
-    exitCode: EXIT.failure,
-  },
-  STATE_NOT_A_DIRECTORY: {
-    message: ({ dir, detail }) => `The state directory ${dir} is not a directory (${detail}).`,
-    hint: 'Set state.dir to a directory; it is created when it does not exist.',
-    exitCode: EXIT.usage,
-  },
-  STATE_NEWER: {
-    message: ({ dir, detail }) => `The state in ${dir} was written by a newer peersync (${detail}).`,
-    hint: 'Run that version or a later one, or set another state.dir.',
-    exitCode: EXIT.failure,
-  },
-};
-
 /** Why the state cannot be used or kept; `code` says which, `details.dir` where. */
 export class StateError extends PeersyncError {
   declare readonly code: StateErrorCode;
 
-  constructor(code: StateErrorCode, facts: Facts, cause?: unknown) {
-    const row = TABLE[code];
+  constructor(code: StateErrorCode, { dir, detail, hint }: Facts, cause?: unknown) {
+    const [message, usualHint] = TABLE[code];
     super({
       code,
-      message: row.message(facts),
-      hint: facts.hint ?? row.hint,
-      exitCode: row.exitCode,
-      details: { dir: facts.dir, detail: facts.detail },
+      message: message.replace(/\{(dir|detail)\}/g, (_, name) => (name === 'dir' ? dir : detail)),
+      hint: hint ?? usualHint,
+      exitCode: code === 'STATE_NOT_A_DIRECTORY' ? EXIT.usage : EXIT.failure,
+      details: { dir, detail },
       cause,
     });
   }

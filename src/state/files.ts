@@ -2,6 +2,33 @@ import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode } from '../lib/errors.js';
 
+/** How the lines of a file are framed. */
+export const FORMAT_VERSION = 1;
+/** What the lines mean; raised whenever a line of before would be misread. */
+export const SCHEMA_VERSION = 2;
+
+/** Opens every file: what it is, and how to read the rest. */
+export interface Header {
+  readonly peersync: 'journal' | 'snapshot';
+  readonly format: number;
+  readonly schema: number;
+  readonly generation: number;
+  /** In ms since the epoch. */
+  readonly created: number;
+}
+
+/** Closes a snapshot: without it, or with another count or sum, the snapshot is damaged. */
+export interface Footer {
+  /** Lines between the header and this. */
+  readonly records: number;
+  /** Of the checksums of all lines before, in order. */
+  readonly sum: number;
+}
+
+export function newHeader(kind: Header['peersync'], generation: number, created: number): Header {
+  return { peersync: kind, format: FORMAT_VERSION, schema: SCHEMA_VERSION, generation, created };
+}
+
 /**
  * The files of a state directory. Generation n is the changes in `journal-n`, which follow on those of the generation
  * before or, where there is one, on `snapshot-n`. Generation 1 follows on nothing.

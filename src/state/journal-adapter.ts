@@ -7,22 +7,49 @@ import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Changes, StateData } from './data.js';
 import { writeError } from './errors.js';
-import { journalPath, listStateFiles, type OpenFile, openFile, snapshotPath } from './files.js';
+import { journalPath, listStateFiles, newHeader, type OpenFile, openFile, snapshotPath } from './files.js';
+import { LineBuffer } from './framing.js';
 import { Journal } from './journal.js';
-import { LineBuffer } from './lines.js';
-import { type Loaded, loadState } from './load.js';
-import { STATE_POLICY, type StatePolicy } from './policy.js';
-import { changeRow, metaRow } from './row.js';
-import { newHeader } from './schema.js';
-import { writeSnapshot } from './snapshot.js';
+import { type Loader, loadState } from './load.js';
+import { baseRows, metaRow, recordText, writeSnapshot } from './snapshot.js';
+
+/** The numbers of the state. */
+export interface StatePolicy {
+  /** The journals since the last snapshot are compacted only when they are larger than this, in bytes. */
+  readonly compactMinBytes: number;
+  /** And larger than this many times that snapshot. */
+  readonly compactRatio: number;
+  /** How much is encoded without a pause, in bytes (256 KiB cost about 1 ms of the event loop). */
+  readonly writeBytes: number;
+}
+
+const STATE_POLICY: StatePolicy = {
+  compactMinBytes: 16 * 1024 * 1024,
+  compactRatio: 1,
+  writeBytes: 256 * 1024,
+};
 
 export interface AdapterOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** @default STATE_POLICY */
   readonly policy?: Partial<StatePolicy>;
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
+}
+
+/** Sizes in bytes. */
+export interface DiskFigures {
+  /** The changes since the last snapshot. */
+  readonly journalBytes: number;
+  readonly snapshotBytes: number;
+  readonly generation: number;
+  readonly compacting: boolean;
+  /** How often that happened since the state was opened. */
+  readonly compactions: number;
+  /** How long the syncs of changes took, in seconds. */
+  readonly syncs: BucketsReading;
+  /** What the last commit failed with; absent when it did not. */
+  readonly failure?: PeersyncError;
 }
 
 /** In seconds: from a disk that only remembers to one that is going to fail. */
@@ -46,6 +73,8 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #open: OpenFile;
   readonly #closing = new AbortController();
   readonly #lines = new LineBuffer();
+  /** So many URL bases stand in the present journal. */
+  #basesWritten = 0;
 
   #journal: Journal | undefined;
   #generation = 0;
@@ -54,8 +83,8 @@ export class JournalAdapter implements Adapter<StateData> {
   #snapshotBytes = 0;
   /** Journals since the base, without the present one, in bytes. */
   #olderJournalBytes = 0;
-  /** The journals may grow to this before the next compaction, in bytes. */
-  #compactAtBytes = 0;
+  /** A compaction that failed is not tried again before the journals have grown to this, in bytes. */
+  #putOffTo = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
   readonly #syncs = new Buckets(SYNC_BOUNDS);
@@ -80,31 +109,16 @@ export class JournalAdapter implements Adapter<StateData> {
     return this.#repairs;
   }
 
-  /** Of the journals since the last snapshot. */
-  get journalBytes(): number {
-    return this.#olderJournalBytes + (this.#journal?.size ?? 0);
-  }
-
-  get snapshotBytes(): number {
-    return this.#snapshotBytes;
-  }
-
-  get generation(): number {
-    return this.#generation;
-  }
-
-  get compacting(): boolean {
-    return this.#compaction !== undefined;
-  }
-
-  /** How often the state was compacted since it was opened. */
-  get compactions(): number {
-    return this.#compactions;
-  }
-
-  /** How long the syncs of the journal took, in seconds. */
-  get syncs(): BucketsReading {
-    return this.#syncs.read();
+  figures(): DiskFigures {
+    return {
+      journalBytes: this.#journalBytes,
+      snapshotBytes: this.#snapshotBytes,
+      generation: this.#generation,
+      compacting: this.#compaction !== undefined,
+      compactions: this.#compactions,
+      syncs: this.#syncs.read(),
+      ...(this.#failure === undefined ? {} : { failure: this.#failure }),
+    };
   }
 
   /** What the last write failed with; undefined when it did not. */
@@ -116,11 +130,10 @@ export class JournalAdapter implements Adapter<StateData> {
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const loaded = await loadState(this.#dir, { policy: this.#policy, open: this.#open });
+      const loaded = await loadState(this.#dir, this.#open);
       for (const name of loaded.files.unfinished) await rm(join(this.#dir, name), { force: true });
       await this.#resume(loaded);
       for (const repair of this.#repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      this.#expectCompaction();
       if (loaded.damage.length > 0 || loaded.outdated || this.#isLarge()) this.#startCompaction(loaded.data);
       return loaded.data;
     } catch (error) {
@@ -156,28 +169,21 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#inTurn(async () => this.#journal?.close());
   }
 
-  async #resume(loaded: Loaded): Promise<void> {
-    const { last } = loaded;
-    this.#repairs.push(...loaded.damage);
+  async #resume({ last, files, damage, base, journalBytes, snapshotBytes }: Loader): Promise<void> {
+    this.#repairs.push(...damage);
     if (last === undefined) {
-      await this.#begin(Math.max(0, ...loaded.files.snapshots, ...loaded.files.journals) + 1);
+      await this.#begin(Math.max(0, ...files.snapshots, ...files.journals) + 1);
     } else {
-      if (last.tornBytes > 0) {
-        this.#repairs.push(
-          `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
-        );
-      }
-      this.#journal = await Journal.resume(
-        journalPath(this.#dir, last.generation),
-        last.soundBytes,
-        this.#open,
-      );
-      this.#generation = last.generation;
-      this.#olderJournalBytes = loaded.journalBytes - last.soundBytes;
-      if (!last.current) await this.#begin(last.generation + 1);
+      const { generation, soundBytes, tornBytes } = last;
+      if (tornBytes > 0)
+        this.#repairs.push(`The last ${tornBytes} bytes of journal-${generation} were torn and cut off.`);
+      this.#journal = await Journal.resume(journalPath(this.#dir, generation), soundBytes, this.#open);
+      this.#generation = generation;
+      this.#olderJournalBytes = journalBytes - soundBytes;
+      if (!last.current) await this.#begin(generation + 1);
     }
-    this.#base = Math.min(loaded.base, this.#generation);
-    this.#snapshotBytes = loaded.snapshotBytes;
+    this.#base = Math.min(base, this.#generation);
+    this.#snapshotBytes = snapshotBytes;
   }
 
   async #append(data: StateData): Promise<void> {
@@ -186,7 +192,9 @@ export class JournalAdapter implements Adapter<StateData> {
     const taken = data.changes.take();
     try {
       if (this.#journal === undefined || this.#journal.spoiled) await this.#begin(this.#generation + 1);
-      await this.#journal?.append(this.#chunks(taken), (sync) => this.#timed(sync));
+      const bases = data.entries.bases.size;
+      await this.#journal?.append(this.#chunks(data, taken), (sync) => this.#timed(sync));
+      this.#basesWritten = bases;
       this.#failure = undefined;
     } catch (error) {
       data.changes.giveBack(taken);
@@ -202,14 +210,18 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#syncs.add((this.#clock.monotonic() - started) / 1000);
   }
 
-  *#chunks(changes: Changes): Generator<Uint8Array> {
+  /** The changed records as they are by now, with the URL bases that are new in this journal before and behind them. */
+  *#chunks({ entries, meta }: StateData, changes: Changes): Generator<Uint8Array> {
     const lines = this.#lines;
     lines.take();
-    for (const change of changes.records()) {
-      lines.add(changeRow(change));
+    for (const row of baseRows(entries.bases, this.#basesWritten)) lines.add(row);
+    for (const place of changes.records.values()) {
+      lines.add(recordText(place, entries.line(place.folder, place.path)));
       if (lines.length >= this.#policy.writeBytes) yield lines.take();
     }
-    for (const [name, value] of changes.values()) lines.add(metaRow(name, value));
+    for (const name of changes.meta) lines.add(metaRow(name, meta));
+    // Twice, so that one damaged line costs no more than itself.
+    for (const row of baseRows(entries.bases, this.#basesWritten)) lines.add(row);
     yield lines.take();
   }
 
@@ -219,18 +231,19 @@ export class JournalAdapter implements Adapter<StateData> {
     const next = await Journal.create(journalPath(this.#dir, generation), header, this.#open);
     const before = this.#journal;
     this.#journal = next;
+    this.#basesWritten = 0;
     this.#generation = generation;
     this.#olderJournalBytes += before?.size ?? 0;
     await before?.close().catch(() => undefined);
   }
 
-  #isLarge(): boolean {
-    return this.journalBytes > this.#compactAtBytes;
+  get #journalBytes(): number {
+    return this.#olderJournalBytes + (this.#journal?.size ?? 0);
   }
 
-  #expectCompaction(): void {
+  #isLarge(): boolean {
     const { compactMinBytes, compactRatio } = this.#policy;
-    this.#compactAtBytes = Math.max(compactMinBytes, compactRatio * this.#snapshotBytes);
+    return this.#journalBytes > Math.max(compactMinBytes, compactRatio * this.#snapshotBytes, this.#putOffTo);
   }
 
   /** In the background: a failure is told, and tried again when the journal has grown further. */
@@ -238,7 +251,7 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch((error: unknown) => {
       if (this.#closing.signal.aborted) return;
-      this.#compactAtBytes = this.journalBytes + this.#policy.compactMinBytes;
+      this.#putOffTo = this.#journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = writeError(error, this.#dir);
       this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
@@ -251,7 +264,7 @@ export class JournalAdapter implements Adapter<StateData> {
     const started = this.#clock.monotonic();
     const size = await writeSnapshot(snapshotPath(this.#dir, generation), data, {
       header: newHeader('snapshot', generation, this.#clock.now()),
-      policy: this.#policy,
+      writeBytes: this.#policy.writeBytes,
       open: this.#open,
       signal: this.#closing.signal,
     });
@@ -259,7 +272,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#base = generation;
     this.#snapshotBytes = size;
     this.#olderJournalBytes -= journalsBefore;
-    this.#expectCompaction();
+    this.#putOffTo = 0;
     this.#compactions += 1;
     await this.#removeBefore(fallback);
     const ms = Math.round(this.#clock.monotonic() - started);

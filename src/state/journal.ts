@@ -1,8 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../lib/atomic.js';
-import type { OpenFile } from './files.js';
-import { lineOf, writeFully } from './lines.js';
-import type { Header } from './schema.js';
+import type { Header, OpenFile } from './files.js';
+import { lineOf, writeFully } from './framing.js';
 
 /**
  * One journal that is written to.

@@ -2,18 +2,18 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import type { StateData } from './data.js';
-import type { OpenFile } from './files.js';
-import { LineBuffer, writeFully } from './lines.js';
-import type { StatePolicy } from './policy.js';
-import { entryRow, metaRow } from './row.js';
-import type { Header } from './schema.js';
+import type { Place } from './entries.js';
+import type { Header, OpenFile } from './files.js';
+import { LineBuffer, writeFully } from './framing.js';
+import type { UrlBases } from './line.js';
 
 /** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 
 export interface SnapshotParts {
   readonly header: Header;
-  readonly policy: StatePolicy;
+  /** How much is encoded without a pause, in bytes. */
+  readonly writeBytes: number;
   readonly open: OpenFile;
   /** Gives up, leaving nothing behind. */
   readonly signal: AbortSignal;
@@ -54,14 +54,37 @@ export async function writeSnapshot(path: string, data: StateData, parts: Snapsh
   }
 }
 
-function* slices(data: StateData, { header, policy }: SnapshotParts): Generator<Uint8Array> {
+function* slices({ entries, meta }: StateData, { header, writeBytes }: SnapshotParts): Generator<Uint8Array> {
   const lines = new LineBuffer();
-  lines.add(header);
-  for (const [name, value] of data.meta) lines.add(metaRow(name, value));
-  for (const entry of data.entries.all()) {
-    lines.add(entryRow(entry));
-    if (lines.length >= policy.writeBytes) yield lines.take();
+  lines.add(JSON.stringify(header));
+  for (const name of meta.keys()) lines.add(metaRow(name, meta));
+  for (const [folder, directory, name, line] of entries.lines()) {
+    lines.add(recordText({ folder, path: directory === '' ? name : `${directory}/${name}` }, line));
+    if (lines.length >= writeBytes) yield lines.take();
   }
-  lines.add({ records: lines.lines - 1, sum: lines.sum });
+  // At the end, as new ones may have come meanwhile.
+  for (const row of baseRows(entries.bases, 0)) lines.add(row);
+  lines.add(JSON.stringify({ records: lines.lines - 1, sum: lines.sum }));
   yield lines.take();
+}
+
+/** The text of a change on disk: `"folder","path",[record]`, or a row `["-", folder, path]` where the record is removed. */
+export function recordText({ folder, path }: Place, line: string | undefined): string {
+  if (line === undefined) return JSON.stringify(['-', folder, path]);
+  return `${JSON.stringify(folder)},${JSON.stringify(path)},${line}`;
+}
+
+/** A row `["m", name, value]`; without a value: removed. */
+export function metaRow(name: string, meta: StateData['meta']): string {
+  return JSON.stringify(meta.has(name) ? ['m', name, meta.get(name)] : ['m', name]);
+}
+
+/** A row `["u", number, collection, url]` for each base from number `from` on. */
+export function baseRows(bases: UrlBases, from: number): string[] {
+  const rows: string[] = [];
+  for (let number = from; number < bases.size; number += 1) {
+    const base = bases.get(number);
+    if (base !== undefined) rows.push(JSON.stringify(['u', number, base.collection, base.url]));
+  }
+  return rows;
 }

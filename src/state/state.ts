@@ -1,56 +1,64 @@
 import { Low } from 'lowdb';
-import type { BucketsReading } from '../lib/buckets.js';
 import type { Clock } from '../lib/clock.js';
 import { type PeersyncError, systemCode } from '../lib/errors.js';
 import { emptyData, type Json, type StateData } from './data.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
 import { type OpenFile, openFile } from './files.js';
-import { type AdapterOptions, JournalAdapter } from './journal-adapter.js';
+import { type AdapterOptions, type DiskFigures, JournalAdapter } from './journal-adapter.js';
+import { decode } from './line.js';
 import { loadState } from './load.js';
-import { STATE_POLICY } from './policy.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
 
 /** What a reader sees of the state. */
-export interface StateView {
+export class StateView {
   readonly entries: EntriesView;
   /** One sentence for each damage that was found when the state was read. */
   readonly repairs: readonly string[];
+  readonly #meta: ReadonlyMap<string, Json>;
+
+  constructor({ entries, meta }: StateData, repairs: readonly string[]) {
+    this.entries = entries;
+    this.repairs = repairs;
+    this.#meta = meta;
+  }
+
   /** What keeps the last changes from the disk, until they are on it. */
-  readonly failure?: PeersyncError | undefined;
-  get(folder: string, path: string): Entry | undefined;
+  get failure(): PeersyncError | undefined {
+    return undefined;
+  }
+
+  get(folder: string, path: string): Entry | undefined {
+    return this.entries.get(folder, path);
+  }
+
   /** Of one folder, or of all. */
-  counts(folder?: string): Counts;
+  counts(folder?: string): Counts {
+    return this.entries.counts(folder);
+  }
+
   /** A small value that was kept under this name. */
-  meta(name: string): Json | undefined;
+  meta(name: string): Json | undefined {
+    return this.#meta.get(name);
+  }
+
   /** The names of all small values that begin like this. */
-  metaNames(prefix: string): readonly string[];
+  metaNames(prefix: string): readonly string[] {
+    return [...this.#meta.keys()].filter((name) => name.startsWith(prefix));
+  }
 }
 
-/** For `status`. Sizes in bytes. */
-export interface StateFigures {
+/** For `status`. */
+export interface StateFigures extends DiskFigures {
   readonly records: number;
-  /** The changes since the last snapshot. */
-  readonly journalBytes: number;
-  readonly snapshotBytes: number;
-  readonly generation: number;
   /** Changes that are not on disk yet. */
   readonly unsaved: number;
-  readonly compacting: boolean;
-  /** How often that happened since the state was opened. */
-  readonly compactions: number;
-  /** How long the syncs of changes took, in seconds. */
-  readonly syncs: BucketsReading;
-  /** What the last commit failed with; absent when it did not. */
-  readonly failure?: PeersyncError;
 }
 
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
 const READ_ATTEMPTS = 10;
-/** How many records are looked at without a pause. */
-const SLICE = 2_000;
 
 /**
  * What peersync knows, in memory for everyone to see, and on disk for after a restart.
@@ -58,13 +66,14 @@ const SLICE = 2_000;
  * `put` and its kind change memory at once and tell the listeners; `commit` resolves when all changes so far are on
  * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
  */
-export class State implements StateView {
+export class State extends StateView {
   readonly #low: Low<StateData>;
   readonly #adapter: JournalAdapter;
   readonly #clock: Clock;
   readonly #listeners = new Set<ChangeListener>();
 
   private constructor(low: Low<StateData>, adapter: JournalAdapter, clock: Clock) {
+    super(low.data, adapter.repairs);
     this.#low = low;
     this.#adapter = adapter;
     this.#clock = clock;
@@ -92,11 +101,8 @@ export class State implements StateView {
   static async read(dir: string, options: { readonly open?: OpenFile } = {}): Promise<StateView> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { data, damage } = await loadState(dir, {
-          policy: STATE_POLICY,
-          open: options.open ?? openFile,
-        });
-        return viewOf(data, damage);
+        const { data, damage } = await loadState(dir, options.open ?? openFile);
+        return new StateView(data, damage);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
         if (!vanished || attempt === READ_ATTEMPTS) throw error;
@@ -104,62 +110,33 @@ export class State implements StateView {
     }
   }
 
-  get entries(): EntriesView {
-    return this.#low.data.entries;
-  }
-
-  get repairs(): readonly string[] {
-    return this.#adapter.repairs;
-  }
-
-  get failure(): PeersyncError | undefined {
+  override get failure(): PeersyncError | undefined {
     return this.#adapter.failure;
   }
 
-  get(folder: string, path: string): Entry | undefined {
-    return this.#low.data.entries.get(folder, path);
-  }
-
-  counts(folder?: string): Counts {
-    return this.#low.data.entries.counts(folder);
-  }
-
-  meta(name: string): Json | undefined {
-    return this.#low.data.meta.get(name);
-  }
-
-  metaNames(prefix: string): readonly string[] {
-    return namesOf(this.#low.data, prefix);
-  }
-
   figures(): StateFigures {
-    const { data } = this.#low;
-    const { journalBytes, snapshotBytes, generation, compacting, compactions, syncs, failure } =
-      this.#adapter;
-    const [records, unsaved] = [data.entries.size, data.changes.size];
-    return {
-      ...{ records, journalBytes, snapshotBytes, generation, unsaved, compacting, compactions, syncs },
-      ...(failure === undefined ? {} : { failure }),
-    };
+    const { entries, changes } = this.#low.data;
+    return { records: entries.size, unsaved: changes.size, ...this.#adapter.figures() };
   }
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */
   put(entry: Entry): void {
-    const { entries, changes } = this.#low.data;
-    const before = entries.set(entry);
-    if (before === entry) return;
-    changes.record(entry);
-    for (const listener of this.#listeners) listener(entry, before, entry);
+    const { entries } = this.#low.data;
+    const line = entries.encode(entry);
+    const before = entries.set(entry, line);
+    if (before !== line) this.#changed(entry, entry, before);
   }
 
   /** Forgets a file. In memory; see `commit`. */
   remove(folder: string, path: string): void {
-    const { entries, changes } = this.#low.data;
-    const before = entries.delete(folder, path);
-    if (before === undefined) return;
-    const place = { folder, path };
-    changes.record(place);
-    for (const listener of this.#listeners) listener(undefined, before, place);
+    const before = this.#low.data.entries.delete(folder, path);
+    if (before !== undefined) this.#changed({ folder, path }, undefined, before);
+  }
+
+  /** Whether this is the record of its file still, or again, to the last digit. */
+  isCurrent(entry: Entry): boolean {
+    const { entries } = this.#low.data;
+    return entries.line(entry.folder, entry.path) === entries.encode(entry);
   }
 
   /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
@@ -167,7 +144,7 @@ export class State implements StateView {
     const { meta, changes } = this.#low.data;
     if (value === undefined) meta.delete(name);
     else meta.set(name, value);
-    changes.meta(name, value);
+    changes.meta.add(name);
   }
 
   /**
@@ -188,16 +165,13 @@ export class State implements StateView {
   /** Forgets the files that were removed more than `ms` ago, and returns how many. */
   async forgetGone(ms: number): Promise<number> {
     const limit = this.#clock.now() - ms;
-    let seen = 0;
     let forgotten = 0;
-    for (const entry of this.entries.all()) {
-      if (entry.status === 'gone' && entry.since < limit) {
-        this.remove(entry.folder, entry.path);
+    for await (const slice of this.entries.slices({ status: ['gone'] })) {
+      for (const { since, folder, path } of slice) {
+        if (since >= limit) continue;
+        this.remove(folder, path);
         forgotten += 1;
       }
-      // At the end: the next one may be back after the pause.
-      seen += 1;
-      if (seen % SLICE === 0) await this.#clock.sleep(0);
     }
     await this.commit();
     return forgotten;
@@ -216,19 +190,12 @@ export class State implements StateView {
       await this.#adapter.close();
     }
   }
-}
 
-function viewOf(data: StateData, repairs: readonly string[]): StateView {
-  return {
-    entries: data.entries,
-    repairs,
-    get: (folder, path) => data.entries.get(folder, path),
-    counts: (folder) => data.entries.counts(folder),
-    meta: (name) => data.meta.get(name),
-    metaNames: (prefix) => namesOf(data, prefix),
-  };
-}
-
-function namesOf(data: StateData, prefix: string): readonly string[] {
-  return [...data.meta.keys()].filter((name) => name.startsWith(prefix));
+  #changed(place: Place, after: Entry | undefined, line: string | undefined): void {
+    const { entries, changes } = this.#low.data;
+    changes.add({ folder: place.folder, path: place.path });
+    if (this.#listeners.size === 0) return;
+    const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
+    for (const listener of this.#listeners) listener(after, before, place);
+  }
 }

@@ -96,9 +96,8 @@ export function returned(item: PendingItem, notBefore: number, trouble?: Trouble
 
 /** The peer accepted this version, or showed that a push in doubt had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
-  const { folder, path, url, collection, version, attempts } = item;
   const history = next(item, 'accepted', now, note);
-  return { folder, path, url, collection, version, attempts, status: 'accepted', sent, since: now, history };
+  return { ...documentOf(item), attempts: item.attempts, status: 'accepted', sent, since: now, history };
 }
 
 /**
@@ -130,10 +129,9 @@ export function replaced(entry: Entry, url: string, now: number): Entry {
 
 /** The peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
-  const { folder, path, url, collection, version, sent } = item;
   const history = next(item, 'confirmed', now, `${evidence.kind} ${evidence.shown}`);
-  const status = 'confirmed';
-  return { folder, path, url, collection, version, attempts: 0, status, sent, evidence, since: now, history };
+  const { sent } = item;
+  return { ...documentOf(item), attempts: 0, status: 'confirmed', sent, evidence, since: now, history };
 }
 
 /** The peer does not show any more what it had shown: to be pushed again. */
@@ -153,9 +151,8 @@ function pendingAnew(
   notBefore: number,
   now: number,
 ): PendingItem {
-  const { version } = item;
   const history = next(item, 'pending', now, note);
-  return { ...destinationOf(item), version, status: 'pending', attempts: 0, notBefore, since: now, history };
+  return { ...documentOf(item), status: 'pending', attempts: 0, notBefore, since: now, history };
 }
 
 /** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
@@ -165,28 +162,17 @@ export function failed(
   notBefore: number,
   now: number,
 ): PendingItem {
-  const { folder, path, url, collection, version } = item;
-  return {
-    ...{ folder, path, url, collection, version },
-    status: 'pending',
-    attempts: item.attempts + 1,
-    notBefore,
-    trouble,
-    since: item.status === 'pending' ? item.since : now,
-    history: item.status === 'pending' ? item.history : next(item, 'pending', now, trouble.message),
-  };
+  const { since, history } =
+    item.status === 'pending' ? item : { since: now, history: next(item, 'pending', now, trouble.message) };
+  const attempts = item.attempts + 1;
+  return { ...documentOf(item), status: 'pending', attempts, notBefore, trouble, since, history };
 }
 
 /** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
 export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
-  const { folder, path, url, collection, version, attempts } = item;
   const history = next(item, 'pending', now, trouble.message);
-  return {
-    ...{ folder, path, url, collection, version, attempts, trouble, history },
-    status: 'pending',
-    notBefore: now,
-    since: now,
-  };
+  const { attempts } = item;
+  return { ...documentOf(item), status: 'pending', attempts, notBefore: now, trouble, since: now, history };
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
@@ -216,28 +202,16 @@ export function quarantined(
 export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
   if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
   const waited = item.status === 'pending';
-  return {
-    ...destinationOf(item),
-    version: item.version,
-    status: 'pending',
-    attempts: 0,
-    notBefore: now,
-    since: waited ? item.since : now,
-    history: next(item, 'pending', now, waited ? RETRIED_WHILE_PENDING : BEGINNINGS.retry),
-  };
+  const since = waited ? item.since : now;
+  const history = next(item, 'pending', now, waited ? RETRIED_WHILE_PENDING : BEGINNINGS.retry);
+  const { version } = item;
+  return { ...destinationOf(item), version, status: 'pending', attempts: 0, notBefore: now, since, history };
 }
 
 /** The file was removed, or nobody asks for it any more. */
 export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the file was removed'): GoneItem {
-  return {
-    ...destinationOf(item),
-    version: item.version,
-    status: 'gone',
-    attempts: 0,
-    since: now,
-    ...sentOf(item),
-    history: next(item, 'gone', now, note),
-  };
+  const history = next(item, 'gone', now, note);
+  return { ...documentOf(item), status: 'gone', attempts: 0, since: now, ...sentOf(item), history };
 }
 
 /** A rule keeps the file, as it is now, from the peer. */
@@ -272,10 +246,11 @@ function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
 }
 
 function destinationOf(to: Destination): Destination {
-  return {
-    folder: to.folder,
-    path: to.path,
-    url: to.url,
-    collection: to.collection,
-  };
+  const { folder, path, url, collection } = to;
+  return { folder, path, url, collection };
+}
+
+/** What stays the same of an item whatever becomes of it, as long as its file does not change. */
+function documentOf<V>(item: Destination & { readonly version: V }): Destination & { readonly version: V } {
+  return { ...destinationOf(item), version: item.version };
 }

@@ -12,7 +12,7 @@ const SLICE = 5_000;
 const META = 'auditedUntil';
 
 export interface AuditParts
-  extends Pick<UplinkParts, 'state' | 'commit' | 'door' | 'peer' | 'dialect' | 'clock' | 'log'> {}
+  extends Pick<UplinkParts, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'> {}
 
 /**
  * Notices slowly, in the background, what the peer lost, and has it pushed again.
@@ -96,11 +96,11 @@ export class Audit {
   }
 
   #verifyParts(signal: AbortSignal): VerifyParts {
-    const { clock, commit, dialect, door, log, peer, state } = this.#parts;
+    const { clock, commit, dialect, queue, log, peer, state } = this.#parts;
     return {
       ...{ state, commit, clock, log, concurrency: 1 },
       patienceMs: patienceOf(dialect.current?.holdMs),
-      lookUp: (url) => door.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal }),
+      lookUp: (url) => queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal }),
     };
   }
 }

@@ -68,7 +68,7 @@ export class BatchSender {
     spoken: Spoken,
     before: number,
   ): Promise<(readonly PreparedDocument[])[]> {
-    const { clock, dialect, door, peer } = this.#parts;
+    const { clock, dialect, queue, peer } = this.#parts;
     const { synchronous, commit } = this.#parts.settings.push;
     const items = documents.map(({ item, content }) => ({
       url: item.url,
@@ -81,7 +81,7 @@ export class BatchSender {
     let began: Began | undefined;
     let answer: PushAnswer | undefined;
     try {
-      answer = await door.run('push', (signal) => {
+      answer = await queue.run('push', (signal) => {
         began = begin();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
         if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item)))
@@ -121,7 +121,7 @@ export class BatchSender {
       { event: 'pushed', items: documents.length, accepted: taken.length },
       `pushed ${documents.length} items, ${taken.length} accepted`,
     );
-    const stay = taken.filter((item) => state.get(item.folder, item.path) === item);
+    const stay = taken.filter((item) => state.isCurrent(item));
     this.#onAccepted(stay, began.moment);
   }
 

@@ -47,7 +47,7 @@ interface Before {
  *
  * While anything is pushed, what is due waits for up to 10 s more.
  *
- * Its duty: what is due is looked up as soon as the door has room.
+ * Its duty: what is due is looked up as soon as the queue has room.
  */
 export class ConfirmLoop {
   readonly #parts: UplinkParts;
@@ -172,20 +172,20 @@ export class ConfirmLoop {
 
   /** Whether something is due, and nothing keeps it from being looked up. */
   #mayLookUp(): boolean {
-    return this.#nextInMs() === 0 && this.#parts.door.hasRoom('confirm');
+    return this.#nextInMs() === 0 && this.#parts.queue.hasRoom('confirm');
   }
 
   /** How long until a look-up may begin, in ms; undefined where there is nothing to look up. */
   #nextInMs(): number | undefined {
-    const { clock, door } = this.#parts;
+    const { clock, queue } = this.#parts;
     const { nextDue } = this.#looks;
     if (nextDue === undefined) return undefined;
-    const from = door.isBusy('push') ? nextDue + LONGEST_WAIT_MS : nextDue;
+    const from = queue.isBusy('push') ? nextDue + LONGEST_WAIT_MS : nextDue;
     return Math.max(0, from - clock.monotonic());
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, door } = this.#parts;
+    const { clock, queue } = this.#parts;
     this.#startedAt = clock.monotonic();
     while (!signal.aborted && !this.#work.hasFailed) {
       const waitMs = this.#nextInMs();
@@ -193,7 +193,7 @@ export class ConfirmLoop {
         await this.#changed.wait(waitMs, signal);
         continue;
       }
-      if (!(await roomFor(door, 'confirm', signal))) break;
+      if (!(await roomFor(queue, 'confirm', signal))) break;
       const look = this.#looks.take();
       this.#taken += 1;
       if (look === undefined) continue;
@@ -215,7 +215,7 @@ export class ConfirmLoop {
   }
 
   async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
-    const { clock, door, peer } = this.#parts;
+    const { clock, queue, peer } = this.#parts;
     if (this.#looks.itemOf(look) === undefined) {
       this.#looks.forget(look);
       return;
@@ -225,7 +225,7 @@ export class ConfirmLoop {
     let fresh = 0;
     const before: Before = { began: clock.monotonic(), shownSentAt: this.#shownSentAt };
     try {
-      const doc = await door.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
+      const doc = await queue.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
       this.#answers += 1;
       fresh = doc === undefined ? 0 : this.#hold.freshMs(doc);
       shown =
@@ -310,7 +310,7 @@ export class ConfirmLoop {
     why: string,
     before: Before | undefined,
   ): Promise<void> {
-    const { clock, door, settings } = this.#parts;
+    const { clock, queue, settings } = this.#parts;
     const moment = clock.monotonic();
     const loss = before === undefined ? undefined : this.#lossOf(look, item, before);
     if (loss === 'unsure') {
@@ -324,7 +324,10 @@ export class ConfirmLoop {
       await this.#givingUp.lost(item, why, loss);
       return;
     }
-    const waited = Math.min(moment - Math.max(look.since, look.sentAt, this.#startedAt), door.answeringForMs);
+    const waited = Math.min(
+      moment - Math.max(look.since, look.sentAt, this.#startedAt),
+      queue.answeringForMs,
+    );
     const patience = this.#givingUp.patienceMs(item, this.#visibility.typicalMs);
     if (before === undefined || waited < patience) {
       const suspectFrom = this.#lateFrom(look) + (moment < this.#lateFrom(look) ? 0 : this.#hold.ms);
@@ -356,9 +359,9 @@ export class ConfirmLoop {
     const from = this.#lateFrom(look) + (needsLonger ? this.#hold.ms : 0);
     if (before.began < from) return undefined;
     if (before.began < this.#committedAt || this.#committedAt < from) return 'unsure';
-    const { door, settings } = this.#parts;
+    const { queue, settings } = this.#parts;
     const sinceMs = before.began - look.sentAt;
-    const isUninterrupted = door.answeringForMs >= sinceMs && this.#unansweredAt < look.sentAt;
+    const isUninterrupted = queue.answeringForMs >= sinceMs && this.#unansweredAt < look.sentAt;
     const latelyMs = Math.max(settings.confirm.timeout, 2 * this.#hold.ms);
     const isShownLately = before.shownSentAt >= look.sentAt - latelyMs;
     if (isUninterrupted && (isLaterShown || (isAlone && isShownLately))) return 'certain';
@@ -377,8 +380,8 @@ export class ConfirmLoop {
   /** Has the peer commit its index, unless it did since `since`. Where that fails, the usual time has to do. */
   async #commitIndex(since: number): Promise<void> {
     if (this.#committedAt > since) return;
-    const { clock, door, log, peer } = this.#parts;
-    this.#committing ??= door
+    const { clock, queue, log, peer } = this.#parts;
+    this.#committing ??= queue
       .run('confirm', async (signal) => {
         await peer.commitIndex?.({ signal });
         this.#hasCommitted = true;

@@ -101,9 +101,9 @@ export class FailureAttribution {
   }
 
   async #takesAnEmptyPush(): Promise<boolean> {
-    const { door, peer } = this.#parts;
+    const { queue, peer } = this.#parts;
     try {
-      await door.run('push', (signal) => peer.push([], { signal }));
+      await queue.run('push', (signal) => peer.push([], { signal }));
       return true;
     } catch (error) {
       pushFailure(error, true);

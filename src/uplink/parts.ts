@@ -3,7 +3,7 @@ import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../peer/push.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, Item } from '../state/entry.js';
 import type { State } from '../state/state.js';
@@ -25,7 +25,10 @@ export interface UplinkPeer {
 }
 
 /** What the uplink asks of the state. */
-export type UplinkState = Pick<State, 'get' | 'put' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'>;
+export type UplinkState = Pick<
+  State,
+  'get' | 'put' | 'isCurrent' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
+>;
 
 export interface UplinkSettings {
   readonly push: {
@@ -62,7 +65,7 @@ export interface UplinkParts {
   readonly state: UplinkState;
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
-  readonly door: Pick<Door, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
+  readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
   readonly peer: UplinkPeer;
   readonly dialect: DialectSource;
   readonly packer: Packer;
@@ -85,14 +88,14 @@ export function placeOf(entry: Entry): Place {
   return { folder: entry.folder, path: entry.path };
 }
 
-/** Waits until the door has room in a lane; false when it was time to stop first. */
+/** Waits until the queue has room in a lane; false when it was time to stop first. */
 export async function roomFor(
-  door: Pick<Door, 'ready'>,
+  queue: Pick<RequestQueue, 'ready'>,
   lane: 'push' | 'confirm',
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    await door.ready(lane, signal);
+    await queue.ready(lane, signal);
     return !signal.aborted;
   } catch (error) {
     if (signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED')) return false;

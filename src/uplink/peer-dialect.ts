@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import { DIALECTS } from '../peer/dialects.js';
-import type { Door } from '../queue/door.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
 import { rememberDialect, rememberedDialect } from './remembered-dialect.js';
 
@@ -25,7 +25,7 @@ export interface PeerDialectParts {
   /** The peer's address, to which the memory belongs. */
   readonly url: string;
   readonly client: Pick<PeerClient, 'dialect' | 'detect'>;
-  readonly door: Pick<Door, 'run'>;
+  readonly queue: Pick<RequestQueue, 'run'>;
   readonly state: Pick<State, 'meta' | 'setMeta'>;
   readonly commit: () => Promise<void>;
   readonly clock: Clock;
@@ -42,7 +42,7 @@ const LONGEST_PAUSE_MS = 60_000;
 /**
  * Which dialect the peer speaks: the configured one, or what it turned out to be.
  *
- * Not configured, it is *unknown* until the peer was asked (through the door, so that a peer that is away is waited for),
+ * Not configured, it is *unknown* until the peer was asked (through the queue, so that a peer that is away is waited for),
  * then *known* and remembered with the peer's address; a later run begins with it. Answers that do not fit make it ask
  * again, at most once a minute: another peer may stand at that address by now.
  */
@@ -74,7 +74,7 @@ export class PeerDialect implements DialectSource {
         if (signal.aborted) return false;
         if (!(error instanceof PeersyncError)) throw error;
         if (error.code === 'QUEUE_STOPPED') return false;
-        // The door says what is wrong with the peer, and waits for one that is away.
+        // The queue says what is wrong with the peer, and waits for one that is away.
         await clock.sleep(pause, signal);
       }
     }
@@ -114,8 +114,8 @@ export class PeerDialect implements DialectSource {
   }
 
   async #ask(lane: 'confirm' | 'interactive', signal: AbortSignal | undefined): Promise<void> {
-    const { client, door } = this.#parts;
-    await door.run(lane, (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
+    const { client, queue } = this.#parts;
+    await queue.run(lane, (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
   }
 
   async #remember(): Promise<void> {

@@ -70,7 +70,9 @@ export async function pack(
     } else {
       const { url, collection, version } = item;
       const { size, digest, words = 0 } = result;
-      const lastModified = rules.takesBinary ? lastModifiedOf(version, now - CLOCKS_APART_MS) : undefined;
+      const lastModified = rules.takesBinary
+        ? lastModifiedOf(version, clock.wall() - CLOCKS_APART_MS)
+        : undefined;
       const sent = {
         ...{ sha256: version.sha256, size, digest, url, collection, at: now },
         ...(lastModified === undefined ? {} : { lastModified }),

@@ -21,12 +21,12 @@ const SCAN_PAUSE_MS = 10_000;
 /**
  * Pushes what is pending, in batches.
  *
- * One producer forms batches (by number, bytes and age) when the door has room, and marks every item of a batch as in
+ * One producer forms batches (by number, bytes and age) when the queue has room, and marks every item of a batch as in
  * doubt, on disk, before the request leaves. See BatchSender for what becomes of a batch. Afterwards what is accepted is looked up by
  * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again, and what
  * is in a folder that is held when that is back.
  *
- * Its duties: what is due leaves as soon as the door has room and not too many batches are under way, and a batch is read
+ * Its duties: what is due leaves as soon as the queue has room and not too many batches are under way, and a batch is read
  * from the disk.
  */
 export class PushLoop {
@@ -112,15 +112,15 @@ export class PushLoop {
 
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
-    const { door, settings } = this.#parts;
+    const { queue, settings } = this.#parts;
     if (this.#work.size > settings.push.concurrency) return false;
     const decision = this.#isolation.decide(true, true);
     if (decision.push !== undefined || decision.blocksOthers) return false;
-    return door.hasRoom('push') && this.#backlog.peek() !== undefined;
+    return queue.hasRoom('push') && this.#backlog.peek() !== undefined;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { door, settings } = this.#parts;
+    const { queue, settings } = this.#parts;
     while (!signal.aborted && !this.#work.hasFailed) {
       const isDue = this.#backlog.peek() !== undefined;
       const decision = this.#isolation.decide(isDue, this.#work.size > 0);
@@ -138,7 +138,7 @@ export class PushLoop {
         await this.#changed.wait(undefined, signal);
         continue;
       }
-      if (!(await roomFor(door, 'push', signal))) break;
+      if (!(await roomFor(queue, 'push', signal))) break;
       const batch = await this.#gather(signal);
       if (batch.length === 0) continue;
       this.#batches += 1;
@@ -174,7 +174,7 @@ export class PushLoop {
 
   /** Pushes suspects while nothing else is under way. */
   async #pushApart(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
-    const { door, settings } = this.#parts;
+    const { queue, settings } = this.#parts;
     const { maxItems, maxBytes } = settings.push;
     const taken = group.filter((item) => this.#backlog.takeOut(item));
     for (const item of group) if (!taken.includes(item)) this.#isolation.take(item);
@@ -187,7 +187,7 @@ export class PushLoop {
       const batch = taken.slice(from, to);
       from = to;
       this.#batches += 1;
-      if (await roomFor(door, 'push', signal)) await this.#deliver(batch);
+      if (await roomFor(queue, 'push', signal)) await this.#deliver(batch);
       else for (const { folder, path } of batch) this.#backlog.giveBack({ folder, path });
     }
     this.#isolation.pushed(true);
@@ -220,9 +220,9 @@ export class PushLoop {
 
   /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */
   #wait(item: PendingItem, taken: PendingItem): void {
-    const { pathOf, standing } = this.#parts;
+    const { pathOf, standing, state } = this.#parts;
     if (this.#isolation.take(item)) return;
-    if (item === taken && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
+    if (state.isCurrent(taken) && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
     else this.#backlog.add(item, pathOf(item) === undefined ? SCAN_PAUSE_MS : 0);
   }
 }

@@ -10,9 +10,6 @@ export interface Scope {
   readonly path: string;
 }
 
-/** So many records are looked at without a pause. */
-const SLICE = 5_000;
-
 export interface RetryReport {
   /** Items that are pending again, with all their attempts. */
   readonly retried: number;
@@ -27,7 +24,7 @@ export interface RetryReport {
  * @param scopes what to try again; undefined for everything
  */
 export async function retryItems(
-  state: Pick<UplinkState, 'entries' | 'get' | 'put' | 'counts'> & {
+  state: Pick<UplinkState, 'entries' | 'get' | 'put'> & {
     remove(folder: string, path: string): void;
   },
   scopes: readonly Scope[] | undefined,
@@ -35,34 +32,32 @@ export async function retryItems(
 ): Promise<RetryReport> {
   const lookedAt: Place[] = [];
   let again = 0;
-  let seen = 0;
-  for (const entry of chosenOf(state, scopes)) {
-    if (entry.status === 'passed' || (entry.status === 'quarantined' && !hasContent(entry.version))) {
-      state.remove(entry.folder, entry.path);
-      lookedAt.push({ folder: entry.folder, path: entry.path });
-    } else if (entry.status === 'quarantined' || (entry.status === 'pending' && entry.doubt === undefined)) {
-      state.put(retried(entry, clock.now()));
-      again += 1;
+  for await (const slice of chosenOf(state, scopes)) {
+    for (const entry of slice) {
+      if (entry.status === 'passed' || (entry.status === 'quarantined' && !hasContent(entry.version))) {
+        state.remove(entry.folder, entry.path);
+        lookedAt.push({ folder: entry.folder, path: entry.path });
+      } else if (
+        entry.status === 'quarantined' ||
+        (entry.status === 'pending' && entry.doubt === undefined)
+      ) {
+        state.put(retried(entry, clock.now()));
+        again += 1;
+      }
     }
-    seen += 1;
-    if (seen % SLICE === 0) await clock.sleep(0);
   }
   return { retried: again, lookedAt };
 }
 
-function* chosenOf(
-  state: Pick<UplinkState, 'entries' | 'get' | 'counts'>,
+async function* chosenOf(
+  state: Pick<UplinkState, 'entries' | 'get'>,
   scopes: readonly Scope[] | undefined,
-): Generator<Entry> {
-  if (scopes === undefined) {
-    // Among 1,000,000 confirmed ones the quarantined are soon found.
-    const { pending, passed } = state.counts();
-    yield* pending + passed === 0 ? [...state.entries.quarantined()] : state.entries.all();
-    return;
-  }
-  for (const { folder, path } of scopes) {
+): AsyncGenerator<Iterable<Entry>> {
+  const status = ['pending', 'passed', 'quarantined'] as const;
+  if (scopes === undefined) yield* state.entries.slices({ status });
+  for (const { folder, path } of scopes ?? []) {
     const entry = path === '' ? undefined : state.get(folder, path);
-    if (entry !== undefined) yield entry;
-    else yield* state.entries.underDirectory(folder, path);
+    if (entry !== undefined) yield [entry];
+    else yield* state.entries.slices({ folder, directory: path, status });
   }
 }

@@ -2,7 +2,7 @@ import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/sentence.js';
 import { PeerError } from '../peer/errors.js';
-import type { Outcome } from '../queue/outcome.js';
+import type { Outcome } from '../queue/options.js';
 import type { Place } from '../state/entries.js';
 import type { Trouble } from '../state/entry.js';
 import { placeName } from './parts.js';
@@ -25,7 +25,7 @@ export type PushFailure =
   | { readonly kind: 'stale'; readonly item: number }
   | { readonly kind: 'untaken' | 'doubt' | 'blame'; readonly error: PeersyncError };
 
-/** @param begun whether the request had left the door; a door that stops may give it up halfway */
+/** @param begun whether the request had left the queue; a queue that stops may give it up halfway */
 export function pushFailure(error: unknown, begun: boolean): PushFailure {
   if (!(error instanceof PeersyncError)) throw error;
   if (!(error instanceof PeerError)) return { kind: begun ? 'doubt' : 'untaken', error };
@@ -67,7 +67,7 @@ export function sayQuarantined(log: Logger, place: Place, trouble: Trouble): voi
   );
 }
 
-/** What an error of the peer client says about the peer, for the door. */
+/** What an error of the peer client says about the peer, for the queue. */
 export function classify(error: unknown): Outcome {
   if (!(error instanceof PeerError)) return { kind: 'aborted' };
   switch (error.code) {

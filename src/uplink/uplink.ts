@@ -25,7 +25,7 @@ export interface UplinkStatus {
  *
  * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items are looked up, items in doubt are looked
  * up before they are pushed again) and follows every change of the state from then on; `stop` ends both loops once what is
- * under way has settled, which stopping the door brings about.
+ * under way has settled, which stopping the queue brings about.
  */
 export class Uplink {
   readonly #parts: UplinkParts;

@@ -1,145 +1,160 @@
 import type { FolderConfig } from '../config/config.js';
-import type { Clock } from '../lib/clock.js';
+import type { Timer } from '../lib/clock.js';
+import { ENCODINGS } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import { Moment } from '../lib/moment.js';
 import type { Duty } from '../lib/pulse.js';
-import { BlindSpots } from './blind-spots.js';
-import type { Commits } from './commits.js';
-import { folderDuties } from './duties.js';
-import { type Accepts, Findings } from './findings.js';
-import { Gathering } from './gathering.js';
-import type { HintListener, Hints } from './hints.js';
-import type { Intake } from './intake.js';
+import type { Trouble } from '../state/entry.js';
+import { Debouncer } from './debouncer.js';
+import { type FolderDeps, LONGEST_STEP_MS, type WatchDeps } from './deps.js';
+import type { EventListener, FsEvents } from './fs-events.js';
 import { type PathProblem, Problems } from './problems.js';
-import { Root } from './root.js';
-import { RootGuard, type Standing } from './root-guard.js';
+import { Reconciler } from './reconciler.js';
+import { Root, RootGuard, type Standing } from './root.js';
 import { FolderRules } from './rules.js';
-import { type Met, Scanner } from './scan.js';
-import { Settling } from './settling.js';
-import type { FolderStatus, ScanReport } from './status.js';
-import { Steps } from './steps.js';
-import type { WatchPolicy } from './watch-policy.js';
-import type { WatchState } from './watch-state.js';
+import { type Met, Scanner } from './scanner.js';
+import { trouble } from './trouble.js';
 
-export interface FolderWatchParts {
-  readonly folder: FolderConfig;
-  readonly state: WatchState;
-  readonly intake: Intake;
-  readonly commits: Commits;
-  readonly accepts: Accepts;
-  readonly policy: WatchPolicy;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Undefined where changes are to be found by scans alone. */
-  readonly openHints: ((listener: HintListener) => Hints) | undefined;
-  /** Called when something ended that `busy` spoke of. */
-  readonly onQuiet: () => void;
-  /** Called when the root stands otherwise than before. */
-  readonly onStanding: () => void;
+/** What a scan met; `directory` is where it began, `''` the whole folder. */
+export interface ScanReport {
+  readonly folder: string;
+  readonly directory: string;
+  readonly files: number;
+  readonly directories: number;
+  readonly durationMs: number;
+}
+
+/** What a folder's watch is doing. Times are ms since the epoch. */
+export interface FolderStatus {
+  readonly name: string;
+  /**
+   * `scanning` and `watching` speak for themselves; `unwatched`: fs events are turned off; `held`: the root is missing or
+   * doubtful; `degraded`: the system's watch limit is reached, changes are found by rescans; `stopped`.
+   */
+  readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded' | 'stopped';
+  readonly since: number;
+  readonly trouble?: Trouble;
+  readonly lastScan?: ScanReport & { readonly at: number };
+  readonly directoriesWatched: number;
+  /** Files that were written a moment ago and are waited for. */
+  readonly settling: number;
+  /** Paths that could not be looked at, besides those that are named; only where there are too many. */
+  readonly unnamedProblems?: number;
 }
 
 const NOTHING_MET: Met = { files: 0, directories: 0 };
+/** The system's codes for a limit of watches that is reached. */
+const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
 /**
  * Watches one folder.
  *
- * - *Scanning*: a full scan runs; hints are followed meanwhile. Then *watching*: hints say where to look, and the files
- *   that were written a moment ago settle.
+ * - *Scanning*: a full scan runs; fs events are followed meanwhile. Then *watching*: fs events say where to look, and the
+ *   files that were written a moment ago settle.
  * - *Held*: the root is missing or doubtful, see RootGuard. A full scan follows when it is back.
- * - *Degraded*: directories could not be watched for a limit of the system, see BlindSpots.
+ * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned every so
+ *   often, until a full scan has watched all that it met.
  * - *Stopped*: for good.
  */
 export class FolderWatch {
-  readonly #parts: FolderWatchParts;
-  readonly #hints: Hints | undefined;
+  readonly #folder: FolderConfig;
+  readonly #deps: WatchDeps;
+  readonly #events: FsEvents | undefined;
   readonly #root: Root;
   readonly #guard: RootGuard;
-  readonly #settling: Settling;
-  readonly #gathering: Gathering;
+  readonly #debouncer: Debouncer;
   readonly #problems: Problems;
-  readonly #blindSpots: BlindSpots;
+  readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
-  readonly #steps = new Steps();
-  readonly duties: readonly Duty[];
   #scanning: Promise<ScanReport> | undefined;
   #queued: Promise<ScanReport> | undefined;
   #lastScan: FolderStatus['lastScan'];
   #scannedFrom: number | undefined;
-  /** Looks that somebody else asked for. */
+  /** What the peer refused at the last scan: what it takes decides what is to be read. */
+  #refused = '';
+  #degraded: Trouble | undefined;
+  /** Whether the present scan met a directory that a limit keeps from being watched. */
+  #isOverLimit = false;
+  #degradedTimer: Timer | undefined;
+  /** Looks that a caller waits for. */
   readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
   #state: FolderStatus['state'] = 'scanning';
   #since: Moment;
 
-  constructor(parts: FolderWatchParts) {
-    const { folder, state, clock, log, policy } = parts;
-    this.#parts = parts;
+  /** @param openEvents undefined where changes are to be found by scans alone */
+  constructor(
+    folder: FolderConfig,
+    deps: WatchDeps,
+    openEvents: ((listener: EventListener) => FsEvents) | undefined,
+  ) {
+    const { state, clock, log, policy } = deps;
+    this.#folder = folder;
+    this.#deps = deps;
     this.#since = new Moment(clock);
-    this.#hints = parts.openHints?.((directory, name) => this.#hint(directory, name));
+    this.#events = openEvents?.((directory, name) => this.#onEvent(directory, name));
     this.#root = new Root(folder, state);
     this.#guard = new RootGuard({
       ...{ folder, clock, log, root: this.#root, intervalMs: policy.rootCheckMs },
-      onChanged: () => void this.rescan(),
-      onRemembered: () => parts.commits.changed(),
+      onChanged: () => {
+        this.#scanner.reopenAll();
+        void this.rescan();
+      },
+      onRemembered: () => deps.commits.changed(),
       onMissing: () => this.#letGo(),
-      onStanding: parts.onStanding,
+      onStanding: deps.onStanding,
     });
     this.#problems = new Problems(folder.name, clock, log);
-    this.#blindSpots = new BlindSpots({
-      ...{ folder: folder.name, root: this.#root, problems: this.#problems, clock, log },
-      everyMs: policy.degradedRescanMs,
-      lookAt: (directory) => this.#gathering.add(directory, undefined),
-      rescan: () => void this.rescan(),
-    });
-    this.#settling = new Settling({
-      settleMs: folder.settle,
-      clock,
-      lookAgain: (path, seen) => this.#gathering.again(path, seen),
-      lookAtDirectory: (directory) => this.#gathering.add(directory, undefined),
-    });
-    const shared = {
-      ...{ ...parts, root: this.#root, rules: new FolderRules(folder) },
-      ...{ settling: this.#settling, steps: this.#steps },
-    };
-    this.#scanner = new Scanner({
-      ...shared,
-      findings: new Findings({
-        ...shared,
-        lookAgain: (path) => this.#gathering.again(path, undefined),
-        scannedFrom: () => this.#scannedFrom,
-      }),
-      problems: this.#problems,
-      hints: this.#hints,
-      onUnwatched: (directory, code) => this.#blindSpots.met(directory, code),
-      onRootUnseen: () => this.#guard.wasUnseen(),
-      isStopped: () => this.#stopped || this.#guard.missing,
-    });
-    this.#gathering = new Gathering({
-      ...{ scanner: this.#scanner, policy, clock },
-      onTooMuch: () => void this.rescan(),
-      onError: (error) => {
-        this.#failed('Looking at changes', error);
+    this.#debouncer = new Debouncer({
+      ...{ name: folder.name, settleMs: folder.settle, clock },
+      ...{ gatherMs: policy.gatherMs, looksAtOnce: policy.looksAtOnce },
+      lookAt: async (path, purpose, seen) => {
+        if (this.#mayLook()) await this.#scanner.path(path, purpose, seen);
+      },
+      lookIn: async (directory) => {
+        if (this.#mayLook()) await this.#scanner.directory(directory);
+      },
+      onError: (error, path) => {
+        this.#failed(`Looking at ${path}`, error);
         void this.rescan();
       },
       onQuiet: () => this.#quiet(),
     });
-    this.duties = folderDuties({
-      ...{ name: folder.name, steps: this.#steps, guard: this.#guard, intake: parts.intake },
-      ...{ gathering: this.#gathering, settling: this.#settling, looking: () => this.#looking() },
+    const shared: FolderDeps = {
+      ...{ ...deps, folder, root: this.#root, rules: new FolderRules(folder), debouncer: this.#debouncer },
+      problems: this.#problems,
+      events: this.#events,
+    };
+    this.#reconciler = new Reconciler(shared, {
+      scannedFrom: () => this.#scannedFrom,
+      onOpen: (path) => this.#scanner.reopen(path),
+    });
+    this.#scanner = new Scanner(shared, this.#reconciler, {
+      onUnwatched: (code) => this.#unwatched(code),
+      onRootUnseen: () => this.#guard.wasUnseen(),
+      isStopped: () => !this.#mayLook(),
     });
   }
 
-  /** How far the looks at this folder have got. */
-  get steps(): number {
-    return this.#steps.taken;
+  get duties(): readonly Duty[] {
+    const { name } = this.#folder;
+    const { hashQueue } = this.#deps;
+    return [
+      this.#debouncer.duty,
+      {
+        name: `folder ${name}`,
+        moves: () => this.#scanner.steps,
+        neglects: () => (hashQueue.isCrowded ? undefined : this.#looking()),
+        limitMs: LONGEST_STEP_MS,
+      },
+      this.#guard.duty,
+    ];
   }
 
   /** Whether something is being looked at, waited for, or due to be. */
   get busy(): boolean {
     if (this.#stopped) return false;
-    const scans = this.#scanning !== undefined || this.#queued !== undefined;
-    return scans || this.#gathering.busy || this.#settling.size > 0;
+    return this.#scanning !== undefined || this.#queued !== undefined || this.#debouncer.busy;
   }
 
   /** How the root stands. */
@@ -152,15 +167,15 @@ export class FolderWatch {
   }
 
   status(): FolderStatus {
-    const trouble = this.#guard.held ?? this.#blindSpots.degraded;
+    const why = this.#guard.held ?? this.#degraded;
     return {
-      name: this.#parts.folder.name,
+      name: this.#folder.name,
       state: this.#state,
       since: this.#since.at,
-      ...(trouble === undefined ? {} : { trouble }),
+      ...(why === undefined ? {} : { trouble: why }),
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
-      directoriesWatched: this.#hints?.watched ?? 0,
-      settling: this.#settling.size,
+      directoriesWatched: this.#events?.watched ?? 0,
+      settling: this.#debouncer.settling,
       ...(this.#problems.unnamed === 0 ? {} : { unnamedProblems: this.#problems.unnamed }),
     };
   }
@@ -168,7 +183,6 @@ export class FolderWatch {
   start(): void {
     void this.rescan();
     this.#guard.start();
-    this.#blindSpots.start();
   }
 
   /** Scans the whole folder; a scan that waits for the running one to end is shared. Never rejects. */
@@ -188,15 +202,11 @@ export class FolderWatch {
 
   /** Scans one directory and all below it. */
   async rescanBelow(directory: string): Promise<ScanReport> {
-    const { clock, folder } = this.#parts;
+    const { clock } = this.#deps;
     const started = clock.monotonic();
     const met = await this.#unlessAway(() => this.#scanner.tree(directory, 'rescan'));
-    return {
-      folder: folder.name,
-      directory,
-      ...(met ?? NOTHING_MET),
-      durationMs: clock.monotonic() - started,
-    };
+    const durationMs = clock.monotonic() - started;
+    return { folder: this.#folder.name, directory, ...(met ?? NOTHING_MET), durationMs };
   }
 
   /** Looks at one path and reads it, also when nothing says that it changed. */
@@ -204,25 +214,35 @@ export class FolderWatch {
     await this.#unlessAway(() => this.#scanner.path(path, 'asked'));
   }
 
-  /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
-  async stop(): Promise<void> {
-    const { folder, intake } = this.#parts;
-    this.#stopped = true;
-    this.#blindSpots.stop();
-    this.#guard.stop();
-    this.#settling.stop();
-    this.#become('stopped');
-    // A scan may wait for room among the files that wait to be read.
-    intake.forget(folder.name);
-    await Promise.all([this.#hints?.close(), this.#gathering.stop(), this.#queued ?? this.#scanning]);
-    await Promise.allSettled(this.#looks);
-    intake.forget(folder.name);
+  /** The same in its turn, for a caller that does not wait. */
+  lookSoon(path: string): void {
+    this.#debouncer.look(path, 'asked');
   }
 
-  /** Does what somebody asked for where the root is there. */
+  /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
+  async stop(): Promise<void> {
+    const { hashQueue } = this.#deps;
+    this.#stopped = true;
+    this.#degradedTimer?.cancel();
+    this.#guard.stop();
+    this.#become('stopped');
+    // A scan may wait for room among the files that wait to be read.
+    hashQueue.forget(this.#folder.name);
+    await Promise.all([this.#events?.close(), this.#debouncer.stop(), this.#queued ?? this.#scanning]);
+    await Promise.allSettled(this.#looks);
+    hashQueue.forget(this.#folder.name);
+  }
+
+  #mayLook(): boolean {
+    return !this.#stopped && !this.#guard.missing;
+  }
+
+  /** Does what was asked for if the root is there. */
   async #unlessAway<T>(work: () => Promise<T>): Promise<T | undefined> {
-    const mayLook = () => !this.#stopped && !this.#guard.missing;
-    const looking = this.#guard.follow().then(() => (mayLook() ? work() : undefined));
+    const looking = this.#guard.follow().then(async () => {
+      await this.#reconciler.ready();
+      return this.#mayLook() ? await work() : undefined;
+    });
     this.#looks.add(looking);
     try {
       return await looking;
@@ -232,83 +252,111 @@ export class FolderWatch {
   }
 
   async #scan(): Promise<ScanReport> {
-    const { clock, folder, log } = this.#parts;
+    const { clock, log, accepts } = this.#deps;
+    const { name } = this.#folder;
     const [began, started] = [clock.now(), clock.monotonic()];
     let met = NOTHING_MET;
     try {
+      await this.#reconciler.ready();
       await this.#guard.check();
       this.#update();
-      if (!this.#guard.missing && !this.#stopped) {
-        this.#blindSpots.beginScan();
+      if (this.#mayLook()) {
+        const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
+        if (refused !== this.#refused) this.#scanner.reopenAll();
+        this.#refused = refused;
+        this.#isOverLimit = false;
         this.#problems.beginScan();
         met = await this.#scanner.tree('', 'rescan');
         this.#problems.endScan();
-        if (!this.#guard.missing && !this.#stopped) this.#scannedFrom = began;
-        if (!this.#guard.missing) this.#blindSpots.endScan();
+        if (this.#mayLook()) this.#scannedFrom = began;
+        if (!this.#guard.missing && !this.#isOverLimit) this.#allWatched();
       }
     } catch (error) {
       this.#failed('The scan', error);
     }
-    const report = { folder: folder.name, directory: '', ...met, durationMs: clock.monotonic() - started };
+    const report = { folder: name, directory: '', ...met, durationMs: clock.monotonic() - started };
     this.#lastScan = { ...report, at: clock.now() };
     this.#scanning = undefined;
-    log.debug(report, `Scanned ${folder.name}: ${met.files} files in ${met.directories} directories.`);
+    log.debug(report, `Scanned ${name}: ${met.files} files in ${met.directories} directories.`);
     this.#update();
     this.#quiet();
     return report;
   }
 
-  #hint(directory: string, name: string | undefined): void {
-    if (this.#stopped || this.#guard.missing) return;
+  #onEvent(directory: string, name: string | undefined): void {
+    if (!this.#mayLook()) return;
     const root = this.#root.real;
     if (directory === root) {
       if (name === undefined) void this.#guard.follow();
-      this.#gathering.add('', name);
+      this.#debouncer.changed('', name);
     } else if (directory.startsWith(`${root}/`)) {
-      this.#gathering.add(directory.slice(root.length + 1), name);
+      this.#debouncer.changed(directory.slice(root.length + 1), name);
     }
   }
 
   /** The root went away: there is nothing to wait for, and no watch of it lives. */
   #letGo(): void {
-    this.#settling.clear();
-    this.#gathering.clear();
-    this.#hints?.unwatch(this.#root.real);
+    this.#debouncer.clear();
+    this.#events?.unwatch(this.#root.real);
     this.#update();
     this.#quiet();
   }
 
+  /** Any code but those of a limit (EACCES) is met, and reported, by the listing that follows. */
+  #unwatched(code: string): void {
+    if (!LIMITS.has(code)) return;
+    this.#isOverLimit = true;
+    if (this.#degraded !== undefined || this.#stopped) return;
+    const { log, clock, policy } = this.#deps;
+    const { name } = this.#folder;
+    this.#degraded = trouble.watchLimit(code);
+    log.error({ folder: name, code }, `${name}: ${this.#degraded.message} ${this.#degraded.hint}`);
+    const rescanIn = (ms: number) => {
+      this.#degradedTimer = clock.after(ms, () => {
+        void this.rescan();
+        rescanIn(ms);
+      });
+    };
+    rescanIn(policy.degradedRescanMs);
+  }
+
+  #allWatched(): void {
+    if (this.#degraded === undefined) return;
+    this.#degraded = undefined;
+    this.#degradedTimer?.cancel();
+    const { name } = this.#folder;
+    this.#deps.log.info({ folder: name }, `${name}: all directories are watched again.`);
+  }
+
   #failed(what: string, error: unknown): void {
-    const { log, folder } = this.#parts;
-    log.error({ folder: folder.name, err: error }, `${what} in ${folder.name} failed: ${messageOf(error)}`);
+    const { name } = this.#folder;
+    this.#deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
   }
 
   #looking(): string | undefined {
-    const { name } = this.#parts.folder;
+    const { name } = this.#folder;
     if (this.#stopped) return undefined;
     if (this.#scanning !== undefined || this.#queued !== undefined)
       return `the scan of ${name} does not go on`;
     if (this.#looks.size > 0) return `a look at ${name} does not end`;
-    return this.#gathering.busy && !this.#gathering.waits
-      ? `a look at changes in ${name} does not end`
-      : undefined;
+    return this.#debouncer.isLooking ? `a look at changes in ${name} does not end` : undefined;
   }
 
   #update(): void {
     if (this.#stopped) return;
     if (this.#guard.held !== undefined) this.#become('held');
-    else if (this.#blindSpots.degraded !== undefined) this.#become('degraded');
+    else if (this.#degraded !== undefined) this.#become('degraded');
     else if (this.#scanning !== undefined || this.#lastScan === undefined) this.#become('scanning');
-    else this.#become(this.#hints === undefined ? 'unwatched' : 'watching');
+    else this.#become(this.#events === undefined ? 'unwatched' : 'watching');
   }
 
   #become(state: FolderStatus['state']): void {
     if (state === this.#state) return;
     this.#state = state;
-    this.#since = new Moment(this.#parts.clock);
+    this.#since = new Moment(this.#deps.clock);
   }
 
   #quiet(): void {
-    if (!this.busy) this.#parts.onQuiet();
+    if (!this.busy) this.#deps.onQuiet();
   }
 }

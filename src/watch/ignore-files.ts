@@ -1,11 +1,9 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import createIgnore, { type Ignore } from 'ignore';
 import { systemCode } from '../lib/errors.js';
-import type { FileStat } from '../state/entry.js';
-import { fileStat } from './fingerprint.js';
-import { look } from './listing.js';
-import { directoriesAbove, joinPath, nameOf } from './paths.js';
-import { PatternList } from './patterns.js';
+import { type FileStat, fileStat } from '../lib/file-stat.js';
+import { directoriesAbove, isAbsence, joinPath, look, nameOf } from './paths.js';
 
 export const IGNORE_FILE = '.peersyncignore';
 
@@ -88,7 +86,7 @@ export function isIgnoreFile(path: string): boolean {
 async function readRules(path: string): Promise<Rules | undefined> {
   const found = await look(path);
   if (found instanceof Error) {
-    if (found.code === 'ENOENT' || found.code === 'ENOTDIR') return undefined;
+    if (isAbsence(found.code)) return undefined;
     return { stat: NOT_SEEN, unreadable: found.code ?? 'UNKNOWN' };
   }
   const stat = fileStat(found);
@@ -105,4 +103,50 @@ async function readRules(path: string): Promise<Rules | undefined> {
     const code = systemCode(error) ?? 'UNKNOWN';
     return code === 'ENOENT' ? undefined : { stat, unreadable: code };
   }
+}
+
+/** `ignore` remembers every path it was asked about, for ever; a matcher is renewed after this many questions. */
+const QUESTIONS_PER_MATCHER = 10_000;
+
+export interface PatternMatch {
+  /** What the last matching pattern says: `!pattern` takes back what an earlier one matched. */
+  readonly verdict: 'matched' | 'taken back';
+  /** As it was written; empty where it is not known. */
+  readonly pattern: string;
+}
+
+/** A list of gitignore patterns, case-sensitive as the file system is. Memory stays constant over any number of paths. */
+export class PatternList {
+  readonly #compiled: Ignore;
+  #matcher: Ignore;
+  #questions = 0;
+
+  private constructor(compiled: Ignore) {
+    this.#compiled = compiled;
+    this.#matcher = compiled;
+  }
+
+  /** Of a list in the configuration, where a leading `#` belongs to the pattern: there are no comments. */
+  static ofList(patterns: readonly string[]): PatternList {
+    const escaped = patterns.map((pattern) => (pattern.startsWith('#') ? `\\${pattern}` : pattern));
+    return new PatternList(emptyMatcher().add(escaped));
+  }
+
+  /** Of a file written like a .gitignore. */
+  static ofText(text: string): PatternList {
+    return new PatternList(emptyMatcher().add(text));
+  }
+
+  /** What the patterns say of a path (relative to where they stand), or undefined where none matches. */
+  test(path: string, kind: 'file' | 'directory'): PatternMatch | undefined {
+    if (this.#questions === 0) this.#matcher = emptyMatcher().add(this.#compiled);
+    this.#questions = (this.#questions + 1) % QUESTIONS_PER_MATCHER;
+    const result = this.#matcher.test(kind === 'directory' ? `${path}/` : path);
+    if (result.ignored) return { verdict: 'matched', pattern: result.rule?.pattern ?? '' };
+    return result.unignored ? { verdict: 'taken back', pattern: '' } : undefined;
+  }
+}
+
+function emptyMatcher(): Ignore {
+  return createIgnore({ ignoreCase: false });
 }

@@ -1,9 +1,14 @@
 import type { Stats } from 'node:fs';
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
+import type { Clock, Timer } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Duty } from '../lib/pulse.js';
+import type { Trouble } from '../state/entry.js';
+import { LONGEST_STEP_MS, type WatchState } from './deps.js';
 import { joinPath } from './paths.js';
-import type { WatchState } from './watch-state.js';
+import { trouble } from './trouble.js';
 
 export type RootState =
   | { readonly kind: 'same' }
@@ -51,7 +56,7 @@ export class Root {
     return path === '' ? this.#folder.path : `${this.#folder.path}/${path}`;
   }
 
-  /** Whether it was ever there, as far as the state tells. */
+  /** Whether it was ever there, as far as the state shows. */
   wasSeen(): boolean {
     return wasSeen(this.#folder, this.#state);
   }
@@ -119,7 +124,7 @@ export class Root {
   }
 }
 
-/** What tells of a folder that is away. */
+/** What shows what a folder that is away was. */
 export type KnownState = Pick<WatchState, 'meta' | 'entries'>;
 
 /** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
@@ -128,8 +133,8 @@ export function wasSeen(folder: Pick<FolderConfig, 'name' | 'path'>, state: Know
 }
 
 function hasRecords({ name }: Pick<FolderConfig, 'name'>, state: KnownState): boolean {
-  for (const entry of state.entries.all(name)) if (entry.status !== 'gone') return true;
-  return false;
+  const { gone: _, ...live } = state.entries.counts(name);
+  return Object.values(live).some((count) => count > 0);
 }
 
 function knownOf(folder: Pick<FolderConfig, 'name'>, state: KnownState): Known | undefined {
@@ -174,5 +179,146 @@ async function isEmpty(path: string): Promise<boolean> {
     return (await directory.read()) === null;
   } finally {
     await directory.close();
+  }
+}
+
+/** How a root stands: `missing` also before it was looked at for the first time. */
+export type Standing = 'there' | 'doubtful' | 'missing';
+
+export interface RootGuardParts {
+  readonly folder: FolderConfig;
+  readonly root: Root;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly intervalMs: number;
+  /** The root is not what it was, and is there: everything is to be looked at. */
+  readonly onChanged: () => void;
+  /** Something of the root was put into state. */
+  readonly onRemembered: () => void;
+  /** The root went away: there is nothing to wait for. */
+  readonly onMissing: () => void;
+  /** It stands otherwise than before. */
+  readonly onStanding: () => void;
+}
+
+/**
+ * Checks the root of a folder every few seconds, and says once what is wrong with it.
+ *
+ * The folder is *held* while its root is *missing* (or cannot be listed), and then nothing is looked at; or while it is
+ * *doubtful*, and then new files are taken and none counts as removed.
+ */
+export class RootGuard {
+  readonly #parts: RootGuardParts;
+  #held: Trouble | undefined;
+  #missing = false;
+  #standing: Standing = 'missing';
+  #scanIsDue = false;
+  #timer: Timer | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #checks = 0;
+  #stopped = false;
+
+  constructor(parts: RootGuardParts) {
+    this.#parts = parts;
+  }
+
+  /** Why the folder is held, if it is. */
+  get held(): Trouble | undefined {
+    return this.#held;
+  }
+
+  get missing(): boolean {
+    return this.#missing;
+  }
+
+  get standing(): Standing {
+    return this.#standing;
+  }
+
+  get duty(): Duty {
+    const { clock, folder } = this.#parts;
+    const isOverdue = () => !this.#stopped && clock.monotonic() > this.#dueAt;
+    return {
+      name: `root ${folder.name}`,
+      moves: () => this.#checks,
+      neglects: () => (isOverdue() ? `the folder ${folder.name} is not checked` : undefined),
+      limitMs: LONGEST_STEP_MS,
+    };
+  }
+
+  start(): void {
+    const { clock, intervalMs } = this.#parts;
+    this.#dueAt = clock.monotonic() + intervalMs;
+    this.#timer = clock.after(intervalMs, async () => {
+      await this.follow();
+      if (!this.#stopped) this.start();
+    });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** The root could not be listed, though the last check was fine: the next one leads to a scan. */
+  wasUnseen(): void {
+    this.#scanIsDue = true;
+  }
+
+  /** Checks the root, and calls `onChanged` when it is there and not what it was. */
+  async follow(): Promise<void> {
+    if ((await this.check()) === 'changed') this.#scanIsDue = true;
+    if (!this.#scanIsDue || this.#missing || this.#stopped) return;
+    this.#scanIsDue = false;
+    this.#parts.onChanged();
+  }
+
+  /** Checks the root. For a caller that is about to look at everything. */
+  async check(): Promise<'same' | 'changed'> {
+    const { root } = this.#parts;
+    const found = await root.check();
+    this.#checks += 1;
+    if (this.#stopped) return 'same';
+    const { path } = this.#parts.folder;
+    const before = this.#held;
+    if (found.kind === 'missing') this.#held = trouble.rootMissing(path, found.code, root.wasSeen());
+    else if (found.kind === 'doubtful') this.#held = trouble.rootReplaced(path);
+    else this.#held = undefined;
+    const wasMissing = this.#missing;
+    this.#missing = found.kind === 'missing';
+    this.#stand(found.kind === 'same' || found.kind === 'replaced' ? 'there' : found.kind);
+    if (found.kind === 'replaced' || (found.kind === 'doubtful' && before?.code !== this.#held?.code)) {
+      await this.#remember(found.kind);
+    }
+    this.#say(before);
+    if (this.#missing && !wasMissing) this.#parts.onMissing();
+    return before?.code !== this.#held?.code || found.kind === 'replaced' ? 'changed' : 'same';
+  }
+
+  #stand(standing: Standing): void {
+    if (standing === this.#standing) return;
+    this.#standing = standing;
+    this.#parts.onStanding();
+  }
+
+  async #remember(found: 'replaced' | 'doubtful'): Promise<void> {
+    const { root, onRemembered } = this.#parts;
+    try {
+      await (found === 'replaced' ? root.accept() : root.doubt());
+      onRemembered();
+    } catch {
+      // It went away again, which the next check sees.
+      this.#scanIsDue = true;
+    }
+  }
+
+  #say(before: Trouble | undefined): void {
+    const { folder, log } = this.#parts;
+    if (this.#held !== undefined && this.#held.code !== before?.code) {
+      log.warn({ folder: folder.name, code: this.#held.code }, `${this.#held.message} ${this.#held.hint}`);
+    }
+    if (this.#held === undefined && before !== undefined) {
+      log.info({ folder: folder.name }, `The folder ${folder.path} is back and is scanned.`);
+    }
   }
 }

@@ -21,9 +21,9 @@ export const trouble = {
         ? 'Give the user that peersync runs as the right to read it.'
         : 'See the system log: the disk or the network mount may be failing.',
   }),
-  sameDocument: (twin: string): Trouble => ({
+  sameDocument: (other: string): Trouble => ({
     code: 'SAME_DOCUMENT',
-    message: `Its document is already that of ${twin}, a name that only differs in its Unicode form.`,
+    message: `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
     hint: 'Rename or remove one of the two; both have the same URL.',
   }),
   directoryUnreadable: (code: string): Trouble => ({
@@ -45,12 +45,6 @@ export const trouble = {
     code: 'RULES_UNREADABLE',
     message: `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
     hint: 'Make the file readable, or remove it.',
-  }),
-  notWatchable: (): Trouble => ({
-    code: 'NOT_WATCHABLE',
-    message:
-      'A directory with a backslash in its path cannot be watched; changes in it are found by rescans.',
-    hint: 'Rename it if changes must be seen at once.',
   }),
   /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
   rootMissing: (path: string, code: string, wasSeen: boolean): Trouble => ({

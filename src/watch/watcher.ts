@@ -6,18 +6,13 @@ import type { Logger } from '../lib/logger.js';
 import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import { Commits } from './commits.js';
-import { watcherDuties } from './duties.js';
-import type { Accepts } from './findings.js';
-import { FolderWatch } from './folder-watch.js';
-import { ChokidarHints, type HintListener, type Hints } from './hints.js';
-import { Intake } from './intake.js';
-import { Looks } from './looks.js';
+import { type Accepts, WATCH_POLICY, type WatchPolicy, type WatchState } from './deps.js';
+import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
+import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
+import { HashQueue, type ReadGroup, readGroupNow } from './hash-queue.js';
+import { type Lister, listHere } from './lister.js';
 import type { PathProblem } from './problems.js';
-import type { Standing } from './root-guard.js';
-import type { FolderStatus, ScanReport } from './status.js';
-import type { GroupReader } from './thread-reader.js';
-import { WATCH_POLICY, type WatchPolicy } from './watch-policy.js';
-import type { WatchState } from './watch-state.js';
+import type { Standing } from './root.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
 
@@ -34,11 +29,13 @@ export interface WatcherOptions {
   readonly rescanMs: number;
   /** Called when `standing` may say something else of a folder than before. */
   readonly onStanding?: () => void;
-  /** Reads where many small files wait. Without it each is read by itself. */
-  readonly groups?: GroupReader;
+  /** Reads small files. @default in this thread */
+  readonly readGroup?: ReadGroup;
+  /** Lists directories. @default in this thread */
+  readonly lister?: Lister;
   readonly policy?: Partial<WatchPolicy>;
-  /** Another source of hints than chokidar. */
-  readonly openHints?: (listener: HintListener) => Hints;
+  /** Another source of fs events. */
+  readonly openEvents?: (listener: EventListener) => FsEvents;
 }
 
 /** The timer of full scans is moved by up to this share, so that many daemons do not scan at once. */
@@ -49,47 +46,44 @@ const LETTING_GO_MS = 10_000;
 /** What of a watcher's options may change while it watches. */
 export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs'>;
 
+/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
+const LONGEST_COMMIT_MS = 5 * 60_000;
+
 /**
  * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
  *
- * It begins with a full scan of each folder, and scans again on a timer, after a stall of the event loop and whenever
- * hints may have been lost. In between it follows hints. One watcher is started once and stopped once; `watch` may change
- * what it watches in between.
+ * It begins with a full scan of each folder, and scans again on a timer and when fs events may have been lost. In between
+ * it follows fs events. One watcher is started once and stopped once; `watch` may change what it watches in between.
  */
 export class Watcher {
-  readonly #options: WatcherOptions;
+  readonly #clock: Clock;
+  readonly #log: Logger;
   readonly #policy: WatchPolicy;
   readonly #onStanding: () => void;
-  readonly #intake: Intake;
+  readonly #hashQueue: HashQueue;
   readonly #commits: Commits;
   readonly #open: (folder: FolderConfig, hints: boolean) => FolderWatch;
   #settings: WatchSettings;
   #folders: ReadonlyMap<string, FolderWatch>;
-  readonly #looks: Looks;
   #started = false;
   #stopped = false;
   #rescanTimer: Timer | undefined;
   #rescanDueAt = Number.POSITIVE_INFINITY;
   #rescansPlanned = 0;
-  #stallTimer: Timer | undefined;
-  #hintsThisTurn = 0;
-  #lastStallRescan = Number.NEGATIVE_INFINITY;
-  /** The longest stall that no rescan has made up for. */
-  #stoodStillMs: number | undefined;
+  #eventsThisTurn = 0;
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
   constructor(options: WatcherOptions) {
-    const { state, clock, log, accepts, onStanding = () => {} } = options;
-    this.#options = options;
+    const { state, clock, log, accepts, onStanding = () => {}, lister = listHere } = options;
+    const { readGroup = readGroupNow, openEvents = (listener) => new DirectoryEvents(listener) } = options;
+    this.#clock = clock;
+    this.#log = log;
     this.#onStanding = onStanding;
     this.#policy = { ...WATCH_POLICY, ...options.policy };
     const onQuiet = () => this.#checkQuiet();
     this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
-    this.#intake = new Intake({
-      readers: this.#policy.readers,
-      groups: options.groups,
-      crowd: this.#policy.crowd,
-      onQuiet,
+    this.#hashQueue = new HashQueue({
+      ...{ readers: this.#policy.readers, crowd: this.#policy.crowd, readGroup, onQuiet },
       onError: (error, { folder, path }) => {
         log.error(
           { folder, path, err: error },
@@ -97,19 +91,16 @@ export class Watcher {
         );
       },
     });
-    this.#looks = new Looks(({ folder, path }) => this.look(folder, path), log);
-    const open = options.openHints ?? ((listener) => new ChokidarHints(listener));
-    const openHints = (listener: HintListener) =>
-      open((directory, name) => {
-        this.#countHint();
+    const counted = (listener: EventListener) =>
+      openEvents((directory, name) => {
+        this.#countEvent();
         listener(directory, name);
       });
-    const shared = {
-      ...{ state, clock, log, accepts, onQuiet, onStanding },
-      ...{ intake: this.#intake, commits: this.#commits, policy: this.#policy },
+    const deps = {
+      ...{ state, clock, log, accepts, lister, onQuiet, onStanding },
+      ...{ hashQueue: this.#hashQueue, commits: this.#commits, policy: this.#policy },
     };
-    this.#open = (folder, hints) =>
-      new FolderWatch({ ...shared, folder, openHints: hints ? openHints : undefined });
+    this.#open = (folder, hints) => new FolderWatch(folder, deps, hints ? counted : undefined);
     const { folders, hints, rescanMs } = options;
     this.#settings = { folders, hints, rescanMs };
     this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, hints)]));
@@ -120,7 +111,6 @@ export class Watcher {
     this.#started = true;
     for (const folder of this.#folders.values()) folder.start();
     this.#planRescan();
-    this.#watchForStalls();
   }
 
   /**
@@ -162,7 +152,8 @@ export class Watcher {
 
   /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
   async #letGo(watch: FolderWatch): Promise<void> {
-    const { clock, log } = this.#options;
+    const clock = this.#clock;
+    const log = this.#log;
     const { name } = watch.status();
     const ended = new AbortController();
     const isOver = await Promise.race([
@@ -191,9 +182,9 @@ export class Watcher {
     await this.#folders.get(folder)?.look(path);
   }
 
-  /** Looks at a path in its turn, for somebody who does not wait for it. */
-  lookSoon(place: Place): void {
-    this.#looks.add(place);
+  /** Looks at a path in its turn, for a caller that does not wait. */
+  lookSoon({ folder, path }: Place): void {
+    this.#folders.get(folder)?.lookSoon(path);
   }
 
   /**
@@ -223,16 +214,22 @@ export class Watcher {
 
   /** What must not stand still while it watches. */
   get duties(): readonly Duty[] {
-    const { clock } = this.#options;
-    const folders = [...this.#folders.values()];
+    const isOverdue = () => !this.#stopped && this.#clock.monotonic() > this.#rescanDueAt;
     return [
-      ...folders.flatMap(({ duties }) => duties),
-      ...watcherDuties({
-        ...{ intake: this.#intake, commits: this.#commits, looks: this.#looks },
-        steps: () => folders.reduce((sum, { steps }) => sum + steps, 0),
-        isRescanOverdue: () => !this.#stopped && clock.monotonic() > this.#rescanDueAt,
-        rescans: () => this.#rescansPlanned,
-      }),
+      ...[...this.#folders.values()].flatMap(({ duties }) => duties),
+      ...this.#hashQueue.duties,
+      {
+        name: 'findings',
+        moves: () => this.#commits.ended,
+        neglects: () =>
+          this.#commits.isDue ? 'what was found in the folders is not brought to the disk' : undefined,
+        limitMs: LONGEST_COMMIT_MS,
+      },
+      {
+        name: 'rescan',
+        moves: () => this.#rescansPlanned,
+        neglects: () => (isOverdue() ? 'the folders are not scanned again in time' : undefined),
+      },
     ];
   }
 
@@ -240,60 +237,36 @@ export class Watcher {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#rescanTimer?.cancel();
-    this.#stallTimer?.cancel();
-    this.#intake.stop();
-    await this.#looks.stop();
+    this.#hashQueue.stop();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
     await this.#commits.stop();
     this.#checkQuiet();
   }
 
   #planRescan(): void {
-    const { clock } = this.#options;
     this.#rescanTimer?.cancel();
     const moved = this.#settings.rescanMs * (1 + JITTER * (2 * Math.random() - 1));
-    this.#rescanDueAt = clock.monotonic() + moved;
+    this.#rescanDueAt = this.#clock.monotonic() + moved;
     this.#rescansPlanned += 1;
-    this.#rescanTimer = clock.after(moved, () => {
+    this.#rescanTimer = this.#clock.after(moved, () => {
       void this.rescan();
       this.#planRescan();
     });
   }
 
-  /** While the event loop stands still the system's queue of events may overflow, and it does not say so. */
-  #watchForStalls(): void {
-    const { clock, log } = this.#options;
-    const { stallCheckMs, stallMs, stallRescanGapMs } = this.#policy;
-    const asked = clock.monotonic();
-    this.#stallTimer = clock.after(stallCheckMs, () => {
-      const late = clock.monotonic() - asked - stallCheckMs;
-      if (late >= stallMs) this.#stoodStillMs = Math.max(this.#stoodStillMs ?? 0, late);
-      // Too soon after the last it is made up for later.
-      if (
-        this.#settings.hints &&
-        this.#stoodStillMs !== undefined &&
-        clock.monotonic() - this.#lastStallRescan >= stallRescanGapMs
-      ) {
-        this.#lastStallRescan = clock.monotonic();
-        const lateMs = Math.round(this.#stoodStillMs);
-        this.#stoodStillMs = undefined;
-        log.info({ lateMs }, 'The process stood still for a moment; all folders are scanned again.');
-        void this.rescan();
-      }
-      this.#watchForStalls();
-    });
-  }
-
-  /** All events that the system has are delivered in one turn of the event loop. */
-  #countHint(): void {
-    if (this.#hintsThisTurn === 0) {
+  /**
+   * All events that the system has are delivered in one turn of the event loop. So many that its queue may have been full
+   * show that some were lost, however long the loop was held up; fewer show that none was.
+   */
+  #countEvent(): void {
+    if (this.#eventsThisTurn === 0) {
       setImmediate(() => {
-        this.#hintsThisTurn = 0;
+        this.#eventsThisTurn = 0;
       });
     }
-    this.#hintsThisTurn += 1;
-    if (this.#hintsThisTurn !== this.#policy.burst) return;
-    this.#options.log.info(
+    this.#eventsThisTurn += 1;
+    if (this.#eventsThisTurn !== this.#policy.burst) return;
+    this.#log.info(
       {},
       'Very many changes came at once, some may have been missed; all folders are scanned again.',
     );
@@ -302,7 +275,7 @@ export class Watcher {
 
   #checkQuiet(): void {
     if (this.#waitsForQuiet.length === 0) return;
-    if (this.#intake.size > 0 || this.#commits.busy) return;
+    if (this.#hashQueue.size > 0 || this.#commits.busy) return;
     for (const folder of this.#folders.values()) if (folder.busy) return;
     const waiting = this.#waitsForQuiet;
     this.#waitsForQuiet = [];

@@ -1,23 +1,32 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a table. Ends with 1 when a
-// promise was not kept. Arguments: names of the benches to run; all when none is given.
+// promise was not kept. Arguments: names of the benches to run, all when none is given; `--files N`: how many files `scale` takes.
+import { parseArgs } from 'node:util';
 import { mirrorBench } from './mirror.bench.js';
 import { pageBench } from './page.bench.js';
 import { pushBench } from './push.bench.js';
 import type { BenchRow } from './rows.js';
+import { scaleBench } from './scale.bench.js';
 import { stateBench } from './state.bench.js';
 import { watchBench } from './watch.bench.js';
 import { yacyBench } from './yacy.bench.js';
 
+const { positionals: chosen, values } = parseArgs({
+  allowPositionals: true,
+  options: { files: { type: 'string', default: '100000' } },
+});
+const files = Number(values.files);
+if (!Number.isInteger(files) || files < 1)
+  throw new Error(`--files ${values.files}: a number of files is needed`);
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
   page: pageBench,
   push: pushBench,
+  scale: () => scaleBench(files),
   state: stateBench,
   watch: watchBench,
   yacy: yacyBench,
 };
 
-const chosen = process.argv.slice(2);
 const rows: BenchRow[] = [];
 for (const [name, bench] of Object.entries(benches)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
@@ -29,7 +38,7 @@ const cells = rows.map((row) => [
   row.name,
   `${short(row.measured)} ${row.unit}`,
   `${short(row.baseline)} ${row.unit}`,
-  row.ratio.toPrecision(3),
+  Number.isNaN(row.ratio) ? '-' : row.ratio.toPrecision(3),
   row.promise === undefined ? '' : `${row.promise.text}: ${row.promise.kept ? 'kept' : 'NOT KEPT'}`,
 ]);
 const table = [['what', 'measured', 'baseline', 'ratio', 'promise'], ...cells];
@@ -44,5 +53,6 @@ for (const line of table)
 if (rows.some((row) => row.promise?.kept === false)) process.exitCode = 1;
 
 function short(figure: number): string {
+  if (Number.isNaN(figure)) return '-';
   return figure >= 100 ? String(Math.round(figure)) : figure.toPrecision(3);
 }

@@ -9,7 +9,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { longestPause } from './pause.js';
@@ -60,7 +60,7 @@ async function mirror(): Promise<void> {
     log,
   });
   const lane = { requestsPerSecond: 20, concurrency: 2 };
-  const door = new Door({
+  const queue = new RequestQueue({
     lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
     maxConcurrency: 4,
     classify,
@@ -72,7 +72,7 @@ async function mirror(): Promise<void> {
     settings: config.mirror,
     stateDir: config.state.dir,
     state,
-    door,
+    queue,
     peer,
     clock,
     log,

@@ -10,8 +10,8 @@ import { Mirrors } from '../../src/mirror/mirrors.js';
 import { keepRecord } from '../../src/mirror/records.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { PeerClient } from '../../src/peer/client.js';
-import { Door } from '../../src/queue/door.js';
-import { LANES } from '../../src/queue/lanes.js';
+import { LANES } from '../../src/queue/options.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { answers } from '../../src/report/answers.js';
 import type { Live } from '../../src/report/live.js';
 import { LiveFeed } from '../../src/report/live-feed.js';
@@ -63,10 +63,17 @@ const lanes = Object.fromEntries(LANES.map((lane) => [lane, limits])) as Record<
   (typeof LANES)[number],
   typeof limits
 >;
-const door = new Door({ lanes, maxConcurrency: 4, classify, clock, log: recents, peerName: 'The peer' });
+const queue = new RequestQueue({
+  lanes,
+  maxConcurrency: 4,
+  classify,
+  clock,
+  log: recents,
+  peerName: 'The peer',
+});
 const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standard' });
 const mirrors = new Mirrors({
-  ...{ settings: config.mirror, stateDir: config.state.dir, state, door, peer: client, clock, log: recents },
+  ...{ settings: config.mirror, stateDir: config.state.dir, state, queue, peer: client, clock, log: recents },
 });
 const statistics = new Statistics({
   ...{ state, clock, log: recents, dir: config.state.dir },
@@ -80,7 +87,7 @@ const live: Live = {
   ...{ pid: process.pid, startedAt: clock.now(), peerUrl: 'http://127.0.0.1:1/' },
   page: () => undefined,
   dialect: () => client.dialect,
-  door: () => door.status(),
+  queue: () => queue.status(),
   uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
   folders: () => [],
   problems: () => [],

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.js';
-import { doorLimits } from '../../src/daemon/parts.js';
+import { queueLimits } from '../../src/daemon/parts.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';
@@ -14,13 +14,12 @@ import { WorkThread } from '../../src/lib/work-thread.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { standard } from '../../src/peer/standard.js';
 import { yacy } from '../../src/peer/yacy.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { ThreadPacker } from '../../src/uplink/packer.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { Uplink } from '../../src/uplink/uplink.js';
-import { ThreadReader } from '../../src/watch/thread-reader.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
 growHeapSlowly();
@@ -51,9 +50,9 @@ const client = new PeerClient({
   log,
 });
 const lane = { requestsPerSecond: 1, concurrency: 1 };
-const door = new Door({
+const queue = new RequestQueue({
   ...(way === 'yacy'
-    ? doorLimits(config)
+    ? queueLimits(config)
     : {
         lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
         maxConcurrency: config.push.concurrency + 1,
@@ -67,7 +66,7 @@ const fileThread = new WorkThread(new URL('../../src/file-thread.js', import.met
 const uplink = new Uplink({
   state,
   commit: () => state.commit(),
-  door,
+  queue,
   peer: client,
   dialect: { current: way === 'yacy' ? yacy : standard, known: async () => true, misfits: async () => false },
   packer: new ThreadPacker(fileThread),
@@ -84,7 +83,7 @@ const watcher = new Watcher({
   clock,
   log,
   accepts: () => undefined,
-  groups: new ThreadReader(fileThread),
+  readGroup: (orders) => fileThread.ask('read', orders),
   hints: false,
   rescanMs: 3_600_000,
 });

@@ -3,14 +3,21 @@
 import { JSONFilePreset } from 'lowdb/node';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { growHeapSlowly } from '../../src/lib/memory.js';
 import { State } from '../../src/state/state.js';
 import { longestPause } from './pause.js';
 
 const [kind, path = ''] = process.argv.slice(2);
+// As the daemon does.
+if (kind === 'state') growHeapSlowly();
 globalThis.gc?.();
 const before = process.memoryUsage().rss;
 const started = performance.now();
-const { value: held, pauseMs } = await longestPause<unknown>(() =>
+const {
+  value: held,
+  pauseMs,
+  busyMs,
+} = await longestPause<unknown>(() =>
   kind === 'state'
     ? State.open(path, { clock: systemClock, log: silentLogger })
     : JSONFilePreset<unknown[]>(path, []),
@@ -18,5 +25,12 @@ const { value: held, pauseMs } = await longestPause<unknown>(() =>
 const ms = performance.now() - started;
 globalThis.gc?.();
 const rssBytes = process.memoryUsage().rss - before;
-process.stdout.write(`${JSON.stringify({ ms, pauseMs, rssBytes, held: held !== undefined })}\n`);
+const wholeBytes = process.memoryUsage().rss;
+const pass = await longestPause(async () => {
+  if (!(held instanceof State)) return;
+  for await (const slice of held.entries.slices()) for (const _ of slice);
+});
+process.stdout.write(
+  `${JSON.stringify({ ms, pauseMs, rssBytes, wholeBytes, busyMs, passMs: pass.ms, passBusyMs: pass.busyMs })}\n`,
+);
 process.exit(0);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,10 @@ const RECORDS = 100_000;
 const BATCH = 50;
 const options = { clock: systemClock, log: silentLogger };
 
-/** The state with 100,000 records, beside lowdb's own JSONFile with the same records. */
+/**
+ * The state with 100,000 records, beside lowdb's own JSONFile with the same records; then at rest with as many as `--files N`
+ * says, beside what is promised of 1,000,000.
+ */
 export async function stateBench(): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
   try {
@@ -53,10 +56,51 @@ export async function stateBench(): Promise<BenchRow[]> {
       row('state: load, beside JSONFile', loaded.ms, read.ms, 'ms'),
       row('state: longest pause while loading', loaded.pauseMs, read.pauseMs, 'ms'),
       row('state: memory when loaded (RSS)', loaded.rssBytes / 1e6, read.rssBytes / 1e6, 'MB'),
+      ...(await atRest(join(root, 'rest'), filesAsked())),
     ];
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
+}
+
+function filesAsked(): number {
+  return Number(process.argv[process.argv.indexOf('--files') + 1] || 0) || RECORDS;
+}
+
+/** A state of so many confirmed files, 100 in a directory, each of which went the usual way. */
+async function atRest(dir: string, files: number): Promise<BenchRow[]> {
+  const state = await State.open(dir, options);
+  for (let from = 0; from < files; from += 1_000) {
+    const paths = Array.from({ length: Math.min(1_000, files - from) }, (_, i) => {
+      return `directory-${Math.floor((from + i) / 100)}/file-${from + i}.txt`;
+    });
+    for (const status of [0, 1, 2] as const) {
+      for (const path of paths) state.put(lifeOf(pendingRecord(path))[status]);
+      await state.commit();
+    }
+  }
+  const { busyMs } = await longestPause(() => state.compact());
+  const { snapshotBytes } = state.figures();
+  await state.close();
+  const sizes = readdirSync(dir).map((name) => statSync(join(dir, name)).size);
+  const all = sizes.reduce((sum, size) => sum + size, 0);
+  const { ms, wholeBytes, busyMs: loadBusy, passMs, passBusyMs } = load('state', dir);
+  const million = files / 1e6;
+  const name = (what: string) => `state, ${files} files at rest: ${what}`;
+  const upTo = (what: string, measured: number, limit: number, unit: string): BenchRow => ({
+    ...row(name(what), measured, limit, unit),
+    promise: { text: `at most ${Math.round(limit)} ${unit}`, kept: measured <= limit },
+  });
+  return [
+    upTo('memory of the process (RSS)', wholeBytes / 1e6, 60 + 270 * million, 'MB'),
+    upTo('load', ms, 500 + 4_500 * million, 'ms'),
+    upTo('snapshot on disk', snapshotBytes / 1e6, 1 + 250 * million, 'MB'),
+    row(name('whole directory, with the generation before'), all / 1e6, (2 * snapshotBytes) / 1e6, 'MB'),
+    row(name('longest pause while loading, processor time'), loadBusy, 20, 'ms'),
+    row(name('longest pause of a snapshot, processor time'), busyMs, 20, 'ms'),
+    row(name('longest pause of a pass over all, processor time'), passBusyMs, 20, 'ms'),
+    row(name('a pass over all, parsed'), passMs, 4_000 * million, 'ms'),
+  ];
 }
 
 function recordsOf(i: number): readonly [Entry, Entry, Entry] {
@@ -118,7 +162,19 @@ async function median(runs: number, work: (i: number) => Promise<void>): Promise
   return times.sort((a, b) => a - b)[Math.floor(runs / 2)] ?? Number.NaN;
 }
 
-function load(kind: 'state' | 'json', path: string): { ms: number; pauseMs: number; rssBytes: number } {
+interface LoadFigures {
+  readonly ms: number;
+  readonly pauseMs: number;
+  /** Added by what was loaded. */
+  readonly rssBytes: number;
+  /** Of the whole process. */
+  readonly wholeBytes: number;
+  readonly passMs: number;
+  readonly passBusyMs: number;
+  readonly busyMs: number;
+}
+
+function load(kind: 'state' | 'json', path: string): LoadFigures {
   const program = join(import.meta.dirname, 'state-child.js');
   return JSON.parse(
     execFileSync(process.execPath, ['--expose-gc', program, kind, path], { encoding: 'utf8' }),

@@ -10,8 +10,8 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { State } from '../../src/state/state.js';
-import { forEachLimited } from '../../src/watch/limited.js';
-import { ThreadReader } from '../../src/watch/thread-reader.js';
+import { ThreadLister } from '../../src/watch/lister.js';
+import { forEachLimited } from '../../src/watch/paths.js';
 import { Watcher } from '../../src/watch/watcher.js';
 import { longestPause } from './pause.js';
 
@@ -35,7 +35,11 @@ if (way === 'read' || way === 'list') {
   const watcher = new Watcher({
     ...{ ...options, folders: config.folders, state },
     accepts: () => undefined,
-    groups: new ThreadReader(fileThread),
+    readGroup: (orders) => fileThread.ask('read', orders),
+    lister: new ThreadLister({
+      clock: systemClock,
+      open: () => new WorkThread(new URL('../../src/watch/list-thread.js', import.meta.url)),
+    }),
     hints: true,
     rescanMs: 3_600_000,
   });

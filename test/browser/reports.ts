@@ -2,7 +2,7 @@
 
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
-import type { DoorStatus } from '../../src/queue/status.js';
+import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { conditionsOf } from '../../src/report/conditions.js';
 import type { RecentEvent } from '../../src/report/recent-events.js';
 import type { Sample } from '../../src/report/statistics.js';
@@ -13,7 +13,7 @@ export const MIN = 60_000;
 export const NOW = Date.now();
 const NO_ITEMS = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
 
-export function door(over: Partial<DoorStatus> = {}): DoorStatus {
+export function queue(over: Partial<QueueStatus> = {}): QueueStatus {
   const lane = { started: 20, failed: 0, running: 0, waiting: 0 };
   return {
     circuit: { state: 'closed', since: NOW - 26 * 60 * MIN, held: [], tries: 0 },
@@ -74,7 +74,7 @@ export function statusOf(
     running: true,
     pid: 4711,
     startedAt: NOW - 26 * 60 * MIN,
-    peer: { url: 'https://search.example.org', dialect: 'standard', door: door() },
+    peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
     items,
     passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
     folders,

@@ -1,6 +1,6 @@
 import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
-import { door, event, folder, hourOf, item, MIN, mirror, NOW, statusOf, timeToSearch } from './reports.js';
+import { event, folder, hourOf, item, MIN, mirror, NOW, queue, statusOf, timeToSearch } from './reports.js';
 import type { Script } from './stand-in.js';
 
 const EVENTS = [
@@ -57,7 +57,7 @@ const WHY: WhyReport = {
   next: 'Nothing, until the file changes.',
 };
 
-const AWAY = door({
+const AWAY = queue({
   circuit: {
     state: 'open',
     since: NOW - 3 * MIN - 12_000,
@@ -105,7 +105,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       ],
       {
         ...REST,
-        peer: { url: 'https://search.example.org', dialect: 'standard', door: AWAY },
+        peer: { url: 'https://search.example.org', dialect: 'standard', queue: AWAY },
       },
     ),
     samples: hourOf(12),
@@ -212,7 +212,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       peer: {
         url: 'http://127.0.0.1:8090',
         dialect: 'yacy',
-        door: door({ paused: { since: NOW - MIN, until: NOW + 59 * MIN } }),
+        queue: queue({ paused: { since: NOW - MIN, until: NOW + 59 * MIN } }),
       },
     }),
     samples: hourOf(2),

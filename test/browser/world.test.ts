@@ -3,15 +3,15 @@ import { concernsOf } from '../../src/page/browser/attention.js';
 import { mirrorTroubles } from '../../src/page/browser/mirror-words.js';
 import { lostWorld, worldOf } from '../../src/page/browser/world.js';
 import type { StatusReport } from '../../src/report/status.js';
-import { door, folder, NOW, statusOf } from './reports.js';
+import { folder, NOW, queue, statusOf } from './reports.js';
 import { SCRIPTS, scriptOf } from './scripts.js';
 
 const MIN = 60_000;
 const world = (status: StatusReport) => worldOf(status, NOW);
-const peer = (over: Parameters<typeof door>[0]) => ({
+const peer = (over: Parameters<typeof queue>[0]) => ({
   url: 'https://search.example.org',
   dialect: 'standard' as const,
-  door: door(over),
+  queue: queue(over),
 });
 const circuit = (kind: 'unreachable' | 'failing' | 'denied') => ({
   state: 'open' as const,
@@ -58,7 +58,7 @@ describe('the state of the world in a sentence', () => {
     expect(world(statusOf([folder('notes', { pending: 1 })])).sentence).toBe('1 file is on the way.');
     const taken = statusOf([folder('notes', { accepted: 5 })]);
     expect(world(taken).detail).toBe('The peer has them already and will show them soon.');
-    const unknown = { url: 'https://search.example.org', door: door() };
+    const unknown = { url: 'https://search.example.org', queue: queue() };
     expect(world(statusOf([folder('notes', { pending: 2 })], { peer: unknown })).sentence).toBe(
       '2 files wait while peersync finds out how the peer speaks.',
     );

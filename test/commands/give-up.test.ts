@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { lastingTrouble } from '../../src/commands/give-up.js';
-import type { TroubleKind } from '../../src/queue/outcome.js';
+import type { TroubleKind } from '../../src/queue/breaker.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 

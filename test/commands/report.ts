@@ -5,8 +5,8 @@ import type { FolderReport, StatusReport } from '../../src/report/status.js';
 export const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();
 
 const lane = { started: 0, failed: 0, running: 0, waiting: 0 };
-/** A door of a peer that answers. */
-export const door = {
+/** A queue of a peer that answers. */
+export const queue = {
   circuit: { state: 'closed' as const, since: NOW - 60_000, held: [], tries: 0 },
   concurrency: { running: 2, limit: 4, max: 8 },
   lanes: {
@@ -31,7 +31,7 @@ export function report(parts: Partial<Omit<StatusReport, 'conditions'>> = {}): S
     running: true,
     pid: 77,
     startedAt: NOW - 7_260_000,
-    peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', door },
+    peer: { url: 'http://127.0.0.1:8090', dialect: 'yacy', queue },
     items: counts,
     passedOver: 12,
     folders: [folder('inbox'), folder('notes')],

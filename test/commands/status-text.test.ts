@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pausedLine } from '../../src/commands/pause.js';
 import { statusText } from '../../src/commands/status.js';
-import { door, NOW, report } from './report.js';
+import { NOW, queue, report } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
 function away(nextProbeAt: number | undefined, tries = 4) {
@@ -10,9 +10,9 @@ function away(nextProbeAt: number | undefined, tries = 4) {
   return report({
     peer: {
       url: 'http://127.0.0.1:8090',
-      door: {
-        ...door,
-        circuit: { ...door.circuit, state: 'open', since: NOW - 5_000, reason, tries, ...next },
+      queue: {
+        ...queue,
+        circuit: { ...queue.circuit, state: 'open', since: NOW - 5_000, reason, tries, ...next },
       },
     },
   });

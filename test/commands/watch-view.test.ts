@@ -8,7 +8,7 @@ import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from '../../s
 import { watchLine, watchView } from '../../src/commands/watch-view.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';
-import { counts, door, folder, NOW, report } from './report.js';
+import { counts, folder, NOW, queue, report } from './report.js';
 
 function modelOf(status: StatusReport, parts: Partial<WatchModel> = {}): WatchModel {
   return { ...NOTHING_KNOWN, status, heardAt: NOW, ...parts };
@@ -44,10 +44,10 @@ function troubled(): StatusReport {
     peer: {
       url: 'http://127.0.0.1:8090',
       dialect: 'yacy',
-      door: {
-        ...door,
+      queue: {
+        ...queue,
         circuit: {
-          ...door.circuit,
+          ...queue.circuit,
           state: 'open',
           reason: { kind: 'unreachable', message: 'connection refused', hint: 'Is it running?' },
           nextProbeAt: NOW + 5_000,
@@ -183,7 +183,7 @@ describe('the view', () => {
   });
 
   it('tells what became of a key for a while, and that work is paused', () => {
-    const paused = report({ peer: { url: 'u', door: { ...door, paused: { since: NOW - 60_000 } } } });
+    const paused = report({ peer: { url: 'u', queue: { ...queue, paused: { since: NOW - 60_000 } } } });
     const note = { text: 'paused', at: NOW - 1_000 };
     expect(shown(modelOf(paused, { note })).at(-1)).toBe('paused');
     expect(shown(modelOf(paused, { note: { ...note, at: NOW - 10_000 } })).at(-1)).toBe('q quit');

@@ -2,23 +2,23 @@ import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/check.js';
 import { disksOf, dutiesOf } from '../../src/daemon/watchdog.js';
 import { UnderWay } from '../../src/lib/pulse.js';
-import { openDoor, settle } from '../queue/at-the-door.js';
+import { openQueue, settle } from '../queue/queue-setup.js';
 
 const folders = [{ path: '/srv/docs', collection: 'c' }];
 const configOf = (more: object = {}) => checkConfig({ folders, ...more }, '/etc/peersync/config.json');
 
 async function duties(more: object = {}) {
-  const { door } = openDoor();
+  const { queue } = openQueue();
   const commits = new UnderWay();
   const own = (name: string) => ({ name, moves: () => 0, neglects: () => undefined });
   const fileThread = { waiting: 0, answered: 0 };
   const parts = {
-    ...{ door, commits, fileThread },
+    ...{ queue, commits, fileThread },
     uplink: { duties: [own('push')] },
     watcher: { duties: [own('intake')] },
     mirrors: { duties: [own('mirrors')] },
   };
-  return { door, commits, fileThread, all: dutiesOf(parts, await configOf(more)) };
+  return { queue, commits, fileThread, all: dutiesOf(parts, await configOf(more)) };
 }
 
 describe('the duties of a daemon', () => {
@@ -29,7 +29,7 @@ describe('the duties of a daemon', () => {
         'push',
         'intake',
         'file thread',
-        'door push',
+        'queue push',
         'request push',
         'mirrors',
         'state',
@@ -79,9 +79,9 @@ describe('the duties of a daemon', () => {
   ])(
     'bear with a request for as long as a time-out of %s allows, and with one that streams for longer',
     async (total, push, mirror) => {
-      const { door, all } = await duties({ peer: { timeouts: { total } } });
-      void door.run('push', () => new Promise(() => {}));
-      void door.run('mirror', () => new Promise(() => {}));
+      const { queue, all } = await duties({ peer: { timeouts: { total } } });
+      void queue.run('push', () => new Promise(() => {}));
+      void queue.run('mirror', () => new Promise(() => {}));
       await settle();
       const limits = all
         .filter((duty) => duty.neglects() !== undefined)

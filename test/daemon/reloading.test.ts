@@ -39,7 +39,7 @@ async function world(holds: Held) {
   const does = (what: string) => async () => void did.push(what);
   const parts: ReloadingParts['parts'] = {
     client: { authenticate: () => false, trust: () => false },
-    door: { limit: () => {}, tryNow: () => {} },
+    queue: { limit: () => {}, tryNow: () => {} },
     watcher: {
       watch: async () => {
         did.push('watch');

@@ -236,7 +236,7 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     await work.hangUp();
     await until(async () => (await watch()) === 'unwatched', 'hints are off');
     // 9 pushes, 16 look-ups, and 2 beside them.
-    expect((await work.status()).peer.door?.concurrency.max).toBe(27);
+    expect((await work.status()).peer.queue?.concurrency.max).toBe(27);
     await until(() => work.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
     work.drop('hinted/by-rescan.txt');
     await work.confirmed('hinted/by-rescan.txt');
@@ -276,7 +276,7 @@ describe('a daemon that reads its configuration anew', { timeout: 240_000 }, () 
     work.configure({ peer: { url: work.proxy.url, auth } });
     work.drop('inbox/a.txt');
     await work.start();
-    const circuit = async () => (await work.status()).peer.door?.circuit;
+    const circuit = async () => (await work.status()).peer.queue?.circuit;
     let nextProbeAt = 0;
     const isFarAway = async () => {
       const now = await circuit();
@@ -321,7 +321,7 @@ describe('a daemon that reads its configuration anew', { timeout: 240_000 }, () 
     front.setSecureContext(renewed);
     front.closeAllConnections();
     work.drop('inbox/b.txt');
-    const away = async () => (await work.status()).peer.door?.circuit.reason?.kind === 'unreachable';
+    const away = async () => (await work.status()).peer.queue?.circuit.reason?.kind === 'unreachable';
     await until(away, 'the new certificate is not trusted');
     writeFileSync(ca, renewed.cert.slice(0, 200));
     const refused = await work.run('reload');

@@ -215,7 +215,7 @@ describe.concurrent('a peer in trouble', () => {
         `${name}: the file is seen`,
       );
 
-      const triesAt = async () => (await site.status()).peer.door?.circuit.tries ?? 0;
+      const triesAt = async () => (await site.status()).peer.queue?.circuit.tries ?? 0;
       const tries = await triesAt();
       const saidAt = peer.calls.length;
       const end = performance.now() + 1_500;

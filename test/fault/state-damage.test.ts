@@ -4,9 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Entry } from '../../src/state/entry.js';
+import { lineOf } from '../../src/state/framing.js';
 import type { AdapterOptions } from '../../src/state/journal-adapter.js';
-import { lineOf } from '../../src/state/lines.js';
-import { migrationFrom } from '../../src/state/schema.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -121,7 +120,7 @@ describe('a damaged state', () => {
     const path = join(dir, 'journal-3');
     const lines = readFileSync(path, 'utf8').split(/(?<=\n)/);
     flip(path, Buffer.byteLength(lines.slice(0, 2).join('')) + 30);
-    flip(path, Buffer.byteLength(lines.slice(0, 7).join('')) + 3);
+    flip(path, Buffer.byteLength(lines.slice(0, 8).join('')) + 3);
     const state = await State.open(dir, options);
     expect(state.repairs).toEqual([
       'journal-3 has 2 damaged lines; the files they told of are looked at again.',
@@ -183,6 +182,26 @@ describe('a damaged state', () => {
     );
   });
 
+  it('loses nothing with one line of a URL base, and only the files of it with both', async () => {
+    const dir = temporaryDirectory();
+    const state = await State.open(dir, options);
+    state.put(pendingRecord('a'));
+    await state.commit();
+    state.put(pendingRecord('b', 'other'));
+    await state.close();
+    const path = join(dir, 'journal-1');
+    const lines = readFileSync(path, 'utf8').split(/(?<=\n)/);
+    const bases = lines.flatMap((line, i) => (line.includes('["u",0,') ? [i] : []));
+    expect(bases).toHaveLength(2);
+    const at = bases.map((i) => Buffer.byteLength(lines.slice(0, i).join('')) + 12);
+    flip(path, at[0] ?? 0);
+    expect([...(await State.read(dir)).entries.paths('inbox')]).toEqual(['a']);
+    flip(path, at[1] ?? 0);
+    const view = await State.read(dir);
+    expect([...view.entries.all()]).toEqual([pendingRecord('b', 'other')]);
+    expect(view.repairs.at(-1)).toBe('The URL base of 1 file is lost; it is new again.');
+  });
+
   it('with a record of a kind that nobody knows is refused', async () => {
     const dir = temporaryDirectory();
     await (await State.open(dir, options)).close();
@@ -215,7 +234,7 @@ describe('the version of a state', () => {
     writeFileSync(path, [lineOf({ ...JSON.parse(first.slice(9)), ...change }).trimEnd(), ...rest].join('\n'));
   }
 
-  it.each([{ schema: 2 }, { format: 2 }])(
+  it.each([{ schema: 3 }, { format: 2 }])(
     'that is newer (%j) is refused and left as it is',
     async (newer) => {
       const { dir } = await stateOfThreeGenerations();
@@ -225,7 +244,7 @@ describe('the version of a state', () => {
       await expect(State.open(dir, options)).rejects.toMatchObject({
         code: 'STATE_NEWER',
         message: expect.stringMatching(
-          /was written by a newer peersync \(schema (1\.2|2\.1); this one knows 1\.1\)/,
+          /was written by a newer peersync \(schema (1\.3|2\.2); this one knows 1\.2\)/,
         ),
       });
       for (const name of readdirSync(copy)) {
@@ -258,13 +277,5 @@ describe('the version of a state', () => {
     await expect(State.open(dir, { ...options, open: disk.open })).rejects.toMatchObject({
       code: 'STATE_FULL',
     });
-  });
-
-  it('is brought up to the present one step by step', () => {
-    const add = (word: string) => (row: readonly [string, ...unknown[]]) => [...row, word] as never;
-    const migrations = [add('to 2'), add('to 3'), add('to 4')];
-    expect(migrationFrom(1, migrations)(['p'])).toEqual(['p', 'to 2', 'to 3', 'to 4']);
-    expect(migrationFrom(3, migrations)(['p'])).toEqual(['p', 'to 4']);
-    expect(migrationFrom(4, migrations)(['p'])).toEqual(['p']);
   });
 });

@@ -18,7 +18,7 @@ async function pathsOf(dir: string): Promise<string[]> {
 }
 
 describe('a full disk', () => {
-  it.each([0, 1, 100, 400])('that takes %i bytes of a commit more loses nothing', async (space) => {
+  it.each([0, 1, 100, 300])('that takes %i bytes of a commit more loses nothing', async (space) => {
     const dir = temporaryDirectory();
     const disk = new DiskWithFaults();
     const state = await State.open(dir, { ...options, open: disk.open });

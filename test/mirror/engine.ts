@@ -10,7 +10,7 @@ import type { Citation, CitationQuery } from '../../src/peer/citation.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/trouble.js';
 import { afterwards } from '../support/afterwards.js';
@@ -126,7 +126,7 @@ export function peerError(code: PeerErrorCode, status?: number): PeerError {
 
 export type Settings = Parameters<typeof mirrorSchema.parse>[0];
 
-/** Mirrors of a fake peer, with a real root, state and door. */
+/** Mirrors of a fake peer, with a real root, state and queue. */
 export class Engine {
   readonly root = join(temporaryDirectory(), 'mirror');
   readonly stateDir = temporaryDirectory();
@@ -140,7 +140,7 @@ export class Engine {
   failure: unknown;
   #mirrors: Mirrors | undefined;
   #state: State | undefined;
-  #door: Door | undefined;
+  #queue: RequestQueue | undefined;
 
   constructor(
     readonly peer: MirrorPeer = new FakePeer(),
@@ -169,7 +169,7 @@ export class Engine {
     const { clock, log } = this;
     this.#state = await State.open(this.stateDir, { clock, log });
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
-    this.#door = new Door({
+    this.#queue = new RequestQueue({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
       maxConcurrency: 8,
       classify,
@@ -182,7 +182,7 @@ export class Engine {
       settings: completed(settings, this.root),
       stateDir: this.stateDir,
       state: this.#state,
-      door: this.#door,
+      queue: this.#queue,
       peer: this.peer,
       clock,
       log,
@@ -204,17 +204,17 @@ export class Engine {
 
   async stop(): Promise<void> {
     const stopped = this.#mirrors?.stop();
-    await this.#door?.stop(0);
+    await this.#queue?.stop(0);
     await stopped;
     await this.#state?.close();
     this.#mirrors = undefined;
-    this.#door = undefined;
+    this.#queue = undefined;
     this.#state = undefined;
     if (this.failure !== undefined) throw this.failure;
   }
 
   get circuit(): string | undefined {
-    return this.#door?.status().circuit.state;
+    return this.#queue?.status().circuit.state;
   }
 
   async run(...names: string[]): Promise<MirrorReport[]> {

@@ -21,7 +21,7 @@ const mirrors = new Mirrors({
   },
   stateDir,
   state,
-  door: { run: (_, work) => work(new AbortController().signal) },
+  queue: { run: (_, work) => work(new AbortController().signal) },
   peer,
   clock,
   log,

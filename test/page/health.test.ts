@@ -38,16 +38,19 @@ describe('GET /readyz', () => {
   it('is ready when nothing keeps files from becoming searchable', async () => {
     const page = await PageAtWork.start();
     expect(await reasons(page)).toEqual([]);
-    page.door = { ...page.door, paused: { since: 0 } };
+    page.queue = { ...page.queue, paused: { since: 0 } };
     expect(await reasons(page)).toEqual([]);
   });
 
   it('says that the peer is in trouble, or was never heard of', async () => {
     const page = await PageAtWork.start();
     const reason = { kind: 'unreachable', message: 'It refused the connection', hint: 'Start it.' } as const;
-    page.door = { ...page.door, circuit: { state: 'half-open', since: 0, reason, held: ['push'], tries: 3 } };
+    page.queue = {
+      ...page.queue,
+      circuit: { state: 'half-open', since: 0, reason, held: ['push'], tries: 3 },
+    };
     expect(await reasons(page)).toEqual(['PEER: The peer does not answer: It refused the connection.']);
-    page.door = { ...page.door, circuit: { state: 'closed', since: 0, held: [], tries: 0 } };
+    page.queue = { ...page.queue, circuit: { state: 'closed', since: 0, held: [], tries: 0 } };
     page.isDialectKnown = false;
     expect(await reasons(page)).toEqual(['PEER: The peer has not answered yet since peersync started.']);
   });

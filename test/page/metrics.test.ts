@@ -146,8 +146,8 @@ describe('GET /metrics', () => {
 
     for (const entry of lifeOf(pendingRecord('b.md'))) page.state.put(entry);
     const reason = { kind: 'unreachable', message: 'It is away.' } as const;
-    page.door = {
-      ...page.door,
+    page.queue = {
+      ...page.queue,
       circuit: { state: 'open', since: 0, reason, held: ['push'], tries: 3 },
       paused: { since: 0 },
     };

@@ -7,8 +7,8 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Stuck } from '../../src/lib/pulse.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
-import { LANES } from '../../src/queue/lanes.js';
-import type { DoorStatus } from '../../src/queue/status.js';
+import { LANES } from '../../src/queue/options.js';
+import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { answers } from '../../src/report/answers.js';
 import type { ConfigurationReport, Live, SilentDisk } from '../../src/report/live.js';
 import { LiveFeed } from '../../src/report/live-feed.js';
@@ -43,7 +43,7 @@ export class PageAtWork {
   readonly recents: RecentEvents;
   /** What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of whom. */
   readonly asked: string[] = [];
-  door: DoorStatus;
+  queue: QueueStatus;
   folders: FolderStatus[] = [];
   silentDisk: SilentDisk | undefined;
   mirrors: MirrorReport[] = [];
@@ -68,10 +68,10 @@ export class PageAtWork {
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
     this.recents = new RecentEvents(log, clock);
     const lane = { started: 3, failed: 1, running: 0, waiting: 0, p50LatencyMs: 12 };
-    this.door = {
+    this.queue = {
       circuit: { state: 'closed', since: 0, held: [], tries: 0 },
       concurrency: { running: 1, limit: 4, max: 8 },
-      lanes: Object.fromEntries(LANES.map((name) => [name, lane])) as DoorStatus['lanes'],
+      lanes: Object.fromEntries(LANES.map((name) => [name, lane])) as QueueStatus['lanes'],
     };
   }
 
@@ -148,13 +148,13 @@ export class PageAtWork {
           note(`pause ${forMs ?? 'until resumed'}`);
           const since = clock.now();
           const paused = forMs === undefined ? { since } : { since, until: since + forMs };
-          this.door = { ...this.door, paused };
+          this.queue = { ...this.queue, paused };
           return paused;
         },
         resume: async () => {
           note('resume');
-          const { paused, ...door } = this.door;
-          this.door = door;
+          const { paused, ...queue } = this.queue;
+          this.queue = queue;
           return paused !== undefined;
         },
       },
@@ -181,7 +181,7 @@ export class PageAtWork {
       page: () => undefined,
       wallAheadMs: () => 0,
       dialect: () => (this.isDialectKnown ? ('standard' as const) : undefined),
-      door: () => this.door,
+      queue: () => this.queue,
       uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
       folders: () => this.folders,
       problems: () => this.problems,

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Breaker, type Change, type Ticket } from '../../src/queue/breaker.js';
-import { LANES, type Lane } from '../../src/queue/lanes.js';
-import type { Outcome, TroubleKind } from '../../src/queue/outcome.js';
-import { DEFAULT_POLICY } from '../../src/queue/policy.js';
+import { Breaker, type Change, type Ticket, type TroubleKind } from '../../src/queue/breaker.js';
+import { DEFAULT_POLICY, LANES, type Lane, type Outcome } from '../../src/queue/options.js';
 
 /** A breaker and the time it is told. */
 function wired(random = 1) {

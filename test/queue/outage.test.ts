@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Door } from '../../src/queue/door.js';
-import type { Lane } from '../../src/queue/lanes.js';
-import type { Outcome } from '../../src/queue/outcome.js';
+import type { Lane, Outcome } from '../../src/queue/options.js';
+import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { FakeClock } from '../support/fake-clock.js';
-import { Bad, openDoor } from './at-the-door.js';
+import { Bad, openQueue } from './queue-setup.js';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -11,7 +10,7 @@ const HOUR_MS = 3_600_000;
 type Answer = Exclude<Outcome['kind'], 'aborted'>;
 
 /** A peer that behaves as it is told, and a producer for each lane that always has something for it. */
-function peerAndProducers(door: Door, clock: FakeClock, lanes: readonly Lane[]) {
+function peerAndProducers(queue: RequestQueue, clock: FakeClock, lanes: readonly Lane[]) {
   const peer = {
     says: (_lane: Lane): Answer => 'answered',
     requests: [] as { readonly lane: Lane; readonly at: number }[],
@@ -22,8 +21,8 @@ function peerAndProducers(door: Door, clock: FakeClock, lanes: readonly Lane[]) 
     kind;
   const produce = async (lane: Lane) => {
     for (;;) {
-      await door.ready(lane);
-      const end = door.run(lane, async (signal) => {
+      await queue.ready(lane);
+      const end = queue.run(lane, async (signal) => {
         peer.requests.push({ lane, at: clock.monotonic() });
         await clock.sleep(1000, signal);
         const kind = peer.says(lane);
@@ -39,8 +38,8 @@ function peerAndProducers(door: Door, clock: FakeClock, lanes: readonly Lane[]) 
 
 describe('a peer that is away for a day', () => {
   test('is tried with one probe at a time, ever more rarely, and told of once and then hourly', async () => {
-    const { door, clock, said } = openDoor({ random: () => 0.5, maxConcurrency: 4 });
-    const peer = peerAndProducers(door, clock, ['push']);
+    const { queue, clock, said } = openQueue({ random: () => 0.5, maxConcurrency: 4 });
+    const peer = peerAndProducers(queue, clock, ['push']);
     await clock.advance(10_000);
     expect(said).toEqual([]);
     peer.says = () => 'unreachable';
@@ -63,14 +62,14 @@ describe('a peer that is away for a day', () => {
     expect(said).toHaveLength(1);
     expect(said[0]).toMatch(/^info: peer answers again after 1d; \d{4} tries\.$/);
     expect(peer.answered).toBeGreaterThan(answeredBefore + 100);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('a peer that comes back in steps', () => {
   test('is told of once for each kind of trouble', async () => {
-    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
-    const peer = peerAndProducers(door, clock, ['push', 'confirm']);
+    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = () => 'unreachable';
     await clock.advance(HOUR_MS / 2);
     peer.says = () => 'failing';
@@ -85,60 +84,60 @@ describe('a peer that comes back in steps', () => {
       'warn: peer refuses the credentials: 401 Unauthorized. Work waits and nothing is lost; …',
       expect.stringMatching(/^info: peer answers again after (59m|1h)/),
     ]);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('a peer that refuses the credentials where it asks for them', () => {
   test('is not pushed to but for probes, goes on answering lookups, and is told of once', async () => {
-    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
-    const peer = peerAndProducers(door, clock, ['push', 'confirm']);
+    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? 'denied' : 'answered');
     await clock.advance(HOUR_MS / 6);
     const pushes = peer.requests.filter(({ lane }) => lane === 'push').length;
     expect(pushes).toBeLessThan(15);
     expect(peer.answered).toBeGreaterThan(500);
-    expect(door.status().circuit).toMatchObject({ held: ['push'], reason: { kind: 'denied' } });
+    expect(queue.status().circuit).toMatchObject({ held: ['push'], reason: { kind: 'denied' } });
     expect(said).toHaveLength(1);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('one bad item among good ones', () => {
   test('opens nothing', async () => {
-    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
     let n = 0;
-    const peer = peerAndProducers(door, clock, ['push', 'confirm']);
+    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => {
       if (lane !== 'push') return 'answered';
       n += 1;
       return n % 3 === 0 ? 'failing' : 'answered';
     };
     await clock.advance(60_000);
-    expect(door.status().circuit.state).toBe('closed');
+    expect(queue.status().circuit.state).toBe('closed');
     expect(said).toEqual([]);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('a page that fails while the others work', () => {
   test('is told of once and left alone but for probes, and the others go on', async () => {
-    const { door, clock, said } = openDoor({ maxConcurrency: 4 });
-    const peer = peerAndProducers(door, clock, ['push', 'confirm']);
+    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? 'failing' : 'answered');
     await clock.advance(HOUR_MS / 6);
     expect(peer.requests.filter(({ lane }) => lane === 'push').length).toBeLessThan(30);
     expect(peer.answered).toBeGreaterThan(500);
     expect(said).toEqual([expect.stringMatching(/^warn: peer answers with errors: /)]);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });
 
 describe('tasks that wait while the peer is away', () => {
   test('wait as long as it takes; the probe is a lookup rather than a push; then all go', async () => {
-    const { door, clock } = openDoor();
+    const { queue, clock } = openQueue();
     for (let i = 0; i < 2; i += 1) {
-      await door.run('push', () => Promise.reject(new Bad({ kind: 'unreachable' }))).catch(() => {});
+      await queue.run('push', () => Promise.reject(new Bad({ kind: 'unreachable' }))).catch(() => {});
     }
     const order: string[] = [];
     let isAway = true;
@@ -146,10 +145,10 @@ describe('tasks that wait while the peer is away', () => {
       order.push(name);
       if (isAway) throw new Bad({ kind: 'unreachable' });
     };
-    const lost = [door.run('push', task('push 1')), door.run('confirm', task('confirm 1'))].map((end) =>
+    const lost = [queue.run('push', task('push 1')), queue.run('confirm', task('confirm 1'))].map((end) =>
       end.catch((error: unknown) => error),
     );
-    const push = door.run('push', task('push 2'));
+    const push = queue.run('push', task('push 2'));
     await clock.advance(1000);
     expect(order).toEqual(['confirm 1']);
     await clock.advance(2000);
@@ -158,6 +157,6 @@ describe('tasks that wait while the peer is away', () => {
     await clock.advance(4000);
     await push;
     expect(await Promise.all(lost)).toEqual([expect.any(Bad), expect.any(Bad)]);
-    await door.stop(0);
+    await queue.stop(0);
   });
 });

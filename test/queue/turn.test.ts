@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { LaneState } from '../../src/queue/lane.js';
-import type { Lane } from '../../src/queue/lanes.js';
-import { whoseTurn } from '../../src/queue/turn.js';
-import { UNLIMITED } from './at-the-door.js';
+import { LaneQueue, QueuedRequest, turnsOf } from '../../src/queue/lane-queue.js';
+import type { Lane } from '../../src/queue/options.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { UNLIMITED } from './queue-setup.js';
 
 const SHARED: readonly Lane[] = ['confirm', 'push', 'mirror', 'audit'];
 
@@ -14,7 +14,7 @@ interface Given {
   /** Since when tasks of a lane wait unserved; 0 where not given. */
   readonly since?: Partial<Record<Lane, number>>;
   readonly now?: number;
-  readonly admits?: (lane: LaneState) => boolean;
+  readonly admits?: (lane: LaneQueue) => boolean;
 }
 
 function turn({
@@ -26,16 +26,21 @@ function turn({
   now = 0,
   admits = () => true,
 }: Given): Lane | undefined {
+  const requestOf = () => new QueuedRequest(async () => {}, new FakeClock(), 0);
   const lanes = SHARED.map((name) => {
-    const lane = new LaneState(name, UNLIMITED);
-    lane.running = running[name] ?? 0;
-    lane.entering(since[name] ?? 0);
-    for (let i = 0; i < (waiting[name] ?? 0); i += 1) lane.tasks.enqueue(async () => {});
+    const lane = new LaneQueue(
+      name,
+      UNLIMITED,
+      async () => {},
+      () => {},
+    );
+    for (let i = 0; i < (running[name] ?? 0); i += 1) lane.running.add(requestOf());
+    for (let i = 0; i < (waiting[name] ?? 0); i += 1) lane.add(requestOf(), false, since[name] ?? 0);
     return lane;
   });
-  const sum = lanes.reduce((n, lane) => n + lane.running, 0);
-  const lastServed = lanes.find((lane) => lane.name === last);
-  return whoseTurn({ lanes, admits, limit, running: sum, last: lastServed, patienceMs: 10_000, now })?.name;
+  const sum = lanes.reduce((n, lane) => n + lane.running.size, 0);
+  const ready = lanes.filter((lane) => lane.hasNext && admits(lane));
+  return turnsOf(ready, { limit, running: sum, last, patienceMs: 10_000, now })[0]?.name;
 }
 
 describe('whose turn it is', () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { Door } from '../../src/queue/door.js';
-import { eachLane } from '../../src/queue/lanes.js';
+import { eachLane } from '../../src/queue/options.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { keepPause, keptPause, Pausing } from '../../src/report/pausing.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -24,18 +24,18 @@ beforeEach(async () => {
 });
 afterEach(() => state.close());
 
-/** A daemon's door and pausing, as they are after a start. */
+/** A daemon's queue and pausing, as they are after a start. */
 /** Another run of the daemon. */
 function started(commit = () => state.commit()) {
   clock.restart();
   const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
-  const door = new Door({
+  const queue = new RequestQueue({
     lanes: eachLane(() => ({ requestsPerSecond: 100, concurrency: 1 })),
     ...{ maxConcurrency: 1, classify: () => ({ kind: 'answered' }), clock, log, peerName: 'the peer' },
   });
-  const pausing = new Pausing({ state, commit, door, clock, log });
+  const pausing = new Pausing({ state, commit, queue, clock, log });
   pausing.restore();
-  return { door, pausing };
+  return { queue, pausing };
 }
 
 describe('a pause', () => {
@@ -43,49 +43,49 @@ describe('a pause', () => {
     const first = started();
     await first.pausing.pause(HOUR_MS);
     clock.set(-24 * HOUR_MS);
-    const { door } = started();
+    const { queue } = started();
     const since = clock.now();
-    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    expect(queue.status().paused).toEqual({ since, until: since + HOUR_MS });
     await clock.advance(HOUR_MS);
-    expect(door.status().paused).toBeUndefined();
+    expect(queue.status().paused).toBeUndefined();
   });
 
   it.each([-24 * HOUR_MS, 24 * HOUR_MS])(
     'ends in time though the clock is set by %d ms, and says when that is',
     async (byMs) => {
-      const { door, pausing } = started();
+      const { queue, pausing } = started();
       await pausing.pause(HOUR_MS);
       clock.set(byMs);
-      expect(door.status().paused?.until).toBe(clock.now() + HOUR_MS);
+      expect(queue.status().paused?.until).toBe(clock.now() + HOUR_MS);
       await clock.advance(HOUR_MS - 1_000);
-      expect(door.status().paused).toBeDefined();
+      expect(queue.status().paused).toBeDefined();
       await clock.advance(1_000);
-      expect(door.status().paused).toBeUndefined();
+      expect(queue.status().paused).toBeUndefined();
       expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
     },
   );
 
   it('is over in time though the machine slept meanwhile', async () => {
-    const { door, pausing } = started();
+    const { queue, pausing } = started();
     await pausing.pause(2 * HOUR_MS);
     await clock.advance(HOUR_MS / 2);
     clock.suspend(HOUR_MS);
     await clock.advance(NOTICED_MS);
-    expect(door.status().paused).toBeDefined();
+    expect(queue.status().paused).toBeDefined();
     await clock.advance(HOUR_MS / 2 - NOTICED_MS);
-    expect(door.status().paused).toBeUndefined();
+    expect(queue.status().paused).toBeUndefined();
   });
 
   it('is soon over where its end passed while the machine slept', async () => {
-    const { door, pausing } = started();
+    const { queue, pausing } = started();
     await pausing.pause(2 * HOUR_MS);
-    const work = door.run('push', async () => 'done');
+    const work = queue.run('push', async () => 'done');
     await clock.advance(HOUR_MS / 2);
     clock.suspend(14 * HOUR_MS);
     // A watchdog that saw work that may start, and nobody who begins it, would end the daemon.
-    expect(door.mayStart('push') || door.hasRoom('confirm')).toBe(false);
+    expect(queue.mayStart('push') || queue.hasRoom('confirm')).toBe(false);
     await clock.advance(NOTICED_MS);
-    expect(door.status().paused).toBeUndefined();
+    expect(queue.status().paused).toBeUndefined();
     expect(await work).toBe('done');
     expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
   });
@@ -102,7 +102,7 @@ describe('a pause', () => {
       const paused = { since: clock.wall() + left - 2 * HOUR_MS, until: clock.wall() + left };
       await pausing.stop();
       expect(keptPause(await State.read(directory), clock.wall())).toEqual(paused);
-      expect(started().door.status().paused).toEqual(paused);
+      expect(started().queue.status().paused).toEqual(paused);
     },
   );
 
@@ -111,17 +111,17 @@ describe('a pause', () => {
     clock.set(-24 * HOUR_MS);
     started();
     await clock.advance(HOUR_MS / 2);
-    expect(started().door.status().paused?.until).toBe(clock.now() + HOUR_MS / 2);
+    expect(started().queue.status().paused?.until).toBe(clock.now() + HOUR_MS / 2);
   });
 
   it('is on disk when it is answered, and so is its end', async () => {
-    const { door, pausing } = started();
+    const { queue, pausing } = started();
     const since = clock.now();
     expect(await pausing.pause(HOUR_MS)).toEqual({ since, until: since + HOUR_MS });
     expect(keptPause(await State.read(directory), clock.now())).toEqual({ since, until: since + HOUR_MS });
     expect(await pausing.resume()).toBe(true);
     expect(keptPause(await State.read(directory), clock.now())).toBeUndefined();
-    expect(door.status().paused).toBeUndefined();
+    expect(queue.status().paused).toBeUndefined();
     expect(await pausing.resume()).toBe(false);
     expect(said).toEqual([
       'paused for 1h: nothing is sent to the peer, what changes on disk is read and waits',
@@ -129,22 +129,22 @@ describe('a pause', () => {
     ]);
   });
 
-  it('holds the door before it is on disk, and is not answered when it cannot get there', async () => {
-    const { door, pausing } = started(() => Promise.reject(new Error('no disk')));
+  it('holds the queue before it is on disk, and is not answered when it cannot get there', async () => {
+    const { queue, pausing } = started(() => Promise.reject(new Error('no disk')));
     await expect(pausing.pause(undefined)).rejects.toThrow('no disk');
-    expect(door.status().paused).toBeDefined();
+    expect(queue.status().paused).toBeDefined();
   });
 
   it('goes on after a restart, for what is left of its time', async () => {
     const since = clock.now();
     await started().pausing.pause(HOUR_MS);
     await clock.advance(HOUR_MS / 2);
-    const { door } = started();
-    expect(door.status().paused).toEqual({ since, until: since + HOUR_MS });
+    const { queue } = started();
+    expect(queue.status().paused).toEqual({ since, until: since + HOUR_MS });
     await clock.advance(HOUR_MS / 2 - 1);
-    expect(door.status().paused).toBeDefined();
+    expect(queue.status().paused).toBeDefined();
     await clock.advance(1);
-    expect(door.status().paused).toBeUndefined();
+    expect(queue.status().paused).toBeUndefined();
     expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
     expect(state.meta('paused')).toBeUndefined();
   });
@@ -153,7 +153,7 @@ describe('a pause', () => {
     await started().pausing.pause(HOUR_MS);
     clock.skip(HOUR_MS);
     expect(keptPause(state, clock.now())).toBeUndefined();
-    expect(started().door.status().paused).toBeUndefined();
+    expect(started().queue.status().paused).toBeUndefined();
     expect(said.filter((line) => line.includes('as before the start'))).toEqual([]);
   });
 

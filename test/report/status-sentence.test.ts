@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { StatusReport } from '../../src/report/status.js';
 import { statusSentence } from '../../src/report/status-sentence.js';
-import { door, report } from '../commands/report.js';
+import { queue, report } from '../commands/report.js';
 
 const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();
 const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
 const { figures: _, ...none } = report({ items });
 const sentenceOf = (parts: Partial<Omit<StatusReport, 'conditions'>>) =>
   statusSentence(report({ ...none, ...parts }));
-const peer = (over: Partial<typeof door>) => ({
-  peer: { url: 'http://x', dialect: 'yacy' as const, door: { ...door, ...over } },
+const peer = (over: Partial<typeof queue>) => ({
+  peer: { url: 'http://x', dialect: 'yacy' as const, queue: { ...queue, ...over } },
 });
 
 describe('the sentence for systemctl status', () => {
@@ -57,13 +57,13 @@ describe('the sentence for systemctl status', () => {
       ...{ state: 'open' as const, since: at('10:04:00'), held: [], tries: 0 },
       reason: { kind, message: 'no' },
     };
-    const sentence = sentenceOf(peer({ circuit } as unknown as typeof door));
+    const sentence = sentenceOf(peer({ circuit } as unknown as typeof queue));
     expect(sentence).toContain(words);
     expect(sentence).toMatch(/; The peer .*: no \(since 2026-11-21 10:04:00\)$/);
   });
 
   it('says that the peer asked to wait, where that is all', () => {
-    expect(sentenceOf(peer({ pausedUntil: at('11:00:00') } as Partial<typeof door>))).toMatch(
+    expect(sentenceOf(peer({ pausedUntil: at('11:00:00') } as Partial<typeof queue>))).toMatch(
       /; the peer asked to wait until 2026-11-21 11:00:00$/,
     );
   });

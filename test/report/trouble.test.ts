@@ -123,7 +123,7 @@ describe('a status whose lists are cut short', () => {
       wallAheadMs: () => 0,
       stuck: () => [],
       dialect: none,
-      door: none,
+      queue: none,
       restart: none,
       page: none,
       silentDisk: none,

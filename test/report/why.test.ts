@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { explain, type LiveWork } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';
 import { accepted, gone, read } from '../../src/state/transitions.js';
@@ -16,10 +16,17 @@ import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /** The way to a peer that nothing was asked yet. */
-function door(clock: FakeClock): Door {
+function queue(clock: FakeClock): RequestQueue {
   const lane = { requestsPerSecond: 1, concurrency: 1 };
   const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
-  return new Door({ lanes, maxConcurrency: 1, classify, clock, log: silentLogger, peerName: 'the peer' });
+  return new RequestQueue({
+    lanes,
+    maxConcurrency: 1,
+    classify,
+    clock,
+    log: silentLogger,
+    peerName: 'the peer',
+  });
 }
 
 it('what happens next to a file is told: pushed, given its new URL, looked up, or looked up and pushed if it is not there', async () => {
@@ -29,7 +36,7 @@ it('what happens next to a file is told: pushed, given its new URL, looked up, o
   const state = await State.open(config.state.dir, { clock, log: silentLogger });
   const live: LiveWork = {
     dialect: () => 'standard',
-    door: () => door(clock).status(),
+    queue: () => queue(clock).status(),
     folders: () => [],
     problems: () => [],
     isInFlight: () => false,
@@ -63,8 +70,8 @@ it('a file waits for a peer that is in trouble before its dialect is known, what
   let dialect: 'standard' | undefined;
   const live: LiveWork = {
     dialect: () => dialect,
-    door: () => ({
-      ...door(clock).status(),
+    queue: () => ({
+      ...queue(clock).status(),
       circuit: {
         state: 'open',
         since: clock.now(),
@@ -127,7 +134,7 @@ it('a file whose name has no URL is not said to be absent, nor to become a docum
   const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
   const live: LiveWork = {
     dialect: () => 'standard',
-    door: () => door(clock).status(),
+    queue: () => queue(clock).status(),
     folders: () => [],
     problems: () => [{ folder: 'inbox', path: file, trouble, since: clock.now() }],
     isInFlight: () => false,

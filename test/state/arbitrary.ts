@@ -71,7 +71,10 @@ const sent: Arbitrary<Sent> = any<Sent>(
 const evidence = any<Evidence>({
   kind: fc.constantFrom('digest', 'lastModified', 'loadDate', 'size', 'present'),
   at,
-  shown: text,
+  shown: fc.oneof(
+    text,
+    at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z')),
+  ),
 });
 const trouble = any<Trouble>({ code: text, message: text, hint: text });
 const history = fc.array(any<HistoryEntry>({ status, at, note: text }, ['note']), { maxLength: 8 });

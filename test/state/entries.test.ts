@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
-import type { Entry } from '../../src/state/entry.js';
-import { quarantined } from '../../src/state/transitions.js';
+import { type Entry, statKey } from '../../src/state/entry.js';
+import { gone, quarantined } from '../../src/state/transitions.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { pendingRecord } from './records.js';
 
@@ -43,20 +43,21 @@ describe('the records in memory', () => {
           const key = `${folder} ${path}`;
           if ('entry' in rest) {
             const entry = { ...rest.entry, folder, path } as Entry;
-            expect(entries.set(entry)).toBe(list.get(key));
+            entries.put(entry);
             list.set(key, entry);
           } else {
-            expect(entries.delete(folder, path)).toBe(list.get(key));
+            expect(entries.delete(folder, path) !== undefined).toBe(list.has(key));
             list.delete(key);
           }
-          expect(entries.get(folder, path)).toBe(list.get(key));
+          expect(entries.get(folder, path)).toEqual(list.get(key));
         }
         const all = [...list.values()];
         expect(entries.size).toBe(all.length);
         expect(named(entries.all())).toEqual(named(all));
         expect(entries.counts()).toEqual(countsOf(all));
         expect(named(entries.quarantined())).toEqual(named(all.filter(isQuarantined)));
-        for (const entry of entries.quarantined()) expect(entries.get(entry.folder, entry.path)).toBe(entry);
+        for (const entry of entries.quarantined())
+          expect(entries.get(entry.folder, entry.path)).toEqual(entry);
         expect([...entries.folders()].sort()).toEqual([...new Set(all.map((e) => e.folder))].sort());
         for (const folder of new Set(steps.map((s) => s.folder))) {
           const own = all.filter((e) => e.folder === folder);
@@ -84,23 +85,23 @@ describe('the records in memory', () => {
     const item = pendingRecord('a.txt');
     const trouble = { code: 'NO', message: 'No.', hint: 'Wait.' };
     const given = quarantined(item, item, item.version, trouble, 1);
-    entries.set(given);
-    entries.set({ ...given, since: 2 });
+    entries.put(given);
+    entries.put({ ...given, since: 2 });
     expect([...entries.quarantined()]).toEqual([{ ...given, since: 2 }]);
-    entries.set(item);
+    entries.put(item);
     expect([...entries.quarantined('inbox')]).toEqual([]);
-    entries.set(given);
+    entries.put(given);
     entries.delete('inbox', 'a.txt');
     expect([...entries.quarantined('inbox')]).toEqual([]);
   });
 
   it('can be followed while they change', () => {
     const entries = new Entries();
-    for (let i = 0; i < 100; i += 1) entries.set(pendingRecord(`d${i % 10}/${i}`));
+    for (let i = 0; i < 100; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
     const seen = new Set<string>();
     for (const entry of entries.all()) {
       seen.add(entry.path);
-      entries.set({ ...entry, attempts: 1 } as Entry);
+      entries.put({ ...entry, attempts: 1 } as Entry);
       if (seen.size === 50) for (let i = 0; i < 100; i += 2) entries.delete('inbox', `d${i % 10}/${i}`);
     }
     for (let i = 1; i < 100; i += 2) expect(seen).toContain(`d${i % 10}/${i}`);
@@ -110,10 +111,52 @@ describe('the records in memory', () => {
   it('have a directory of 200 levels like any other', () => {
     const entries = new Entries();
     const deep = Array.from({ length: 200 }, () => 'd').join('/');
-    entries.set(pendingRecord(`${deep}/file`));
+    entries.put(pendingRecord(`${deep}/file`));
     expect([...entries.underDirectory('inbox', '')]).toHaveLength(1);
     expect([...entries.knownDirectories('inbox', deep.slice(0, -2))]).toEqual(['d']);
     entries.delete('inbox', `${deep}/file`);
     expect([...entries.knownDirectories('inbox', '')]).toEqual([]);
+  });
+
+  it('come in slices between which others get their turn, each as it is by then', async () => {
+    const entries = new Entries();
+    for (let i = 0; i < 5_000; i += 1) entries.put(pendingRecord(`d${i % 10}/${i}`));
+    const item = pendingRecord('d3/quarantined');
+    entries.put(quarantined(item, item, item.version, { code: 'NO', message: 'No.', hint: 'Wait.' }, 1));
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      ticking = setImmediate(turn);
+    };
+    let ticking = setImmediate(turn);
+    const seen: Entry[] = [];
+    for await (const slice of entries.slices({ folder: 'inbox', status: ['pending'] })) {
+      for (const entry of slice) {
+        if (seen.length === 0) entries.put({ ...pendingRecord('d9/4999'), attempts: 7 });
+        seen.push(entry);
+      }
+    }
+    clearImmediate(ticking);
+    expect(turns).toBeGreaterThanOrEqual(5);
+    expect(seen).toHaveLength(5_000);
+    expect(seen.find(({ path }) => path === 'd9/4999')).toMatchObject({ attempts: 7 });
+    const below: string[] = [];
+    for await (const slice of entries.slices({ folder: 'inbox', directory: 'd3' }))
+      for (const { path } of slice) below.push(path);
+    expect(below).toHaveLength(501);
+    expect([...entries.paths('inbox')].sort()).toEqual([...entries.all()].map(({ path }) => path).sort());
+  });
+
+  it('tell a file that is as it was by its stat alone, unless it was gone', () => {
+    const entries = new Entries();
+    const item = pendingRecord('d/a.txt');
+    entries.put(item);
+    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(true);
+    expect(entries.isUnchanged('inbox', 'd/a.txt', { ...item.version, ino: 1_234_568 })).toBe(false);
+    expect(entries.isUnchanged('inbox', 'd/b.txt', item.version)).toBe(false);
+    const line = entries.linesIn('inbox', 'd').get('a.txt');
+    expect(line?.startsWith(statKey(item.version))).toBe(true);
+    entries.put(gone(item, 1));
+    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(false);
   });
 });

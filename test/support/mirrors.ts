@@ -6,7 +6,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
 import type { Timeouts } from '../../src/peer/http.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/trouble.js';
 
@@ -46,7 +46,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
   const stateDir = join(directory, 'state');
   const state = await State.open(stateDir, { clock, log });
   const lane = { requestsPerSecond: 10_000, concurrency: 4 };
-  const door = new Door({
+  const queue = new RequestQueue({
     lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
     maxConcurrency: 8,
     classify,
@@ -55,10 +55,10 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
     peerName: 'the peer',
   });
   const peer = new PeerClient({ dialect: 'standard', timeouts, baseUrl, clock, log });
-  const mirrors = new Mirrors({ settings, stateDir, state, door, peer, clock, log });
+  const mirrors = new Mirrors({ settings, stateDir, state, queue, peer, clock, log });
   const close = async (): Promise<void> => {
     await mirrors.stop();
-    await door.stop(0);
+    await queue.stop(0);
     await peer.close();
     await state.close();
   };

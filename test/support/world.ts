@@ -8,7 +8,7 @@ import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer, PushItem } from '../../src/peer/push.js';
 import type { EncodedText } from '../../src/peer/text.js';
-import { Door } from '../../src/queue/door.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
@@ -128,7 +128,7 @@ export function failing(code: PeerErrorCode = 'PEER_FAILED', status = 500): Peer
   });
 }
 
-/** A folder on disk, a state, a door and an uplink to a fake peer: the way of an item without the watcher. */
+/** A folder on disk, a state, a queue and an uplink to a fake peer: the way of an item without the watcher. */
 export class World {
   readonly root = temporaryDirectory();
   readonly stateDir = temporaryDirectory();
@@ -142,15 +142,15 @@ export class World {
   readonly warnings: string[] = [];
   state!: State;
   uplink!: Uplink;
-  /** A test may let the uplink see another door. */
-  seenDoor = (door: Door): UplinkParts['door'] => door;
+  /** A test may let the uplink see another queue. */
+  seenQueue = (queue: RequestQueue): UplinkParts['queue'] => queue;
   /** A test may hold up the reading of batches. */
   packs: () => Promise<void> = async () => {};
   /** What the first run has learned of the peer. */
   timeToVisibleMs = 50;
   /** A test may give it one of its own. */
   clock: Clock = systemClock;
-  #door!: Door;
+  #queue!: RequestQueue;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
   dialect: DialectSource & { current: Spoken | undefined } = {
@@ -165,7 +165,7 @@ export class World {
     if (this.state.meta('timeToVisibleMs') === undefined)
       this.state.setMeta('timeToVisibleMs', this.timeToVisibleMs);
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
-    this.#door = new Door({
+    this.#queue = new RequestQueue({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
       maxConcurrency: 8,
       classify,
@@ -177,7 +177,7 @@ export class World {
     this.uplink = new Uplink({
       state: this.state,
       commit: () => this.state.commit(),
-      door: this.seenDoor(this.#door),
+      queue: this.seenQueue(this.#queue),
       peer: this.peer,
       dialect: this.dialect,
       packer: {
@@ -200,7 +200,7 @@ export class World {
 
   async stop(): Promise<void> {
     const stopped = this.uplink.stop();
-    await this.#door.stop(1_000);
+    await this.#queue.stop(1_000);
     await stopped;
     await this.state.close();
     if (this.failure !== undefined) throw this.failure;
@@ -253,7 +253,7 @@ export class World {
   }
 
   get circuit(): string {
-    return this.#door.status().circuit.state;
+    return this.#queue.status().circuit.state;
   }
 
   statusOf(path: string): string | undefined {

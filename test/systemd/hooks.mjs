@@ -1,7 +1,7 @@
 // What a test does to a daemon from within, which no product code is for; brought in by NODE_OPTIONS=--import.
 //
 // HOLD_START=FILE: it does not become ready before FILE is there.
-// AT_SIGUSR2=deaf: the door lets nobody in any more. =spin: the event loop is blocked for good. =probe: tries to write to each path
+// AT_SIGUSR2=deaf: the queue starts nothing any more. =spin: the event loop is blocked for good. =probe: tries to write to each path
 // of PROBE (with ':' between), and leaves what came of it in PROBE_RESULT.
 import { existsSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { isMainThread } from 'node:worker_threads';
 const { AT_SIGUSR2, DIST, HOLD_START, PROBE = '', PROBE_RESULT = '' } = process.env;
 
 if (isMainThread && process.argv.includes('run')) {
-  const { Door } = await import(`${DIST}/queue/door.js`);
+  const { RequestQueue } = await import(`${DIST}/queue/request-queue.js`);
   const { Daemon } = await import(`${DIST}/daemon.js`);
   if (HOLD_START !== undefined) {
     const start = Daemon.prototype.start;
@@ -21,7 +21,7 @@ if (isMainThread && process.argv.includes('run')) {
   }
   const acts = {
     deaf: () => {
-      Door.prototype.ready = () => new Promise(() => {});
+      RequestQueue.prototype.ready = () => new Promise(() => {});
     },
     spin: () => {
       for (;;);

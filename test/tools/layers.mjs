@@ -10,7 +10,7 @@ const src = resolve(import.meta.dirname, '../../src');
 const allowed = {
   cli: ['commands', 'config', 'lib'],
   index: ['peer', 'lib'],
-  'file-thread': ['watch', 'uplink', 'lib'],
+  'file-thread': ['content', 'uplink', 'lib'],
   content: ['lib'],
   commands: [
     'daemon',

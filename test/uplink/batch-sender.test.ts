@@ -15,14 +15,14 @@ import { type PreparedDocument, STALE_PAUSE_MS } from '../../src/uplink/prepare.
 import { temporaryDirectory } from '../support/temp.js';
 import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
 
-/** A sender between a state and a peer in memory, with documents that are ready: no loops, no folder, an open door. */
+/** A sender between a state and a peer in memory, with documents that are ready: no loops, no folder, a queue that is free. */
 class Way {
   readonly peer = new FakePeer();
   readonly spoken: Spoken = DIALECTS.standard;
   readonly looked: string[] = [];
   readonly accepted: AcceptedItem[] = [];
   /** Called when a request is about to leave. */
-  atDoor: () => void = () => {};
+  inQueue: () => void = () => {};
   misfits = false;
   readonly #state: State;
   readonly #failures: FailureAttribution;
@@ -34,9 +34,9 @@ class Way {
     const parts: UplinkParts = {
       ...{ state, peer: this.peer, clock: systemClock, log: silentLogger, settings: QUICK },
       ...{ packer: inlinePacker, dialect, commit: () => state.commit() },
-      door: {
+      queue: {
         run: (_, work) => {
-          this.atDoor();
+          this.inQueue();
           return work(new AbortController().signal);
         },
         ready: async () => {},
@@ -166,7 +166,7 @@ describe('a batch', () => {
     }
   });
 
-  it('is not sent when the dialect became another while it waited at the door', async () => {
+  it('is not sent when the dialect became another while it waited in the queue', async () => {
     const w = await way();
     await w.send([w.document('a')], DIALECTS.yacy);
     expect(w.pushed).toEqual([]);
@@ -174,9 +174,9 @@ describe('a batch', () => {
     expect(w.of('a')).not.toHaveProperty('doubt');
   });
 
-  it('is not sent when one of its files went while it waited at the door: the others are due again', async () => {
+  it('is not sent when one of its files went while it waited in the queue: the others are due again', async () => {
     const w = await way();
-    w.atDoor = () => w.remove('b');
+    w.inQueue = () => w.remove('b');
     await w.send(['a', 'b'].map((path) => w.document(path)));
     expect(w.pushed).toEqual([]);
     expect(w.of('a')).not.toHaveProperty('doubt');

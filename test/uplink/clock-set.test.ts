@@ -75,7 +75,7 @@ describe('a clock that is set back by a day', () => {
     const audit = new Audit({
       state: w.state,
       commit: () => w.state.commit(),
-      door: {
+      queue: {
         run: async (_, work) => work(new AbortController().signal),
         ready: async () => {},
         hasRoom: () => true,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Door } from '../../src/queue/door.js';
+import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { UplinkParts } from '../../src/uplink/parts.js';
 import { until } from '../support/wait.js';
 import { QUICK, unreachable, World } from '../support/world.js';
@@ -26,17 +26,17 @@ function movesOf(w: World, name: string): unknown {
 const NOT_PUSHED = 'items that are due are not pushed';
 const NOT_LOOKED_UP = 'items that are due are not looked up';
 
-/** A door whose `ready` never lets a lane go on, or only when it is told to. */
+/** A queue whose `ready` never lets a lane go on, or only when it is told to. */
 function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
-  return (door: Door): UplinkParts['door'] => ({
-    run: (...args) => door.run(...args),
-    hasRoom: (which) => door.hasRoom(which),
-    isBusy: (which) => door.isBusy(which),
+  return (queue: RequestQueue): UplinkParts['queue'] => ({
+    run: (...args) => queue.run(...args),
+    hasRoom: (which) => queue.hasRoom(which),
+    isBusy: (which) => queue.isBusy(which),
     get answeringForMs() {
-      return door.answeringForMs;
+      return queue.answeringForMs;
     },
     ready: async (which, signal) => {
-      if (which !== lane) return door.ready(which, signal);
+      if (which !== lane) return queue.ready(which, signal);
       await new Promise<void>((resolve, reject) => {
         signal?.addEventListener('abort', () => reject(signal.reason));
         void until(() => listen.again || signal?.aborted === true, 'somebody listens').then(resolve, reject);
@@ -56,10 +56,10 @@ describe('the duties of the uplink', () => {
     expect(movesOf(w, 'confirm')).toBeGreaterThanOrEqual(30);
   });
 
-  it('are neglected when the push loop sleeps though items are due and the door has room', async () => {
+  it('are neglected when the push loop sleeps though items are due and the queue has room', async () => {
     const w = world();
     const listen = { again: false };
-    w.seenDoor = deafFor('push', listen);
+    w.seenQueue = deafFor('push', listen);
     await w.start();
     w.write('a.txt', 'hello');
     await until(() => neglects(w).includes(NOT_PUSHED), 'neglected');
@@ -70,10 +70,10 @@ describe('the duties of the uplink', () => {
     expect(neglects(w)).toEqual([]);
   });
 
-  it('are neglected when the confirm loop sleeps though look-ups are due and the door has room', async () => {
+  it('are neglected when the confirm loop sleeps though look-ups are due and the queue has room', async () => {
     const w = world();
     const listen = { again: false };
-    w.seenDoor = deafFor('confirm', listen);
+    w.seenQueue = deafFor('confirm', listen);
     await w.start();
     w.write('a.txt', 'hello');
     await until(() => neglects(w).includes(NOT_LOOKED_UP), 'neglected');
@@ -87,15 +87,15 @@ describe('the duties of the uplink', () => {
   it('wait for a peer that is away, until the next probe is due', async () => {
     const w = world();
     w.peer.onPush = () => Promise.reject(unreachable('no'));
-    let door: Door | undefined;
-    w.seenDoor = (real) => {
-      door = real;
+    let queue: RequestQueue | undefined;
+    w.seenQueue = (real) => {
+      queue = real;
       return real;
     };
     await w.start();
     w.write('a.txt', 'hello');
     const waits = () => {
-      const { nextProbeAt } = door?.status().circuit ?? {};
+      const { nextProbeAt } = queue?.status().circuit ?? {};
       return nextProbeAt !== undefined && nextProbeAt > Date.now() + 5;
     };
     for (let i = 0; i < 10; i += 1) {
@@ -138,7 +138,7 @@ describe('the duties of the uplink', () => {
   it('wait for items whose time has not come, and end with the uplink', async () => {
     const w = world();
     const listen = { again: false };
-    w.seenDoor = deafFor('push', listen);
+    w.seenQueue = deafFor('push', listen);
     await w.start();
     expect(neglects(w)).toEqual([]);
     w.write('a.txt', 'hello');
@@ -158,7 +158,7 @@ describe('the duties of the uplink', () => {
     w.packs = () => blocked;
     await w.start({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
     for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `content ${i}`);
-    // What is due beside them waits for them, though the door has room.
+    // What is due beside them waits for them, though the queue has room.
     await until(() => w.uplink.status().inFlight > QUICK.push.concurrency, 'as many as may be are under way');
     expect(neglects(w)).toEqual(['a batch is not read from the disk']);
     read();

@@ -29,8 +29,9 @@ function givingUp(first: Spoken) {
     patienceMs: (typicalMs: number, kind?: 'doubt' | 'gated') =>
       typicalMs * { doubt: 2, gated: 3, none: 10 }[kind ?? 'none'],
   };
+  const setting: { entry: Entry | undefined } = { entry: undefined };
   const isolation = new Isolation(
-    { state: { get: () => undefined }, standing: () => 'there', clock, isNeeded: () => true },
+    { state: { get: () => setting.entry }, standing: () => 'there', clock, isNeeded: () => true },
     hold,
   );
   const part = new GivingUp(
@@ -43,7 +44,7 @@ function givingUp(first: Spoken) {
     hold,
     isolation,
   );
-  return { part, clock, done, put, dialect };
+  return Object.assign(setting, { part, clock, done, put, dialect, isolation });
 }
 
 function inDoubt(url: string, at: number): PendingItem {
@@ -187,5 +188,40 @@ describe('a peer that seems to drop addresses', () => {
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(3_000);
     dialect.current = DIALECTS.standard;
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(10_000);
+  });
+});
+
+describe('an item that is lost each time it is pushed alone', () => {
+  /** Pushes the only suspect there is, and loses it. */
+  async function lostAlone(setting: ReturnType<typeof givingUp>, times: number): Promise<Entry | undefined> {
+    const { part, clock, put, isolation } = setting;
+    const item = takenBy(PUBLIC, clock.now());
+    await part.lost(item, 'no', 'likely');
+    for (let i = 0; i < times; i += 1) {
+      const again = put.at(-1);
+      if (again?.status !== 'pending') return again;
+      setting.entry = again;
+      isolation.take(again);
+      await clock.advance(60_000);
+      expect(isolation.decide(false, false).push).toHaveLength(1);
+      isolation.pushed(true);
+      await part.lost(item, 'no', 'certain');
+    }
+    return put.at(-1);
+  }
+
+  it('is not to blame before all its attempts, for the peer may have crashed each time', async () => {
+    expect(await lostAlone(givingUp(DIALECTS.yacy), 2)).toMatchObject({ status: 'pending', attempts: 0 });
+    expect(await lostAlone(givingUp(DIALECTS.yacy), 3)).toMatchObject({
+      status: 'quarantined',
+      trouble: { code: 'NEVER_INDEXED' },
+    });
+  });
+
+  it('is not, either, where the peer may not index anything at all', async () => {
+    const setting = givingUp(DIALECTS.yacy);
+    const item = takenBy(PUBLIC, setting.clock.now());
+    for (let i = 0; i < 10; i += 1) await setting.part.lost(item, 'no', 'likely');
+    expect(setting.put.at(-1)).toMatchObject({ status: 'pending', attempts: 0 });
   });
 });

@@ -90,7 +90,7 @@ describe('while the folder of what waits to be pushed is held', () => {
     w.write('new.txt', 'n');
     await confirmed('new.txt');
     expect(packs).toBe(2);
-    expect(w.state.get('inbox', 'away.txt')).toBe(away);
+    expect(w.state.get('inbox', 'away.txt')).toStrictEqual(away);
     expect(w.looked).toEqual([]);
     renameSync(`${path}.away`, path);
     w.known('away.txt', 'a');
@@ -131,7 +131,7 @@ describe('while the folder of what waits to be pushed is held', () => {
       path = w.fileOf({ folder: 'inbox', path: 'a.txt' });
       const items = paths.map((each) => w.write(each, each));
       await comes(() => packs === 1 && w.uplink.isIdle, 'nothing else is to do');
-      expect(w.state.get('inbox', 'a.txt')).toBe(items[0]);
+      expect(w.state.get('inbox', 'a.txt')).toStrictEqual(items[0]);
       if (how === 'unreadable') rmdirSync(path);
       renameSync(`${path}.away`, path);
       w.known('a.txt', 'a.txt');

@@ -32,7 +32,7 @@ function setting(configured: DialectName | 'auto', remembered?: DialectName) {
     url: URL_,
     client,
     clock,
-    door: { run: (_, work) => work(new AbortController().signal) },
+    queue: { run: (_, work) => work(new AbortController().signal) },
     state: { meta: (name) => meta.get(name), setMeta: (name, value) => void meta.set(name, value ?? null) },
     commit: async () => {},
     log: { ...silentLogger, info: say, warn: say } as Logger,

@@ -161,7 +161,7 @@ it('what the peer was sent at an address of its own counts when another takes th
   await confirm(w, { ...ONE, url: 'https://x.example/elsewhere/a.txt' });
   const [before, pushes] = [w.state.get('one', 'a.txt'), w.peer.pushes.length];
   await confirm(w, TWO);
-  expect(w.state.get('one', 'a.txt')).toBe(before);
+  expect(w.state.get('one', 'a.txt')).toStrictEqual(before);
   expect(w.peer.pushes.length).toBe(pushes + 1);
 });
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { PeerError } from '../../src/peer/errors.js';
-import { queueError } from '../../src/queue/errors.js';
+import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure } from '../../src/uplink/trouble.js';
 
 const parts = { url: 'http://127.0.0.1:1/api/push_p.html', what: 'failed' };
 
 describe('a push', () => {
-  it('that waited at the door when it stopped was not taken', () => {
-    expect(pushFailure(queueError('QUEUE_STOPPED'), false).kind).toBe('untaken');
+  it('that waited in the queue when it stopped was not taken', () => {
+    expect(pushFailure(queueStopped(), false).kind).toBe('untaken');
   });
 
-  it('that the stopping door gave up halfway may have been taken', () => {
-    expect(pushFailure(queueError('QUEUE_STOPPED'), true).kind).toBe('doubt');
+  it('that the stopping queue gave up halfway may have been taken', () => {
+    expect(pushFailure(queueStopped(), true).kind).toBe('doubt');
   });
 
   it.each(['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_ABORTED'] as const)(

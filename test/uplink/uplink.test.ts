@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, unlinkSync, utimesSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects.js';
-import type { Door } from '../../src/queue/door.js';
+import type { RequestQueue } from '../../src/queue/request-queue.js';
 import { gone, leaving } from '../../src/state/transitions.js';
 import { until } from '../support/wait.js';
 import { failing, QUICK, unreachable, World } from '../support/world.js';
@@ -153,24 +153,24 @@ describe('a changed file', () => {
     expect(w.peer.pushes.length).toBe(1);
   });
 
-  it('that was removed while its batch waited at the door is not pushed, and the others of it are', async () => {
+  it('that was removed while its batch waited in the queue is not pushed, and the others of it are', async () => {
     const w = new World();
     worlds.push(w);
-    const doors: Door[] = [];
-    w.seenDoor = (door) => {
-      doors.push(door);
-      return door;
+    const queues: RequestQueue[] = [];
+    w.seenQueue = (queue) => {
+      queues.push(queue);
+      return queue;
     };
-    w.packs = async () => doors[0]?.pause({ since: Date.now() });
+    w.packs = async () => queues[0]?.pause({ since: Date.now() });
     await w.start();
     w.write('a.txt', 'a');
     w.write('b.txt', 'b');
-    await until(() => doors[0]?.status().lanes.push.waiting === 1, 'the batch waits');
+    await until(() => queues[0]?.status().lanes.push.waiting === 1, 'the batch waits');
     w.packs = async () => {};
     const item = w.state.get('inbox', 'a.txt');
     if (item?.status !== 'pending') throw new Error('not pending');
     w.state.put(gone(item, Date.now()));
-    doors[0]?.resume();
+    queues[0]?.resume();
     await until(() => w.statusOf('b.txt') === 'confirmed', 'the other is confirmed');
     expect(w.peer.pushes).toEqual([[w.url('b.txt')]]);
     expect(w.statusOf('a.txt')).toBe('gone');

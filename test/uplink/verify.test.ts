@@ -34,7 +34,7 @@ function auditOf(w: World, lookUp: VerifyParts['lookUp']): Audit {
   return new Audit({
     state: w.state,
     commit: () => w.state.commit(),
-    door: {
+    queue: {
       run: (_, work) => work(new AbortController().signal),
       ready: async () => {},
       hasRoom: () => true,

@@ -3,12 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
-import { folderDuties } from '../../src/watch/duties.js';
-import { Gathering } from '../../src/watch/gathering.js';
-import { ChokidarHints, type HintListener } from '../../src/watch/hints.js';
-import { Settling } from '../../src/watch/settling.js';
-import { Steps } from '../../src/watch/steps.js';
-import { WATCH_POLICY } from '../../src/watch/watch-policy.js';
+import { DirectoryEvents, type EventListener, type Identified } from '../../src/watch/fs-events.js';
 import type { Watcher } from '../../src/watch/watcher.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -24,20 +19,20 @@ function gate() {
   return { open: () => open(), opened };
 }
 
-/** Hints whose watches stand only when they are let. */
-class SlowHints extends ChokidarHints {
+/** fs events whose watches stand only when they are let. */
+class SlowEvents extends DirectoryEvents {
   readonly #gate: Promise<void>;
   asked = 0;
 
-  constructor(listener: HintListener, gate: Promise<void>) {
+  constructor(listener: EventListener, gate: Promise<void>) {
     super(listener);
     this.#gate = gate;
   }
 
-  override async watch(directory: string, identity: string): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string, stat: Identified): Promise<'watched' | { readonly code: string }> {
     this.asked += 1;
     await this.#gate;
-    return await super.watch(directory, identity);
+    return await super.watch(directory, stat);
   }
 }
 
@@ -69,7 +64,7 @@ describe('the duties of the watcher', () => {
     world.write('later');
     await until(() => inbox.status('later') === 'pending', 'taken');
     await until(() => neglects(inbox.watcher).length === 0, 'nothing neglected');
-    for (const name of ['hints inbox', 'folder inbox', 'intake', 'findings'])
+    for (const name of ['changes inbox', 'folder inbox', 'hash queue', 'findings'])
       await until(() => Number(movesOf(inbox.watcher, name)) > 0, `${name} moved`);
     const names = inbox.watcher.duties.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -79,14 +74,14 @@ describe('the duties of the watcher', () => {
     const world = new WatchWorld();
     world.write('a.txt');
     const { open, opened } = gate();
-    let hints: SlowHints | undefined;
+    let events: SlowEvents | undefined;
     const inbox = await world.start({
-      openHints: (listener) => {
-        hints = new SlowHints(listener, opened);
-        return hints;
+      openEvents: (listener) => {
+        events = new SlowEvents(listener, opened);
+        return events;
       },
     });
-    await until(() => hints?.asked === 1, 'the scan waits for a watch');
+    await until(() => events?.asked === 1, 'the scan waits for a watch');
     expect(neglects(inbox.watcher)).toContain('the scan of inbox does not go on');
     const moves = movesOf(inbox.watcher, 'folder inbox');
     // Other work of the same watcher is no move of the scan.
@@ -153,60 +148,5 @@ describe('the duties of the watcher', () => {
     await until(() => Number(movesOf(inbox.watcher, 'root inbox')) > checks + 2, 'it is checked');
     await inbox.watcher.stop();
     expect(neglects(inbox.watcher)).toEqual([]);
-  });
-});
-
-describe('the duties of a folder', () => {
-  it('are neglected while hints wait to be looked at, and not while they are', async () => {
-    const clock = new FakeClock();
-    const { open, opened } = gate();
-    const gathering = new Gathering({
-      scanner: { path: () => opened, directory: () => opened },
-      ...{ policy: WATCH_POLICY, clock },
-      ...{ onTooMuch: () => expect.fail(), onError: () => expect.fail(), onQuiet: () => {} },
-    });
-    expect(gathering.waits).toBe(false);
-    gathering.add('', 'a.txt');
-    expect(gathering.waits).toBe(true);
-    await clock.advance(100);
-    expect([gathering.waits, gathering.busy, gathering.rounds]).toEqual([false, true, 1]);
-    gathering.again('b.txt', undefined);
-    expect(gathering.waits).toBe(false);
-    open();
-    await clock.advance(100);
-    expect([gathering.waits, gathering.busy, gathering.rounds]).toEqual([false, false, 2]);
-    await gathering.stop();
-    gathering.again('c.txt', undefined);
-    expect(gathering.waits).toBe(false);
-  });
-
-  it('are neglected when files that settled are not looked at in time', async () => {
-    const clock = new FakeClock();
-    const settling = new Settling({ settleMs: 2_000, clock, lookAgain() {}, lookAtDirectory() {} });
-    for (let i = 0; i < 10_001; i += 1) {
-      const stat = { size: 1, ino: i, mtimeMs: clock.now(), ctimeMs: clock.now() };
-      settling.atRest(i < 10_000 ? `f${i}` : `d/f${i}`, stat);
-      if (i < 10_000) continue;
-      // The last is followed by its directory.
-      expect(settling.isDue).toBe(false);
-      clock.skip(1_900);
-      expect(settling.isDue).toBe(false);
-      clock.skip(200);
-      expect(settling.isDue).toBe(true);
-    }
-    await clock.advance(100);
-    expect([settling.isDue, settling.handedOn]).toEqual([false, 10_001]);
-  });
-
-  it('wait with a scan while too many files wait to be read', () => {
-    const intake = { isCrowded: true };
-    const duties = folderDuties({
-      ...{ name: 'inbox', steps: new Steps(), looking: () => 'the scan does not go on', intake },
-      ...{ gathering: { waits: false, rounds: 0 }, settling: { isDue: false, handedOn: 0 } },
-      guard: { isOverdue: false, checks: 0 },
-    });
-    expect(duties.flatMap((duty) => duty.neglects() ?? [])).toEqual([]);
-    intake.isCrowded = false;
-    expect(duties.flatMap((duty) => duty.neglects() ?? [])).toEqual(['the scan does not go on']);
   });
 });

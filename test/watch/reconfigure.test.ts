@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { milliseconds } from '../../src/config/units.js';
 import { systemClock } from '../../src/lib/clock.js';
+import type { FsEvents } from '../../src/watch/fs-events.js';
 import type { WatchSettings } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -32,11 +33,12 @@ const scannedAt = ({ watcher }: Started, name: string) =>
   watcher.status().find((folder) => folder.name === name)?.lastScan?.at;
 
 /** Words of nothing. */
-const silentHints = {
-  watch: async () => 'watched' as const,
+const silentEvents: FsEvents = {
+  watch: async () => 'watched',
   unwatch: () => {},
-  watches: () => true,
-  watched: 1,
+  watches: () => false,
+  watched: 0,
+  close: async () => {},
 };
 
 describe('a watcher that is told to watch otherwise', () => {
@@ -52,7 +54,7 @@ describe('a watcher that is told to watch otherwise', () => {
     const sleep = (ms: number, signal?: AbortSignal) => systemClock.sleep(ms > 5_000 ? 10 : ms, signal);
     const started = await world.start({
       clock: { ...systemClock, sleep },
-      openHints: () => ({ ...silentHints, close: () => hung }),
+      openEvents: () => ({ ...silentEvents, close: () => hung }),
     });
     await started.watcher.idle();
     await started.watcher.watch(settings([folder]));
@@ -69,8 +71,7 @@ describe('a watcher that is told to watch otherwise', () => {
     world.write('a.txt');
     const { folder, write } = another();
     write('n.txt');
-    // A machine that stands still makes it scan all of them.
-    const started = await world.start({ policy: { stallMs: 3_600_000 } });
+    const started = await world.start();
     const { watcher } = started;
     await watcher.idle();
     const before = scannedAt(started, 'inbox');

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { PatternList } from '../../src/watch/patterns.js';
+import { PatternList } from '../../src/watch/ignore-files.js';
 import { type Decision, FolderRules } from '../../src/watch/rules.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { folderOf } from './world.js';

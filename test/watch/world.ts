@@ -75,7 +75,7 @@ export class WatchWorld {
       readonly state?: State;
       readonly hints?: boolean;
       readonly clock?: Clock;
-    } & Partial<Pick<WatcherOptions, 'openHints' | 'policy' | 'accepts' | 'onStanding'>> = {},
+    } & Partial<Pick<WatcherOptions, 'openEvents' | 'policy' | 'accepts' | 'onStanding' | 'lister'>> = {},
   ): Promise<Started> {
     const clock = options.clock ?? systemClock;
     const state = options.state ?? (await State.open(temporaryDirectory(), { clock, log: this.log }));
@@ -88,7 +88,8 @@ export class WatchWorld {
       hints: options.hints ?? true,
       rescanMs: 3_600_000,
       policy: { rootCheckMs: 100, ...options.policy },
-      ...(options.openHints ? { openHints: options.openHints } : {}),
+      ...(options.openEvents ? { openEvents: options.openEvents } : {}),
+      ...(options.lister ? { lister: options.lister } : {}),
       ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
     await watcher.start();

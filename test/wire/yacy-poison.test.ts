@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { until } from '../support/wait.js';
 import { pdfOf, poisonPdfOf } from './yacy/pdf-files.js';
 import { timing } from './yacy/timing.js';
 import { SPEED, YacyWorld } from './yacy/yacy-world.js';
@@ -103,20 +102,6 @@ describe('an innocent', () => {
     for (let n = 0; n < 60; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     expect(await world.run('once')).toMatchObject({ code: 0 });
     expect(Object.values(await world.statuses())).toEqual(Array.from({ length: 60 }, () => 'confirmed'));
-  });
-
-  it('is confirmed though the peer crashes three times just when it was pushed', async () => {
-    const world = await YacyWorld.start();
-    world.write('notes/first.txt', `first: ${WORDS}`);
-    world.start();
-    await world.reached('confirmed', 1);
-    world.write('notes/innocent.txt', `innocent: ${WORDS}`);
-    for (let crash = 1; crash <= 3; crash += 1) {
-      await until(() => pushesOf(world, 'innocent.txt') >= crash, 'it is pushed');
-      await world.peer.crash();
-      await world.peer.restart();
-    }
-    await world.reached('confirmed', 2);
   });
 });
 

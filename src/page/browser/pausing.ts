@@ -26,7 +26,7 @@ export class Pausing {
       if (this.#menu.matches(':popover-open')) this.#menu.querySelector('button')?.focus();
     });
     model.follow(['status'], () => {
-      const isPaused = model.status?.peer.door?.paused !== undefined;
+      const isPaused = model.status?.peer.queue?.paused !== undefined;
       const hadFocus = document.activeElement === this.#pause || document.activeElement === this.#resume;
       show(this.#resume, isPaused);
       show(this.#pause, !isPaused);

@@ -77,20 +77,20 @@ export function showPeer(model: Model): void {
     text(words, health.words);
     prose(detail, health.detail);
     show(detail, health.detail !== '');
-    show(tryNow, status.peer.door?.circuit.nextProbeAt !== undefined);
-    const { door, dialect, url } = status.peer;
+    show(tryNow, status.peer.queue?.circuit.nextProbeAt !== undefined);
+    const { queue, dialect, url } = status.peer;
     address(url);
     speaks(dialect === undefined ? 'not known yet' : DIALECTS[dialect]);
     visible(
       status.uplink === undefined ? '' : `about ${duration(status.uplink.timeToVisibleMs)} after a push`,
     );
-    if (door === undefined) return;
-    const { running, limit, max } = door.concurrency;
+    if (queue === undefined) return;
+    const { running, limit, max } = queue.concurrency;
     requests(
       `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
     );
     for (const { lane, cells } of lanes) {
-      const { p50LatencyMs, running: now, waiting, failed } = door.lanes[lane];
+      const { p50LatencyMs, running: now, waiting, failed } = queue.lanes[lane];
       const values = [
         p50LatencyMs === undefined ? '–' : duration(p50LatencyMs),
         count(now),
@@ -103,10 +103,10 @@ export function showPeer(model: Model): void {
 }
 
 function healthOf({ peer }: StatusReport, now: number): Health {
-  const { door } = peer;
-  if (door === undefined)
+  const { queue } = peer;
+  if (queue === undefined)
     return { shape: 'unknown', tone: 's-unknown', words: 'Nothing is known', detail: '' };
-  const { circuit, paused, pausedUntil } = door;
+  const { circuit, paused, pausedUntil } = queue;
   const { reason, since, nextProbeAt, tries } = circuit;
   if (reason !== undefined) {
     const words = {

@@ -72,7 +72,7 @@ function silentDisk({ diskTrouble }: Report, waiting: number, now: number): Worl
 }
 
 function peerTrouble({ peer }: Report, waiting: number, now: number): World | undefined {
-  const circuit = peer.door?.circuit;
+  const circuit = peer.queue?.circuit;
   if (circuit?.reason === undefined) return undefined;
   const { reason, since, nextProbeAt } = circuit;
   const next =
@@ -90,7 +90,7 @@ function peerTrouble({ peer }: Report, waiting: number, now: number): World | un
 }
 
 function paused({ peer }: Report, waiting: number, now: number): World | undefined {
-  const pause = peer.door?.paused;
+  const pause = peer.queue?.paused;
   if (pause === undefined) return undefined;
   const until = pause.until === undefined ? 'until you resume' : `until ${hour(pause.until, now)}`;
   return {
@@ -105,7 +105,7 @@ function paused({ peer }: Report, waiting: number, now: number): World | undefin
 }
 
 function asksToWait({ peer }: Report, waiting: number, now: number): World | undefined {
-  const until = peer.door?.pausedUntil;
+  const until = peer.queue?.pausedUntil;
   if (until === undefined || until <= now || waiting === 0) return undefined;
   return {
     level: 'warn',

@@ -1,4 +1,4 @@
-import type { LaneStatus } from '../../queue/status.js';
+import type { LaneStatus } from '../../queue/lane-queue.js';
 import { type Metric, type Observed, oneOf, type Value, yesOrNo } from './metric.js';
 
 const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
@@ -10,26 +10,26 @@ export const PEER_METRICS: readonly Metric[] = [
     type: 'gauge',
     help: 'Whether the peer is known and answers: 1, or 0 while its trouble is waited out.',
     read: ({ status }) =>
-      yesOrNo(status.peer.dialect !== undefined && status.peer.door?.circuit.state === 'closed'),
+      yesOrNo(status.peer.dialect !== undefined && status.peer.queue?.circuit.state === 'closed'),
   },
   {
     name: 'peersync_circuit_state',
     type: 'gauge',
     help: 'Which state the circuit breaker is in: 1 for that one, 0 for the others.',
     labels: ['state'],
-    read: ({ status }) => oneOf('state', CIRCUIT_STATES, status.peer.door?.circuit.state ?? 'closed'),
+    read: ({ status }) => oneOf('state', CIRCUIT_STATES, status.peer.queue?.circuit.state ?? 'closed'),
   },
   {
     name: 'peersync_paused',
     type: 'gauge',
     help: 'Whether a person paused the work with the peer.',
-    read: ({ status }) => yesOrNo(status.peer.door?.paused !== undefined),
+    read: ({ status }) => yesOrNo(status.peer.queue?.paused !== undefined),
   },
   {
     name: 'peersync_peer_asked_to_wait',
     type: 'gauge',
     help: 'Whether the peer asked to be left alone for a while (429, or 503 with Retry-After).',
-    read: ({ status, now }) => yesOrNo((status.peer.door?.pausedUntil ?? 0) > now),
+    read: ({ status, now }) => yesOrNo((status.peer.queue?.pausedUntil ?? 0) > now),
   },
   {
     name: 'peersync_pushes_total',
@@ -89,24 +89,24 @@ export const PEER_METRICS: readonly Metric[] = [
     name: 'peersync_concurrency_running',
     type: 'gauge',
     help: 'Requests that are under way in the slots that pushes and look-ups share.',
-    read: ({ status }) => status.peer.door?.concurrency.running,
+    read: ({ status }) => status.peer.queue?.concurrency.running,
   },
   {
     name: 'peersync_concurrency_limit',
     type: 'gauge',
     help: 'How many requests at a time the peer bears, as peersync has learned it.',
-    read: ({ status }) => status.peer.door?.concurrency.limit,
+    read: ({ status }) => status.peer.queue?.concurrency.limit,
   },
   {
     name: 'peersync_concurrency_max',
     type: 'gauge',
     help: 'How many requests at a time are configured at most.',
-    read: ({ status }) => status.peer.door?.concurrency.max,
+    read: ({ status }) => status.peer.queue?.concurrency.max,
   },
 ];
 
 function* byLane({ status }: Observed, of: (lane: LaneStatus) => number | undefined): Generator<Value> {
-  for (const [lane, figures] of Object.entries(status.peer.door?.lanes ?? {})) {
+  for (const [lane, figures] of Object.entries(status.peer.queue?.lanes ?? {})) {
     const value = of(figures);
     if (value !== undefined) yield { labels: { lane }, value };
   }

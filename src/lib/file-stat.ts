@@ -1,0 +1,19 @@
+import type { Stats } from 'node:fs';
+
+/** What the file system says of a file: enough to see that it changed, without reading it. */
+export interface FileStat {
+  /** Bytes. */
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly ino: number;
+}
+
+/** The part of `fs.Stats` that shows that a file changed. */
+export function fileStat({ size, mtimeMs, ctimeMs, ino }: Stats): FileStat {
+  return { size, mtimeMs, ctimeMs, ino };
+}
+
+export function sameStat(a: FileStat, b: FileStat): boolean {
+  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
+}

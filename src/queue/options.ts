@@ -1,0 +1,135 @@
+import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+
+/**
+ * The lanes of the queue, first the one that goes first.
+ *
+ * - `interactive`: a person waits for it. It passes the others, a pause, and an open circuit.
+ * - `confirm`: look-ups of what the peer shows.
+ * - `push`: documents on their way to the peer; the last shared slots are kept for them.
+ * - `mirror`: downloads. They may take long and wait for our own disk, so they have slots of their own, and their latency says
+ *   nothing about the peer.
+ * - `audit`: look-ups of what was confirmed long ago.
+ */
+export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
+export type Lane = (typeof LANES)[number];
+
+/** The lanes that share their slots; each of the others has as many as its concurrency says. */
+export function isShared(lane: Lane): boolean {
+  return lane !== 'interactive' && lane !== 'mirror';
+}
+
+export function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
+  const entries = LANES.map((lane) => [lane, make(lane)] as const);
+  return Object.fromEntries(entries) as Record<Lane, T>;
+}
+
+export interface LaneLimits {
+  /** Starts a second, at most; more than 0, may be a fraction. From 10,000 on there is no limit. */
+  readonly requestsPerSecond: number;
+  /** Requests of this lane at a time, at most; 1 or more. */
+  readonly concurrency: number;
+}
+
+/** The limits that a reload may change. */
+export interface QueueLimits {
+  readonly lanes: Readonly<Record<Lane, LaneLimits>>;
+  /** Most requests at a time, over the lanes that share their slots; 1 or more. */
+  readonly maxConcurrency: number;
+}
+
+/** Every number the queue decides by; the unit stands in the name. */
+export const DEFAULT_POLICY = {
+  /**
+   * Troubles without an answer in between (see Breaker), counted over all lanes, that open the circuit when the last one is
+   * of this kind. One reset connection happens to every peer, so `unreachable` waits for the second; a refused
+   * password is no accident.
+   */
+  openAfter: { unreachable: 2, failing: 5, denied: 1 },
+  /** First and longest wait before a probe, doubled by each that fails. */
+  probeMs: 1000,
+  probeMaxMs: 60_000,
+  /** The same with refused credentials: peers lock out those who insist. */
+  deniedProbeMs: 5000,
+  deniedProbeMaxMs: 300_000,
+  /** Trouble that lasts is logged again after this long. */
+  logAgainMs: 3_600_000,
+  /** First and longest wait after `busy` without Retry-After, doubled by each that follows. */
+  busyMs: 1000,
+  busyMaxMs: 60_000,
+  /** A peer that has been busy for this long is logged as trouble. */
+  busyLogMs: 60_000,
+  /** Longest Retry-After that is believed. */
+  retryAfterMaxMs: 3_600_000,
+  /** A lane that could have started something for this long goes next, whatever its priority. */
+  patienceMs: 10_000,
+  /** How long a request may take to end after its signal aborted; then it is given up. */
+  abortMs: 5000,
+  /** Latency counts as slow above this multiple of its smoothed minimum … */
+  slowFactor: 3,
+  /** … and this much over it, so that the noise of a near peer does not count. */
+  slowSlackMs: 100,
+};
+export type QueuePolicy = Readonly<typeof DEFAULT_POLICY>;
+
+/** What the end of a request says about the peer; whoever makes the queue reads it from the error. */
+export type Outcome =
+  /** The peer works, whatever it said to this request. */
+  | { readonly kind: 'answered' }
+  /** No answer came: refused, reset, timed out. */
+  | { readonly kind: 'unreachable' }
+  /** An answer that a working peer does not give: 5xx, garbage. */
+  | { readonly kind: 'failing' }
+  /** The peer asks to be left alone for a while: 429, or 503 with Retry-After. */
+  | { readonly kind: 'busy'; readonly retryAfterMs?: number }
+  /** The peer refused the credentials. */
+  | { readonly kind: 'denied' }
+  /** The request was aborted by its caller; says nothing about the peer. */
+  | { readonly kind: 'aborted' };
+
+export interface RequestQueueOptions extends QueueLimits {
+  /** What the error of a request says about the peer. */
+  readonly classify: (error: unknown) => Outcome;
+  /** Deviations from `DEFAULT_POLICY`. */
+  readonly policy?: Partial<QueuePolicy>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What the peer is called in the log. */
+  readonly peerName: string;
+  /** From 0 to 1, for jitter. @default Math.random */
+  readonly random?: () => number;
+}
+
+/** What the queue itself refuses; the errors of requests pass through it unchanged. */
+export class QueueError extends PeersyncError {}
+
+/** The error of every request that the stop of the queue overtakes. */
+export function queueStopped(): QueueError {
+  return new QueueError({
+    code: 'QUEUE_STOPPED',
+    message: 'The queue was stopped before this request was answered.',
+    hint: 'Nothing to do: it is sent again after the next start.',
+  });
+}
+
+/** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
+export function checkLimits({ lanes, maxConcurrency }: QueueLimits): void {
+  const isCount = (value: number) => Number.isInteger(value) && value >= 1;
+  check('maxConcurrency', maxConcurrency, isCount(maxConcurrency), 'a whole number from 1 up');
+  for (const name of LANES) {
+    const { requestsPerSecond, concurrency } = lanes[name];
+    check(`${name}.requestsPerSecond`, requestsPerSecond, requestsPerSecond > 0, 'a number above 0');
+    check(`${name}.concurrency`, concurrency, isCount(concurrency), 'a whole number from 1 up');
+  }
+}
+
+function check(name: string, received: number, isValid: boolean, expected: string): void {
+  if (isValid) return;
+  throw new QueueError({
+    code: 'QUEUE_OPTION',
+    message: `${name} must be ${expected}; received ${received}.`,
+    hint: `Set ${name} to ${expected}.`,
+    details: { name, received },
+  });
+}

@@ -1,0 +1,226 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import type { Probed, ProbeQuestion } from './loop-probe.js';
+
+const CLI = resolve(import.meta.dirname, '../../../dist/cli.js');
+const PROBE = pathToFileURL(join(import.meta.dirname, 'loop-probe.js')).href;
+const STOP_MS = 60_000;
+const CALM_SHARE = 0.03;
+const CALM_LOOK_MS = 2_000;
+/** So much of what a command prints is kept; the lines are counted all. */
+const KEPT_CHARACTERS = 1_000_000;
+
+/** A step took longer than it may. */
+export class NotReached extends Error {}
+
+/** A report of `peersync status --json`, as far as the bench reads it. */
+interface Status {
+  readonly items: { readonly confirmed: number };
+  readonly folders: readonly { readonly watch?: { readonly state: string; readonly lastScan?: unknown } }[];
+}
+
+/**
+ * The built daemon as its own process with a configuration, a state and a log in `dir`. `$BENCH_NODE_ARGS` are more options for
+ * its Node, such as `--cpu-prof --cpu-prof-dir=/tmp/profiles`.
+ */
+export class ScaleDaemon {
+  readonly stateDir: string;
+  readonly #dir: string;
+  readonly #config: string;
+  #child: ChildProcess | undefined;
+  #ended: string | undefined;
+
+  constructor(dir: string, folder: string, peer: string) {
+    mkdirSync(join(dir, 'bin'), { recursive: true });
+    this.#dir = dir;
+    this.#config = join(dir, 'config.json');
+    this.stateDir = join(dir, 'state');
+    // As many requests at once as the bare script: the defaults.
+    const config = {
+      peer: { url: peer, dialect: 'standard' },
+      folders: [
+        { name: 'bench', path: folder, collection: 'bench', url: 'https://bench.example/', settle: '0s' },
+      ],
+      state: { dir: this.stateDir },
+      mirror: { root: join(dir, 'mirror') },
+      push: { requestsPerSecond: 10_000 },
+      confirm: { requestsPerSecond: 10_000 },
+      status: { listen: 'off' },
+    };
+    writeFileSync(this.#config, JSON.stringify(config));
+    // Takes the place of the program that notifies systemd: the daemon itself says when it is ready.
+    const notify = join(dir, 'bin/systemd-notify');
+    writeFileSync(notify, `#!/bin/sh\ncase "$1" in READY=1) : > '${this.#ready}' ;; esac\n`);
+    chmodSync(notify, 0o755);
+  }
+
+  get #ready(): string {
+    return join(this.#dir, 'ready');
+  }
+
+  /** Starts it. @returns how long it took until it was ready, in ms */
+  async start(limitMs: number): Promise<number> {
+    rmSync(this.#ready, { force: true });
+    this.#ended = undefined;
+    const log = openSync(join(this.#dir, 'log'), 'a');
+    const startedAt = performance.now();
+    const more = process.env.BENCH_NODE_ARGS?.split(' ') ?? [];
+    const child = spawn(
+      process.execPath,
+      ['--import', PROBE, ...more, CLI, 'run', '--config', this.#config],
+      {
+        stdio: ['ignore', log, log, 'ipc'],
+        env: {
+          ...process.env,
+          PATH: `${join(this.#dir, 'bin')}:${process.env.PATH}`,
+          NOTIFY_SOCKET: '/none',
+        },
+      },
+    );
+    closeSync(log);
+    child.once('exit', (code, signal) => {
+      this.#ended = `the daemon ended with ${code ?? signal}`;
+    });
+    this.#child = child;
+    await this.#until('ready', limitMs, 10, async () => existsSync(this.#ready));
+    return performance.now() - startedAt;
+  }
+
+  /** What the event loop did since the last question. */
+  probe(question: ProbeQuestion = 'read'): Promise<Probed> {
+    const child = this.#running();
+    return new Promise((resolve, reject) => {
+      const onExit = () => reject(new Error(this.#failure()));
+      child.once('exit', onExit);
+      child.once('message', (probed) => {
+        child.off('exit', onExit);
+        resolve(probed as Probed);
+      });
+      child.send(question);
+    });
+  }
+
+  /** Resolves when all files are confirmed, and the scan that found them is over. */
+  async confirmed(files: number, limitMs: number): Promise<void> {
+    await this.#until(`${files} files confirmed`, limitMs, 1_000, async () => {
+      const { items, folders } = await this.#status();
+      return items.confirmed === files && isScanned(folders);
+    });
+  }
+
+  async scanned(limitMs: number): Promise<void> {
+    await this.#until('the first scan over', limitMs, 1_000, async () =>
+      isScanned((await this.#status()).folders),
+    );
+  }
+
+  /** Resolves when it takes hardly any processor time any more. */
+  async calm(limitMs: number): Promise<void> {
+    let before = Number.NEGATIVE_INFINITY;
+    await this.#until('the daemon at rest', limitMs, CALM_LOOK_MS, async () => {
+      const { cpuMs } = await this.probe();
+      const share = (cpuMs - before) / CALM_LOOK_MS;
+      before = cpuMs;
+      return share < CALM_SHARE;
+    });
+  }
+
+  /** A figure of the process as the kernel has it: `VmRSS` or `VmHWM`, in MB. */
+  memoryMb(field: 'VmRSS' | 'VmHWM'): number {
+    const status = readFileSync(`/proc/${this.#running().pid}/status`, 'utf8');
+    const kib = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1];
+    return (Number(kib) * 1_024) / 1e6;
+  }
+
+  /** The files of the state whose names begin with `name`, in MB. */
+  diskMb(name: 'snapshot' | 'journal'): number {
+    const names = readdirSync(this.stateDir).filter((file) => file.startsWith(name));
+    return names.reduce((sum, file) => sum + statSync(join(this.stateDir, file)).size, 0) / 1e6;
+  }
+
+  /** Runs a command beside the daemon with its output in a pipe. */
+  async command(
+    args: readonly string[],
+    limitMs: number,
+  ): Promise<{ ms: number; lines: number; text: string }> {
+    const startedAt = performance.now();
+    const child = spawn(process.execPath, [CLI, ...args, '--config', this.#config], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      timeout: limitMs,
+    });
+    let lines = 0;
+    let text = '';
+    child.stdout.on('data', (data: Buffer) => {
+      for (let at = data.indexOf(10); at >= 0; at = data.indexOf(10, at + 1)) lines += 1;
+      if (text.length < KEPT_CHARACTERS) text += data.toString();
+    });
+    const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+      child.once('close', (...how) => resolve(how));
+    });
+    const what = `peersync ${args.join(' ')}`;
+    if (signal !== null) throw new NotReached(`${what}: no end within ${seconds(limitMs)}`);
+    if (code !== 0) throw new Error(`${what} ended with ${code}`);
+    return { ms: performance.now() - startedAt, lines, text };
+  }
+
+  /** Ends it gently; after a minute by force. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || this.#ended !== undefined) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    const force = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+    await ended;
+    clearTimeout(force);
+  }
+
+  async #status(): Promise<Status> {
+    return JSON.parse((await this.command(['status', '--json'], 60_000)).text);
+  }
+
+  async #until(
+    what: string,
+    limitMs: number,
+    everyMs: number,
+    reached: () => Promise<boolean>,
+  ): Promise<void> {
+    for (const end = performance.now() + limitMs; performance.now() < end; await pause(everyMs)) {
+      if (this.#ended !== undefined) throw new Error(this.#failure());
+      if (await reached()) return;
+    }
+    throw new NotReached(`${what}: not within ${seconds(limitMs)}`);
+  }
+
+  #running(): ChildProcess {
+    if (this.#child === undefined || this.#ended !== undefined) throw new Error(this.#failure());
+    return this.#child;
+  }
+
+  #failure(): string {
+    const log = existsSync(join(this.#dir, 'log')) ? readFileSync(join(this.#dir, 'log'), 'utf8') : '';
+    return `${this.#ended ?? 'the daemon does not run'}; its log ends with\n${log.slice(-2_000)}`;
+  }
+}
+
+function isScanned(folders: Status['folders']): boolean {
+  return folders.every(({ watch }) => watch?.state !== 'scanning' && watch?.lastScan !== undefined);
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1_000).toPrecision(3)} s`;
+}

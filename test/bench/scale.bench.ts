@@ -1,0 +1,345 @@
+import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { Answered } from './answering-server.js';
+import type { Probed } from './loop-probe.js';
+import type { BenchRow } from './rows.js';
+import { NotReached, ScaleDaemon, seconds } from './scale-daemon.js';
+
+const PER_DIRECTORY = 100;
+const SMALL_BYTES = 120;
+/** The first sync whose rate is measured, and so many of the small files are what the bare script takes. */
+const RATE_FILES = 20_000;
+const RATE_BYTES = 2_048;
+const IDLE_MS = 60_000;
+const BLOCK_MS = { p999: 20, longest: 50 };
+const WORDS = 'the peer shows this version of a document when its index has been committed '.repeat(40);
+
+const run = promisify(execFile);
+
+/**
+ * The built daemon with very many small files and a peer that only answers: what a first sync takes, a start, a scan where
+ * nothing changed, a list, and rest. Each step is bounded; one that does not reach its end is a row of the table.
+ */
+export async function scaleBench(files: number): Promise<BenchRow[]> {
+  const bench = new ScaleBench(files);
+  try {
+    return await bench.rows();
+  } finally {
+    await bench.close();
+  }
+}
+
+class ScaleBench {
+  readonly #root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
+  readonly #files: number;
+  /** The tree in millions of files: what the figures grow with. */
+  readonly #millions: number;
+  readonly #rows: BenchRow[] = [];
+  readonly #daemons: ScaleDaemon[] = [];
+  readonly #peers: Peer[] = [];
+
+  constructor(files: number) {
+    this.#files = files;
+    this.#millions = files / 1e6;
+  }
+
+  async close(): Promise<void> {
+    for (const daemon of this.#daemons) await daemon.stop();
+    for (const peer of this.#peers) peer.end();
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+
+  async rows(): Promise<BenchRow[]> {
+    await this.#step('a first sync beside a bare script', () => this.#syncRate());
+    const tree = join(this.#root, 'tree');
+    await this.#step('making the tree', async () => plant(tree, this.#files, SMALL_BYTES));
+    const peer = await this.#peer(SMALL_BYTES);
+    const daemon = this.#daemon('scale', tree, peer);
+    let emptyMs = Number.NaN;
+    let empty: Probed | undefined;
+    await this.#step('starting with nothing', async () => {
+      emptyMs = await daemon.start(60_000);
+    });
+    await this.#step('first sync', async () => {
+      empty = await daemon.probe();
+      await this.#firstSync(daemon, peer, tree);
+    });
+    await this.#step('rest after the first sync', async () => {
+      await daemon.calm(120_000);
+      this.#memory('memory at rest after the first sync (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
+      this.#disk(daemon);
+    });
+    await this.#step('stopping', () => daemon.stop());
+    await this.#step('starting with everything', async () => {
+      const ms = await daemon.start(120_000);
+      const limitMs = 1_000 + 4_000 * this.#millions;
+      this.#rows.push({
+        ...row(`start until ready, ${this.#files} in the state`, ms / 1_000, emptyMs / 1_000, 's'),
+        promise: { text: `at most ${seconds(limitMs)}`, kept: ms <= limitMs },
+      });
+      this.#blocks('start', await daemon.probe(), empty);
+      await daemon.scanned(60_000 + 120_000 * this.#millions);
+      this.#blocks('first scan after a start', await daemon.probe());
+    });
+    await this.#step('scanning again', () => this.#rescan(daemon, tree));
+    await this.#step('list', async () => {
+      await this.#list(daemon, ['list', '--json']);
+      await this.#list(daemon, ['list']);
+    });
+    await this.#step('status', async () => {
+      await daemon.probe();
+      for (let i = 0; i < 3; i += 1) await daemon.command(['status', '--json'], 60_000);
+      this.#blocks('status', await daemon.probe());
+    });
+    await this.#step('rest', () => this.#rest(daemon));
+    return this.#rows;
+  }
+
+  /** 20,000 files of 2 KB, twice in turn by the daemon and by the bare script; of each the better time. */
+  async #syncRate(): Promise<void> {
+    const tree = join(this.#root, 'rate');
+    plant(tree, RATE_FILES, RATE_BYTES);
+    const peer = await this.#peer(RATE_BYTES);
+    const ours: number[] = [];
+    const bare: number[] = [];
+    const quick: number[] = [];
+    for (const turn of [1, 2]) {
+      bare.push((await bareSync(peer, tree, 'fetch')).ms);
+      quick.push((await bareSync(peer, tree, 'undici')).ms);
+      const daemon = this.#daemon(`rate-${turn}`, tree, peer);
+      await peer.answered('reset');
+      await daemon.start(60_000);
+      const startedAt = now();
+      await peer.lookedUp(RATE_FILES, 120_000);
+      await daemon.confirmed(RATE_FILES, 60_000);
+      ours.push((await peer.answered()).lastAt - startedAt);
+      await daemon.stop();
+    }
+    const rate = (times: readonly number[]) => RATE_FILES / (Math.min(...times) / 1_000);
+    const what = `first sync of ${RATE_FILES} files of 2 KB`;
+    const result = row(`${what}, beside a bare script`, rate(ours), rate(bare), 'files/s');
+    this.#rows.push(
+      { ...result, promise: { text: 'at least 0.8 of it', kept: result.ratio >= 0.8 } },
+      row(`${what}, beside a bare script with undici`, rate(ours), rate(quick), 'files/s'),
+    );
+  }
+
+  async #firstSync(daemon: ScaleDaemon, peer: Peer, tree: string): Promise<void> {
+    const limitMs = 120_000 + 2_500_000 * this.#millions;
+    const startedAt = now();
+    try {
+      await peer.lookedUp(this.#files, limitMs);
+      await daemon.confirmed(this.#files, 120_000);
+    } finally {
+      const probed = await daemon.probe();
+      const { lookUps, lastAt } = await peer.answered();
+      const bare = await bareSync(peer, tree, 'fetch');
+      const items = Math.min(RATE_FILES, this.#files);
+      const cpu = row(
+        `processor time an item, first sync of ${this.#files}, beside the bare script`,
+        probed.cpuMs / Math.min(lookUps, this.#files),
+        bare.cpuMs / items,
+        'ms',
+      );
+      this.#rows.push({ ...cpu, promise: { text: 'at most twice', kept: cpu.ratio <= 2 } });
+      this.#rows.push(
+        row(
+          `first sync of ${this.#files} files of ${SMALL_BYTES} bytes, beside the bare script`,
+          lookUps / ((lastAt - startedAt) / 1_000),
+          items / (bare.ms / 1_000),
+          'files/s',
+        ),
+      );
+      this.#memory('most memory during the first sync (RSS)', daemon.memoryMb('VmHWM'), this.#restMb + 150);
+      this.#blocks('first sync, snapshots included', probed);
+    }
+  }
+
+  async #rescan(daemon: ScaleDaemon, tree: string): Promise<void> {
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    await daemon.probe();
+    for (let turn = 0; turn < 2; turn += 1) {
+      theirs.push(await findMs(tree));
+      const { text } = await daemon.command(['rescan', '--json'], 60_000 + 120_000 * this.#millions);
+      ours.push((JSON.parse(text) as { durationMs: number }).durationMs);
+    }
+    const result = row(
+      `scan of ${this.#files} files unchanged, beside find`,
+      Math.min(...ours) / 1_000,
+      Math.min(...theirs) / 1_000,
+      's',
+    );
+    this.#rows.push({ ...result, promise: { text: 'at most twice', kept: result.ratio <= 2 } });
+    this.#blocks('scan', await daemon.probe());
+  }
+
+  async #list(daemon: ScaleDaemon, args: readonly string[]): Promise<void> {
+    await daemon.probe();
+    const { ms, lines } = await daemon.command(args, 30_000 + 60_000 * this.#millions);
+    const limitMs = 500 + 3_500 * this.#millions;
+    this.#rows.push(
+      this.#below(`${args.join(' ')} to a pipe, ${lines} lines`, ms / 1_000, limitMs / 1_000, 's'),
+    );
+    this.#blocks(args.join(' '), await daemon.probe());
+  }
+
+  async #rest(daemon: ScaleDaemon): Promise<void> {
+    await daemon.calm(120_000);
+    const before = await daemon.probe('rest');
+    const startedAt = now();
+    await pause(IDLE_MS);
+    const { cpuMs } = await daemon.probe('rest');
+    const percent = ((cpuMs - before.cpuMs) / (now() - startedAt)) * 100;
+    const directories = Math.ceil(this.#files / PER_DIRECTORY);
+    this.#rows.push(this.#below(`processor at rest, ${directories} directories watched`, percent, 0.2, '%'));
+    this.#memory('memory at rest after a start (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
+  }
+
+  #disk(daemon: ScaleDaemon): void {
+    for (const name of ['snapshot', 'journal'] as const)
+      this.#rows.push(this.#below(`state on disk: ${name}`, daemon.diskMb(name), 250 * this.#millions, 'MB'));
+  }
+
+  /** 110 MB with 100,000 files, 450 MB with 1,000,000. */
+  get #restMb(): number {
+    return 72 + 378 * this.#millions;
+  }
+
+  #memory(name: string, measured: number, limit: number): void {
+    this.#rows.push(this.#below(name, measured, Math.round(limit), 'MB'));
+  }
+
+  /** The blocks of the event loop in a step, beside what is promised, or what they were with nothing in the state. */
+  #blocks(step: string, probed: Probed, beside?: Probed): void {
+    const { p999Ms, longestMs, looks } = probed;
+    const { p999, longest } = BLOCK_MS;
+    // Of fewer looks it is the longest.
+    if (looks >= 1_000)
+      this.#rows.push({
+        ...row(`block of the event loop, p99.9: ${step}`, p999Ms, p999, 'ms'),
+        promise: { text: `at most ${p999} ms`, kept: p999Ms <= p999 },
+      });
+    this.#rows.push({
+      ...row(`block of the event loop, longest: ${step}`, longestMs, beside?.longestMs ?? longest, 'ms'),
+      promise: { text: `at most ${longest} ms`, kept: longestMs <= longest },
+    });
+  }
+
+  #below(name: string, measured: number, limit: number, unit: string): BenchRow {
+    const promise = { text: `at most ${limit.toPrecision(3)} ${unit}`, kept: measured <= limit };
+    return { ...row(name, measured, limit, unit), promise };
+  }
+
+  async #peer(bytes: number): Promise<Peer> {
+    const peer = await Peer.start(bytes);
+    this.#peers.push(peer);
+    return peer;
+  }
+
+  #daemon(name: string, tree: string, peer: Peer): ScaleDaemon {
+    const daemon = new ScaleDaemon(join(this.#root, name), tree, peer.url);
+    this.#daemons.push(daemon);
+    return daemon;
+  }
+
+  /** Runs a part of the bench; where it fails the next one goes on. */
+  async #step(name: string, work: () => void | Promise<void>): Promise<void> {
+    const startedAt = now();
+    try {
+      await work();
+      // Where others work beside it, the times and the blocks are theirs too.
+      const load = `load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors`;
+      process.stderr.write(`  ${name}: ${seconds(now() - startedAt)} (${load})\n`);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      process.stderr.write(`  ${name}: ${message}\n`);
+      const reason = error instanceof NotReached ? message : 'failed';
+      const promise = { text: reason, kept: false };
+      this.#rows.push({ ...row(name, Number.NaN, Number.NaN, ''), promise });
+    }
+  }
+}
+
+/** The peer that only answers, as its own process. */
+class Peer {
+  readonly url: string;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, port: string) {
+    this.#child = child;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  static async start(bytes: number): Promise<Peer> {
+    const child = fork(join(import.meta.dirname, 'answering-server.js'), [String(bytes)], {
+      execArgv: [],
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    const port = await new Promise<string>((resolve) => {
+      child.stdout?.once('data', (data: Buffer) => resolve(data.toString().trim()));
+    });
+    return new Peer(child, port);
+  }
+
+  /** @param question `reset`: count anew from now on */
+  answered(question: 'read' | 'reset' = 'read'): Promise<Answered> {
+    return new Promise((resolve) => {
+      this.#child.once('message', (answered) => resolve(answered as Answered));
+      this.#child.send(question);
+    });
+  }
+
+  async lookedUp(count: number, limitMs: number): Promise<void> {
+    for (const end = now() + limitMs; now() < end; await pause(200)) {
+      if ((await this.answered()).lookUps >= count) return;
+    }
+    const { pushed, lookUps } = await this.answered();
+    throw new NotReached(`${pushed} files pushed and ${lookUps} looked up within ${seconds(limitMs)}`);
+  }
+
+  end(): void {
+    this.#child.kill();
+  }
+}
+
+/** Directories of 100 files each. */
+function plant(tree: string, files: number, bytes: number): void {
+  for (let i = 0; i < files; i += 1) {
+    const directory = join(tree, `directory-${Math.floor(i / PER_DIRECTORY)}`);
+    if (i % PER_DIRECTORY === 0) mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, `file-${i}.txt`), `file ${i}: ${WORDS}`.slice(0, bytes));
+  }
+}
+
+/** What the bare script takes for the first files of a tree. */
+async function bareSync(
+  peer: Peer,
+  tree: string,
+  client: 'fetch' | 'undici',
+): Promise<{ ms: number; cpuMs: number }> {
+  const program = join(import.meta.dirname, 'scale-bare.js');
+  const args = [program, new URL(peer.url).host, tree, String(RATE_FILES), client];
+  const { stdout } = await run(process.execPath, args);
+  return JSON.parse(stdout);
+}
+
+async function findMs(tree: string): Promise<number> {
+  const startedAt = now();
+  // The shell keeps what find prints from being read here.
+  await run('sh', ['-c', `find '${tree}' -printf '%s %T@ %C@ %i\\n' > /dev/null`]);
+  return now() - startedAt;
+}
+
+function row(name: string, measured: number, baseline: number, unit: string): BenchRow {
+  return { name: `scale: ${name}`, measured, baseline, ratio: measured / baseline, unit };
+}
+
+/** In ms, by a clock that all processes share. */
+function now(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000;
+}

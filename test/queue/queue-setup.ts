@@ -1,0 +1,111 @@
+import { vi } from 'vitest';
+import {
+  LANES,
+  type Lane,
+  type LaneLimits,
+  type Outcome,
+  type RequestQueueOptions,
+} from '../../src/queue/options.js';
+import { RequestQueue } from '../../src/queue/request-queue.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+/** An error that carries what it says about the peer. */
+export class Bad extends Error {
+  constructor(
+    readonly outcome: Outcome,
+    message: string = outcome.kind,
+    readonly code?: string,
+  ) {
+    super(message);
+  }
+}
+
+export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
+  return new Bad({ kind });
+}
+
+/** Remembers what was said aloud: `warn: the sentence`. */
+function listeningLogger() {
+  const said: string[] = [];
+  const hear = (level: string) => (_fields: object, message: string) =>
+    void said.push(`${level}: ${message}`);
+  return {
+    said,
+    log: { debug() {}, info: hear('info'), warn: hear('warn'), error: hear('error') },
+  };
+}
+
+/** Lanes that are all alike, but for `deviations`. */
+export function lanesOf(
+  limits: LaneLimits,
+  deviations: Partial<Record<Lane, LaneLimits>> = {},
+): Record<Lane, LaneLimits> {
+  const same = Object.fromEntries(LANES.map((lane) => [lane, limits])) as Record<Lane, LaneLimits>;
+  return { ...same, ...deviations };
+}
+
+export const UNLIMITED: LaneLimits = { requestsPerSecond: 100_000, concurrency: 100 };
+
+/** A queue on a fake clock, without jitter (waits are as long as they can be) and with an ear for what it says. */
+export function openQueue(options: Partial<RequestQueueOptions> = {}) {
+  const clock = new FakeClock();
+  const { said, log } = listeningLogger();
+  const queue = new RequestQueue({
+    lanes: lanesOf(UNLIMITED),
+    maxConcurrency: 100,
+    classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
+    clock,
+    log,
+    peerName: 'peer',
+    random: () => 1,
+    ...options,
+  });
+  return { queue, clock, said };
+}
+
+/** A task that is told when to end, and says when it started. */
+export class Gate {
+  readonly order: string[] = [];
+  readonly #open = new Map<string, { end: () => void; fail: (error: unknown) => void }>();
+
+  task(name: string): () => Promise<string> {
+    return () =>
+      new Promise((resolve, reject) => {
+        this.order.push(name);
+        this.#open.set(name, { end: () => resolve(name), fail: reject });
+      });
+  }
+
+  get running(): string[] {
+    return [...this.#open.keys()];
+  }
+
+  end(name: string): void {
+    this.#take(name).end();
+  }
+
+  fail(name: string, error: unknown): void {
+    this.#take(name).fail(error);
+  }
+
+  #take(name: string) {
+    const open = this.#open.get(name);
+    if (!open) throw new Error(`${name} does not run; running: ${this.running.join(', ')}`);
+    this.#open.delete(name);
+    return open;
+  }
+}
+
+/** Lets time pass for a queue with rates, millisecond by millisecond: p-queue has the timers of Node, which `vi` has to fake. */
+export async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let i = 0; i < ms; i += 1) {
+    await clock.advance(1);
+    vi.advanceTimersByTime(1);
+  }
+  await settle();
+}
+
+/** Lets settled promises be heard of. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+}

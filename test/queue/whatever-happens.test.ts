@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { LANES, type Lane, type Outcome } from '../../src/queue/options.js';
+import { Bad, lanesOf, openQueue, settle } from './queue-setup.js';
+
+const KINDS = ['answered', 'unreachable', 'failing', 'busy', 'denied'] as const;
+
+type Step =
+  | { readonly do: 'run'; readonly lane: Lane; readonly abortable: boolean }
+  | { readonly do: 'end'; readonly which: number; readonly kind: (typeof KINDS)[number] }
+  | { readonly do: 'abort'; readonly which: number }
+  | { readonly do: 'limit'; readonly concurrency: number; readonly max: number }
+  | { readonly do: 'wait'; readonly ms: number }
+  | { readonly do: 'pause' | 'resume' | 'tryNow' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('run' as const),
+      lane: fc.constantFrom(...LANES),
+      abortable: fc.boolean(),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('end' as const),
+      which: fc.nat(20),
+      kind: fc.constantFrom('answered' as const, 'answered' as const, ...KINDS),
+    }),
+  },
+  fc.record({ do: fc.constant('abort' as const), which: fc.nat(20) }),
+  fc.record({
+    do: fc.constant('limit' as const),
+    concurrency: fc.integer({ min: 1, max: 4 }),
+    max: fc.integer({ min: 1, max: 6 }),
+  }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20_000 }) }),
+  fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const, 'tryNow' as const) }),
+);
+
+test('whatever happens, limits hold when a request starts, nothing that may start is left waiting, and all ends', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
+      let concurrency = 3;
+      const { queue, clock } = openQueue({
+        lanes: lanesOf({ requestsPerSecond: 1e5, concurrency }),
+        maxConcurrency: 4,
+      });
+      const running: { readonly lane: Lane; readonly end: (kind: Outcome['kind']) => void }[] = [];
+      const callers: AbortController[] = [];
+      const ends: Promise<unknown>[] = [];
+      const wrong: string[] = [];
+      let settled = 0;
+      const work = (lane: Lane) => (signal: AbortSignal) =>
+        new Promise<void>((resolve, reject) => {
+          const status = queue.status();
+          const isShared = lane !== 'interactive' && lane !== 'mirror';
+          if (status.lanes[lane].running > concurrency) wrong.push(`more than the concurrency of ${lane}`);
+          if (isShared && status.concurrency.running > status.concurrency.limit)
+            wrong.push('more than slots');
+          if (lane !== 'interactive' && status.paused !== undefined) wrong.push('while paused');
+          const entry = {
+            lane,
+            end: (kind: Outcome['kind']) => {
+              running.splice(running.indexOf(entry), 1);
+              if (kind === 'answered') resolve();
+              else reject(new Bad({ kind }));
+            },
+          };
+          running.push(entry);
+          signal.addEventListener('abort', () => running.includes(entry) && entry.end('aborted'));
+        });
+      for (const what of steps) {
+        if (what.do === 'run') {
+          const caller = new AbortController();
+          if (what.abortable) callers.push(caller);
+          const end = queue.run(what.lane, work(what.lane), what.abortable ? { signal: caller.signal } : {});
+          ends.push(
+            end
+              .catch(() => {})
+              .then(() => {
+                settled += 1;
+              }),
+          );
+        }
+        if (what.do === 'end') running[what.which % running.length]?.end(what.kind);
+        if (what.do === 'abort') callers[what.which % callers.length]?.abort(new Error('enough'));
+        if (what.do === 'limit') {
+          concurrency = what.concurrency;
+          queue.limit({ lanes: lanesOf({ requestsPerSecond: 1e5, concurrency }), maxConcurrency: what.max });
+        }
+        if (what.do === 'wait') await clock.advance(what.ms);
+        if (what.do === 'pause') queue.pause({ since: clock.now() });
+        if (what.do === 'resume') queue.resume();
+        if (what.do === 'tryNow') queue.tryNow();
+        await settle();
+        expect(wrong).toEqual([]);
+        for (const lane of LANES) expect(queue.mayStart(lane), `${lane} after ${what.do}`).toBe(false);
+      }
+      queue.resume();
+      for (let i = 0; i < 200 && settled < ends.length; i += 1) {
+        for (const { end } of [...running]) end('answered');
+        await clock.advance(300_000);
+      }
+      expect(settled).toBe(ends.length);
+      await queue.stop(0);
+      expect(clock.waiting).toBe(0);
+    }),
+    { numRuns: 60 },
+  );
+}, 60_000);

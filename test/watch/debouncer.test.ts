@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import type { FileStat } from '../../src/lib/file-stat.js';
+import { Debouncer, type Purpose, type Seen } from '../../src/watch/debouncer.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+const SETTLE = 2_000;
+
+function setUp(onLook: (path: string) => Promise<void> = async () => {}) {
+  const clock = new FakeClock();
+  const again: { path: string; purpose: Purpose; seen: Seen | undefined }[] = [];
+  const directories: string[] = [];
+  const errors: string[] = [];
+  const debouncer = new Debouncer({
+    ...{ name: 'inbox', settleMs: SETTLE, gatherMs: 30, looksAtOnce: 16, clock },
+    lookAt: async (path, purpose, seen) => {
+      again.push({ path, purpose, seen });
+      await onLook(path);
+    },
+    lookIn: async (directory) => void directories.push(directory),
+    onError: (error, path) => errors.push(`${path}: ${String(error)}`),
+    onQuiet: () => {},
+  });
+  const stat = (ageMs: number, size = 1): FileStat => ({
+    size,
+    mtimeMs: clock.now() - ageMs,
+    ctimeMs: clock.now() - ageMs,
+    ino: 1,
+  });
+  const paths = () => again.map(({ path }) => path);
+  const { duty } = debouncer;
+  return { clock, again, paths, directories, errors, debouncer, stat, duty };
+}
+
+describe('a settling file', () => {
+  it('is at rest at once when it is older than settle', () => {
+    const { debouncer, stat } = setUp();
+    expect(debouncer.atRest('f', stat(SETTLE))).toBe(true);
+    expect(debouncer.settling).toBe(0);
+  });
+
+  it('is looked at again as soon as it may be old enough, and not before', async () => {
+    const { clock, again, debouncer, stat } = setUp();
+    const written = stat(500);
+    expect(debouncer.atRest('f', written)).toBe(false);
+    await clock.advance(1_400);
+    expect(again).toEqual([]);
+    await clock.advance(200);
+    expect(again.map(({ path }) => path)).toEqual(['f']);
+    expect(debouncer.atRest('f', written, again[0]?.seen)).toBe(true);
+  });
+
+  it('begins anew with every change', async () => {
+    const { clock, again, debouncer, stat } = setUp();
+    debouncer.atRest('f', stat(0));
+    for (let i = 0; i < 10; i += 1) {
+      await clock.advance(1_500);
+      expect(debouncer.atRest('f', stat(0, i + 2))).toBe(false);
+    }
+    expect(again).toEqual([]);
+    await clock.advance(SETTLE + 100);
+    expect(again).toHaveLength(1);
+  });
+
+  it('from the future is at rest when it looked the same for settle', async () => {
+    const { clock, again, debouncer, stat } = setUp();
+    const future = stat(-86_400_000);
+    expect(debouncer.atRest('f', future)).toBe(false);
+    await clock.advance(SETTLE + 100);
+    expect(debouncer.atRest('f', future, again[0]?.seen)).toBe(true);
+    expect(debouncer.atRest('f', { ...future, size: 2 }, again[0]?.seen)).toBe(false);
+  });
+
+  it('that changes only its inode or ctime is not the same', () => {
+    const { debouncer, stat } = setUp();
+    const future = stat(-1_000);
+    const seen: Seen = { stat: future, since: -SETTLE };
+    expect(debouncer.atRest('f', future, seen)).toBe(true);
+    expect(debouncer.atRest('f', { ...future, ino: 2 }, seen)).toBe(false);
+    expect(debouncer.atRest('f', { ...future, ctimeMs: future.ctimeMs + 1 }, seen)).toBe(false);
+  });
+
+  it('that raced a write waits a whole settle', async () => {
+    const { clock, again, debouncer, stat } = setUp();
+    debouncer.raced('f', stat(SETTLE * 10));
+    await clock.advance(SETTLE - 100);
+    expect(again).toEqual([]);
+    await clock.advance(200);
+    expect(again).toHaveLength(1);
+  });
+
+  it('of too many is found again by its directory, however many more come', async () => {
+    const { clock, again, directories, debouncer, stat } = setUp();
+    for (let i = 0; i < 10_000; i += 1) debouncer.atRest(`a/${i}`, stat(0));
+    for (let i = 0; i < 15; i += 1) {
+      debouncer.atRest(`b/${i}`, stat(0));
+      await clock.advance(100);
+    }
+    expect(debouncer.settling).toBe(10_001);
+    await clock.advance(600);
+    expect(again).toHaveLength(10_000);
+    expect(directories).toEqual(['b']);
+    expect(debouncer.settling).toBe(0);
+    expect(clock.waiting).toBe(0);
+  });
+});
+
+describe('a path', () => {
+  it('that many events named is looked at once, after a moment', async () => {
+    const { clock, paths, debouncer } = setUp();
+    for (let i = 0; i < 20; i += 1) debouncer.changed('d', 'f');
+    debouncer.changed('', 'g');
+    expect(debouncer.busy).toBe(true);
+    await clock.advance(20);
+    expect(paths()).toEqual([]);
+    await clock.advance(20);
+    expect(paths()).toEqual(['d/f', 'g']);
+    expect([debouncer.busy, clock.waiting]).toEqual([false, 0]);
+  });
+
+  it('that changes while it settles is looked at, with what was seen before', async () => {
+    const { clock, again, debouncer, stat } = setUp();
+    const future = stat(-86_400_000);
+    debouncer.atRest('f', future);
+    await clock.advance(1_000);
+    debouncer.changed('', 'f');
+    await clock.advance(100);
+    expect(again).toMatchObject([{ path: 'f', purpose: 'change', seen: { stat: future, since: 0 } }]);
+  });
+
+  it('that somebody asked for is looked at as that, whatever else names it', async () => {
+    const { clock, again, debouncer } = setUp();
+    debouncer.look('f', 'asked');
+    debouncer.changed('', 'f');
+    debouncer.look('f', 'change');
+    await clock.advance(30);
+    expect(again).toMatchObject([{ path: 'f', purpose: 'asked' }]);
+  });
+
+  it('is one of thousands that are asked for, and looked at a few at a time', async () => {
+    let [now, most] = [0, 0];
+    const { clock, paths, debouncer } = setUp(async () => {
+      now += 1;
+      most = Math.max(most, now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now -= 1;
+    });
+    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, 'asked');
+    await clock.advance(30);
+    debouncer.look('late', 'asked');
+    while (debouncer.busy) await clock.advance(30);
+    expect(new Set(paths()).size).toBe(20_001);
+    expect(most).toBe(16);
+  });
+
+  it('whose name is not known leads to its directory', async () => {
+    const { clock, directories, debouncer } = setUp();
+    debouncer.changed('d', undefined);
+    debouncer.changed('e', 'caf\ufffd');
+    await clock.advance(30);
+    expect(directories).toEqual(['d', 'e']);
+  });
+
+  it('that changes while it is looked at is looked at again', async () => {
+    const { clock, paths, debouncer } = setUp(async () => {
+      if (paths().length === 1) debouncer.changed('', 'f');
+    });
+    debouncer.changed('', 'f');
+    await clock.advance(100);
+    expect(paths()).toEqual(['f', 'f']);
+  });
+
+  it('whose look fails keeps none from being looked at', async () => {
+    const { clock, paths, errors, debouncer } = setUp(async (path) => {
+      if (path === 'bad') throw new Error('no');
+    });
+    for (const path of ['bad', 'good']) debouncer.look(path, 'asked');
+    await clock.advance(30);
+    expect([paths(), errors]).toEqual([['bad', 'good'], ['bad: Error: no']]);
+  });
+
+  it('is forgotten by a stop, and nothing is looked at any more', async () => {
+    const { clock, paths, debouncer } = setUp(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+    });
+    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, 'asked');
+    clock.skip(30);
+    await Promise.all([clock.advance(0), debouncer.stop()]);
+    debouncer.look('late', 'asked');
+    await clock.advance(100);
+    expect(paths().length).toBeLessThan(20);
+    expect(debouncer.busy).toBe(false);
+  });
+
+  it('that is due is neglected until it is looked at', async () => {
+    let open = () => {};
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { clock, debouncer, duty } = setUp(() => opened);
+    debouncer.changed('', 'f');
+    expect(duty.neglects()).toBeUndefined();
+    clock.skip(1_000);
+    expect(duty.neglects()).toBe('changes in inbox are not looked at');
+    const moves = duty.moves();
+    await clock.advance(0);
+    expect(duty.neglects()).toBeUndefined();
+    expect(duty.moves()).not.toBe(moves);
+    open();
+    await clock.advance(0);
+    expect(debouncer.busy).toBe(false);
+  });
+});

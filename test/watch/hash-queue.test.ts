@@ -1,0 +1,201 @@
+import { lstatSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { type Fingerprint, fingerprintNow } from '../../src/content/reader.js';
+import { fileStat } from '../../src/lib/file-stat.js';
+import { WorkThread } from '../../src/lib/work-thread.js';
+import { HashQueue, type ReadGroup, readGroupNow } from '../../src/watch/hash-queue.js';
+import { compiledProgram } from '../support/program.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+function neglects({ duties }: HashQueue): string[] {
+  return duties.flatMap((duty) => duty.neglects() ?? []);
+}
+
+function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupNow) {
+  const directory = temporaryDirectory();
+  const done: [string, Fingerprint['kind']][] = [];
+  let isQuiet = () => {};
+  const quiet = new Promise<void>((resolve) => {
+    isQuiet = resolve;
+  });
+  const queue = new HashQueue({
+    readers,
+    readGroup,
+    crowd,
+    onQuiet: () => isQuiet(),
+    onError: (error) => expect.fail(String(error)),
+  });
+  const add = (path: string, content = path) => {
+    const file = join(directory, path);
+    writeFileSync(file, content);
+    const stat = fileStat(lstatSync(file));
+    queue.add({ folder: 'inbox', path, file, stat, read: ({ kind }) => done.push([path, kind]) });
+  };
+  return { queue, add, done, quiet };
+}
+
+describe('the hash queue', () => {
+  it('reads every file that is added', async () => {
+    const { add, done, quiet } = setUp(3, 100);
+    for (let i = 0; i < 20; i += 1) add(`f${i}`);
+    await quiet;
+    expect(done.map(([path]) => path).sort()).toEqual(Array.from({ length: 20 }, (_, i) => `f${i}`).sort());
+  });
+
+  it('does not read a file twice at the same time', async () => {
+    const { add, done, quiet } = setUp(2, 100);
+    const large = 'x'.repeat(2 * 1024 * 1024);
+    add('f', large);
+    // Written again: whoever reads the first finds out that it raced.
+    add('f', large);
+    await quiet;
+    expect(done).toEqual([['f', 'raced']]);
+  });
+
+  it('is seen to move with every piece of a large file, for as long as that takes', async () => {
+    const { queue, add, done, quiet } = setUp(1, 100);
+    const moves = new Set<unknown>();
+    add('large', 'x'.repeat(20 * 1024 * 1024));
+    expect(neglects(queue)).toEqual(['files are not read to their end']);
+    await until(() => {
+      for (const duty of queue.duties) moves.add(duty.moves());
+      return done.length > 0;
+    }, 'it was read');
+    await quiet;
+    expect(Number(queue.duties[0]?.moves())).toBeGreaterThanOrEqual(20);
+    expect(moves.size).toBeGreaterThan(2);
+    expect(neglects(queue)).toEqual([]);
+  });
+
+  it('neglects nothing while groups are under way in the thread, and is crowded by what waits behind them', async () => {
+    let answer: () => void = () => {};
+    const readGroup: ReadGroup = (orders) =>
+      new Promise((resolve) => {
+        const before = answer;
+        answer = () => {
+          before();
+          resolve(orders.map(fingerprintNow));
+        };
+      });
+    const { queue, add, quiet } = setUp(1, 100, readGroup);
+    for (let i = 0; i < 150; i += 1) add(`f${i}`);
+    await until(() => !queue.isCrowded, 'two groups are under way');
+    expect([queue.size, neglects(queue)]).toEqual([150, []]);
+    for (let i = 0; i < 100; i += 1) add(`g${i}`);
+    expect([queue.isCrowded, neglects(queue)]).toEqual([true, []]);
+    const isQuiet = quiet.then(() => true);
+    await until(() => {
+      answer();
+      return Promise.race([isQuiet, new Promise<false>((resolve) => setImmediate(resolve, false))]);
+    }, 'all was read');
+    expect([queue.size, neglects(queue)]).toEqual([0, []]);
+  });
+
+  it('reads to nobody what was forgotten, and reads the same file again for somebody else', async () => {
+    const { queue, add, done, quiet } = setUp(1, 100);
+    add('reading');
+    add('waiting');
+    queue.forget('inbox');
+    expect(queue.size).toBe(0);
+    add('reading', 'of somebody else');
+    await quiet;
+    await until(() => done.length > 0, 'it was read');
+    expect(done).toEqual([['reading', 'version']]);
+  });
+
+  it('keeps nobody waiting for room among files that were forgotten', async () => {
+    const { queue, add } = setUp(1, 2);
+    for (let i = 0; i < 5; i += 1) add(`f${i}`);
+    const room = queue.room();
+    queue.forget('inbox');
+    await room;
+    expect(queue.size).toBe(0);
+  });
+
+  it('takes a newer look at a file that still waits', async () => {
+    const { add, done, quiet } = setUp(1, 100);
+    const large = 'x'.repeat(2 * 1024 * 1024);
+    add('first', large);
+    add('f', large);
+    add('f', `${large}y`);
+    await quiet;
+    expect(done).toEqual([
+      ['first', 'version'],
+      ['f', 'version'],
+    ]);
+  });
+
+  it('makes a scan wait as long as it is crowded', async () => {
+    const { queue, add, done } = setUp(1, 5);
+    await queue.room();
+    for (let i = 0; i < 10; i += 1) add(`f${i}`);
+    await queue.room();
+    // One of ten is read at once, and five of the others must be taken up before there are fewer than five.
+    expect(done.length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('says nothing more, and keeps nobody waiting, once it is stopped', async () => {
+    const { queue, add, done, quiet } = setUp(1, 2);
+    for (let i = 0; i < 5; i += 1) add(`f${i}`);
+    const room = queue.room();
+    queue.stop();
+    add('late');
+    await Promise.all([room, quiet]);
+    expect(done).toEqual([]);
+    expect(queue.size).toBe(0);
+  });
+});
+
+describe('small files', () => {
+  const names = Array.from({ length: 300 }, (_, i) => `f${i}`);
+  const all = names.map((name) => [name, 'version']).sort();
+
+  it('are read once each, in groups where many wait', async () => {
+    const sizes: number[] = [];
+    const { add, done, quiet } = setUp(2, 1_000, (orders) => {
+      sizes.push(orders.length);
+      return readGroupNow(orders);
+    });
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+    expect(sizes.length).toBeLessThan(10);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
+  });
+
+  it('are not held up by large ones, which are read by themselves', async () => {
+    const sizes: number[] = [];
+    const { add, done, quiet } = setUp(2, 1_000, (orders) => {
+      sizes.push(orders.length);
+      return readGroupNow(orders);
+    });
+    const large = 'x'.repeat(1024 * 1024 + 1);
+    for (let i = 0; i < 70; i += 1) add(`large${i}`, large);
+    add('small');
+    await quiet;
+    expect(done).toHaveLength(71);
+    expect(sizes).toEqual([1]);
+  });
+
+  it('are read here when the thread breaks down', async () => {
+    const { add, done, quiet } = setUp(2, 1_000, () => Promise.reject(new Error('broken')));
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+  });
+
+  it('are read in a thread, which may break down', async () => {
+    const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
+    const thread = new WorkThread(pathToFileURL(program));
+    const { add, done, quiet } = setUp(2, 1_000, (orders) => thread.ask('read', orders));
+    for (const name of names) add(name);
+    await quiet;
+    expect(done.sort()).toEqual(all);
+    await expect(thread.ask('dance', [])).rejects.toThrow('does not know the work "dance"');
+    expect(await thread.ask('read', [])).toEqual([]);
+    await thread.close();
+  });
+});

@@ -1,0 +1,197 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Encoding } from '../../src/lib/encodings.js';
+import { type Lister, listHere } from '../../src/watch/lister.js';
+import { folderOf, type Started, WatchWorld } from './world.js';
+
+/** Counts what comes to the event loop, and may say that a file looks as it did before. */
+class CountingLister implements Lister {
+  entries = 0;
+  async list(...order: Parameters<Lister['list']>): ReturnType<Lister['list']> {
+    const listing = await listHere.list(...order);
+    if ('code' in listing || listing.entries === undefined) return listing;
+    const { entries } = listing;
+    const count = (n: number) => {
+      this.entries += n;
+    };
+    async function* counted() {
+      for await (const batch of entries) {
+        count(batch.length);
+        yield batch;
+      }
+    }
+    return { ...listing, entries: counted() };
+  }
+}
+
+async function setUp(prepare: (world: WatchWorld) => void, options: Parameters<WatchWorld['start']>[0] = {}) {
+  const world = new WatchWorld();
+  prepare(world);
+  const lister = new CountingLister();
+  const inbox = await world.start({ hints: false, lister, ...options });
+  await inbox.watcher.idle();
+  // What was not at rest at first is compared once more.
+  await inbox.watcher.rescan();
+  await inbox.watcher.idle();
+  const rescan = async () => {
+    lister.entries = 0;
+    const [report] = await inbox.watcher.rescan();
+    await inbox.watcher.idle();
+    return { report, entries: lister.entries };
+  };
+  return { world, inbox, rescan };
+}
+
+const tree = (world: WatchWorld) => {
+  for (let d = 0; d < 5; d += 1) for (let f = 0; f < 4; f += 1) world.write(`a/d${d}/f${f}`);
+};
+
+describe('a rescan', () => {
+  it('of an unchanged tree compares nothing but digests, and counts all the same', async () => {
+    const { rescan } = await setUp(tree);
+    expect(await rescan()).toMatchObject({ report: { files: 20, directories: 7 }, entries: 0 });
+  });
+
+  it('compares just the directory that something changed in', async () => {
+    const { world, inbox, rescan } = await setUp(tree);
+    world.append('a/d3/f1', 'more');
+    rmSync(join(world.root, 'a/d4'), { recursive: true });
+    world.write('a/d3/new');
+    // d3 has five files by now, and a four directories.
+    expect((await rescan()).entries).toBe(5 + 4);
+    expect([inbox.status('a/d3/new'), inbox.status('a/d4/f0')]).toEqual(['pending', 'gone']);
+    // What was not at rest is compared once more.
+    expect((await rescan()).entries).toBe(5);
+    expect((await rescan()).entries).toBe(0);
+  });
+
+  it('after a start on a known state compares with it, and only once', async () => {
+    const { world, inbox } = await setUp(tree);
+    await inbox.watcher.stop();
+    const lister = new CountingLister();
+    const again = await world.start({ state: inbox.state, hints: false, lister });
+    await again.watcher.idle();
+    expect(lister.entries).toBe(26);
+    await again.watcher.rescan();
+    expect(lister.entries).toBe(26);
+  });
+
+  it('finds a file that is back as it was, though its removal was seen and its return was not', async () => {
+    const { world, inbox, rescan } = await setUp(tree);
+    const file = join(world.root, 'a/d0/f0');
+    const away = `${world.root}-away`;
+    renameSync(file, away);
+    await inbox.watcher.look('inbox', 'a/d0/f0');
+    await inbox.watcher.idle();
+    expect(inbox.status('a/d0/f0')).toBe('gone');
+    renameSync(away, file);
+    await rescan();
+    expect(inbox.status('a/d0/f0')).toBe('pending');
+  });
+
+  it('finds out what the peer takes by now, though no file changed', async () => {
+    let refused: Encoding | undefined;
+    const accepts = (encoding: Encoding) =>
+      encoding === refused ? { code: 'NOT_TEXT', message: 'Not taken.', hint: 'None.' } : undefined;
+    const { inbox, rescan } = await setUp(tree, { accepts });
+    refused = 'utf-8';
+    await rescan();
+    expect(inbox.state.counts()).toMatchObject({ pending: 0, passed: 20 });
+    expect((await rescan()).entries).toBe(0);
+    refused = undefined;
+    await rescan();
+    expect(inbox.state.counts()).toMatchObject({ pending: 20, passed: 0 });
+  });
+
+  it('follows other rules into directories that did not change, and out of them', async () => {
+    const { world, inbox, rescan } = await setUp(tree);
+    const rules = world.write('.peersyncignore', 'f1\nd2/\n');
+    utimesSync(rules, 1, 1);
+    await rescan();
+    const paths = () => [...inbox.state.entries.all()].filter(({ status }) => status !== 'gone');
+    expect(paths()).toHaveLength(12);
+    rmSync(rules);
+    // The rules count until their file has stayed away for `settle`.
+    await rescan();
+    expect(paths()).toHaveLength(20);
+  });
+
+  it('sees a change behind a link that is followed, which leaves no trace where the link stands', async () => {
+    const { world, inbox } = await setUp((w) => {
+      w.write('hidden/a.txt', 'one');
+      mkdirSync(join(w.root, 'links'));
+      symlinkSync('../hidden/a.txt', join(w.root, 'links/b.txt'));
+    }, {});
+    await inbox.watcher.stop();
+    const followed = await world.start({
+      state: inbox.state,
+      hints: false,
+      folders: [folderOf(world.root, { followSymlinks: true })],
+    });
+    await followed.watcher.idle();
+    const before = followed.sha('links/b.txt');
+    expect(before).toBeDefined();
+    world.append('hidden/a.txt', 'two');
+    await followed.watcher.rescan();
+    await followed.watcher.idle();
+    expect(followed.sha('links/b.txt')).not.toBe(before);
+  });
+});
+
+/** The most changes of state in one turn of the event loop while `work` runs, and how many turns it took. */
+async function changesATurn(inbox: Started, work: () => Promise<unknown>) {
+  let [now, most, turns, done] = [0, 0, 0, false];
+  const stop = inbox.state.onChange(() => {
+    now += 1;
+  });
+  const turn = () => {
+    most = Math.max(most, now);
+    now = 0;
+    turns += 1;
+    if (!done) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work();
+  done = true;
+  stop();
+  return { most: Math.max(most, now), turns };
+}
+
+describe('what concerns very many files', () => {
+  const many = (world: WatchWorld) => {
+    for (let i = 0; i < 3_000; i += 1) world.write(`d/${i}`, 'x');
+  };
+
+  it('is found to be removed a few at a time', async () => {
+    const { world, inbox } = await setUp(many);
+    rmSync(join(world.root, 'd'), { recursive: true });
+    const { most } = await changesATurn(inbox, () => inbox.watcher.rescan());
+    expect(inbox.state.counts().gone).toBe(3_000);
+    expect(most).toBeLessThanOrEqual(200);
+  });
+
+  it('is gone through for its names in slices when a watcher starts', async () => {
+    const { world, inbox } = await setUp(many);
+    await inbox.watcher.stop();
+    const { entries } = inbox.state;
+    const all = entries.all.bind(entries);
+    let [now, most] = [0, 0];
+    entries.all = function* (folder) {
+      for (const entry of all(folder)) {
+        if (now === 0)
+          setImmediate(() => {
+            most = Math.max(most, now);
+            now = 0;
+          });
+        now += 1;
+        yield entry;
+      }
+    };
+    const again = await world.start({ state: inbox.state, hints: false });
+    expect(most).toBe(0);
+    await again.watcher.idle();
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(500);
+  });
+});
