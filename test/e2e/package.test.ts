@@ -82,7 +82,6 @@ describe('the package', () => {
         'build.json',
         'cli.js',
         'completions/',
-        'daemon.js',
         'file-thread.js',
         'index.d.ts',
         'index.js',
