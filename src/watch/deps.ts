@@ -3,18 +3,14 @@ import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/encodings.js';
 import type { Logger } from '../lib/logger.js';
 import type { Trouble } from '../state/entry.js';
-import type { State } from '../state/state.js';
 import type { Commits } from './commits.js';
 import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import type { HashQueue } from './hash-queue.js';
 import type { Lister } from './lister.js';
 import type { Problems } from './problems.js';
-import type { Root } from './root.js';
+import type { Root, WatchState } from './root.js';
 import type { FolderRules } from './rules.js';
-
-/** What watching needs of the state. */
-export type WatchState = Pick<State, 'get' | 'put' | 'remove' | 'commit' | 'meta' | 'setMeta' | 'entries'>;
 
 /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
 export type Accepts = (encoding: Encoding) => Trouble | undefined;
@@ -79,6 +75,3 @@ export const WATCH_POLICY: WatchPolicy = {
   readers: 8,
   crowd: 500,
 };
-
-/** One step of a look: a disk that is far away may take long for it. In ms. */
-export const LONGEST_STEP_MS = 15 * 60_000;

@@ -13,7 +13,8 @@ import {
 } from '../state/entry.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Purpose, Seen } from './debouncer.js';
-import type { FolderDeps, WatchState } from './deps.js';
+import type { FolderDeps } from './deps.js';
+import type { WatchState } from './root.js';
 import type { Decision } from './rules.js';
 import { trouble } from './trouble.js';
 

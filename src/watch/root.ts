@@ -6,9 +6,15 @@ import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
-import { LONGEST_STEP_MS, type WatchState } from './deps.js';
+import type { State } from '../state/state.js';
 import { joinPath } from './paths.js';
 import { trouble } from './trouble.js';
+
+/** What watching needs of the state. */
+export type WatchState = Pick<State, 'get' | 'put' | 'remove' | 'commit' | 'meta' | 'setMeta' | 'entries'>;
+
+/** One step of a look: a disk that is far away may take long for it. In ms. */
+export const LONGEST_STEP_MS = 15 * 60_000;
 
 export type RootState =
   | { readonly kind: 'same' }

@@ -19,7 +19,7 @@ import {
   reachOf,
 } from './paths.js';
 import { inSlices, type Reconciler } from './reconciler.js';
-import { RulesReader } from './rules.js';
+import { RulesReader } from './rules-reader.js';
 import { trouble } from './trouble.js';
 
 export interface ScannerOptions {

@@ -6,13 +6,13 @@ import type { Logger } from '../lib/logger.js';
 import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import { Commits } from './commits.js';
-import { type Accepts, WATCH_POLICY, type WatchPolicy, type WatchState } from './deps.js';
+import { type Accepts, WATCH_POLICY, type WatchPolicy } from './deps.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import { HashQueue, type ReadGroup, readGroupNow } from './hash-queue.js';
 import { type Lister, listHere } from './lister.js';
 import type { PathProblem } from './problems.js';
-import type { Standing } from './root.js';
+import type { Standing, WatchState } from './root.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
 

@@ -78,15 +78,9 @@ describe('the package', () => {
     });
     const expected = [
       ...['LICENSE', 'README.md', 'config.example.json', 'package.json', 'systemd/'],
-      ...[
-        'build.json',
-        'cli.js',
-        'completions/',
-        'file-thread.js',
-        'index.d.ts',
-        'index.js',
-        'man/',
-      ].map((name) => `dist/${name}`),
+      ...['build.json', 'cli.js', 'completions/', 'file-thread.js', 'index.d.ts', 'index.js', 'man/'].map(
+        (name) => `dist/${name}`,
+      ),
       ...readdirSync(join(source, 'src'), { withFileTypes: true })
         .filter((entry) => entry.isDirectory())
         .map(({ name }) => `dist/${name}/`),
