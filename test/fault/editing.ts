@@ -29,7 +29,7 @@ const { mirrors } = await openMirrors({
   directory,
   tables: [{ table: 't', path: 't.csv', edit: true, deletes: true, maxDeletes: 1_000 }],
   // What is saved now was saved a minute ago: no edit has to come to rest first.
-  clock: { ...systemClock, now: () => systemClock.now() + 60_000 },
+  clock: { ...systemClock, wall: () => systemClock.wall() + 60_000 },
 });
 console.log('ready');
 for (let round = 1; ; round += 1) {

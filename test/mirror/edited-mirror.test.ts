@@ -6,7 +6,7 @@ import { until } from '../support/wait.js';
 import { Engine, FakePeer } from './engine.js';
 
 /** Whatever is saved now was saved a while ago. */
-const A_MINUTE_LATER = { ...systemClock, now: () => Date.now() + 60_000 };
+const A_MINUTE_LATER = { ...systemClock, wall: () => Date.now() + 60_000 };
 const FILE = 'tables/fruit.csv';
 
 async function edited(more: object = {}) {

@@ -10,7 +10,7 @@ const { AT_SIGUSR2, DIST, HOLD_START, PROBE = '', PROBE_RESULT = '' } = process.
 
 if (isMainThread && process.argv.includes('run')) {
   const { RequestQueue } = await import(`${DIST}/queue/request-queue.js`);
-  const { Daemon } = await import(`${DIST}/daemon.js`);
+  const { Daemon } = await import(`${DIST}/daemon/daemon.js`);
   if (HOLD_START !== undefined) {
     const start = Daemon.prototype.start;
     Daemon.prototype.start = async function held() {
