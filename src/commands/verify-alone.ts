@@ -33,7 +33,7 @@ export async function verifyAlone(
     if (!repair) {
       const state = await State.read(config.state.dir);
       const of = progress ? { of: chosenCount(state, sample) } : {};
-      const unchanged = { get: state.get, put: () => {} };
+      const unchanged = { get: (folder: string, path: string) => state.get(folder, path), put: () => {} };
       const reading = { ...parts, state: unchanged, commit: async () => {} };
       for await (const line of verify(chosen(state, sample), reading, { repair, signal, ...of })) tell(line);
       return;

@@ -68,7 +68,7 @@ describe('the type of a file by its first bytes', () => {
   it.each([
     '',
     'plain words',
-    ' %PDF-1.4',
+    'x %PDF-1.4',
     'PK',
     'RIFF\x10\0\0\0WAVE',
     'BZh is not a signature',

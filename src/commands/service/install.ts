@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Argv } from 'yargs';
 import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
 import type { Secret } from '../../config/secret.js';
 import { EXIT } from '../../lib/errors.js';
+import { PACKAGE_ROOT } from '../../lib/version.js';
 import { type Command, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
 import {
@@ -41,7 +41,6 @@ interface InstallOptions extends PlaceOptions {
 
 /** The user of a system service, as in the unit. */
 const SERVICE_USER = 'peersync';
-const PACKAGE_ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Puts a unit of systemd in place, made for this configuration, and starts it. */
 export const serviceInstallCommand: Command<InstallOptions> = {
