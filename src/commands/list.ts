@@ -34,7 +34,9 @@ export const listCommand: Command<ListOptions> = {
     const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
     const filter = listFilter(config, parameters);
-    const offline = async () => listEntries(await readState(config), filter);
+    const offline = async function* () {
+      for await (const lot of listEntries(await readState(config), filter)) yield* lot;
+    };
     for await (const entry of askOr(config, 'list', parameters, offline)) {
       if (options.json) printJson(entry);
       else print(lineOf(entry, systemClock.now()));

@@ -142,7 +142,11 @@ async function answerRequest(
 }
 
 async function* asText(lines: ReturnType<Answerer>): AsyncGenerator<string> {
-  for await (const line of lines) yield `${JSON.stringify(line)}\n`;
+  for await (const line of lines) {
+    // An answer may give many lines at a time.
+    const lot: readonly unknown[] = Array.isArray(line) ? line : [line];
+    yield lot.map((each) => `${JSON.stringify(each)}\n`).join('');
+  }
 }
 
 async function readQuestion(request: IncomingMessage): Promise<Question> {

@@ -23,23 +23,33 @@ export interface ListedEntry {
   readonly message?: string;
 }
 
-export function* listEntries(state: StateView, filter: ListFilter): Generator<ListedEntry> {
-  const { entries } = state;
-  const chosen =
-    filter.status === undefined ? entries.all(filter.folder) : entries.all(filter.folder, filter.status);
-  for (const entry of chosen) {
-    const trouble = 'trouble' in entry ? entry.trouble : undefined;
-    yield {
-      folder: entry.folder,
-      path: entry.path,
-      status: entry.status,
-      since: entry.since,
-      size: entry.version.size,
-      ...('sha256' in entry.version ? { sha256: entry.version.sha256 } : {}),
-      ...('url' in entry ? { url: entry.url } : {}),
-      ...(trouble ? { code: trouble.code, message: trouble.message } : {}),
-    };
+/** The lines of `list`, many at a time; the event loop turns between two lots. */
+export async function* listEntries(
+  state: StateView,
+  { folder, status }: ListFilter,
+): AsyncGenerator<readonly ListedEntry[]> {
+  const chosen = {
+    ...(folder === undefined ? {} : { folder }),
+    ...(status === undefined ? {} : { status: [status] }),
+  };
+  for await (const slice of state.entries.slices(chosen)) {
+    const lot = Array.from(slice, listed);
+    if (lot.length > 0) yield lot;
   }
+}
+
+function listed(entry: Entry): ListedEntry {
+  const trouble = 'trouble' in entry ? entry.trouble : undefined;
+  return {
+    folder: entry.folder,
+    path: entry.path,
+    status: entry.status,
+    since: entry.since,
+    size: entry.version.size,
+    ...('sha256' in entry.version ? { sha256: entry.version.sha256 } : {}),
+    ...('url' in entry ? { url: entry.url } : {}),
+    ...(trouble ? { code: trouble.code, message: trouble.message } : {}),
+  };
 }
 
 /** All confirmed items, or so many of them by chance. */
