@@ -241,3 +241,29 @@ describe('a last modification', () => {
     expect(judge({ ...shown, lastModified: undefined }, pushed)).toMatchObject({ kind: 'loadDate' });
   });
 });
+
+describe('the number of words', () => {
+  /** The URL gives "https docs example org a b txt". */
+  const counted = { ...SENT, words: 12 };
+  const shown = { size: 260, loadDate: PEER_AT + 1_000 };
+
+  it('of a document that has no more than its URL gives shows that its text is not in the index', () => {
+    for (const words of [1, 6, 7])
+      expect(judge({ ...shown, words }, counted)).toMatchObject({ shown: false, isWithoutText: true });
+    expect(judge({ ...shown, words: 8 }, counted)).toMatchObject({ shown: true });
+  });
+
+  it('says nothing where the text has no more itself, or was not counted', () => {
+    const path = 'https://docs.example.org/2026/11/meetingNotes/harbour-lights/final-version-2.txt';
+    const long = { ...counted, url: path };
+    expect(evidenceOf(doc({ ...shown, url: path, words: 11 }), long)).toMatchObject({ shown: true });
+    expect(judge({ ...shown, words: 3 })).toMatchObject({ shown: true });
+    expect(judge(shown, counted)).toMatchObject({ shown: true });
+  });
+
+  it('of another version says nothing of this one', () => {
+    const answer = judge({ size: 3, words: 3 }, counted);
+    expect(answer).toMatchObject({ shown: false });
+    expect(answer).not.toHaveProperty('isWithoutText');
+  });
+});
