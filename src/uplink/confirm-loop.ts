@@ -384,7 +384,7 @@ export class ConfirmLoop {
     this.#committing ??= queue
       .run('confirm', async (signal) => {
         await peer.commitIndex?.({ signal });
-        this.#hasCommitted = true;
+        this.#hasCommitted = peer.commitIndex !== undefined;
       })
       .catch((error: unknown) => {
         this.#hasCommitted = false;
