@@ -1,8 +1,7 @@
 import { loadConfig } from '../config/load.js';
-import { createNotifier } from '../daemon/systemd-notifier.js';
-import { giveSigns } from '../daemon/watchdog.js';
+import { Notifier } from '../daemon/systemd-notifier.js';
 import { systemClock } from '../lib/clock.js';
-import { EXIT, messageOf } from '../lib/errors.js';
+import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
@@ -32,8 +31,8 @@ export const runCommand: Command<RunOptions> = {
     const { loaded, log } = await prepare(options, { fd: 1 });
     const { config } = loaded;
     if (options.create) await makeMissingFolders(config, log);
-    const notifier = createNotifier(process.env, { log });
-    notifier.status('starting: reading what is known');
+    const notifier = new Notifier(process.env, { log });
+    notifier.status(() => 'starting: reading what is known');
     let end: (failure?: unknown) => void = () => {};
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
@@ -55,7 +54,6 @@ export const runCommand: Command<RunOptions> = {
       growHeapSlowly();
       // Loaded here, for the commands that need no daemon are quicker without it.
       const { Daemon } = await import('../daemon/daemon.js');
-      const { isLeft } = await import('../daemon/shutdown.js');
       const daemon = await Daemon.open({
         config,
         clock: systemClock,
@@ -64,6 +62,7 @@ export const runCommand: Command<RunOptions> = {
         patient: true,
         onFailure: end,
         load: async () => (await loadConfig(loaded.path)).config,
+        notifier,
       });
       daemon.current.onChange((_, after) => {
         log.level = options.logLevel ?? after.log.level;
@@ -79,23 +78,20 @@ export const runCommand: Command<RunOptions> = {
       let failure: unknown;
       try {
         await daemon.start();
-        notifier.ready();
         reloads.listen(async () => {
           notifier.reloading();
           // What is wrong is in the log, and everything goes on as before.
           await daemon.reload().catch(() => {});
           notifier.ready();
         });
-        const noMoreSigns = giveSigns(daemon, notifier, { clock: systemClock, log });
         failure = await ended;
-        noMoreSigns();
       } catch (error) {
         failure = error;
       }
       try {
         await daemon.stop();
       } catch (error) {
-        if (isLeft(error)) endWithoutDisk(error, log);
+        if (error instanceof PeersyncError && error.code === 'STOP_GAVE_UP') endAtOnce(error, log);
         failure ??= error;
       }
       if (failure !== undefined) throw failure;
@@ -109,7 +105,7 @@ export const runCommand: Command<RunOptions> = {
 };
 
 /** A thread that waits for a disk keeps a process from ending in any other way. */
-function endWithoutDisk(error: unknown, log: Logger): never {
+function endAtOnce(error: unknown, log: Logger): never {
   log.error({ event: 'stopped' }, messageOf(error));
   process.kill(process.pid, 'SIGKILL');
   throw error;

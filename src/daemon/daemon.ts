@@ -2,12 +2,11 @@ import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Duty, Stuck } from '../lib/pulse.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { StatusPage } from '../page/status-page.js';
 import type { PeerClient } from '../peer/client.js';
 import { answers } from '../report/answers.js';
-import type { Live, ReloadReport, SilentDisk } from '../report/live.js';
+import type { Live, ReloadReport } from '../report/live.js';
 import { LiveFeed } from '../report/live-feed.js';
 import { RecentEvents } from '../report/recent-events.js';
 import { type StatusReport, statusReport } from '../report/status.js';
@@ -18,10 +17,8 @@ import { Repeats } from './log-repeats.js';
 import { liveView, openParts, type Parts, STOP_GRACE_MS } from './parts.js';
 import { Reloading } from './reloading.js';
 import { ShutdownSteps } from './shutdown.js';
-import { type Disk, DiskInquiry, disksOf, dutiesOf } from './watchdog.js';
-
-/** When the daemon stops, a disk that gives no answer for so long is not waited for, in ms. */
-const DISK_ANSWERS_MS = 5_000;
+import type { Notifier } from './systemd-notifier.js';
+import { disksOf, Watchdog } from './watchdog.js';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -35,6 +32,8 @@ export interface DaemonOptions {
   readonly onFailure: (error: unknown) => void;
   /** Reads the configuration anew, for `reload`; without it there is none. */
   readonly load?: () => Promise<Config>;
+  /** Learns that the daemon is ready, how it stands, and that its loops go on; without it nobody watches them. */
+  readonly notifier?: Notifier;
 }
 
 /**
@@ -51,15 +50,12 @@ export class Daemon {
   readonly #recents: RecentEvents;
   readonly #repeats: Repeats;
   readonly current: ConfigHolder;
-  /** What stands still; whoever watches the daemon sets it. */
-  stuck: () => readonly Stuck[] = () => [];
-  /** The disk that is waited for; whoever watches the daemon sets it. */
-  silentDisk: () => SilentDisk | undefined = () => undefined;
   readonly #startedAt: number;
   #parts: Parts | undefined;
   #reloading: Reloading | undefined;
   #page: StatusPage | undefined;
   #live: Live | undefined;
+  #watchdog: Watchdog | undefined;
 
   private constructor(options: DaemonOptions) {
     this.#recents = new RecentEvents(options.log, options.clock);
@@ -68,12 +64,8 @@ export class Daemon {
     this.current = new ConfigHolder(options.config);
     const { clock } = options;
     this.#startedAt = clock.now();
-    // What a reload dropped may still wait for its disk.
-    const dropped: Disk[] = [];
-    this.current.onChange((before) => dropped.push(...disksOf(before)));
-    const disks = () => [...this.disks(), ...dropped];
-    const inquiry = new DiskInquiry({ disks, clock, answersMs: DISK_ANSWERS_MS });
-    this.#shutdown = new ShutdownSteps({ clock, log: this.#recents, silentDisk: () => inquiry.silent() });
+    const isDiskSilent = () => this.#watchdog?.silentDisk !== undefined;
+    this.#shutdown = new ShutdownSteps({ clock, log: this.#recents, isDiskSilent });
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -94,7 +86,7 @@ export class Daemon {
 
   /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { clock, log, onFailure, follow, load } = this.#options;
+    const { clock, log, onFailure, follow, load, notifier } = this.#options;
     const parts = this.#opened();
     const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, pausing } = parts;
     const { current } = this;
@@ -120,8 +112,7 @@ export class Daemon {
       reload: () => this.reload(),
     });
     const control = await ControlServer.open(config.state.dir, answer, log);
-    // The system removes the socket, at once.
-    this.#shutdown.addBlocking('control socket', () => control.close());
+    this.#shutdown.add('control socket', () => control.close());
     uplink.start(onFailure);
     this.#shutdown.add('uplink', async () => {
       const stopped = uplink.stop();
@@ -142,10 +133,17 @@ export class Daemon {
     this.#shutdown.add('status page', () => page.stop());
     this.#page = page;
     if (follow) page.start();
-    if (load === undefined) return;
-    const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
-    this.#shutdown.add('reload', () => reloading.stop());
-    this.#reloading = reloading;
+    if (load !== undefined) {
+      const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
+      this.#shutdown.add('reload', () => reloading.stop());
+      this.#reloading = reloading;
+    }
+    if (notifier !== undefined) {
+      const disks = () => disksOf(current.config);
+      this.#watchdog = new Watchdog({ health: parts.health, disks, status, notifier, clock, log });
+      notifier.ready();
+      this.#watchdog.start();
+    }
   }
 
   /**
@@ -165,6 +163,7 @@ export class Daemon {
   /** @throws what went wrong on the way, an AggregateError when that was more than one thing; see `isLeft` */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#watchdog?.stop();
     try {
       await this.#shutdown.all();
     } finally {
@@ -199,16 +198,6 @@ export class Daemon {
     return this.#opened().uplink.isIdle;
   }
 
-  /** What must not stand still, as of now. */
-  duties(): readonly Duty[] {
-    return dutiesOf(this.#opened(), this.current.config);
-  }
-
-  /** The directories that the work depends on. */
-  disks(): readonly Disk[] {
-    return disksOf(this.current.config);
-  }
-
   status(): StatusReport {
     return statusReport(this.current.config, this.state, this.live());
   }
@@ -216,8 +205,8 @@ export class Daemon {
   live(): Live {
     this.#live ??= liveView(this.#opened(), this.current, this.#options.clock, {
       startedAt: this.#startedAt,
-      silentDisk: () => this.silentDisk(),
-      stuck: () => this.stuck(),
+      silentDisk: () => this.#watchdog?.silentDisk,
+      stuck: () => this.#watchdog?.stuck ?? [],
       page: () => this.#page?.url,
     });
     return this.#live;

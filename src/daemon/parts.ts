@@ -4,8 +4,8 @@ import { documentUrl } from '../config/url.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import { UnderWay } from '../lib/pulse.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { PeerClient } from '../peer/client.js';
@@ -32,6 +32,8 @@ import type { ConfigHolder } from './config-holder.js';
 import { Housekeeping } from './housekeeping.js';
 import type { ShutdownSteps } from './shutdown.js';
 
+/** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
+const LONGEST_ORDER_MS = 15 * 60_000;
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
 export const STOP_GRACE_MS = 8_000;
 
@@ -64,12 +66,10 @@ export interface Parts {
   readonly uplink: Uplink;
   readonly audit: Audit;
   readonly watcher: Watcher;
-  /** Reads files, for what comes in and what goes out. */
-  readonly fileThread: WorkThread;
   readonly mirrors: Mirrors;
   readonly statistics: Statistics;
-  /** What is being brought to the disk. */
-  readonly commits: UnderWay;
+  /** Of every loop; asked anew each time, for a reload brings others. */
+  readonly health: () => readonly HealthCheck[];
 }
 
 /** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
@@ -80,11 +80,9 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   shutdown.add('lock', () => lock.release());
   const state = await State.open(config.state.dir, { clock, log });
   shutdown.add('state', () => state.close());
-  const commits = new UnderWay();
-  const commitOnce = () => commits.during(() => state.commit());
   const commit = options.patient
-    ? patientCommit(commitOnce, { clock, log, signal: options.stopping })
-    : commitOnce;
+    ? patientCommit(() => state.commit(), { clock, log, signal: options.stopping })
+    : () => state.commit();
   const housekeeping = new Housekeeping({
     state,
     commit,
@@ -116,6 +114,11 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
   );
   shutdown.add('file thread', () => fileThread.close());
+  const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {
+    limitMs: LONGEST_ORDER_MS,
+  });
+  const askFiles: WorkThread['ask'] = (work, order, transfer) =>
+    files.during(() => fileThread.ask(work, order, transfer));
   const lister = new ThreadLister({
     clock,
     open: () =>
@@ -133,7 +136,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     clock,
     log,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
-    readGroup: (orders) => fileThread.ask('read', orders),
+    readGroup: (orders) => askFiles('read', orders),
     lister,
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
@@ -141,7 +144,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   });
   const uplink: Uplink = new Uplink({
     dialect,
-    packer: new ThreadPacker(fileThread),
+    packer: new ThreadPacker({ ask: askFiles }),
     commit,
     state,
     queue,
@@ -192,11 +195,17 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
       uplink,
       audit,
       watcher,
-      fileThread,
       mirrors,
       statistics,
     },
-    commits,
+    health: () => [
+      ...watcher.health,
+      files,
+      ...uplink.health,
+      ...queue.health,
+      ...mirrors.health,
+      state.health,
+    ],
   };
 }
 
@@ -205,9 +214,15 @@ const SPARE_CONCURRENCY = 2;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
 
+/** A task in the queue may ask again, with other credentials or for another page. */
+const REQUESTS_A_TASK = 3;
+/** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
+const SHORTEST_TOTAL_MS = 5 * 60_000;
+
 /** What a configuration lets pass through the queue. */
-export function queueLimits({ confirm, push, mirror }: Config): QueueLimits {
+export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
   return {
+    longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
       interactive: { requestsPerSecond: confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
       confirm,

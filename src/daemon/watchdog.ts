@@ -3,86 +3,73 @@ import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import { messageOf } from '../lib/errors.js';
+import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import { type Duty, Pulse, type Stuck } from '../lib/pulse.js';
-import type { Lane } from '../queue/options.js';
 import type { SilentDisk } from '../report/live.js';
 import type { StatusReport } from '../report/status.js';
 import { statusSentence } from '../report/status-sentence.js';
-import type { Parts } from './parts.js';
 import type { Notifier } from './systemd-notifier.js';
 
-/** How long a duty may be neglected unless it says otherwise, in ms. */
+/** How long a loop may be busy without progress unless its check says otherwise, in ms. */
 const LIMIT_MS = 90_000;
-/** Looks within the limit. */
-const LOOKS = 9;
-/** Who wants to be watched at shorter intervals wants to hear of trouble sooner, too. */
-const SHARE_OF_WATCHDOG = 0.75;
-/** A disk that gives no answer within this time is waited for, in ms. */
+/** Of the time that systemd grants without a sign of life. */
+const LIMIT_SHARE = 0.75;
+const LOOKS_A_LIMIT = 9;
+/** After so many looks without progress the disks are asked: people want to hear of a hung disk before anything is stuck. */
+const LOOKS_UNTIL_DISKS = 2;
 const DISK_ANSWERS_MS = 5_000;
-/** What stands still for so long may wait for a disk; people want to hear of that before it counts as neglect. In ms. */
-const SUSPECT_MS = 20_000;
 
-export interface WatchdogParts {
-  readonly notifier: Pick<Notifier, 'watchdog' | 'watchdogMs' | 'isUnheard'>;
+export interface WatchdogDeps {
   /** Asked at each look: a new configuration brings others. */
-  readonly duties: () => readonly Duty[];
+  readonly health: () => readonly HealthCheck[];
   /** The directories that the work depends on. */
   readonly disks: () => readonly Disk[];
+  /** How the daemon stands, for `systemctl status`. */
+  readonly status: () => StatusReport;
+  readonly notifier: Notifier;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How long a duty may be neglected, in ms. @default 90 s, or three quarters of `watchdogMs` where that is less */
-  readonly limitMs?: number;
-  /** Resolves when the disk answered. @default see DiskInquiry */
-  readonly askDisk?: (disk: Disk) => Promise<void>;
+  /** Resolves when the disk answered. @default askDisk */
+  readonly ask?: (disk: Disk) => Promise<void>;
 }
 
 /**
- * Gives systemd signs of life for as long as every duty is seen to.
+ * Feeds the watchdog of systemd for as long as every loop goes on.
  *
- * - *Well*: each look finds every duty's pulse; a sign of life leaves at half the time that systemd grants, and again at the
- *   next look where it did not arrive.
- * - *Waiting for a disk*: something stands still for a while, and a directory that the work depends on does not answer. It is
- *   said once, and the signs go on: a new start would wait, too.
- * - *Stuck*: something stands still, and all disks answer. It is said once, and no sign leaves any more, so that systemd ends the
- *   process and starts another. Should it move after all, it is well again.
+ * - *Well*: no loop is busy without progress. A sign of life leaves three times in the time that systemd grants.
+ * - *Waiting for a disk*: a loop stands still, and the disk of a directory does not answer. The log says so once, and the signs go
+ *   on: after a restart the loop would wait, too.
+ * - *Stuck*: a loop has stood still for its limit, and all disks answer. The log says so once, and no sign leaves any more, so
+ *   that systemd restarts the daemon. Should the loop go on after all, it is well again.
  *
- * A loop of events that is blocked, or a process that is stopped, gives no signs by itself; the time of that counts as nobody's
- * neglect.
- *
- * A duty that fails to tell how it stands is one that nobody is known to see to: it stands still. A look that fails gives no
- * sign, and the next one is taken all the same. Either is said once; a start anew is the way out where it lasts.
+ * A blocked event loop and a stopped process give no signs by themselves; that time does not count against a loop. A look
+ * that fails gives no sign either.
  */
 export class Watchdog {
-  readonly #parts: WatchdogParts;
+  stuck: readonly Stuck[] = [];
+  /** The disk that is waited for. */
+  silentDisk: SilentDisk | undefined;
+  readonly #deps: WatchdogDeps;
   readonly #limitMs: number;
   readonly #everyMs: number;
-  readonly #suspectMs: number;
-  readonly #inquiry: DiskInquiry;
-  readonly #pulses = new Map<string, Pulse>();
-  #stuck: readonly Stuck[] = [];
-  #silentDisk: SilentDisk | undefined;
-  #told = '';
-  /** The duties that failed to tell; nameless for a look. */
-  readonly #faults = new Set<string>();
+  readonly #asking = new Map<string, Promise<void>>();
+  /** The time that the process had, in ms: at most two intervals a look. */
+  #ranMs = 0;
   #lookedAt = 0;
   #fedAt = Number.NEGATIVE_INFINITY;
+  #logged = '';
   #timer: Timer | undefined;
   #isStopped = false;
 
-  constructor(parts: WatchdogParts) {
-    this.#parts = parts;
-    const { watchdogMs = Number.POSITIVE_INFINITY } = parts.notifier;
-    this.#limitMs = parts.limitMs ?? Math.min(LIMIT_MS, watchdogMs * SHARE_OF_WATCHDOG);
-    this.#everyMs = Math.min(this.#limitMs / LOOKS, watchdogMs / 8);
-    this.#suspectMs = Math.min(SUSPECT_MS, this.#limitMs);
-    const { askDisk: ask, clock, disks } = parts;
-    const answersMs = Math.min(DISK_ANSWERS_MS, watchdogMs / 8);
-    this.#inquiry = new DiskInquiry({ ask, clock, disks, answersMs });
+  constructor(deps: WatchdogDeps) {
+    this.#deps = deps;
+    const { watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
+    this.#limitMs = Math.min(LIMIT_MS, watchdogMs * LIMIT_SHARE);
+    this.#everyMs = this.#limitMs / LOOKS_A_LIMIT;
   }
 
   start(): void {
-    this.#lookedAt = this.#parts.clock.monotonic();
+    this.#lookedAt = this.#deps.clock.monotonic();
     this.#feed();
     this.#plan();
   }
@@ -92,111 +79,92 @@ export class Watchdog {
     this.#timer?.cancel();
   }
 
-  /** What does not go on by itself. */
-  stuck(): readonly Stuck[] {
-    return this.#stuck;
-  }
-
-  /** The disk that is waited for; undefined while none is. */
-  silentDisk(): SilentDisk | undefined {
-    return this.#silentDisk;
-  }
-
   #plan(): void {
     if (this.#isStopped) return;
-    this.#timer = this.#parts.clock.after(this.#everyMs, () => void this.#look(), { background: true });
+    const look = () =>
+      this.#look()
+        .catch((error: unknown) =>
+          this.#deps.log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`),
+        )
+        .finally(() => this.#plan());
+    this.#timer = this.#deps.clock.after(this.#everyMs, () => void look(), { background: true });
   }
 
   async #look(): Promise<void> {
-    try {
-      await this.#lookAround();
-    } catch (error) {
-      this.#sayFault('', 'whether everything goes on could not be looked at', error);
-    }
-    this.#plan();
-  }
-
-  async #lookAround(): Promise<void> {
-    const still = this.#feelPulses();
-    const suspects = [...this.#pulses.values()].flatMap((pulse) => pulse.stillFor(this.#suspectMs) ?? []);
-    const path = suspects.length === 0 ? undefined : await this.#inquiry.silent();
-    if (this.#isStopped) return;
-    this.#stuck = path === undefined ? still : [];
-    this.#silentDisk = path === undefined ? undefined : { path, ...oneOf(suspects) };
-    this.#tell();
-    if (this.#stuck.length === 0) this.#feed();
-  }
-
-  #feelPulses(): readonly Stuck[] {
-    const { clock, duties } = this.#parts;
+    const { clock, health } = this.#deps;
     const now = clock.monotonic();
-    const elapsed = Math.min(now - this.#lookedAt, 2 * this.#everyMs);
+    this.#ranMs += Math.min(now - this.#lookedAt, 2 * this.#everyMs);
     this.#lookedAt = now;
-    return duties().flatMap((duty) => {
-      const pulse = this.#pulses.get(duty.name) ?? new Pulse(clock.now());
-      this.#pulses.set(duty.name, pulse);
-      return pulse.look(this.#asked(duty), elapsed, clock.now(), this.#limitMs) ?? [];
-    });
-  }
-
-  /** The duty as it stands now; one that fails to tell has no reason to wait. */
-  #asked(duty: Duty): Duty {
-    try {
-      const [moves, what] = [duty.moves(), duty.neglects()];
-      return { ...duty, moves: () => moves, neglects: () => what };
-    } catch (error) {
-      const { name } = duty;
-      const what = `whether "${name}" goes on cannot be told`;
-      this.#sayFault(name, what, error);
-      return { name, moves: () => undefined, neglects: () => what };
+    const still: Stuck[] = [];
+    const overdue: Stuck[] = [];
+    for (const check of health()) {
+      const ms = check.look(this.#ranMs);
+      const stuck = { name: check.name, what: check.what, since: clock.now() - ms };
+      if (ms >= LOOKS_UNTIL_DISKS * this.#everyMs) still.push(stuck);
+      if (ms >= (check.options.limitMs ?? this.#limitMs)) overdue.push(stuck);
     }
-  }
-
-  #sayFault(name: string, what: string, error: unknown): void {
-    if (this.#faults.has(name)) return;
-    this.#faults.add(name);
-    this.#parts.log.error({ err: error }, `${what}: ${messageOf(error)}`);
+    const path = still.length === 0 ? undefined : await this.#findSilentDisk();
+    if (this.#isStopped) return;
+    this.stuck = path === undefined ? overdue : [];
+    this.silentDisk = path === undefined ? undefined : { path, ...asOne(still) };
+    this.#say();
+    if (this.stuck.length === 0) this.#feed();
   }
 
   #feed(): void {
-    const { clock, notifier } = this.#parts;
+    const { clock, notifier, status } = this.#deps;
+    notifier.status(() => statusSentence(status()));
     const now = clock.monotonic();
-    if (notifier.watchdogMs === undefined) return;
-    // The next look comes before the half is over by more than a quarter.
-    const isSoon = now - this.#fedAt < notifier.watchdogMs / 2 - this.#everyMs / 2;
-    if (isSoon && !notifier.isUnheard) return;
+    if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;
     notifier.watchdog();
   }
 
-  #tell(): void {
-    const { clock, log, notifier } = this.#parts;
-    const [still, silent] = [this.#stuck, this.#silentDisk];
-    const told = silent?.path ?? still.map(({ name }) => name).join();
-    if (told === this.#told) return;
-    const hadTold = this.#told !== '';
-    this.#told = told;
-    if (silent !== undefined) {
-      const { path, since, what } = silent;
-      const time = durationText(clock.now() - since);
+  #say(): void {
+    const { clock, log, notifier } = this.#deps;
+    const { silentDisk, stuck } = this;
+    const before = this.#logged;
+    this.#logged = silentDisk?.path ?? stuck.map(({ name }) => name).join();
+    if (this.#logged === before) return;
+    if (silentDisk !== undefined) {
+      const { path, since, what } = silentDisk;
       log.warn(
         { event: 'disk-silent', path },
-        `${what}, for ${time}; the disk of ${path} does not answer and is waited for`,
+        `${what}, for ${durationText(clock.now() - since)}; the disk of ${path} does not answer and is waited for`,
       );
-    } else if (still.length > 0) {
-      const { since, what } = oneOf(still);
+    } else if (stuck.length > 0) {
+      const { since, what } = asOne(stuck);
       const end =
-        notifier.watchdogMs === undefined ? 'start peersync anew' : 'systemd is left to start peersync anew';
+        notifier.watchdogMs === undefined ? 'restart peersync' : 'systemd is left to restart peersync';
       log.error(
-        { event: 'stuck', duties: still.map(({ name }) => name) },
+        { event: 'stuck', loops: stuck.map(({ name }) => name) },
         `stuck: ${what}, for ${durationText(clock.now() - since)}, and nothing keeps it from going on; ${end}`,
       );
-    } else if (hadTold) log.info({ event: 'unstuck' }, 'what stood still goes on');
+    } else log.info({ event: 'unstuck' }, 'what stood still goes on');
+  }
+
+  /** The first directory whose disk does not answer in time. A disk that was asked is not asked again before it answers. */
+  async #findSilentDisk(): Promise<string | undefined> {
+    const { ask = askDisk, clock, disks } = this.#deps;
+    const silent = new Set<string>();
+    const answers = disks().map(async (disk) => {
+      silent.add(disk.path);
+      const asking = this.#asking.get(disk.path) ?? ask(disk).finally(() => this.#asking.delete(disk.path));
+      this.#asking.set(disk.path, asking);
+      await asking.catch(() => {}); // An error is an answer.
+      silent.delete(disk.path);
+    });
+    const over = new AbortController();
+    const patience = clock.sleep(Math.min(DISK_ANSWERS_MS, this.#everyMs), over.signal);
+    await Promise.race([Promise.all(answers), patience]);
+    over.abort();
+    const [first] = silent;
+    return first;
   }
 }
 
 /** What stands still, as one. */
-function oneOf(still: readonly Omit<Stuck, 'name'>[]): Omit<Stuck, 'name'> {
+function asOne(still: readonly Stuck[]): Omit<Stuck, 'name'> {
   return {
     what: still.map(({ what }) => what).join('; '),
     since: Math.min(...still.map(({ since }) => since)),
@@ -210,112 +178,6 @@ export interface Disk {
   readonly isOwn: boolean;
 }
 
-export interface InquiryParts {
-  readonly disks: () => readonly Disk[];
-  /** Resolves when the disk answered. @default a program asks it */
-  readonly ask?: ((disk: Disk) => Promise<void>) | undefined;
-  readonly clock: Clock;
-  /** A disk that gives no answer for so long is silent, in ms. */
-  readonly answersMs: number;
-}
-
-/**
- * Finds out whether disks answer.
- *
- * A file system that is frozen, or whose device hangs, still answers to much: what it has in memory is read, and there is
- * nothing to bring to a disk where nothing was changed. So a directory of our own gets a new time, which has to reach the disk.
- */
-export class DiskInquiry {
-  readonly #parts: InquiryParts;
-  readonly #asking = new Map<string, Promise<void>>();
-
-  constructor(parts: InquiryParts) {
-    this.#parts = parts;
-  }
-
-  /** The first directory whose disk does not answer in time. */
-  async silent(): Promise<string | undefined> {
-    const { answersMs, clock, disks } = this.#parts;
-    const all = disks();
-    const silent = new Set(all.map(({ path }) => path));
-    const enough = new AbortController();
-    const answers = all.map((disk) => this.#ask(disk).then(() => silent.delete(disk.path)));
-    await Promise.race([Promise.all(answers), clock.sleep(answersMs, enough.signal)]);
-    enough.abort();
-    return all.find(({ path }) => silent.has(path))?.path;
-  }
-
-  /** One question at a time: there is no need for more that wait. */
-  #ask(disk: Disk): Promise<void> {
-    const { ask = askByProgram } = this.#parts;
-    const asking =
-      this.#asking.get(disk.path) ??
-      ask(disk)
-        .catch(() => {}) // No for an answer is an answer.
-        .finally(() => this.#asking.delete(disk.path));
-    this.#asking.set(disk.path, asking);
-    return asking;
-  }
-}
-
-/** In a process by itself: the few threads of ours may all wait for one disk, and none could be told from another. */
-function askByProgram({ path, isOwn }: Disk): Promise<void> {
-  const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
-  return new Promise((resolve) => {
-    const child = execFile('sh', ['-c', script, 'sh', path], () => resolve());
-    // One that waits for ever keeps nobody from stopping.
-    child.unref();
-    child.stdout?.destroy();
-    child.stderr?.destroy();
-  });
-}
-
-/** One task at the queue may ask again, with other credentials or for another page. */
-const REQUESTS_IN_ONE = 3;
-/** Shared objects and tables stream, and may take so many times as long as anything else. */
-const STREAMING = 12;
-/** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
-const SHORTEST_TOTAL_MS = 5 * 60_000;
-/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
-const LONGEST_COMMIT_MS = 5 * 60_000;
-
-/** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
-const LONGEST_ORDER_MS = 15 * 60_000;
-
-export type DutifulParts = Pick<Parts, 'queue' | 'commits'> & {
-  readonly fileThread: Pick<Parts['fileThread'], 'waiting' | 'answered'>;
-} & {
-  readonly [part in 'uplink' | 'watcher' | 'mirrors']: Pick<Parts[part], 'duties'>;
-};
-
-/** Everything that must not stand still in a daemon. */
-export function dutiesOf(
-  { queue, uplink, watcher, fileThread, mirrors, commits }: DutifulParts,
-  { peer }: Config,
-): readonly Duty[] {
-  const longestTaskMs = (lane: Lane): number =>
-    Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS) * REQUESTS_IN_ONE * (lane === 'mirror' ? STREAMING : 1);
-  return [
-    ...watcher.duties,
-    {
-      name: 'file thread',
-      moves: () => fileThread.answered,
-      neglects: () => (fileThread.waiting > 0 ? 'the thread that reads files gives no answer' : undefined),
-      limitMs: LONGEST_ORDER_MS,
-    },
-    ...uplink.duties,
-    ...queue.duties(longestTaskMs),
-    ...mirrors.duties,
-    {
-      name: 'state',
-      moves: () => commits.oldest,
-      neglects: () => (commits.size > 0 ? 'what is known is not brought to the disk' : undefined),
-      limitMs: LONGEST_COMMIT_MS,
-    },
-  ];
-}
-
-/** The directories that the work waits for when their disk does. */
 export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
   const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
   return [
@@ -325,45 +187,19 @@ export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
   ];
 }
 
-/** How often systemd hears how things stand, in ms; only where that changed. */
-const STATUS_EVERY_MS = 10_000;
-
-/** What is watched: a daemon, which learns what the watchdog found. */
-interface Watched {
-  status(): StatusReport;
-  duties(): readonly Duty[];
-  disks(): readonly Disk[];
-  stuck: () => readonly Stuck[];
-  silentDisk: () => SilentDisk | undefined;
-}
-
-/** Lets systemd know that the daemon lives and how it stands, until the returned function is called. */
-export function giveSigns(
-  daemon: Watched,
-  notifier: Notifier,
-  { clock, log }: { readonly clock: Clock; readonly log: Logger },
-): () => void {
-  const watchdog = new Watchdog({
-    notifier,
-    duties: () => daemon.duties(),
-    disks: () => daemon.disks(),
-    clock,
-    log,
+/**
+ * Resolves when the disk of a directory answers.
+ *
+ * A frozen file system still answers from memory, and has nothing to sync where nothing was changed. So a directory of our own gets a
+ * new time, which has to reach the disk. A process of its own asks: the threads of this one may all wait for another disk.
+ */
+export function askDisk({ path, isOwn }: Disk): Promise<void> {
+  const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
+  return new Promise((resolve) => {
+    const child = execFile('sh', ['-c', script, 'sh', path], () => resolve());
+    // One that waits for ever keeps nobody from stopping.
+    child.unref();
+    child.stdout?.destroy();
+    child.stderr?.destroy();
   });
-  watchdog.start();
-  daemon.stuck = () => watchdog.stuck();
-  daemon.silentDisk = () => watchdog.silentDisk();
-  let told: string | undefined;
-  let timer: Timer;
-  const tell = (): void => {
-    const sentence = statusSentence(daemon.status());
-    if (sentence !== told) notifier.status(sentence);
-    told = sentence;
-    timer = clock.after(STATUS_EVERY_MS, tell, { background: true });
-  };
-  tell();
-  return () => {
-    watchdog.stop();
-    timer.cancel();
-  };
 }

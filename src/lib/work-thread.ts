@@ -31,7 +31,6 @@ export class WorkThread {
   readonly #program: URL;
   readonly #onBreakdown: (error: Error) => void;
   #running: Running | undefined;
-  #answered = 0;
 
   /**
    * @param program a module that calls `serve`
@@ -45,11 +44,6 @@ export class WorkThread {
   /** How many orders it has not answered. */
   get waiting(): number {
     return this.#running?.waiting.length ?? 0;
-  }
-
-  /** How many orders it answered. */
-  get answered(): number {
-    return this.#answered;
   }
 
   /** The caller knows what this work answers. */
@@ -72,7 +66,6 @@ export class WorkThread {
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
-      this.#answered += 1;
       running.waiting.shift()?.resolve(value);
     });
     const end = (error: Error): void => {

@@ -1,8 +1,8 @@
 import type { MirrorConfig } from '../config/config.js';
 import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import { type Duty, UnderWay } from '../lib/pulse.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
@@ -55,9 +55,12 @@ export class Mirrors {
   readonly #runner: Runner;
   readonly #rounds: Rounds;
   readonly #leftovers: Leftovers;
-  readonly #requests = new UnderWay();
-  /** A full disk is waited for here, and that they end is somebody else's duty. */
-  readonly #commits = new UnderWay();
+  readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
+    limitMs: LONGEST_SILENCE_MS,
+    busy: () => this.#rounds.underWay > 0 && this.#elsewhere === 0,
+  });
+  /** Requests and commits under way, which have health checks of their own. */
+  #elsewhere = 0;
   readonly #stopping = new AbortController();
   #unsubscribe = (): void => {};
   #isStarted = false;
@@ -71,10 +74,10 @@ export class Mirrors {
       get: (folder, path) => state.get(folder, path),
       meta: (name) => state.meta(name),
       setMeta: (name, value) => state.setMeta(name, value),
-      commit: () => this.#commits.during(parts.commit ?? (() => state.commit())),
+      commit: () => this.#await(parts.commit ?? (() => state.commit())),
     };
     const counting: MirrorTools['queue'] = {
-      run: (lane, work, options) => this.#requests.during(() => queue.run(lane, work, options)),
+      run: (lane, work, options) => this.#await(() => queue.run(lane, work, options)),
     };
     const root = () => this.#settings.root;
     const tools: MirrorTools = {
@@ -178,26 +181,8 @@ export class Mirrors {
     return this.#runNow(mirror, [alarm.code], signals);
   }
 
-  /** What is due begins, and what began goes on. */
-  get duties(): readonly Duty[] {
-    const isSilent = (): boolean =>
-      this.#rounds.underWay > 0 && this.#requests.size + this.#commits.size === 0;
-    return [
-      this.#rounds.duty,
-      {
-        name: 'mirror runs',
-        moves: () => this.#requests.moves,
-        neglects: () => (isSilent() ? 'mirrors under way ask the peer for nothing' : undefined),
-        limitMs: LONGEST_SILENCE_MS,
-      },
-      {
-        // What is large may take for ever; but one that waits for its disk is to be told of, also where others go on.
-        name: 'mirror run',
-        moves: () => this.#runner.oldest,
-        neglects: () => (this.#runner.oldest === undefined ? undefined : 'a mirror under way does not go on'),
-        limitMs: Number.POSITIVE_INFINITY,
-      },
-    ];
+  get health(): readonly HealthCheck[] {
+    return [this.#rounds.health, this.#health];
   }
 
   /** Of all mirrors, in the order of the configuration. */
@@ -253,6 +238,16 @@ export class Mirrors {
   }
 
   /** Called for every file of an import: only those that it may concern are asked. */
+  async #await<T>(work: () => Promise<T>): Promise<T> {
+    this.#elsewhere += 1;
+    try {
+      return await work();
+    } finally {
+      this.#elsewhere -= 1;
+      this.#health.progress();
+    }
+  }
+
   #itemChanged(item: Entry): void {
     for (const { name, folder } of this.#settings.citations) {
       const mirror = folder === item.folder ? this.#set.get(name) : undefined;

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.js';
-import type { Duty } from '../lib/pulse.js';
+import { HealthCheck } from '../lib/health.js';
 import type { StateView } from '../state/state.js';
 import { Bell } from './bell.js';
 import type { MirrorSet } from './mirror-set.js';
@@ -33,6 +33,9 @@ export interface RoundsParts {
  * by `takeUp`, runs by others by `ended`, at any time.
  */
 export class Rounds {
+  readonly health = new HealthCheck('mirrors', 'mirrors that are due do not begin', {
+    busy: () => this.#mayBegin(),
+  });
   readonly #parts: RoundsParts;
   readonly #schedule: Schedule;
   readonly #bell: Bell;
@@ -44,7 +47,6 @@ export class Rounds {
   readonly #underWay = new Map<Mirror, Promise<void>>();
   #loops: Promise<unknown> = Promise.resolve();
   #isStarted = false;
-  #begun = 0;
 
   constructor(parts: RoundsParts) {
     this.#parts = parts;
@@ -66,15 +68,6 @@ export class Rounds {
     this.#editsBell.ring();
     await this.#loops;
     await Promise.all(this.#underWay.values());
-  }
-
-  /** A mirror whose time has come begins as soon as there is room. */
-  get duty(): Duty {
-    return {
-      name: 'mirrors',
-      moves: () => this.#begun,
-      neglects: () => (this.#mayBegin() ? 'mirrors that are due do not begin' : undefined),
-    };
   }
 
   /** How many mirrors are being worked on. */
@@ -168,7 +161,7 @@ export class Rounds {
 
   #begin(mirror: Mirror, onFailure: (error: unknown) => void): void {
     this.#waiting.delete(mirror);
-    this.#begun += 1;
+    this.health.progress();
     const run = this.#run(mirror)
       .catch(onFailure)
       .finally(() => {

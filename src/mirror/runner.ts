@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { messageOf, PeersyncError } from '../lib/errors.js';
-import { UnderWay } from '../lib/pulse.js';
 import { MirrorAlarm } from './alarms.js';
 import { EditAlarm } from './edit-alarms.js';
 import { MirrorError } from './errors.js';
@@ -34,7 +33,6 @@ export class Runner {
   readonly #log: MirrorLog;
   readonly #guard: RootGuard;
   readonly #running = new Map<string, Promise<unknown>>();
-  readonly #runs = new UnderWay();
   readonly #dismissed = new WeakSet<Mirror>();
   readonly #calledOff = new Map<Mirror, AbortController>();
 
@@ -46,11 +44,6 @@ export class Runner {
 
   isRunning(name: string): boolean {
     return this.#running.has(name);
-  }
-
-  /** Which run began first of those under way. */
-  get oldest(): number | undefined {
-    return this.#runs.oldest;
   }
 
   /** Resolves when no run is under way. */
@@ -70,7 +63,7 @@ export class Runner {
     const calledOff = new AbortController();
     this.#calledOff.set(mirror, calledOff);
     const signal = AbortSignal.any([options.signal, calledOff.signal]);
-    const run = this.#runs.during(() => this.#runAlone(mirror, { ...options, signal }));
+    const run = this.#runAlone(mirror, { ...options, signal });
     this.#running.set(mirror.name, run);
     try {
       return await run;

@@ -37,6 +37,8 @@ export interface QueueLimits {
   readonly lanes: Readonly<Record<Lane, LaneLimits>>;
   /** Most requests at a time, over the lanes that share their slots; 1 or more. */
   readonly maxConcurrency: number;
+  /** How long one request may run before something is wrong with it, in ms; mirror requests twelve times as long. */
+  readonly longestMs?: number;
 }
 
 /** Every number the queue decides by; the unit stands in the name. */

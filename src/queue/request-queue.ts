@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import type { Duty } from '../lib/pulse.js';
 import type { Ticket } from './breaker.js';
 import { type End, LaneQueue, type LaneStatus, QueuedRequest, turnsOf } from './lane-queue.js';
 import {
@@ -25,6 +25,11 @@ const SLEEP_MS = 60_000;
 const SLEEP_SHARE = 0.01;
 /** The date of a time changes only if somebody set the clock by more than this, in ms. */
 const CLOCK_SET_MS = 2_000;
+
+/** How long one request may run, in ms, unless somebody says otherwise. */
+const LONGEST_MS = 15 * 60_000;
+/** Shared objects and tables stream, and may take so many times as long as anything else. */
+const STREAMING = 12;
 
 /** A pause that a person asked for. In ms since the epoch. */
 export interface Paused {
@@ -70,6 +75,9 @@ interface Producer {
  * All times inside are by `Clock.boottime`, which nobody sets and which goes on while the machine is suspended.
  */
 export class RequestQueue {
+  /** That requests which may start do start, and that running ones end. */
+  readonly health: readonly HealthCheck[];
+  readonly #checks: Readonly<Record<Lane, { readonly starts: HealthCheck; readonly ends: HealthCheck }>>;
   readonly #classify: (error: unknown) => Outcome;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -111,6 +119,17 @@ export class RequestQueue {
       return new LaneQueue(name, lanes[name], onStart, () => this.#update());
     });
     this.#byPriority = LANES.map((name) => this.#lanes[name]);
+    const { longestMs = LONGEST_MS } = options;
+    this.#checks = eachLane((name) => ({
+      starts: new HealthCheck(`queue ${name}`, `${name} requests that may start wait in the queue`, {
+        busy: () => this.mayStart(name),
+      }),
+      ends: new HealthCheck(`request ${name}`, `no ${name} request ends within its time-outs`, {
+        busy: () => this.#lanes[name].running.size > 0,
+        limitMs: name === 'mirror' ? longestMs * STREAMING : longestMs,
+      }),
+    }));
+    this.health = Object.values(this.#checks).flatMap(({ starts, ends }) => [starts, ends]);
   }
 
   /**
@@ -208,29 +227,6 @@ export class RequestQueue {
     };
   }
 
-  /**
-   * What the watchdog looks at: requests that may start do start, and running ones end within their time-outs.
-   *
-   * @param longestRequestMs how long one request may run before something is wrong with it, in ms
-   */
-  duties(longestRequestMs: (lane: Lane) => number): readonly Duty[] {
-    return Object.values(this.#lanes).flatMap((lane): readonly Duty[] => [
-      {
-        name: `queue ${lane.name}`,
-        moves: () => lane.started,
-        neglects: () =>
-          this.mayStart(lane.name) ? `${lane.name} requests that may start wait in the queue` : undefined,
-      },
-      {
-        name: `request ${lane.name}`,
-        moves: () => oldest(lane),
-        neglects: () =>
-          oldest(lane) === undefined ? undefined : `a ${lane.name} request has outlived all of its time-outs`,
-        limitMs: longestRequestMs(lane.name),
-      },
-    ]);
-  }
-
   /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
   tryNow(): void {
     this.#health.breaker.endWait(this.#clock.boottime());
@@ -302,6 +298,7 @@ export class RequestQueue {
   async #perform(lane: LaneQueue, request: QueuedRequest): Promise<void> {
     const now = this.#clock.boottime();
     lane.begin(request, now);
+    this.#checks[lane.name].starts.progress();
     this.#starts += 1;
     if (lane.isShared) {
       this.#sharedInUse += 1;
@@ -324,6 +321,7 @@ export class RequestQueue {
     const now = this.#clock.boottime();
     const wasFull = this.#sharedInUse >= this.#health.limit.limit;
     lane.running.delete(request);
+    this.#checks[lane.name].ends.progress();
     if (lane.isShared) this.#sharedInUse -= 1;
     // Until p-queue says that the slot is free: the peer may bear less now, or be away.
     for (const queue of this.#byPriority) queue.pause();
@@ -461,10 +459,4 @@ export class RequestQueue {
       }
     }
   }
-}
-
-/** The request of this lane that has been running for the longest time. */
-function oldest({ running }: LaneQueue): QueuedRequest | undefined {
-  const [first] = running;
-  return first;
 }

@@ -1,6 +1,6 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import { messageOf } from '../lib/errors.js';
-import type { Stuck } from '../lib/pulse.js';
+import type { Stuck } from '../lib/health.js';
 import { sentence } from '../lib/sentence.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';

@@ -1,4 +1,4 @@
-import type { Stuck } from '../lib/pulse.js';
+import type { Stuck } from '../lib/health.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { QueueStatus } from '../queue/request-queue.js';

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-import type { Stuck } from '../lib/pulse.js';
+import type { Stuck } from '../lib/health.js';
 import { sentence } from '../lib/sentence.js';
 import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';

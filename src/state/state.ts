@@ -1,6 +1,7 @@
 import { Low } from 'lowdb';
 import type { Clock } from '../lib/clock.js';
 import { type PeersyncError, systemCode } from '../lib/errors.js';
+import { HealthCheck } from '../lib/health.js';
 import { emptyData, type Json, type StateData } from './data.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
@@ -57,6 +58,8 @@ export interface StateFigures extends DiskFigures {
   readonly unsaved: number;
 }
 
+/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
+const LONGEST_COMMIT_MS = 5 * 60_000;
 /** How often a reader starts over when the daemon's compaction removes a file under its hands. */
 const READ_ATTEMPTS = 10;
 
@@ -67,6 +70,9 @@ const READ_ATTEMPTS = 10;
  * disk. Whoever acts on a change commits it first. Close it to commit what is left; it is of no use afterwards.
  */
 export class State extends StateView {
+  readonly health = new HealthCheck('state', 'what is known is not brought to the disk', {
+    limitMs: LONGEST_COMMIT_MS,
+  });
   readonly #low: Low<StateData>;
   readonly #adapter: JournalAdapter;
   readonly #clock: Clock;
@@ -153,7 +159,7 @@ export class State extends StateView {
    * @throws StateError STATE_FULL or STATE_UNWRITABLE: nothing is lost, and a later commit tries again
    */
   commit(): Promise<void> {
-    return this.#low.write();
+    return this.health.during(() => this.#low.write());
   }
 
   /** Calls `listener` for each change of a record from now on; returns how to stop that. */

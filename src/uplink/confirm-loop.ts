@@ -1,6 +1,6 @@
 import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
-import type { Duty } from '../lib/pulse.js';
+import { HealthCheck } from '../lib/health.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
@@ -50,6 +50,9 @@ interface Before {
  * Its duty: what is due is looked up as soon as the queue has room.
  */
 export class ConfirmLoop {
+  readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
+    busy: () => this.#mayLookUp(),
+  });
   readonly #parts: UplinkParts;
   readonly #looks: Looks;
   readonly #hold: Hold;
@@ -60,8 +63,6 @@ export class ConfirmLoop {
   /** How many look-ups the peer answered. */
   #answers = 0;
   #startedAt = 0;
-  /** How many looks were taken up. */
-  #taken = 0;
   /** When the latest of what is shown for good was sent, on the monotonic clock. */
   #shownSentAt = Number.NEGATIVE_INFINITY;
 
@@ -97,14 +98,6 @@ export class ConfirmLoop {
 
   get timeToVisibleMs(): number {
     return this.#visibility.typicalMs;
-  }
-
-  get duty(): Duty {
-    return {
-      name: 'confirm',
-      moves: () => this.#taken,
-      neglects: () => (this.#mayLookUp() ? 'items that are due are not looked up' : undefined),
-    };
   }
 
   /** When an item is looked up next, and what the last look-up said. */
@@ -195,7 +188,7 @@ export class ConfirmLoop {
       }
       if (!(await roomFor(queue, 'confirm', signal))) break;
       const look = this.#looks.take();
-      this.#taken += 1;
+      this.health.progress();
       if (look === undefined) continue;
       this.#work.start(this.#lookUp(look, signal));
     }

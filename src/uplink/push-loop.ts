@@ -1,4 +1,4 @@
-import { type Duty, UnderWay } from '../lib/pulse.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { Backlog } from './backlog.js';
@@ -25,11 +25,14 @@ const SCAN_PAUSE_MS = 10_000;
  * doubt, on disk, before the request leaves. See BatchSender for what becomes of a batch. Afterwards what is accepted is looked up by
  * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again, and what
  * is in a folder that is held when that is back.
- *
- * Its duties: what is due leaves as soon as the queue has room and not too many batches are under way, and a batch is read
- * from the disk.
  */
 export class PushLoop {
+  readonly health = new HealthCheck('push', 'items that are due are not pushed', {
+    busy: () => this.#mayPush(),
+  });
+  readonly packing = new HealthCheck('packing', 'a batch is not read from the disk', {
+    limitMs: LONGEST_PACKING_MS,
+  });
   readonly #parts: UplinkParts;
   readonly #confirm: ConfirmLoop;
   readonly #backlog: Backlog;
@@ -39,9 +42,6 @@ export class PushLoop {
   readonly #changed: Signal;
   readonly #work: BackgroundWork;
   readonly #isolation: Isolation;
-  readonly #packing = new UnderWay();
-  /** How many batches were taken. */
-  #batches = 0;
 
   constructor(parts: UplinkParts, confirm: ConfirmLoop, isolation: Isolation) {
     this.#parts = parts;
@@ -94,22 +94,6 @@ export class PushLoop {
     return this.#work.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
   }
 
-  get duties(): readonly Duty[] {
-    return [
-      {
-        name: 'push',
-        moves: () => this.#batches,
-        neglects: () => (this.#mayPush() ? 'items that are due are not pushed' : undefined),
-      },
-      {
-        name: 'packing',
-        moves: () => this.#packing.oldest,
-        neglects: () => (this.#packing.size > 0 ? 'a batch is not read from the disk' : undefined),
-        limitMs: LONGEST_PACKING_MS,
-      },
-    ];
-  }
-
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
     const { queue, settings } = this.#parts;
@@ -141,7 +125,7 @@ export class PushLoop {
       if (!(await roomFor(queue, 'push', signal))) break;
       const batch = await this.#gather(signal);
       if (batch.length === 0) continue;
-      this.#batches += 1;
+      this.health.progress();
       this.#work.start(this.#deliver(batch));
     }
     await this.#work.settled();
@@ -186,7 +170,7 @@ export class PushLoop {
       }
       const batch = taken.slice(from, to);
       from = to;
-      this.#batches += 1;
+      this.health.progress();
       if (await roomFor(queue, 'push', signal)) await this.#deliver(batch);
       else for (const { folder, path } of batch) this.#backlog.giveBack({ folder, path });
     }
@@ -196,7 +180,7 @@ export class PushLoop {
   async #deliver(batch: readonly PendingItem[]): Promise<void> {
     const spoken = this.#parts.dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    const documents = await this.#packing.during(() =>
+    const documents = await this.packing.during(() =>
       pack(this.#parts, batch, spoken.content, this.#conflicts),
     );
     await this.#parts.commit();

@@ -1,4 +1,4 @@
-import type { Duty } from '../lib/pulse.js';
+import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import type { Entry } from '../state/entry.js';
 import { ConfirmLoop } from './confirm-loop.js';
@@ -78,9 +78,9 @@ export class Uplink {
     this.#unsubscribe();
   }
 
-  /** What both loops have to see to, while they run. */
-  get duties(): readonly Duty[] {
-    return this.#isRunning ? [...this.#push.duties, this.#confirm.duty] : [];
+  /** Of both loops, while they run. */
+  get health(): readonly HealthCheck[] {
+    return this.#isRunning ? [this.#push.health, this.#push.packing, this.#confirm.health] : [];
   }
 
   status(): UplinkStatus {

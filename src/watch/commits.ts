@@ -15,7 +15,6 @@ export class Commits {
   readonly #log: Logger;
   readonly #onQuiet: () => void;
   #changes = 0;
-  #ended = 0;
   #running: Promise<void> | undefined;
   #timer: Timer | undefined;
   #failure: unknown;
@@ -36,16 +35,6 @@ export class Commits {
   /** Whether a change is not on disk yet, leaving out those that wait for a failed disk. */
   get busy(): boolean {
     return this.#running !== undefined || (this.#changes > 0 && this.#failure === undefined);
-  }
-
-  /** Whether a change waits for the disk, and not for one that failed to be tried again. */
-  get isDue(): boolean {
-    return !this.#stopped && this.busy;
-  }
-
-  /** How many commits ended, one way or another. */
-  get ended(): number {
-    return this.#ended;
   }
 
   /** Why the last commit failed, if it did. */
@@ -80,7 +69,6 @@ export class Commits {
     this.#timer = undefined;
     this.#running = this.#commitOnce().then(() => {
       this.#running = undefined;
-      this.#ended += 1;
       if (this.#failure !== undefined) this.#runIn(RETRY_MS);
       else if (this.#changes > 0) this.#runIn(GROUP_MS);
       if (!this.busy) this.#onQuiet();

@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file-stat.js';
-import type { Duty } from '../lib/pulse.js';
 import { directoryOf, forEachLimited, joinPath } from './paths.js';
 
 /**
@@ -65,7 +64,6 @@ export class Debouncer {
   readonly #directories = new Map<string, number>();
   #seen = 0;
   #looking: Promise<void> | undefined;
-  #looked = 0;
   #timer: { readonly at: number; readonly timer: Timer } | undefined;
   #stopped = false;
 
@@ -86,16 +84,6 @@ export class Debouncer {
   /** How many files were written a moment ago. */
   get settling(): number {
     return this.#seen + this.#directories.size;
-  }
-
-  get duty(): Duty {
-    const { name, clock } = this.#options;
-    const isDue = () => !this.isLooking && this.#nextDue() <= clock.monotonic();
-    return {
-      name: `changes ${name}`,
-      moves: () => this.#looked,
-      neglects: () => (isDue() ? `changes in ${name} are not looked at` : undefined),
-    };
   }
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
@@ -224,12 +212,10 @@ export class Debouncer {
       // What was forgotten meanwhile, or waits longer by now, is not looked at.
       if ((this.#paths.get(path)?.due ?? Number.POSITIVE_INFINITY) > now) return;
       this.#forget(path);
-      this.#looked += 1;
       await lookAt(path, purpose, seen).catch((error) => onError(error, path));
     });
     for (const [directory] of directories) {
       if (!this.#directories.delete(directory)) continue;
-      this.#looked += 1;
       await lookIn(directory).catch((error) => onError(error, directory));
     }
   }

@@ -2,8 +2,8 @@ import type { FolderConfig } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { ENCODINGS } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
+import { HealthCheck } from '../lib/health.js';
 import { Moment } from '../lib/moment.js';
-import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import type { FolderDeps, WatchDeps } from './deps.js';
@@ -57,6 +57,7 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  * - *Stopped*: for good.
  */
 export class FolderWatch {
+  readonly #health: HealthCheck;
   readonly #folder: FolderConfig;
   readonly #deps: WatchDeps;
   readonly #events: FsEvents | undefined;
@@ -92,6 +93,10 @@ export class FolderWatch {
     this.#folder = folder;
     this.#deps = deps;
     this.#since = new Moment(clock);
+    this.#health = new HealthCheck(`folder ${folder.name}`, `the scan of ${folder.name} does not go on`, {
+      limitMs: LONGEST_STEP_MS,
+      busy: () => this.#isLooking,
+    });
     this.#events = openEvents?.((directory, name) => this.#onEvent(directory, name));
     this.#root = new Root(folder, state);
     this.#guard = new RootGuard({
@@ -133,22 +138,12 @@ export class FolderWatch {
       onUnwatched: (code) => this.#unwatched(code),
       onRootUnseen: () => this.#guard.wasUnseen(),
       isStopped: () => !this.#mayLook(),
+      onStep: () => this.#health.progress(),
     });
   }
 
-  get duties(): readonly Duty[] {
-    const { name } = this.#folder;
-    const { hashQueue } = this.#deps;
-    return [
-      this.#debouncer.duty,
-      {
-        name: `folder ${name}`,
-        moves: () => this.#scanner.steps,
-        neglects: () => (hashQueue.isCrowded ? undefined : this.#looking()),
-        limitMs: LONGEST_STEP_MS,
-      },
-      this.#guard.duty,
-    ];
+  get health(): readonly HealthCheck[] {
+    return [this.#health, this.#guard.health];
   }
 
   /** Whether something is being looked at, waited for, or due to be. */
@@ -333,13 +328,11 @@ export class FolderWatch {
     this.#deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
   }
 
-  #looking(): string | undefined {
-    const { name } = this.#folder;
-    if (this.#stopped) return undefined;
-    if (this.#scanning !== undefined || this.#queued !== undefined)
-      return `the scan of ${name} does not go on`;
-    if (this.#looks.size > 0) return `a look at ${name} does not end`;
-    return this.#debouncer.isLooking ? `a look at changes in ${name} does not end` : undefined;
+  /** Whether anything is being looked at; where too many files wait to be read, it waits for them. */
+  get #isLooking(): boolean {
+    if (this.#stopped || this.#deps.hashQueue.isCrowded) return false;
+    const isScanning = this.#scanning !== undefined || this.#queued !== undefined;
+    return isScanning || this.#looks.size > 0 || this.#debouncer.isLooking;
   }
 
   #update(): void {

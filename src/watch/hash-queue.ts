@@ -1,6 +1,6 @@
 import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '../content/reader.js';
 import type { FileStat } from '../lib/file-stat.js';
-import type { Duty } from '../lib/pulse.js';
+import { HealthCheck } from '../lib/health.js';
 
 /** A file at rest that is to be read. */
 export interface Arrival {
@@ -36,6 +36,10 @@ const LONGEST_PIECE_MS = 15 * 60_000;
  * and is dropped beside one in reading (if the file changed since, the reading finds out).
  */
 export class HashQueue {
+  readonly health = new HealthCheck('reading', 'files that wait are not read', {
+    limitMs: LONGEST_PIECE_MS,
+    busy: () => !this.#stopped && (this.#reading > 0 || this.#mayBegin()),
+  });
   readonly #readers: number;
   readonly #crowd: number;
   readonly #readGroup: ReadGroup;
@@ -46,7 +50,6 @@ export class HashQueue {
   readonly #inReading = new Map<string, Arrival>();
   #groups = 0;
   #reading = 0;
-  #progress = 0;
   #forRoom: (() => void)[] = [];
   #stopped = false;
 
@@ -74,23 +77,6 @@ export class HashQueue {
   /** Whether so many files wait that scans wait, too. */
   get isCrowded(): boolean {
     return this.#waiting >= this.#crowd;
-  }
-
-  get duties(): readonly Duty[] {
-    return [
-      {
-        name: 'hash queue',
-        moves: () => this.#progress,
-        neglects: () => (this.#mayBegin() ? 'files that wait are not read' : undefined),
-      },
-      {
-        // What is read in groups is the duty of the thread.
-        name: 'reading',
-        moves: () => this.#progress,
-        neglects: () => (this.#reading > 0 && !this.#stopped ? 'files are not read to their end' : undefined),
-        limitMs: LONGEST_PIECE_MS,
-      },
-    ];
   }
 
   add(arrival: Arrival): void {
@@ -171,9 +157,7 @@ export class HashQueue {
 
   async #readLarge(arrival: Arrival): Promise<void> {
     this.#reading += 1;
-    const found = await fingerprint(arrival, () => {
-      this.#progress += 1;
-    });
+    const found = await fingerprint(arrival, () => this.health.progress());
     this.#wasRead(arrival, found);
     this.#reading -= 1;
     this.#goOn();
@@ -194,7 +178,7 @@ export class HashQueue {
   }
 
   #goOn(): void {
-    this.#progress += 1;
+    this.health.progress();
     if (!this.isCrowded) this.#makeRoom();
     this.#next();
     if (this.size === 0) this.#onQuiet();

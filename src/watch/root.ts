@@ -3,8 +3,8 @@ import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import type { Duty } from '../lib/pulse.js';
 import type { Trouble } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { joinPath } from './paths.js';
@@ -214,18 +214,20 @@ export interface RootGuardParts {
  * *doubtful*, and then new files are taken and none counts as removed.
  */
 export class RootGuard {
+  readonly health: HealthCheck;
   readonly #parts: RootGuardParts;
   #held: Trouble | undefined;
   #missing = false;
   #standing: Standing = 'missing';
   #scanIsDue = false;
   #timer: Timer | undefined;
-  #dueAt = Number.POSITIVE_INFINITY;
-  #checks = 0;
   #stopped = false;
 
   constructor(parts: RootGuardParts) {
     this.#parts = parts;
+    const { name } = parts.folder;
+    const limitMs = LONGEST_STEP_MS;
+    this.health = new HealthCheck(`root ${name}`, `the folder ${name} is not checked`, { limitMs });
   }
 
   /** Why the folder is held, if it is. */
@@ -241,20 +243,8 @@ export class RootGuard {
     return this.#standing;
   }
 
-  get duty(): Duty {
-    const { clock, folder } = this.#parts;
-    const isOverdue = () => !this.#stopped && clock.monotonic() > this.#dueAt;
-    return {
-      name: `root ${folder.name}`,
-      moves: () => this.#checks,
-      neglects: () => (isOverdue() ? `the folder ${folder.name} is not checked` : undefined),
-      limitMs: LONGEST_STEP_MS,
-    };
-  }
-
   start(): void {
     const { clock, intervalMs } = this.#parts;
-    this.#dueAt = clock.monotonic() + intervalMs;
     this.#timer = clock.after(intervalMs, async () => {
       await this.follow();
       if (!this.#stopped) this.start();
@@ -282,8 +272,7 @@ export class RootGuard {
   /** Checks the root. For a caller that is about to look at everything. */
   async check(): Promise<'same' | 'changed'> {
     const { root } = this.#parts;
-    const found = await root.check();
-    this.#checks += 1;
+    const found = await this.health.during(() => root.check());
     if (this.#stopped) return 'same';
     const { path } = this.#parts.folder;
     const before = this.#held;

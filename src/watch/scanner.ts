@@ -28,6 +28,8 @@ export interface ScannerOptions {
   /** The folder itself could not be listed. */
   readonly onRootUnseen: () => void;
   readonly isStopped: () => boolean;
+  /** Called whenever a look at the folder goes on. */
+  readonly onStep: () => void;
 }
 
 /** What a walk met. */
@@ -66,16 +68,10 @@ export class Scanner {
   readonly #rules: RulesReader;
   /** By the path of the directory. */
   readonly #digests = new Map<string, number>();
-  #steps = 0;
 
   constructor(deps: FolderDeps, reconciler: Reconciler, options: ScannerOptions) {
     this.#parts = { ...deps, ...options, reconciler };
     this.#rules = new RulesReader(deps);
-  }
-
-  /** Another value whenever a look at the folder went on. */
-  get steps(): number {
-    return this.#steps;
   }
 
   /** The next scan compares this path again, and those around it. */
@@ -173,7 +169,7 @@ export class Scanner {
   /** Lists one directory, and returns those that stand in it and are to be entered. */
   async #visit(step: Step, purpose: Purpose, met: Met): Promise<readonly Step[]> {
     const { folder, isStopped } = this.#parts;
-    this.#steps += 1;
+    this.#parts.onStep();
     const { path, linked } = step;
     const known = this.#digests.get(path);
     let listing = await this.#list(step, known);
@@ -261,7 +257,7 @@ export class Scanner {
         namesNotUtf8 ||= found.name.includes('\ufffd');
         const path = joinPath(directory, found.name);
         if (found.kind === 'file') {
-          this.#steps += 1;
+          this.#parts.onStep();
           met.files += 1;
           reconciler.file(path, root.absolute(path), found.stat, purpose, { movedAt: from.movedAt });
           continue;
@@ -288,7 +284,7 @@ export class Scanner {
     seen?: Seen,
   ): Promise<Step | undefined> {
     const { folder, root, reconciler, rules } = this.#parts;
-    this.#steps += 1;
+    this.#parts.onStep();
     let target = { kind, stat, path: '' };
     if (kind === 'link' && folder.followSymlinks) {
       const followed = await followLink(root.real, path);
@@ -376,7 +372,7 @@ export class Scanner {
     // That the folder itself cannot be seen says nothing of its files.
     if (path === '') return;
     await inSlices(state.entries.underDirectory(folder.name, path), SLICE, async (entries) => {
-      this.#steps += 1;
+      this.#parts.onStep();
       const live = entries.filter(isLive);
       if (live.length > 0) await reconciler.removed(live);
     });
@@ -389,7 +385,7 @@ export class Scanner {
       const missing: Entry[] = [];
       for (const entry of entries) {
         if (!isLive(entry) || listed.has(nameOf(entry.path))) continue;
-        this.#steps += 1;
+        this.#parts.onStep();
         const stats = await look(root.absolute(entry.path));
         if (stats instanceof Error && isAbsence(stats.code)) missing.push(entry);
         else this.reopen(entry.path);
@@ -403,7 +399,7 @@ export class Scanner {
     const { folder, state, rules, root } = this.#parts;
     for (const name of state.entries.knownDirectories(folder.name, directory)) {
       if (entered(name)) continue;
-      this.#steps += 1;
+      this.#parts.onStep();
       const path = joinPath(directory, name);
       const stats = await look(root.absolute(path));
       if (stats instanceof Error) {
@@ -422,7 +418,7 @@ export class Scanner {
     const { folder, state, reconciler, events, root } = this.#parts;
     events?.unwatch(root.absolute(directory));
     await inSlices(state.entries.underDirectory(folder.name, directory), SLICE, (entries) => {
-      this.#steps += 1;
+      this.#parts.onStep();
       for (const entry of entries) if (isLive(entry)) reconciler.excluded(entry.path, rule);
     });
   }

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
+import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import type { Duty } from '../lib/pulse.js';
 import type { Place } from '../state/entries.js';
 import { Commits } from './commits.js';
 import { type Accepts, WATCH_POLICY, type WatchPolicy } from './deps.js';
@@ -46,9 +46,6 @@ const LETTING_GO_MS = 10_000;
 /** What of a watcher's options may change while it watches. */
 export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs'>;
 
-/** A commit waits for the one before it, and for a disk that has much to write. In ms. */
-const LONGEST_COMMIT_MS = 5 * 60_000;
-
 /**
  * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
  *
@@ -68,8 +65,6 @@ export class Watcher {
   #started = false;
   #stopped = false;
   #rescanTimer: Timer | undefined;
-  #rescanDueAt = Number.POSITIVE_INFINITY;
-  #rescansPlanned = 0;
   #eventsThisTurn = 0;
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
@@ -213,24 +208,8 @@ export class Watcher {
   }
 
   /** What must not stand still while it watches. */
-  get duties(): readonly Duty[] {
-    const isOverdue = () => !this.#stopped && this.#clock.monotonic() > this.#rescanDueAt;
-    return [
-      ...[...this.#folders.values()].flatMap(({ duties }) => duties),
-      ...this.#hashQueue.duties,
-      {
-        name: 'findings',
-        moves: () => this.#commits.ended,
-        neglects: () =>
-          this.#commits.isDue ? 'what was found in the folders is not brought to the disk' : undefined,
-        limitMs: LONGEST_COMMIT_MS,
-      },
-      {
-        name: 'rescan',
-        moves: () => this.#rescansPlanned,
-        neglects: () => (isOverdue() ? 'the folders are not scanned again in time' : undefined),
-      },
-    ];
+  get health(): readonly HealthCheck[] {
+    return [this.#hashQueue.health, ...[...this.#folders.values()].flatMap(({ health }) => health)];
   }
 
   /** Ends everything, and commits what is in state. */
@@ -246,8 +225,6 @@ export class Watcher {
   #planRescan(): void {
     this.#rescanTimer?.cancel();
     const moved = this.#settings.rescanMs * (1 + JITTER * (2 * Math.random() - 1));
-    this.#rescanDueAt = this.#clock.monotonic() + moved;
-    this.#rescansPlanned += 1;
     this.#rescanTimer = this.#clock.after(moved, () => {
       void this.rescan();
       this.#planRescan();

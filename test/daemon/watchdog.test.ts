@@ -1,40 +1,53 @@
+import { statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Watchdog, type WatchdogParts } from '../../src/daemon/watchdog.js';
-import type { Duty } from '../../src/lib/pulse.js';
+import { checkConfig } from '../../src/config/check.js';
+import { Notifier } from '../../src/daemon/systemd-notifier.js';
+import { askDisk, disksOf, Watchdog, type WatchdogDeps } from '../../src/daemon/watchdog.js';
+import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import type { StatusReport } from '../../src/report/status.js';
+import { report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
 
 const MINUTE = 60_000;
+const items = { pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0 };
 
-/** A watchdog over one duty that a test neglects and moves, at a disk that answers or does not. */
+/** A watchdog over one loop that a test plays, at a disk that answers or does not. */
 class Watched {
   readonly clock = new FakeClock();
   readonly said: string[] = [];
+  readonly sentences: string[] = [];
   /** Signs of life so far. */
   signs = 0;
-  neglected: string | undefined;
-  moves = 0;
+  isBusy = false;
   diskAnswers = true;
   /** Lets a disk answer that did not. */
   answer = () => {};
   asked = 0;
-  isUnheard = false;
+  status: StatusReport = report({ items });
+  readonly loop: HealthCheck;
   readonly watchdog: Watchdog;
 
-  constructor(parts: Partial<WatchdogParts> = {}, duty: Partial<Duty> = {}, watchdogMs?: number) {
-    const hear = (level: string) => (_: object, message: string) =>
+  constructor(deps: Partial<WatchdogDeps> = {}, options: HealthOptions = {}, watchdogMs = 2 * MINUTE) {
+    const say = (level: string) => (_: object, message: string) =>
       void this.said.push(`${level}: ${message}`);
-    const isUnheard = (): boolean => this.isUnheard;
+    this.loop = new HealthCheck('loop', 'items that are due are not pushed', {
+      busy: () => this.isBusy,
+      ...options,
+    });
+    const env = { NOTIFY_SOCKET: '/run/systemd/notify', WATCHDOG_USEC: String(watchdogMs * 1_000) };
+    const send = async ([word = '']: readonly string[]) => {
+      if (word === 'WATCHDOG=1') this.signs += 1;
+      else this.sentences.push(word);
+    };
     this.watchdog = new Watchdog({
-      notifier: {
-        watchdogMs: watchdogMs ?? 2 * MINUTE,
-        watchdog: () => this.#sign(),
-        get isUnheard() {
-          return isUnheard();
-        },
-      },
-      duties: () => [{ name: 'work', moves: () => this.moves, neglects: () => this.neglected, ...duty }],
+      health: () => [this.loop],
       disks: () => [{ path: '/state', isOwn: true }],
-      askDisk: () => {
+      status: () => this.status,
+      notifier: new Notifier(env, { log: silentLogger, send }),
+      ask: () => {
         this.asked += 1;
         return this.diskAnswers
           ? Promise.resolve()
@@ -43,14 +56,10 @@ class Watched {
             });
       },
       clock: this.clock,
-      log: { debug() {}, info: hear('info'), warn: hear('warn'), error: hear('error') },
-      ...parts,
+      log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
+      ...deps,
     });
     this.watchdog.start();
-  }
-
-  #sign(): void {
-    this.signs += 1;
   }
 
   /** The longest time that systemd waited for a sign, up to `ms` from now. */
@@ -68,108 +77,88 @@ class Watched {
 }
 
 describe('a watchdog', () => {
-  it('gives a sign at once, and then at half the time that systemd grants, while nothing is neglected', async () => {
+  it('gives a sign at once, and then well within the time that systemd grants, while no loop is busy', async () => {
     const w = new Watched();
+    await w.clock.advance(0);
     expect(w.signs).toBe(1);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
-    expect(w.signs).toBeLessThan(25);
+    expect(w.signs).toBeLessThan(35);
     expect(w.said).toEqual([]);
   });
 
-  it('gives a sign again soon, until it arrives', async () => {
-    const w = new Watched();
-    await w.longestSilence(40_000);
-    expect(w.signs).toBe(1);
-    w.isUnheard = true;
-    await w.longestSilence(40_000);
-    expect(w.signs).toBeGreaterThanOrEqual(4);
-    w.isUnheard = false;
-    const { signs } = w;
-    await w.longestSilence(40_000);
-    expect(w.signs).toBe(signs);
-  });
-
-  it('gives no more signs once a duty was neglected for 90 s without a move, and says once what and since when', async () => {
+  it('gives no more signs once a loop was busy for 90 s without progress, and says once which and since when', async () => {
     const w = new Watched();
     await w.clock.advance(5 * MINUTE);
-    w.neglected = 'items that are due are not pushed';
+    w.isBusy = true;
     await w.clock.advance(80_000);
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
     await w.clock.advance(30_000);
-    expect(w.watchdog.stuck()).toMatchObject([{ name: 'work', what: 'items that are due are not pushed' }]);
+    expect(w.watchdog.stuck).toMatchObject([{ name: 'loop', what: 'items that are due are not pushed' }]);
     const { signs } = w;
     await w.clock.advance(10 * MINUTE);
     expect(w.signs).toBe(signs);
     expect(w.said).toEqual([
       expect.stringMatching(
-        /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, and nothing keeps it from going on; systemd is left to start peersync anew$/,
+        /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, and nothing keeps it from going on; systemd is left to restart peersync$/,
       ),
     ]);
   });
 
-  it('goes on giving signs while what is neglected now and then moves', async () => {
+  it('goes on giving signs while a busy loop makes progress now and then', async () => {
     const w = new Watched();
-    w.neglected = 'items that are due are not pushed';
+    w.isBusy = true;
     for (let i = 0; i < 40; i += 1) {
       expect(await w.longestSilence(60_000)).toBeLessThanOrEqual(MINUTE);
-      w.moves += 1;
+      w.loop.progress();
     }
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
     expect(w.said).toEqual([]);
   });
 
-  it('goes on giving signs while there is a reason to wait between two neglects', async () => {
+  it('goes on giving signs while a loop has a reason to wait now and then', async () => {
     const w = new Watched();
     for (let i = 0; i < 20; i += 1) {
-      w.neglected = 'items that are due are not pushed';
+      w.isBusy = true;
       await w.clock.advance(60_000);
-      w.neglected = undefined;
+      w.isBusy = false;
       await w.clock.advance(20_000);
     }
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
   });
 
   it('gives signs again when what stood still goes on after all, and says so', async () => {
     const w = new Watched();
-    w.neglected = 'items that are due are not pushed';
+    w.isBusy = true;
     await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck()).not.toEqual([]);
+    expect(w.watchdog.stuck).not.toEqual([]);
     const { signs } = w;
-    w.moves += 1;
+    w.loop.progress();
     await w.clock.advance(20_000);
     expect(w.signs).toBeGreaterThan(signs);
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
   });
 
-  it('takes a disk that does not answer for a reason to wait, and stops giving signs when the disk does', async () => {
-    const w = new Watched();
-    w.neglected = 'a commit of the state does not end';
-    w.diskAnswers = false;
-    expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
-    expect(w.asked).toBe(1);
-    expect(w.said).toEqual([
-      expect.stringMatching(/^warn: a commit .* the disk of \/state does not answer and is waited for$/),
-    ]);
-    expect(w.watchdog.stuck()).toEqual([]);
-  });
-
-  it('tells of a disk that does not answer long before it would count as neglect, once, until it answers', async () => {
+  it('takes a disk that does not answer for a reason to wait, and says so once, long before anything is stuck', async () => {
     const w = new Watched({}, { limitMs: 15 * MINUTE });
     const began = w.clock.now();
-    w.neglected = 'what is known is not brought to the disk';
+    w.isBusy = true;
     w.diskAnswers = false;
     await w.clock.advance(15_000);
-    expect(w.watchdog.silentDisk()).toBeUndefined();
+    expect(w.watchdog.silentDisk).toBeUndefined();
     await w.clock.advance(25_000);
-    expect(w.watchdog.silentDisk()).toMatchObject({ path: '/state', what: w.neglected });
-    expect((w.watchdog.silentDisk()?.since ?? 0) - began).toBeLessThan(20_000);
-    await w.clock.advance(10 * MINUTE);
-    expect(w.said).toEqual([expect.stringMatching(/^warn: what is known .* the disk of \/state does not/)]);
+    expect(w.watchdog.silentDisk).toMatchObject({ path: '/state', what: w.loop.what });
+    expect((w.watchdog.silentDisk?.since ?? 0) - began).toBeLessThan(20_000);
+    expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
+    expect(w.asked).toBe(1);
+    expect(w.watchdog.stuck).toEqual([]);
+    expect(w.said).toEqual([
+      expect.stringMatching(/^warn: items .* the disk of \/state does not answer and is waited for$/),
+    ]);
     w.answer();
-    w.neglected = undefined;
+    w.isBusy = false;
     await w.clock.advance(20_000);
-    expect(w.watchdog.silentDisk()).toBeUndefined();
+    expect(w.watchdog.silentDisk).toBeUndefined();
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
   });
 
@@ -177,126 +166,129 @@ describe('a watchdog', () => {
     const w = new Watched({}, { limitMs: 15 * MINUTE });
     await w.clock.advance(2 * MINUTE);
     expect(w.asked).toBe(0);
-    w.neglected = 'the scan of docs does not go on';
+    w.isBusy = true;
     await w.clock.advance(2 * MINUTE);
     expect(w.asked).toBeGreaterThan(0);
-    expect([w.watchdog.silentDisk(), w.said]).toEqual([undefined, []]);
+    expect([w.watchdog.silentDisk, w.said]).toEqual([undefined, []]);
   });
 
-  it('hears a disk that refuses: that is an answer', async () => {
-    const w = new Watched({ askDisk: () => Promise.reject(new Error('ENOENT')) });
-    w.neglected = 'a commit of the state does not end';
+  it('takes an error of a disk for an answer', async () => {
+    const w = new Watched({ ask: () => Promise.reject(new Error('ENOENT')) });
+    w.isBusy = true;
     await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck()).not.toEqual([]);
+    expect(w.watchdog.stuck).not.toEqual([]);
   });
 
-  it('bears longer with a duty that says so', async () => {
+  it('lets a loop take longer whose limit is longer', async () => {
     const w = new Watched({}, { limitMs: 15 * MINUTE });
-    w.neglected = 'a batch is not read from the disk';
+    w.isBusy = true;
     await w.clock.advance(14 * MINUTE);
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
     await w.clock.advance(2 * MINUTE);
-    expect(w.watchdog.stuck()).not.toEqual([]);
+    expect(w.watchdog.stuck).not.toEqual([]);
   });
 
   it('finds what is stuck sooner where systemd grants less time, and keeps within that before', async () => {
     const w = new Watched({}, {}, 8_000);
     expect(await w.longestSilence(MINUTE)).toBeLessThanOrEqual(5_000);
-    w.neglected = 'items that are due are not pushed';
+    w.isBusy = true;
     await w.clock.advance(7_500);
-    expect(w.watchdog.stuck()).not.toEqual([]);
+    expect(w.watchdog.stuck).not.toEqual([]);
   });
 
   it('keeps within a short time also while it asks disks that do not answer', async () => {
     const w = new Watched({}, {}, 4_000);
-    w.neglected = 'a commit of the state does not end';
+    w.isBusy = true;
     w.diskAnswers = false;
     expect(await w.longestSilence(MINUTE)).toBeLessThan(4_000);
   });
 
   it('does not count the time in which the process could not run', async () => {
     const w = new Watched();
-    w.neglected = 'items that are due are not pushed';
+    w.isBusy = true;
     await w.clock.advance(20_000);
     // Stopped and continued: the timers come late, and a look finds that much time has passed.
     w.clock.skip(10 * MINUTE);
     await w.clock.advance(20_000);
-    expect(w.watchdog.stuck()).toEqual([]);
+    expect(w.watchdog.stuck).toEqual([]);
   });
 
-  it('says without systemd what is stuck, too, but that a person has to start it anew', async () => {
-    const clock = new FakeClock();
-    const said: string[] = [];
-    const watchdog = new Watchdog({
-      notifier: { watchdogMs: undefined, watchdog: () => said.push('sign'), isUnheard: false },
-      duties: () => [{ name: 'work', moves: () => 0, neglects: () => 'items wait' }],
-      disks: () => [],
-      clock,
-      log: { debug() {}, info() {}, warn() {}, error: (_, message) => void said.push(message) },
-    });
-    watchdog.start();
-    await clock.advance(5 * MINUTE);
-    expect(said).toEqual([expect.stringMatching(/^stuck: items wait, .*; start peersync anew$/)]);
-  });
-
-  it('takes a duty that fails to tell how it stands for one that stands still, says so once, and hears the others', async () => {
-    const oops = (): never => {
-      throw new TypeError('oops');
-    };
-    const w = new Watched({}, { moves: oops });
-    await w.clock.advance(30_000);
-    expect(w.said).toEqual(['error: whether "work" goes on cannot be told: oops']);
-    expect(w.watchdog.stuck()).toEqual([]);
+  it('says without systemd what is stuck, too, but that a person has to restart it', async () => {
+    const w = new Watched({ notifier: new Notifier({}, { log: silentLogger }) });
+    w.isBusy = true;
     await w.clock.advance(5 * MINUTE);
-    expect(w.watchdog.stuck()).toMatchObject([{ name: 'work' }]);
-    const { signs } = w;
-    await w.clock.advance(10 * MINUTE);
-    expect(w.signs).toBe(signs);
-    expect(w.said.slice(1)).toEqual([
-      expect.stringMatching(/^error: stuck: whether "work" goes on cannot be told, for /),
-    ]);
+    expect(w.said).toEqual([expect.stringMatching(/^error: stuck: items .*; restart peersync$/)]);
+    expect(w.watchdog.stuck).toMatchObject([{ name: 'loop' }]);
   });
 
-  it('bears with a duty that failed to tell once', async () => {
+  it('gives no sign at a look that fails, says why, and looks again', async () => {
     let fails = true;
     const w = new Watched(
       {},
       {
-        neglects: () => {
+        busy: () => {
           if (fails) throw new TypeError('oops');
-          return undefined;
+          return false;
         },
       },
     );
-    await w.clock.advance(20_000);
-    fails = false;
-    expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
-    expect(w.watchdog.stuck()).toEqual([]);
-    expect(w.said).toHaveLength(1);
-  });
-
-  it('gives no sign at a look that fails, says so once, and looks again', async () => {
-    let fails = true;
-    const w = new Watched({
-      duties: () => {
-        if (fails) throw new TypeError('oops');
-        return [];
-      },
-    });
     await w.clock.advance(5 * MINUTE);
     expect(w.signs).toBe(1);
-    expect(w.said).toEqual(['error: whether everything goes on could not be looked at: oops']);
+    expect(w.said[0]).toBe('error: The health of the loops is unknown: oops');
     fails = false;
-    await w.clock.advance(20_000);
-    expect(w.signs).toBe(2);
+    await w.clock.advance(MINUTE);
+    expect(w.signs).toBeGreaterThan(1);
+  });
+
+  it('tells systemd how the daemon stands whenever that changed', async () => {
+    const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();
+    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [], lastConfirmedAt: at('10:04:12') };
+    const w = new Watched();
+    w.status = report({ items, figures });
+    await w.clock.advance(MINUTE);
+    const refused = { code: 'X', message: 'It is wrong.', hint: 'Mend it.', at: at('10:05:00') };
+    w.status = report({ items, figures, configuration: { takenUpAt: 0, refused } });
+    await w.clock.advance(MINUTE);
+    const calm = '1 document confirmed, nothing waiting, last confirmation 2026-11-21 10:04:12';
+    expect(w.sentences.slice(1)).toEqual([
+      `STATUS=${calm}`,
+      `STATUS=${calm}; The changed configuration was refused, and the one before holds: It is wrong (since 2026-11-21 10:05:00)`,
+    ]);
   });
 
   it('asks nothing any more when it is stopped', async () => {
     const w = new Watched();
     w.watchdog.stop();
-    w.neglected = 'items wait';
+    w.isBusy = true;
     await w.clock.advance(10 * MINUTE);
     expect(w.signs).toBe(1);
     expect(w.clock.waiting).toBe(0);
+  });
+});
+
+describe('the disks of a daemon', () => {
+  it('are those of its state, its folders, and its mirrors where there are any', async () => {
+    const folders = [{ path: '/srv/docs', collection: 'c' }];
+    const configOf = (more: object = {}) => checkConfig({ folders, ...more }, '/etc/peersync/config.json');
+    const state = { path: '/etc/peersync/data/state', isOwn: true };
+    const docs = { path: '/srv/docs', isOwn: false };
+    expect(disksOf(await configOf())).toEqual([state, docs]);
+    const mirror = { root: '/srv/mirror', shares: [{ data: 'x.csv' }] };
+    expect(disksOf(await configOf({ mirror }))).toEqual([state, docs, { path: '/srv/mirror', isOwn: true }]);
+  });
+
+  it('are written to where the directory is our own, for else a frozen one would seem to answer, and nowhere else', async () => {
+    const [own, theirs] = [temporaryDirectory(), temporaryDirectory()];
+    for (const path of [own, theirs]) utimesSync(path, 1_000, 1_000);
+    await askDisk({ path: own, isOwn: true });
+    await askDisk({ path: theirs, isOwn: false });
+    expect(statSync(own).mtimeMs).toBeGreaterThan(1_000_000);
+    expect(statSync(theirs).mtimeMs).toBe(1_000_000);
+  });
+
+  it('answer where the directory is not there, and it is not made', async () => {
+    const path = join(temporaryDirectory(), 'gone');
+    for (const isOwn of [true, false]) await askDisk({ path, isOwn });
+    expect(() => statSync(path)).toThrow();
   });
 });

@@ -244,7 +244,7 @@ describe('rounds', () => {
     expect(turns.count('m')).toBe(1);
   });
 
-  it('neglect a mirror that is due and does not begin, and nothing while as many run as may', async () => {
+  it('are busy while a mirror that is due does not begin, and not while as many run as may', async () => {
     const names = ['a', 'b', 'c', 'd', 'e', 'f'];
     const turns = new Turns(Object.fromEntries(names.map((name) => [name, {}])));
     const ends: (() => void)[] = [];
@@ -252,25 +252,25 @@ describe('rounds', () => {
       new Promise((resolve) => {
         ends.push(() => resolve('followed'));
       });
-    const { duty } = turns.rounds;
-    expect(duty.neglects()).toBeUndefined();
+    const { health } = turns.rounds;
+    expect(health.busy).toBe(false);
     turns.start();
-    expect(duty.neglects()).toBeUndefined();
+    expect(health.busy).toBe(false);
     // Nobody hears the bell that rings meanwhile.
     turns.clock.skip(30 * SECOND);
-    expect(duty.neglects()).toBe('mirrors that are due do not begin');
-    const before = duty.moves();
+    expect(health.busy).toBe(true);
+    health.look(0);
     await turns.clock.advance(1);
     expect(turns.begun).toHaveLength(4);
-    expect(duty.moves()).not.toBe(before);
-    expect(duty.neglects()).toBeUndefined();
+    expect(health.look(1_000)).toBe(0);
+    expect(health.busy).toBe(false);
     for (const end of ends.splice(0)) end();
     await turns.clock.advance(1);
     expect(turns.begun).toHaveLength(6);
     turns.clock.skip(5 * MINUTE);
-    expect(duty.neglects()).toBe('mirrors that are due do not begin');
+    expect(health.busy).toBe(true);
     for (const end of ends.splice(0)) end();
     await turns.rounds.stop();
-    expect(duty.neglects()).toBeUndefined();
+    expect(health.busy).toBe(false);
   });
 });

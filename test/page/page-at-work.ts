@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import type { Stuck } from '../../src/lib/pulse.js';
+import type { Stuck } from '../../src/lib/health.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';

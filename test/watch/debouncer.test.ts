@@ -27,8 +27,7 @@ function setUp(onLook: (path: string) => Promise<void> = async () => {}) {
     ino: 1,
   });
   const paths = () => again.map(({ path }) => path);
-  const { duty } = debouncer;
-  return { clock, again, paths, directories, errors, debouncer, stat, duty };
+  return { clock, again, paths, directories, errors, debouncer, stat };
 }
 
 describe('a settling file', () => {
@@ -188,25 +187,6 @@ describe('a path', () => {
     debouncer.look('late', 'asked');
     await clock.advance(100);
     expect(paths().length).toBeLessThan(20);
-    expect(debouncer.busy).toBe(false);
-  });
-
-  it('that is due is neglected until it is looked at', async () => {
-    let open = () => {};
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const { clock, debouncer, duty } = setUp(() => opened);
-    debouncer.changed('', 'f');
-    expect(duty.neglects()).toBeUndefined();
-    clock.skip(1_000);
-    expect(duty.neglects()).toBe('changes in inbox are not looked at');
-    const moves = duty.moves();
-    await clock.advance(0);
-    expect(duty.neglects()).toBeUndefined();
-    expect(duty.moves()).not.toBe(moves);
-    open();
-    await clock.advance(0);
     expect(debouncer.busy).toBe(false);
   });
 });

@@ -101,9 +101,9 @@ it('threads that list share the work, end when nothing was listed for a while, a
   const lister = inThreads(clock);
   const directory = temporaryDirectory();
   threads.length = 0;
-  const both = await Promise.all([listed(lister, directory), listed(lister, directory)]);
-  expect(both.map(({ files }) => files)).toEqual([0, 0]);
-  expect(threads.map(({ answered }) => answered)).toEqual([1, 1]);
+  const both = Promise.all([listed(lister, directory), listed(lister, directory)]);
+  expect(threads.map(({ waiting }) => waiting)).toEqual([1, 1]);
+  expect((await both).map(({ files }) => files)).toEqual([0, 0]);
   await clock.advance(1_000);
   await listed(lister, directory);
   expect(threads).toHaveLength(2);

@@ -1,40 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestQueue } from '../../src/queue/request-queue.js';
+import { busyIn, goesOn } from '../support/health.js';
 import { bad, Gate, lanesOf, openQueue, settle, UNLIMITED } from './queue-setup.js';
 
-function neglects(queue: RequestQueue): string[] {
-  return queue.duties(() => 60_000).flatMap((duty) => duty.neglects() ?? []);
-}
-
-function movesOf(queue: RequestQueue, name: string): unknown {
-  return queue
-    .duties(() => 60_000)
-    .find((duty) => duty.name === name)
-    ?.moves();
-}
-
-const OUTLIVED = 'a push request has outlived all of its time-outs';
-
-describe('the duties of the queue', () => {
-  it('know which request runs longest, as long as it runs', async () => {
+describe('the health checks of the queue', () => {
+  it('see a request that runs, until it ends', async () => {
     const { queue } = openQueue();
     const gate = new Gate();
-    expect(movesOf(queue, 'request push')).toBeUndefined();
     const runs = ['a', 'b'].map((name) => queue.run('push', gate.task(name)));
     await settle();
-    expect(neglects(queue)).toEqual([OUTLIVED]);
-    const first = movesOf(queue, 'request push');
+    expect(busyIn(queue)).toEqual(['no push request ends within its time-outs']);
+    expect(queue.health.find(({ name }) => name === 'request push')?.options.limitMs).toBe(15 * 60_000);
+    goesOn(queue.health, 'request push');
+    expect(goesOn(queue.health, 'request push')).toBe(false);
     gate.end('a');
     await settle();
-    expect(neglects(queue)).toEqual([OUTLIVED]);
-    expect(movesOf(queue, 'request push')).not.toBe(first);
+    expect(goesOn(queue.health, 'request push')).toBe(true);
     gate.fail('b', bad('failing'));
     await Promise.allSettled(runs);
-    expect(neglects(queue)).toEqual([]);
-    expect(movesOf(queue, 'queue push')).toBe(2);
+    expect(busyIn(queue)).toEqual([]);
   });
 
-  it('are no neglect where requests wait for others of their lane, for slots, for their rate or for the peer', async () => {
+  it('are not busy where requests wait for others of their lane, for slots, for their rate or for the peer', async () => {
     const slow = openQueue({
       lanes: lanesOf(UNLIMITED, { push: { requestsPerSecond: 0.1, concurrency: 1 } }),
     });
@@ -72,7 +58,7 @@ describe('the duties of the queue', () => {
     expect(away.queue.mayStart('push')).toBe(false);
   });
 
-  it('are neglected where the moment comes at which a request may start, and nobody notices', async () => {
+  it('are busy where the moment comes at which a request may start, and nobody notices', async () => {
     const { queue, clock } = openQueue({
       policy: { openAfter: { unreachable: 1, failing: 1, denied: 1 }, probeMs: 1_000 },
     });
@@ -84,7 +70,7 @@ describe('the duties of the queue', () => {
     // The alarm that should ring then is late.
     clock.skip(2_000);
     expect(queue.mayStart('push')).toBe(true);
-    expect(neglects(queue)).toEqual(['push requests that may start wait in the queue']);
+    expect(busyIn(queue)).toEqual(['push requests that may start wait in the queue']);
     await clock.advance(1);
     expect(gate.running).toEqual(['probe']);
     expect(queue.mayStart('push')).toBe(false);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { UplinkParts } from '../../src/uplink/parts.js';
+import { busyIn, goesOn } from '../support/health.js';
 import { until } from '../support/wait.js';
 import { QUICK, unreachable, World } from '../support/world.js';
 
@@ -14,14 +15,7 @@ afterEach(async () => {
   for (const w of worlds.splice(0)) await w.stop();
 });
 
-/** What a world's uplink leaves undone at this moment. */
-function neglects(w: World): string[] {
-  return w.uplink.duties.flatMap((duty) => duty.neglects() ?? []);
-}
-
-function movesOf(w: World, name: string): unknown {
-  return w.uplink.duties.find((duty) => duty.name === name)?.moves();
-}
+const busy = (w: World) => busyIn(w.uplink);
 
 const NOT_PUSHED = 'items that are due are not pushed';
 const NOT_LOOKED_UP = 'items that are due are not looked up';
@@ -45,43 +39,43 @@ function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
   });
 }
 
-describe('the duties of the uplink', () => {
-  it('are seen to when everything is confirmed', async () => {
+describe('the health checks of the uplink', () => {
+  it('are not busy when everything is confirmed', async () => {
     const w = world();
     await w.start();
     for (let i = 0; i < 30; i += 1) w.write(`f${i}`, `content ${i}`);
     await until(() => w.state.counts().confirmed === 30, 'all confirmed');
-    await until(() => neglects(w).length === 0, 'nothing neglected');
-    expect(movesOf(w, 'push')).toBeGreaterThanOrEqual(3);
-    expect(movesOf(w, 'confirm')).toBeGreaterThanOrEqual(30);
+    await until(() => busy(w).length === 0, 'nothing busy');
   });
 
-  it('are neglected when the push loop sleeps though items are due and the queue has room', async () => {
+  it('are busy without progress when the push loop waits though items are due and the queue has room', async () => {
     const w = world();
     const listen = { again: false };
     w.seenQueue = deafFor('push', listen);
     await w.start();
     w.write('a.txt', 'hello');
-    await until(() => neglects(w).includes(NOT_PUSHED), 'neglected');
-    const moves = movesOf(w, 'push');
+    await until(() => busy(w).includes(NOT_PUSHED), 'busy');
+    goesOn(w.uplink.health, 'push');
+    expect(goesOn(w.uplink.health, 'push')).toBe(false);
     listen.again = true;
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
-    expect(movesOf(w, 'push')).not.toBe(moves);
-    expect(neglects(w)).toEqual([]);
+    expect(goesOn(w.uplink.health, 'push')).toBe(true);
+    expect(busy(w)).toEqual([]);
   });
 
-  it('are neglected when the confirm loop sleeps though look-ups are due and the queue has room', async () => {
+  it('are busy without progress when the confirm loop waits though look-ups are due and the queue has room', async () => {
     const w = world();
     const listen = { again: false };
     w.seenQueue = deafFor('confirm', listen);
     await w.start();
     w.write('a.txt', 'hello');
-    await until(() => neglects(w).includes(NOT_LOOKED_UP), 'neglected');
-    const moves = movesOf(w, 'confirm');
+    await until(() => busy(w).includes(NOT_LOOKED_UP), 'busy');
+    goesOn(w.uplink.health, 'confirm');
+    expect(goesOn(w.uplink.health, 'confirm')).toBe(false);
     listen.again = true;
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
-    expect(movesOf(w, 'confirm')).not.toBe(moves);
-    expect(neglects(w)).toEqual([]);
+    expect(goesOn(w.uplink.health, 'confirm')).toBe(true);
+    expect(busy(w)).toEqual([]);
   });
 
   it('wait for a peer that is away, until the next probe is due', async () => {
@@ -102,7 +96,7 @@ describe('the duties of the uplink', () => {
       let said: string[] = [];
       // Counts where the time had not come when it was said, either.
       const wasSaid = () => {
-        said = neglects(w);
+        said = busy(w);
         return waits();
       };
       await until(wasSaid, 'the circuit is open');
@@ -125,10 +119,10 @@ describe('the duties of the uplink', () => {
     };
     await w.start({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
     for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `content ${i}`);
-    await until(() => w.peer.pushes.length > 0 && neglects(w).length === 0, 'as many under way as may be');
+    await until(() => w.peer.pushes.length > 0 && busy(w).length === 0, 'as many under way as may be');
     for (let i = 0; i < 10; i += 1) {
       await new Promise((resolve) => setTimeout(resolve, 5));
-      expect(neglects(w)).toEqual([]);
+      expect(busy(w)).toEqual([]);
     }
     expect(w.state.counts().pending).toBe(20);
     answer();
@@ -140,16 +134,16 @@ describe('the duties of the uplink', () => {
     const listen = { again: false };
     w.seenQueue = deafFor('push', listen);
     await w.start();
-    expect(neglects(w)).toEqual([]);
+    expect(busy(w)).toEqual([]);
     w.write('a.txt', 'hello');
-    await until(() => neglects(w).length > 0, 'neglected');
+    await until(() => busy(w).length > 0, 'busy');
     const stopped = w.uplink.stop();
-    expect(neglects(w)).toEqual([]);
+    expect(busy(w)).toEqual([]);
     await stopped;
-    expect(neglects(w)).toEqual([]);
+    expect(busy(w)).toEqual([]);
   });
 
-  it('are neglected for as long as a batch is being read from the disk', async () => {
+  it('are busy for as long as a batch is being read from the disk', async () => {
     const w = world();
     let read: () => void = () => {};
     const blocked = new Promise<void>((resolve) => {
@@ -160,9 +154,9 @@ describe('the duties of the uplink', () => {
     for (let i = 0; i < 20; i += 1) w.write(`f${i}`, `content ${i}`);
     // What is due beside them waits for them, though the queue has room.
     await until(() => w.uplink.status().inFlight > QUICK.push.concurrency, 'as many as may be are under way');
-    expect(neglects(w)).toEqual(['a batch is not read from the disk']);
+    expect(busy(w)).toEqual(['a batch is not read from the disk']);
     read();
     await until(() => w.state.counts().confirmed === 20, 'confirmed');
-    expect(neglects(w)).toEqual([]);
+    expect(busy(w)).toEqual([]);
   });
 });
