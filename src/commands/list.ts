@@ -2,11 +2,14 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { LISTED_STATUSES, type ListedEntry, listEntries } from '../report/list.js';
 import { listFilter } from '../report/parameters.js';
-import { type Command, configOf, print, printJson } from './context.js';
+import { type Command, configOf } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
 import { readState } from './offline-state.js';
 import { safe, timeText } from './text.js';
+
+/** Characters. */
+const WRITTEN_AT_ONCE = 32_768;
 
 interface ListOptions {
   readonly status: string | undefined;
@@ -37,10 +40,15 @@ export const listCommand: Command<ListOptions> = {
     const offline = async function* () {
       for await (const lot of listEntries(await readState(config), filter)) yield* lot;
     };
+    // A write for each of a million lines took longer than all the rest.
+    let text = '';
     for await (const entry of askOr(config, 'list', parameters, offline)) {
-      if (options.json) printJson(entry);
-      else print(lineOf(entry, systemClock.now()));
+      text += options.json ? `${JSON.stringify(entry)}\n` : `${lineOf(entry, systemClock.now())}\n`;
+      if (text.length < WRITTEN_AT_ONCE) continue;
+      process.stdout.write(text);
+      text = '';
     }
+    process.stdout.write(text);
     return EXIT.done;
   },
 };
