@@ -54,7 +54,7 @@ export async function canary(
   const end = clock.after(patience.timeoutMs + LAST_LOOKS_MS, () => over.abort());
   const parts = { clock, signal: AbortSignal.any([signal, over.signal]) };
   try {
-    const deadline = clock.monotonic() + patience.timeoutMs;
+    const deadline = clock.now() + patience.timeoutMs;
     const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal: parts.signal }))];
     const holdMs = patience.hold ?? dialect.holdMs;
     const gatePatience = dialect.hasDomainGate
@@ -63,7 +63,7 @@ export async function canary(
     const probes: Promise<Probed>[] = [];
     for (const plan of plans) {
       const sent = await pushed(client, plan, dialect, deadline, parts);
-      const ownDeadline = plan.kind === 'address' ? clock.monotonic() + gatePatience : deadline;
+      const ownDeadline = plan.kind === 'address' ? clock.now() + gatePatience : deadline;
       const wait = {
         deadline: Math.min(deadline, ownDeadline),
         hold: holdMs,

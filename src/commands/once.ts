@@ -50,7 +50,7 @@ export const onceCommand: Command<OnceOptions> = {
   run: async (options: OnceOptions & GlobalOptions) => {
     const timeout = duration('--timeout', options.timeout);
     const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const started = systemClock.monotonic();
+    const started = systemClock.now();
     let failed: (error: unknown) => void = () => {};
     const failure = new Promise<Ending>((resolve) => {
       failed = (error) => resolve({ kind: 'failed', error });
@@ -95,7 +95,7 @@ export const onceCommand: Command<OnceOptions> = {
       }
       const items = itemCounts(daemon.state.counts());
       const { push, peerdoc } = daemon.requests;
-      const durationMs = Math.round(systemClock.monotonic() - started);
+      const durationMs = Math.round(systemClock.now() - started);
       const mirrors = round?.counts;
       for (const report of round?.reports ?? []) {
         if (
@@ -135,7 +135,7 @@ async function settle(
 ): Promise<Ending> {
   const clock: Clock = systemClock;
   const live = daemon.live();
-  const deadline = clock.monotonic() + timeoutMs;
+  const deadline = clock.now() + timeoutMs;
   let scanned = false;
   let failure: Ending | undefined;
   daemon.scanned().then(
@@ -158,7 +158,7 @@ async function settle(
       if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
     }
     const { circuit, paused, pausedUntil = 0 } = live.queue();
-    const leftMs = deadline - clock.monotonic();
+    const leftMs = deadline - clock.now();
     const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
     if (reason !== undefined) return { kind: 'peer', reason };
     if (pausedUntil > clock.now() + leftMs) return { kind: 'busy', untilMs: pausedUntil };

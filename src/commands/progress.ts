@@ -57,12 +57,12 @@ export class Progress {
     this.#clock = clock;
     this.#isDrawn = stream !== undefined && canDraw(stream, env);
     this.#isColoured = wantsColour(env);
-    this.#lastLineAt = clock.monotonic();
+    this.#lastLineAt = clock.now();
   }
 
   show(step: Step): void {
     if (this.#stream === undefined) return;
-    const at = this.#clock.monotonic();
+    const at = this.#clock.now();
     this.#rate.note(at, step.done);
     this.#step = step;
     if (this.#isDrawn) this.#draw();
@@ -128,6 +128,6 @@ export class Progress {
   }
 
   #perSecond(): number | undefined {
-    return this.#rate.perSecond(this.#clock.monotonic(), this.#step?.done ?? 0);
+    return this.#rate.perSecond(this.#clock.now(), this.#step?.done ?? 0);
   }
 }

@@ -17,7 +17,7 @@ export type Outcome =
   | { readonly status: 'refused'; readonly message: string };
 
 export interface PushPatience {
-  /** By the clock's `monotonic`, in ms. */
+  /** In ms since the epoch. */
   readonly deadline: number;
   /** Longest pause between two look-ups of one document, in ms. */
   readonly maxInterval: number;
@@ -99,7 +99,7 @@ export async function pushBatch(
     } catch (error) {
       const waitMs =
         error instanceof PeerError && error.code === 'PEER_BUSY' ? (error.retryAfterMs ?? 1_000) : undefined;
-      if (waitMs === undefined || clock.monotonic() + waitMs >= deadline) throw error;
+      if (waitMs === undefined || clock.now() + waitMs >= deadline) throw error;
       await clock.sleep(waitMs, signal);
     }
   }
@@ -126,10 +126,8 @@ export async function untilShown(
 ): Promise<Outcome> {
   let firstShown: number | undefined;
   let wasMissed = false;
-  // From here on by the monotonic clock: one that is set back would keep it waiting.
-  const heldFor = Math.min(hold, Math.max(0, sent.at + hold - clock.now()));
-  const heldUntil = clock.monotonic() + heldFor;
-  const wait = Math.min(heldFor, deadline - clock.monotonic());
+  const heldUntil = sent.at + hold;
+  const wait = Math.min(heldUntil, deadline) - clock.now();
   if (wait > 0) await clock.sleep(wait, signal);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, maxInterval)) {
     let trouble: PeerError | undefined;
@@ -138,8 +136,8 @@ export async function untilShown(
       const doc = await peer.peerdoc({ url: sent.url }, { signal });
       const seen = doc === undefined ? undefined : evidenceOf(doc, sent);
       if (seen?.shown) {
-        firstShown ??= clock.monotonic();
-        if ((!wasMissed && clock.monotonic() >= heldUntil) || clock.monotonic() - firstShown >= hold)
+        firstShown ??= clock.now();
+        if ((!wasMissed && clock.now() >= heldUntil) || clock.now() - firstShown >= hold)
           return { status: 'confirmed', evidence: { kind: seen.kind, shown: seen.text } };
         message = 'the peer shows the document, but not yet for long enough (confirm.hold)';
       } else {
@@ -151,7 +149,7 @@ export async function untilShown(
       if (!(error instanceof PeerError) || !PASSING.has(error.code)) throw error;
       trouble = error;
     }
-    const left = deadline - clock.monotonic();
+    const left = deadline - clock.now();
     if (left <= 0) {
       if (trouble !== undefined) throw trouble;
       return { status: 'unseen', message };

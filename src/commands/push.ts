@@ -83,7 +83,7 @@ export const pushCommand: Command<PushOptions> = {
       const files = await readyFiles(targets, dialect.content);
       const hold = confirm.hold ?? dialect.holdMs;
       for (const batch of batchesOf(files, push)) {
-        const deadline = systemClock.monotonic() + timeoutMs;
+        const deadline = systemClock.now() + timeoutMs;
         const patience = { deadline, maxInterval: confirm.maxInterval, hold };
         const how = { collection, synchronous: push.synchronous, commit: push.commit };
         const pushed = await pushBatch(client, batch, how, { clock: systemClock, deadline, signal });

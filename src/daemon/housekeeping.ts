@@ -82,7 +82,7 @@ export class Housekeeping {
   async #retire(folder: string): Promise<void> {
     const { state, commit, clock, log } = this.#parts;
     let [seen, files, unsaved] = [0, 0, 0];
-    let began = clock.monotonic();
+    let began = clock.now();
     for (const entry of state.entries.all(folder)) {
       seen += 1;
       if (entry.status !== 'gone') {
@@ -92,7 +92,7 @@ export class Housekeeping {
         unsaved += 1;
       }
       // What comes next is as it is after the pause.
-      if (seen % LOOK > 0 || clock.monotonic() - began < WITHOUT_PAUSE_MS) continue;
+      if (seen % LOOK > 0 || clock.now() - began < WITHOUT_PAUSE_MS) continue;
       if (unsaved < UNSAVED) {
         await clock.sleep(0);
       } else {
@@ -100,7 +100,7 @@ export class Housekeeping {
         unsaved = 0;
       }
       if (this.#stopped) return;
-      began = clock.monotonic();
+      began = clock.now();
     }
     await commit();
     if (files > 0)

@@ -35,7 +35,7 @@ const SUBJECTS = ['folder', 'mirror', 'collection', 'table', 'kind'] as const;
 interface Kind {
   readonly level: Level;
   passed: number;
-  /** When the first of those that passed was said, on the monotonic clock. */
+  /** When the first of those that passed was said. */
   since: number;
   /** Those that were not said, while they are counted. */
   held: { count: number; window: number; fields: object; message: string; readonly timer: Timer } | undefined;
@@ -86,7 +86,7 @@ export class Repeats implements Logger {
     const { first, withinMs } = PATIENCE[level];
     const key = keyOf(level, fields, message);
     const kind = this.#kinds.get(key) ?? this.#newKind(key, level);
-    const now = this.#clock.monotonic();
+    const now = this.#clock.now();
     if (kind.held === undefined) {
       if (now - kind.since >= withinMs) {
         kind.since = now;
@@ -112,7 +112,7 @@ export class Repeats implements Logger {
       this.#release(oldest[1]);
       this.#kinds.delete(oldest[0]);
     }
-    const kind: Kind = { level, passed: 0, since: this.#clock.monotonic(), held: undefined };
+    const kind: Kind = { level, passed: 0, since: this.#clock.now(), held: undefined };
     this.#kinds.set(key, kind);
     return kind;
   }

@@ -69,7 +69,7 @@ export class Watchdog {
   }
 
   start(): void {
-    this.#lookedAt = this.#deps.clock.monotonic();
+    this.#lookedAt = this.#deps.clock.now();
     this.#feed();
     this.#plan();
   }
@@ -92,7 +92,7 @@ export class Watchdog {
 
   async #look(): Promise<void> {
     const { clock, health } = this.#deps;
-    const now = clock.monotonic();
+    const now = clock.now();
     this.#ranMs += Math.min(now - this.#lookedAt, 2 * this.#everyMs);
     this.#lookedAt = now;
     const still: Stuck[] = [];
@@ -114,7 +114,7 @@ export class Watchdog {
   #feed(): void {
     const { clock, notifier, status } = this.#deps;
     notifier.status(() => statusSentence(status()));
-    const now = clock.monotonic();
+    const now = clock.now();
     if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;
     notifier.watchdog();

@@ -91,13 +91,13 @@ export class Indexer {
     let last = 0;
     try {
       for (let more = true; more && !this.#stopped; ) {
-        const began = this.#options.clock.monotonic();
+        const began = this.#options.clock.now();
         more = this.#slice(() => {
           const next = this.#options.queue.nextAfter(last);
           if (next) last = next.seq;
           return next;
         });
-        await this.#leaveTime(this.#options.clock.monotonic() - began);
+        await this.#leaveTime(this.#options.clock.now() - began);
       }
     } catch (error) {
       const fields = { err: messageOf(error) };
@@ -112,21 +112,21 @@ export class Indexer {
   /** Lets others work: one turn of the loop, and up to `ms` while bodies come in. */
   async #leaveTime(ms: number): Promise<void> {
     const { clock, isReceiving } = this.#options;
-    const end = clock.monotonic() + ms;
+    const end = clock.now() + ms;
     await nextTurn();
-    while (isReceiving() && clock.monotonic() < end) await clock.sleep(PAUSE_STEP_MS);
+    while (isReceiving() && clock.now() < end) await clock.sleep(PAUSE_STEP_MS);
   }
 
   /** One transaction of about SLICE_MS; whether there is more. */
   #slice(next: () => Queued | 'gone' | undefined): boolean {
     const { database, clock } = this.#options;
-    const end = clock.monotonic() + SLICE_MS;
+    const end = clock.now() + SLICE_MS;
     return database.transaction(() => {
       do {
         const queued = next();
         if (queued === undefined) return false;
         if (queued !== 'gone' && !this.#unfit.has(queued.seq)) this.#index(queued);
-      } while (clock.monotonic() < end);
+      } while (clock.now() < end);
       return true;
     });
   }

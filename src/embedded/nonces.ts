@@ -33,16 +33,14 @@ export class Nonces {
 
   issue(): string {
     const head = Buffer.alloc(14);
-    head.writeUIntBE(Math.floor(this.#clock.monotonic()), 0, 6);
+    head.writeUIntBE(this.#clock.now(), 0, 6);
     randomBytes(8).copy(head, 6);
     return Buffer.concat([head, this.#sign(head)]).toString('base64url');
   }
 
   isFresh(nonce: string): boolean {
     const issued = this.#issuedAt(nonce);
-    return (
-      issued !== undefined && issued > this.#staleUpTo && this.#clock.monotonic() - issued <= LIFETIME_MS
-    );
+    return issued !== undefined && issued > this.#staleUpTo && this.#clock.now() - issued <= LIFETIME_MS;
   }
 
   /** Takes the count `nc` of a fresh nonce; false where it was taken before or is past the last. */

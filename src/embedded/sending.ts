@@ -105,7 +105,7 @@ async function sendChunks(
   clock: Clock,
 ): Promise<Sent> {
   let sent = 0;
-  let turn = clock.monotonic();
+  let turn = clock.now();
   for await (const chunk of body.chunks()) {
     if (response.destroyed) return 'gone';
     const piece = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
@@ -116,9 +116,9 @@ async function sendChunks(
       if (drained !== 'whole') return drained;
     }
     // What a socket takes at once is drained without a turn of the loop.
-    if (clock.monotonic() - turn > SLICE_MS) {
+    if (clock.now() - turn > SLICE_MS) {
       await nextTurn();
-      turn = clock.monotonic();
+      turn = clock.now();
     }
     if (response.destroyed) return 'gone';
   }

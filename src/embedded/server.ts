@@ -117,7 +117,7 @@ export class PeerServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> {
     const { clock, log } = this.#options;
-    const began = clock.monotonic();
+    const began = clock.now();
     response.on('error', () => undefined);
     // Asked for just before the server closes, an answer would leave a connection that nobody ends.
     response.once('close', () => {
@@ -134,7 +134,7 @@ export class PeerServer {
       answer = refusalAnswer(visit.as, this.#toRefusal(error, path));
     }
     log.debug(
-      { method: request.method, path, status: answer.status, ms: Math.round(clock.monotonic() - began) },
+      { method: request.method, path, status: answer.status, ms: Math.round(clock.now() - began) },
       'Request',
     );
     if (this.#closing) response.shouldKeepAlive = false;

@@ -13,14 +13,14 @@ export class Slices {
   constructor(clock: Clock, signal?: AbortSignal) {
     this.#clock = clock;
     this.#signal = signal;
-    this.#began = clock.monotonic();
+    this.#began = clock.now();
   }
 
   /** @throws the reason of the signal, once it is aborted */
   async pause(): Promise<void> {
-    if (this.#clock.monotonic() - this.#began < SLICE_MS) return;
+    if (this.#clock.now() - this.#began < SLICE_MS) return;
     await nextTurn();
     this.#signal?.throwIfAborted();
-    this.#began = this.#clock.monotonic();
+    this.#began = this.#clock.now();
   }
 }

@@ -58,7 +58,7 @@ export class TableRefuse {
     const row = database.row('SELECT in_table FROM table_refuse LIMIT 1');
     if (!row) return false;
     const id = int(row, 'in_table');
-    const end = clock.monotonic() + SLICE_MS;
+    const end = clock.now() + SLICE_MS;
     const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
     database.transaction(() => {
       do {
@@ -66,7 +66,7 @@ export class TableRefuse {
         if (database.row('SELECT 1 FROM table_rows WHERE in_table = ? LIMIT 1', id)) continue;
         database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
         return;
-      } while (clock.monotonic() < end);
+      } while (clock.now() < end);
     });
     return true;
   }

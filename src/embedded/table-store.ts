@@ -101,7 +101,7 @@ export class TableStore {
     let last: Buffer = Buffer.from(choice.after ?? '');
     for (let more = true; more && left > 0; ) {
       const group: StoredRow[] = [];
-      const end = this.#clock.monotonic() + SLICE_MS;
+      const end = this.#clock.now() + SLICE_MS;
       let size = 0;
       more = false;
       if (!this.#database.row('SELECT 1 FROM tables WHERE id = ?', table.id))
@@ -114,7 +114,7 @@ export class TableStore {
           group.push(row);
           left -= 1;
         }
-        more = size > GROUP_BYTES || this.#clock.monotonic() > end;
+        more = size > GROUP_BYTES || this.#clock.now() > end;
         return left > 0 && !more;
       });
       yield group;

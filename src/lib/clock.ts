@@ -17,10 +17,6 @@ export interface Clock {
   now(): number;
   /** What the clock on the wall says, in ms since the epoch. Only to show a date and to compare with the times of files. */
   wall(): number;
-  /** Milliseconds since some start; never goes back, and stands still while the machine is suspended. For durations of work. */
-  monotonic(): number;
-  /** As `monotonic`, but goes on while the machine is suspended. */
-  boottime(): number;
   /** Calls `fn` once, `ms` from now. Keeps the process alive unless `background`. */
   after(ms: number, fn: () => void, options?: { readonly background?: boolean }): Timer;
   /** Resolves after `ms`, or at once when `signal` aborts (it never rejects). */
@@ -41,37 +37,32 @@ const COARSE_MS = 2_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * The times of a clock that begins now.
+ * `Clock.now` of a clock that begins now.
  *
  * The kernel is asked for its uptime only when the wall clock and the monotonic one came apart: either the machine slept, or
  * somebody set the clock, and the uptime tells which.
  */
-export function steadyTimes({
-  wall,
-  monotonic,
-  uptime,
-}: TimeSources): Pick<Clock, 'now' | 'wall' | 'monotonic' | 'boottime'> {
-  const startedAt = wall() - monotonic();
+export function steadyTime({ wall, monotonic, uptime }: TimeSources): () => number {
   const uptimeAhead = () => {
     try {
       return uptime() - monotonic();
     } catch {
-      return undefined; // No /proc: the machine's sleep is not counted.
+      return Number.NaN; // No /proc: the machine's sleep is not counted.
     }
   };
+  const startedAt = wall() - monotonic();
   const aheadAtStart = uptimeAhead();
   let wallAhead = startedAt;
   let sleptMs = 0;
-  const boottime = () => {
+  return () => {
     const ahead = wall() - monotonic();
     if (Math.abs(ahead - wallAhead) > COARSE_MS) {
       wallAhead = ahead;
-      const slept = (uptimeAhead() ?? 0) - (aheadAtStart ?? 0);
+      const slept = uptimeAhead() - aheadAtStart;
       if (slept - sleptMs > COARSE_MS) sleptMs = slept;
     }
-    return monotonic() + sleptMs;
+    return Math.round(startedAt + monotonic() + sleptMs);
   };
-  return { now: () => Math.round(startedAt + boottime()), wall, monotonic, boottime };
 }
 
 /** How far the wall clock is ahead of steady time, in ms; 0 while nobody has set it. */
@@ -81,11 +72,12 @@ export function wallAheadMs(clock: Pick<Clock, 'now' | 'wall'>): number {
 }
 
 export const systemClock: Clock = {
-  ...steadyTimes({
+  now: steadyTime({
     wall: () => Date.now(),
     monotonic: () => performance.now(),
     uptime: () => uptime() * 1000,
   }),
+  wall: () => Date.now(),
   after(ms, fn, options) {
     const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS));
     if (options?.background) timer.unref();

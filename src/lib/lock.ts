@@ -84,7 +84,7 @@ export function describeHolder(holder: Holder): string {
 
 /** Makes `path` a link to `own`, unless somebody living has it, who is returned then. */
 async function claim(path: string, own: string, clock: Clock): Promise<Holder | undefined> {
-  const patientUntil = clock.monotonic() + PATIENCE_MS;
+  const patientUntil = clock.now() + PATIENCE_MS;
   for (;;) {
     if (await linked(own, path)) return undefined;
     const found = await contentOf(path);
@@ -96,7 +96,7 @@ async function claim(path: string, own: string, clock: Clock): Promise<Holder | 
     if (rival === undefined) {
       if (await replaceDead(path, found, guard, own)) return undefined;
     } else {
-      if (clock.monotonic() >= patientUntil) return rival;
+      if (clock.now() >= patientUntil) return rival;
       await clock.sleep(RETRY_MS);
     }
   }

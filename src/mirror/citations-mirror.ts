@@ -48,7 +48,7 @@ export class CitationsMirror implements Mirror {
   readonly every: number;
   readonly #settings: CitationsMirrorConfig;
   readonly #tools: MirrorTools;
-  /** Since when there may be new items to look at, on the monotonic clock. At first there may be those of an earlier process. */
+  /** Since when there may be new items to look at. At first there may be those of an earlier process. */
   #newSince: number | undefined;
 
   constructor(settings: CitationsMirrorConfig, tools: MirrorTools) {
@@ -57,7 +57,7 @@ export class CitationsMirror implements Mirror {
     this.every = settings.every;
     this.#settings = settings;
     this.#tools = tools;
-    this.#newSince = tools.clock.monotonic();
+    this.#newSince = tools.clock.now();
   }
 
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
@@ -65,13 +65,13 @@ export class CitationsMirror implements Mirror {
     const pass = passOf(this.#tools.state, this.name);
     const untilPass = pass && this.#untilNext(pass);
     if (untilPass === undefined || this.#newSince === undefined) return untilPass;
-    return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.#tools.clock.monotonic()));
+    return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.#tools.clock.now()));
   }
 
   itemChanged(item: Entry): boolean {
     if (this.#newSince !== undefined || !isLooked(item) || item.folder !== this.#settings.folder)
       return false;
-    this.#newSince = this.#tools.clock.monotonic();
+    this.#newSince = this.#tools.clock.now();
     return true;
   }
 
@@ -125,7 +125,7 @@ export class CitationsMirror implements Mirror {
         changed: pass.changed || result.changed,
         ...(isSafe ? { after: key } : {}),
       });
-      const isNewDue = this.#newSince !== undefined && clock.monotonic() - this.#newSince >= SOON_MS;
+      const isNewDue = this.#newSince !== undefined && clock.now() - this.#newSince >= SOON_MS;
       if (isNewDue) await this.#lookAtNew(run);
     }
     const { after: _, ...over } = run.pass;

@@ -74,11 +74,11 @@ export class EditFile {
   /** Reads the file, after a while if it was written just now. */
   async read(signal: AbortSignal | undefined): Promise<Reading> {
     const path = await reach(this.spot);
-    const until = this.#clock.monotonic() + PATIENCE_MS;
+    const until = this.#clock.now() + PATIENCE_MS;
     for (;;) {
       const reading = await this.#readOnce(path);
       if (reading.kind !== 'moving') return reading;
-      if (signal?.aborted || this.#clock.monotonic() >= until) return reading;
+      if (signal?.aborted || this.#clock.now() >= until) return reading;
       await this.#clock.sleep(REST_MS / 4, signal);
     }
   }
@@ -195,7 +195,7 @@ export class EditFile {
 
   /** Times that lie in the future say nothing: then it has to look the same for as long. */
   #isAtRest(stamp: FileStamp): boolean {
-    const now = this.#clock.monotonic();
+    const now = this.#clock.now();
     if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
     return this.#clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
   }

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.js';
-import { SET_MS } from '../lib/moment.js';
 
 /** All first runs begin within this time, in ms; sooner where the mirror runs more often. */
 const FIRST_WITHIN_MS = 10_000;
@@ -8,19 +7,11 @@ const RETRY_MS = 30_000;
 /** How far from `every` a run may be, as a share of it. */
 const JITTER = 0.1;
 
-interface Turn {
-  readonly dueAt: number;
-  readonly nextAt: number;
-}
-
-/**
- * When each mirror runs next. By the monotonic clock, so that a wall clock that jumps does no harm; the time of day is only
- * for show.
- */
+/** When each mirror runs next. */
 export class Schedule {
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #turns = new Map<string, Turn>();
+  readonly #dueAt = new Map<string, number>();
 
   constructor(clock: Clock, random: () => number) {
     this.#clock = clock;
@@ -48,32 +39,28 @@ export class Schedule {
   }
 
   forget(name: string): void {
-    this.#turns.delete(name);
+    this.#dueAt.delete(name);
   }
 
   /** Names whose time has come, the one that waits longest first. */
   due(): string[] {
-    const now = this.#clock.monotonic();
-    return [...this.#turns]
-      .filter(([, { dueAt }]) => dueAt <= now)
-      .sort(([, a], [, b]) => a.dueAt - b.dueAt)
+    const now = this.#clock.now();
+    return [...this.#dueAt]
+      .filter(([, dueAt]) => dueAt <= now)
+      .sort(([, a], [, b]) => a - b)
       .map(([name]) => name);
   }
 
   /** How long until the next is due, in ms; infinity where none is planned. */
   untilNext(): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const { dueAt } of this.#turns.values()) first = Math.min(first, dueAt);
-    return Math.max(0, first - this.#clock.monotonic());
+    for (const dueAt of this.#dueAt.values()) first = Math.min(first, dueAt);
+    return Math.max(0, first - this.#clock.now());
   }
 
-  /** In ms since the epoch, as the clock on the wall has it now, which may have been set since; for show. */
+  /** In ms since the epoch. */
   nextAt(name: string): number | undefined {
-    const turn = this.#turns.get(name);
-    if (turn === undefined) return undefined;
-    const { dueAt, nextAt } = turn;
-    const at = Math.round(this.#clock.now() + dueAt - this.#clock.monotonic());
-    return Math.abs(at - nextAt) < SET_MS ? nextAt : at;
+    return this.#dueAt.get(name);
   }
 
   #jittered(ms: number): number {
@@ -81,9 +68,6 @@ export class Schedule {
   }
 
   #set(name: string, ms: number): void {
-    this.#turns.set(name, {
-      dueAt: this.#clock.monotonic() + ms,
-      nextAt: Math.round(this.#clock.now() + ms),
-    });
+    this.#dueAt.set(name, Math.round(this.#clock.now() + ms));
   }
 }

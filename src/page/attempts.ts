@@ -13,7 +13,6 @@ const SAY_AGAIN_MS = 60_000;
 
 interface Tries {
   wrong: number;
-  /** On the monotonic clock. */
   lastAt: number;
   nextAt: number;
 }
@@ -38,11 +37,11 @@ export class Attempts {
   /** How long the next try of this address has to wait, in ms. */
   waitMs(address: string): number {
     const tries = this.#addresses.get(networkOf(address));
-    return tries === undefined ? 0 : Math.max(0, tries.nextAt - this.#clock.monotonic());
+    return tries === undefined ? 0 : Math.max(0, tries.nextAt - this.#clock.now());
   }
 
   wrong(address: string): void {
-    const now = this.#clock.monotonic();
+    const now = this.#clock.now();
     const network = networkOf(address);
     const known = this.#addresses.get(network);
     const tries =

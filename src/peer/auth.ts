@@ -123,11 +123,11 @@ export class Auth {
   #isWorn(): boolean {
     const scheme = this.#scheme;
     if (scheme?.kind !== 'digest') return false;
-    return this.#clock.monotonic() - scheme.since > NONCE_MS || scheme.count >= NONCE_USES;
+    return this.#clock.now() - scheme.since > NONCE_MS || scheme.count >= NONCE_USES;
   }
 
   #strongest(challenges: readonly Challenge[]): Scheme | undefined {
-    return strongest(challenges, this.#clock.monotonic());
+    return strongest(challenges, this.#clock.now());
   }
 
   #warnOfPlainText(): void {

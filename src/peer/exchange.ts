@@ -23,10 +23,8 @@ export interface Answered {
   readonly answered: true;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** When it came: by the clock, in ms since the epoch. */
+  /** When it came, in ms since the epoch. */
   readonly at: number;
-  /** The same moment, for durations. */
-  readonly headMs: number;
   readonly body: Incoming;
 }
 
@@ -138,7 +136,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { clock, limits } = this.#options;
     this.#phase = 'receiving';
     const body = new Incoming(() => this.#listen());
-    this.#answer = { answered: true, status, headers, at: clock.now(), headMs: clock.monotonic(), body };
+    this.#answer = { answered: true, status, headers, at: clock.now(), body };
     this.#limitBody();
     if (isSuccess(status) && Number(headers['content-length']) > limits.maxBytes)
       this.#fail({ kind: 'tooLarge' });

@@ -180,7 +180,7 @@ export class Http {
   /** Sends a request, once more where the connection was stale, until the head of the answer is here. */
   async #begin(request: HttpRequest, limits: ExchangeLimits): Promise<UnderWay> {
     if (this.#closed) throw calledOff({ url: this.#options.origin + request.path, delivered: 'no' });
-    const began = this.#options.clock.monotonic();
+    const began = this.#options.clock.now();
     const first = await this.#exchange(request, limits, this.#idle.pop() ?? this.#open());
     if (first.outcome.answered) return { ...first, answered: first.outcome, request, limits, began };
     const { perhapsStale, reason, delivered } = first.outcome;
@@ -225,7 +225,7 @@ export class Http {
       if (length > this.#options.maxAnswer) break;
     }
     this.#refuseEncoding(under);
-    const { status, headers, at, headMs } = answered;
+    const { status, headers, at } = answered;
     const date = Date.parse(String(headers.date));
     return {
       url: this.#options.origin + request.path,
@@ -234,7 +234,7 @@ export class Http {
       body: Buffer.concat(chunks).subarray(0, this.#options.maxAnswer),
       at,
       peerAt: Number.isNaN(date) ? undefined : date,
-      tookMs: headMs - began,
+      tookMs: at - began,
       delivered: request.body === undefined ? 'no' : 'yes',
     };
   }

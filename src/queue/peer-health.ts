@@ -127,17 +127,16 @@ export class PeerHealth {
     return true;
   }
 
-  /** @param dateOf the date of a time, in ms since the epoch */
-  circuit(dateOf: (time: number) => number): CircuitStatus {
+  circuit(): CircuitStatus {
     const { state, reason, tries, probeAt, began } = this.breaker;
     return {
       state,
-      since: dateOf(began?.trouble ?? this.#closedSince),
-      ...(began === undefined ? {} : { downSince: dateOf(began.down) }),
+      since: Math.round(began?.trouble ?? this.#closedSince),
+      ...(began === undefined ? {} : { downSince: Math.round(began.down) }),
       held: LANES.filter((lane) => this.breaker.holds(lane)),
       tries,
       ...(reason === undefined ? {} : { reason }),
-      ...(probeAt === undefined ? {} : { nextProbeAt: dateOf(probeAt) }),
+      ...(probeAt === undefined ? {} : { nextProbeAt: Math.round(probeAt) }),
     };
   }
 

@@ -24,7 +24,6 @@ import { PeerStatusLog } from './peer-status-log.js';
 const SLEEP_MS = 60_000;
 const SLEEP_SHARE = 0.01;
 /** The date of a time changes only if somebody set the clock by more than this, in ms. */
-const CLOCK_SET_MS = 2_000;
 
 /** How long one request may run, in ms, unless somebody says otherwise. */
 const LONGEST_MS = 15 * 60_000;
@@ -71,8 +70,6 @@ interface Producer {
  *
  * `interactive` and `mirror` have slots of their own; `interactive` passes pauses and the open circuit. Nobody has to keep a
  * backlog here: a producer awaits `ready` before each `run`.
- *
- * All times inside are by `Clock.boottime`, which nobody sets and which goes on while the machine is suspended.
  */
 export class RequestQueue {
   /** That requests which may start do start, and that running ones end. */
@@ -94,8 +91,6 @@ export class RequestQueue {
   #pause: { readonly since: number; readonly until: number } | undefined;
   /** The end of the pause as listeners know it. */
   #knownUntil: number | undefined;
-  /** Wall time less boot time. */
-  #wallOffset: number;
   #starts = 0;
   #isFilling = false;
   #isStopping = false;
@@ -111,9 +106,8 @@ export class RequestQueue {
     this.#log = log;
     this.#maxConcurrency = maxConcurrency;
     this.#policy = { ...DEFAULT_POLICY, ...options.policy };
-    this.#wallOffset = clock.now() - clock.boottime();
     const statusLog = new PeerStatusLog(log, peerName, this.#policy);
-    this.#health = new PeerHealth(this.#policy, random, maxConcurrency, statusLog, clock.boottime());
+    this.#health = new PeerHealth(this.#policy, random, maxConcurrency, statusLog, clock.now());
     this.#lanes = eachLane((name): LaneQueue => {
       const onStart = (request: QueuedRequest) => this.#perform(this.#lanes[name], request);
       return new LaneQueue(name, lanes[name], onStart, () => this.#update());
@@ -161,7 +155,7 @@ export class RequestQueue {
       signal.addEventListener('abort', onAbort);
       request.result.then(onSettled, onSettled);
     }
-    queue.add(request, signal !== undefined, this.#clock.boottime());
+    queue.add(request, signal !== undefined, this.#clock.now());
     this.#update();
     return request.result;
   }
@@ -178,7 +172,7 @@ export class RequestQueue {
     if (this.#isStopping) throw queueStopped();
     signal?.throwIfAborted();
     const producers = this.#producers[lane];
-    if (producers.size === 0 && this.#room(lane, this.#clock.boottime()) > 0) return;
+    if (producers.size === 0 && this.#room(lane, this.#clock.now()) > 0) return;
     let onAbort = () => {};
     const released = new Promise<void>((resolve, reject) => {
       const producer = { resolve, reject };
@@ -194,7 +188,7 @@ export class RequestQueue {
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
   hasRoom(lane: Lane): boolean {
-    return !this.#isStopping && this.#room(lane, this.#clock.boottime()) > 0;
+    return !this.#isStopping && this.#room(lane, this.#clock.now()) > 0;
   }
 
   /** Whether anything runs or waits in this lane. */
@@ -206,21 +200,21 @@ export class RequestQueue {
   /** Whether a request waits in this lane that nothing holds back at this moment. */
   mayStart(lane: Lane): boolean {
     const queue = this.#lanes[lane];
-    const isTurn = () => this.#turns(this.#clock.boottime()).includes(queue);
+    const isTurn = () => this.#turns(this.#clock.now()).includes(queue);
     return !this.#isStopping && !queue.isRateLimited && isTurn();
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
   get answeringForMs(): number {
-    return this.#health.answeringForMs(this.#clock.boottime());
+    return this.#health.answeringForMs(this.#clock.now());
   }
 
   status(): QueueStatus {
     const { busyPause, limit } = this.#health;
     const paused = this.#paused;
     return {
-      circuit: this.#health.circuit((time) => this.#dateOf(time)),
-      ...(busyPause.until > this.#clock.boottime() ? { pausedUntil: this.#dateOf(busyPause.until) } : {}),
+      circuit: this.#health.circuit(),
+      ...(busyPause.until > this.#clock.now() ? { pausedUntil: Math.round(busyPause.until) } : {}),
       ...(paused === undefined ? {} : { paused }),
       concurrency: { running: this.#sharedInUse, limit: limit.limit, max: this.#maxConcurrency },
       lanes: eachLane((name) => this.#lanes[name].status()),
@@ -229,14 +223,13 @@ export class RequestQueue {
 
   /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
   tryNow(): void {
-    this.#health.breaker.endWait(this.#clock.boottime());
+    this.#health.breaker.endWait(this.#clock.now());
     this.#update();
   }
 
   /** A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces the pause before. */
   pause({ since, until = Number.POSITIVE_INFINITY }: Paused): void {
-    this.#wallOffset = this.#clock.now() - this.#clock.boottime();
-    this.#pause = { since: since - this.#wallOffset, until: until - this.#wallOffset };
+    this.#pause = { since, until };
     this.#knownUntil = this.#paused?.until;
     this.#notify();
     this.#update();
@@ -257,7 +250,7 @@ export class RequestQueue {
    */
   limit(limits: QueueLimits): void {
     checkLimits(limits);
-    for (const name of LANES) this.#lanes[name].limit(limits.lanes[name], this.#clock.boottime());
+    for (const name of LANES) this.#lanes[name].limit(limits.lanes[name], this.#clock.now());
     this.#maxConcurrency = limits.maxConcurrency;
     this.#health.limit.max = limits.maxConcurrency;
     this.#update();
@@ -296,7 +289,7 @@ export class RequestQueue {
 
   /** p-queue starts this request. */
   async #perform(lane: LaneQueue, request: QueuedRequest): Promise<void> {
-    const now = this.#clock.boottime();
+    const now = this.#clock.now();
     lane.begin(request, now);
     this.#checks[lane.name].starts.progress();
     this.#starts += 1;
@@ -318,7 +311,7 @@ export class RequestQueue {
   }
 
   #ended(lane: LaneQueue, request: QueuedRequest, ticket: Ticket, end: End): void {
-    const now = this.#clock.boottime();
+    const now = this.#clock.now();
     const wasFull = this.#sharedInUse >= this.#health.limit.limit;
     lane.running.delete(request);
     this.#checks[lane.name].ends.progress();
@@ -385,7 +378,7 @@ export class RequestQueue {
   /** Starts what may start now, releases the producers whose lanes have room, and sets the wake timer. */
   #update(): void {
     if (this.#isStopping || this.#isFilling) return;
-    const now = this.#clock.boottime();
+    const now = this.#clock.now();
     if (this.#tick(now)) this.#notify();
     this.#fill(now);
     for (const name of LANES) {
@@ -431,7 +424,7 @@ export class RequestQueue {
     if (this.#timerAt <= at) return;
     this.#timer?.cancel();
     this.#timerAt = at;
-    this.#timer = this.#clock.after(Math.max(0, Math.ceil(at - this.#clock.boottime())), () => {
+    this.#timer = this.#clock.after(Math.max(0, Math.ceil(at - this.#clock.now())), () => {
       this.#timerAt = Number.POSITIVE_INFINITY;
       this.#update();
     });
@@ -440,14 +433,7 @@ export class RequestQueue {
   get #paused(): Paused | undefined {
     if (this.#pause === undefined) return undefined;
     const { since, until } = this.#pause;
-    return { since: this.#dateOf(since), ...(Number.isFinite(until) ? { until: this.#dateOf(until) } : {}) };
-  }
-
-  /** The date of a time as the clock on the wall has it now; the same at each call unless somebody sets that clock. */
-  #dateOf(time: number): number {
-    const offset = this.#clock.now() - this.#clock.boottime();
-    if (Math.abs(offset - this.#wallOffset) > CLOCK_SET_MS) this.#wallOffset = offset;
-    return Math.round(this.#wallOffset + time);
+    return { since, ...(Number.isFinite(until) ? { until } : {}) };
   }
 
   #notify(): void {

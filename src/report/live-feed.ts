@@ -51,9 +51,9 @@ export class LiveFeed {
       let toldAt = Number.NEGATIVE_INFINITY;
       while (!signal.aborted) {
         const { status, text } = this.#now();
-        if (text !== told || clock.monotonic() - toldAt >= QUIET_MS) {
+        if (text !== told || clock.now() - toldAt >= QUIET_MS) {
           told = text;
-          toldAt = clock.monotonic();
+          toldAt = clock.now();
           yield { kind: 'status', status };
         }
         if (samples.length > 0) yield { kind: 'samples', samples: samples.splice(0) };
@@ -67,7 +67,7 @@ export class LiveFeed {
 
   #now() {
     const { clock, status } = this.#parts;
-    const at = clock.monotonic();
+    const at = clock.now();
     if (this.#status === undefined || at - this.#status.at >= TICK_MS / 2) {
       const report = status();
       this.#status = { at, status: report, text: JSON.stringify(report) };

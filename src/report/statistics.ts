@@ -122,7 +122,7 @@ export class Statistics {
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
   #isStarted = false;
-  /** When it is written next, on the monotonic clock. */
+  /** When it is written next. */
   #keepAt = 0;
   #hasNews = false;
   #keeping: Promise<void> = Promise.resolve();
@@ -211,12 +211,12 @@ export class Statistics {
     const { clock, state } = this.#deps;
     for (const { waiting } of this.#collections.values()) waiting.clear();
     let seen = 0;
-    let began = clock.monotonic();
+    let began = clock.now();
     for (const entry of state.entries.all()) {
       seen += 1;
-      if (seen % SLICE === 0 && clock.monotonic() - began >= withoutPauseMs) {
+      if (seen % SLICE === 0 && clock.now() - began >= withoutPauseMs) {
         await clock.sleep(0);
-        began = clock.monotonic();
+        began = clock.now();
       }
       if (isWaiting(entry)) this.#of(entry.collection).waiting.add(this.#restSince(entry));
       else if (entry.status === 'confirmed') this.#wasConfirmed(entry.since);
@@ -307,7 +307,7 @@ export class Statistics {
         this.#alerts.check(delay, limitMs, paused());
       }
     }
-    if (!this.#hasNews || clock.monotonic() < this.#keepAt) return;
+    if (!this.#hasNews || clock.now() < this.#keepAt) return;
     this.#keepAt = Number.POSITIVE_INFINITY;
     this.#keeping = this.#keeping.then(() => this.#keep());
   }
@@ -351,7 +351,7 @@ export class Statistics {
 
   async #keep(): Promise<void> {
     const { clock, dir, log } = this.#deps;
-    const [now, began] = [clock.now(), clock.monotonic()];
+    const now = clock.now();
     this.#hasNews = false;
     try {
       const collections: KeptStatistics['collections'] = {};
@@ -369,8 +369,8 @@ export class Statistics {
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }
-    const ended = clock.monotonic();
-    this.#keepAt = ended + Math.max(KEEP_MS, KEEP_SHARE * (ended - began));
+    const ended = clock.now();
+    this.#keepAt = ended + Math.max(KEEP_MS, KEEP_SHARE * (ended - now));
   }
 }
 

@@ -205,9 +205,9 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   async #timed(sync: () => Promise<void>): Promise<void> {
-    const started = this.#clock.monotonic();
+    const started = this.#clock.now();
     await sync();
-    this.#syncs.add((this.#clock.monotonic() - started) / 1000);
+    this.#syncs.add((this.#clock.now() - started) / 1000);
   }
 
   /** The changed records as they are by now, with the URL bases that are new in this journal before and behind them. */
@@ -261,7 +261,7 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#inTurn(() => this.#begin(this.#generation + 1));
     const generation = this.#generation;
     const journalsBefore = this.#olderJournalBytes;
-    const started = this.#clock.monotonic();
+    const started = this.#clock.now();
     const size = await writeSnapshot(snapshotPath(this.#dir, generation), data, {
       header: newHeader('snapshot', generation, this.#clock.now()),
       writeBytes: this.#policy.writeBytes,
@@ -275,7 +275,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#putOffTo = 0;
     this.#compactions += 1;
     await this.#removeBefore(fallback);
-    const ms = Math.round(this.#clock.monotonic() - started);
+    const ms = Math.round(this.#clock.now() - started);
     this.#log.debug({ generation, bytes: size, records: data.entries.size, ms }, 'The state was compacted.');
   }
 

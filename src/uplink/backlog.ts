@@ -14,8 +14,7 @@ const OUTDATED = 1_000;
  * while the peer is away leaves many of those, which are dropped when they outnumber the items. Where a folder is missing no
  * turn of it comes, see Turns.
  *
- * When an item falls due is reckoned once, as it is added, and by the monotonic clock from there: a clock on the wall that is
- * set while it waits neither hurries it nor keeps it. One that was set back before cannot keep it for longer than anything waits.
+ * No item waits longer than anything waits, though its date is of an earlier run, before the clock was set back.
  *
  * An item that was taken is *out* until it is given back; only then can it be taken again, or another one for the same
  * address: after a folder got another name or URL, what left for the old one could come to the peer last.
@@ -66,29 +65,30 @@ export class Backlog {
   get nextInMs(): number | undefined {
     if (this.#next !== undefined) return 0;
     const { nextDue } = this.#turns;
-    return nextDue === undefined ? undefined : Math.max(0, nextDue - this.#clock.monotonic());
+    return nextDue === undefined ? undefined : Math.max(0, nextDue - this.#clock.now());
   }
 
   /** @param leastMs how long it waits in any case */
   add(item: PendingItem, leastMs = 0): void {
     if (this.#turns.size >= this.#crowdedFrom) this.#dropOutdated();
     const { notBefore } = item;
-    const waitMs = Math.max(leastMs, Math.min(notBefore - this.#clock.now(), this.#longestMs()));
-    this.#turns.add({ place: placeOf(item), notBefore }, this.#clock.monotonic() + waitMs);
+    const now = this.#clock.now();
+    const waitMs = Math.max(leastMs, Math.min(notBefore - now, this.#longestMs()));
+    this.#turns.add({ place: placeOf(item), notBefore }, now + waitMs);
   }
 
   /** Adds an item that came to its turn in vain, in a folder that is doubtful: until it changes, or the folder is in no doubt. */
   putAside(item: PendingItem): void {
     const { notBefore } = item;
-    this.#turns.putAside({ place: placeOf(item), notBefore }, this.#clock.monotonic());
+    this.#turns.putAside({ place: placeOf(item), notBefore }, this.#clock.now());
   }
 
   /** The next item that is due, without taking it. */
   peek(): PendingItem | undefined {
     for (;;) {
-      this.#next ??= this.#turns.take(this.#clock.monotonic());
+      this.#next ??= this.#turns.take(this.#clock.now());
       if (this.#next === undefined) return undefined;
-      if (this.#turns.isKept(this.#next)) this.#turns.add(this.#next, this.#clock.monotonic());
+      if (this.#turns.isKept(this.#next)) this.#turns.add(this.#next, this.#clock.now());
       else {
         const item = this.#itemOf(this.#next);
         if (item !== undefined) return item;

@@ -12,17 +12,9 @@ import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
 /**
  * Called with the items of one request that the peer took, once that is on disk.
  *
- * @param sentAt when the request began, by the monotonic clock
+ * @param sentAt when the request began
  */
 type OnAccepted = (items: readonly AcceptedItem[], sentAt: number) => void;
-
-/** When a request began. */
-interface Began {
-  /** In ms since the epoch. */
-  readonly at: number;
-  /** The same by the monotonic clock. */
-  readonly moment: number;
-}
 
 /**
  * Brings batches that are ready to the peer, and decides what becomes of each:
@@ -77,12 +69,11 @@ export class BatchSender {
       ...(content.type === '' ? {} : { contentType: content.type, lastModified: item.version.mtimeMs }),
     }));
     const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
-    const begin = (): Began => ({ at: clock.now(), moment: clock.monotonic() });
-    let began: Began | undefined;
+    let began: number | undefined;
     let answer: PushAnswer | undefined;
     try {
       answer = await queue.run('push', (signal) => {
-        began = begin();
+        began = clock.now();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
         if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item)))
           return Promise.resolve(undefined);
@@ -92,18 +83,18 @@ export class BatchSender {
       return this.#notTaken(documents, pushFailure(error, began !== undefined), before);
     }
     if (answer === undefined) this.#returnAll(documents);
-    else await this.#answered(documents, answer, began ?? begin());
+    else await this.#answered(documents, answer, began ?? clock.now());
     return [];
   }
 
-  async #answered(documents: readonly PreparedDocument[], answer: PushAnswer, began: Began): Promise<void> {
+  async #answered(documents: readonly PreparedDocument[], answer: PushAnswer, began: number): Promise<void> {
     const { clock, log, state } = this.#parts;
     const now = clock.now();
     const taken: AcceptedItem[] = [];
     documents.forEach((document, i) => {
       const { item } = document;
       const result = answer.results[i];
-      const sent = sentAt(document, began.at, answer.peerTime);
+      const sent = sentAt(document, began, answer.peerTime);
       const current = currentOf(this.#parts.state, item);
       if (current === undefined) {
         this.#overtakenBy(item, result?.ok === true ? sent : undefined);
@@ -122,7 +113,7 @@ export class BatchSender {
       `pushed ${documents.length} items, ${taken.length} accepted`,
     );
     const stay = taken.filter((item) => state.isCurrent(item));
-    this.#onAccepted(stay, began.moment);
+    this.#onAccepted(stay, began);
   }
 
   /** @returns the smaller batches that are to be sent instead */

@@ -19,7 +19,6 @@ const LONGEST_WAIT_MS = 10_000;
 
 /** What was known when a look-up began. */
 interface Before {
-  /** On the monotonic clock. */
   readonly began: number;
   /** When the latest of what was shown for good had been sent. */
   readonly shownSentAt: number;
@@ -63,11 +62,11 @@ export class ConfirmLoop {
   /** How many look-ups the peer answered. */
   #answers = 0;
   #startedAt = 0;
-  /** When the latest of what is shown for good was sent, on the monotonic clock. */
+  /** When the latest of what is shown for good was sent. */
   #shownSentAt = Number.NEGATIVE_INFINITY;
 
   readonly #isolation: Isolation;
-  /** When a look-up was last left without an answer, and when the peer was last had commit its index, on the monotonic clock. */
+  /** When a look-up was last left without an answer, and when the peer was last had commit its index. */
   #unansweredAt = Number.NEGATIVE_INFINITY;
   #committedAt = Number.NEGATIVE_INFINITY;
   #committing: Promise<void> | undefined;
@@ -108,11 +107,10 @@ export class ConfirmLoop {
   /**
    * Items that one request brought to the peer.
    *
-   * @param sentAt when it began, by the monotonic clock: the dates in the items may be of before the clock was set, or the
-   *   machine suspended, and what is learned from them would keep all that comes later waiting
+   * @param sentAt when it began
    */
   watch(items: readonly AcceptedItem[], sentAt: number): void {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     const typical = this.#visibility.typicalMs;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const sureFrom = this.#hold.sureFrom(now, bytes);
@@ -128,7 +126,7 @@ export class ConfirmLoop {
 
   /** An item that was accepted some time ago. */
   resume(item: AcceptedItem): void {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
     const { sent } = item;
@@ -148,7 +146,7 @@ export class ConfirmLoop {
    * @param onDoubtOver decides when the peer does not have it; without one it is pushed again
    */
   doubt(item: PendingItem, sent: Sent, onDoubtOver?: DoubtOver): void {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     const look = this.#looks.get(item);
     if (look?.doubt && look.sent.at === sent.at) return;
     const sentAt = this.#steady(sent.at);
@@ -157,10 +155,9 @@ export class ConfirmLoop {
     this.#look(item, { sent, sentAt, doubt: true, due, sureFrom, since: now, onDoubtOver });
   }
 
-  /** A moment that is over, in ms since the epoch, on the monotonic clock. One in the future was before the clock was set back. */
+  /** A date in the future is of an earlier run, before the clock was set back. */
   #steady(at: number): number {
-    const { clock } = this.#parts;
-    return clock.monotonic() - Math.max(0, clock.now() - at);
+    return Math.min(at, this.#parts.clock.now());
   }
 
   /** Whether something is due, and nothing keeps it from being looked up. */
@@ -174,12 +171,12 @@ export class ConfirmLoop {
     const { nextDue } = this.#looks;
     if (nextDue === undefined) return undefined;
     const from = queue.isBusy('push') ? nextDue + LONGEST_WAIT_MS : nextDue;
-    return Math.max(0, from - clock.monotonic());
+    return Math.max(0, from - clock.now());
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#parts;
-    this.#startedAt = clock.monotonic();
+    this.#startedAt = clock.now();
     while (!signal.aborted && !this.#work.hasFailed) {
       const waitMs = this.#nextInMs();
       if (waitMs !== 0) {
@@ -216,7 +213,7 @@ export class ConfirmLoop {
     let shown: ReturnType<typeof evidenceOf>;
     let answered = true;
     let fresh = 0;
-    const before: Before = { began: clock.monotonic(), shownSentAt: this.#shownSentAt };
+    const before: Before = { began: clock.now(), shownSentAt: this.#shownSentAt };
     try {
       const doc = await queue.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
       this.#answers += 1;
@@ -230,7 +227,7 @@ export class ConfirmLoop {
       if (!(error instanceof PeersyncError)) throw error;
       shown = { shown: false, why: error.message };
       // No answer is the peer's trouble, unless it answered others since this one was last without.
-      this.#unansweredAt = clock.monotonic();
+      this.#unansweredAt = clock.now();
       answered = look.unanswered !== undefined && look.unanswered < this.#answers;
       look.unanswered = this.#answers;
     }
@@ -240,7 +237,7 @@ export class ConfirmLoop {
       return;
     }
     if (shown.shown || shown.isWithoutText) {
-      const now = clock.monotonic();
+      const now = clock.now();
       look.firstShown ??= { at: now, due: look.due };
       const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#hold.ms), now + fresh);
       if (now < countsFrom) this.#plan(look, countsFrom);
@@ -262,11 +259,11 @@ export class ConfirmLoop {
     evidence: Parameters<typeof confirmed>[1],
   ): Promise<void> {
     const { clock, log, state } = this.#parts;
-    const [now, moment] = [clock.now(), clock.monotonic()];
-    const took = Math.round((look.firstShown?.at ?? moment) - look.sentAt);
+    const now = clock.now();
+    const took = Math.round((look.firstShown?.at ?? now) - look.sentAt);
     if (look.group?.[0] === look) this.#learn(look);
     this.#looks.forget(look);
-    this.#lookUpOthers(look, moment);
+    this.#lookUpOthers(look, now);
     const inPeer =
       item.status === 'accepted'
         ? item
@@ -304,11 +301,11 @@ export class ConfirmLoop {
     before: Before | undefined,
   ): Promise<void> {
     const { clock, queue, settings } = this.#parts;
-    const moment = clock.monotonic();
+    const moment = clock.now();
     const loss = before === undefined ? undefined : this.#lossOf(look, item, before);
     if (loss === 'unsure') {
       await this.#commitIndex(before?.began ?? moment);
-      this.#plan(look, clock.monotonic());
+      this.#plan(look, clock.now());
       return;
     }
     if (loss !== undefined) {
@@ -388,7 +385,7 @@ export class ConfirmLoop {
         );
       })
       .finally(() => {
-        this.#committedAt = clock.monotonic();
+        this.#committedAt = clock.now();
         this.#committing = undefined;
       });
     await this.#committing;

@@ -73,7 +73,7 @@ export class Isolation {
   readonly #waiting = new Set<Group>();
   /** The group that is on its way to the peer. */
   #sending: Group | undefined;
-  /** When anything was pushed last, on the monotonic clock. */
+  /** When anything was pushed last. */
   #pushedAt: number;
   /** Until then nothing else is pushed behind a group; from then on others go first for a while. */
   #quietUntil = Number.NEGATIVE_INFINITY;
@@ -81,7 +81,7 @@ export class Isolation {
   constructor(parts: IsolationParts, hold: Pick<Hold, 'ms'>) {
     this.#parts = parts;
     this.#hold = hold;
-    this.#pushedAt = parts.clock.monotonic();
+    this.#pushedAt = parts.clock.now();
   }
 
   /** Whether no suspect waits that could be pushed. */
@@ -153,7 +153,7 @@ export class Isolation {
   decide(othersWait: boolean, isBusy: boolean): Decision {
     if (this.#suspects.size === 0) return { blocksOthers: false, againInMs: undefined };
     if (this.#sending !== undefined) return { blocksOthers: true, againInMs: undefined };
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     this.#partNew(now);
     if (now < this.#quietUntil) return { blocksOthers: true, againInMs: this.#quietUntil - now };
     const group = [...this.#waiting].find((each) =>
@@ -170,7 +170,7 @@ export class Isolation {
 
   /** Something was pushed; `isGroup` where it was the last of what `decide` gave. */
   pushed(isGroup = false): void {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     this.#pushedAt = now;
     const group = this.#sending;
     if (!isGroup || group === undefined) return;
@@ -180,7 +180,7 @@ export class Isolation {
   }
 
   #add(place: Place, sha256: string): Suspect {
-    const now = this.#parts.clock.monotonic();
+    const now = this.#parts.clock.now();
     if (this.#new.suspects.size === 0) this.#newFrom = now;
     this.#newUntil = now;
     const group = this.#new;

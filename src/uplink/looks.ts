@@ -5,7 +5,7 @@ import type { UplinkState } from './parts.js';
 import { PlaceMap } from './place-map.js';
 import { Schedule } from './schedule.js';
 
-/** One item that is being looked up. Times are those of the monotonic clock, in ms: one on the wall may be set meanwhile. */
+/** One item that is being looked up. Times are in ms since the epoch. */
 export interface Look {
   readonly place: Place;
   readonly sent: Sent;
@@ -62,7 +62,6 @@ export class Looks {
     return this.#byPlace.size;
   }
 
-  /** On the monotonic clock. */
   get nextDue(): number | undefined {
     return this.#schedule.nextDue;
   }
@@ -75,7 +74,7 @@ export class Looks {
   next(place: Place): NextLook | undefined {
     const look = this.#byPlace.get(place);
     if (look === undefined) return undefined;
-    const at = Math.round(this.#clock.now() + look.due - this.#clock.monotonic());
+    const at = Math.round(look.due);
     return look.why === undefined ? { at } : { at, lastAnswer: look.why };
   }
 
@@ -112,7 +111,7 @@ export class Looks {
   /** One that is due. */
   take(): Look | undefined {
     for (;;) {
-      const slot = this.#schedule.take(this.#clock.monotonic());
+      const slot = this.#schedule.take(this.#clock.now());
       if (slot === undefined) return undefined;
       if (this.has(slot.look) && slot.due === slot.look.due) return slot.look;
     }

@@ -84,9 +84,9 @@ export class PeerDialect implements DialectSource {
 
   misfits(): Promise<boolean> {
     const { configured, clock } = this.#parts;
-    if (configured !== 'auto' || clock.monotonic() - this.#askedAt < ASK_AGAIN_MS)
+    if (configured !== 'auto' || clock.now() - this.#askedAt < ASK_AGAIN_MS)
       return this.#asking ?? Promise.resolve(false);
-    this.#askedAt = clock.monotonic();
+    this.#askedAt = clock.now();
     this.#asking = this.#askAnew().finally(() => {
       this.#asking = undefined;
     });

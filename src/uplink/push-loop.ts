@@ -136,7 +136,7 @@ export class PushLoop {
     const { clock } = this.#parts;
     const { maxItems, maxBytes, linger } = this.#parts.settings.push;
     const batch: PendingItem[] = [];
-    const end = clock.monotonic() + linger;
+    const end = clock.now() + linger;
     let bytes = 0;
     while (!signal.aborted) {
       const item = this.#backlog.peek();
@@ -149,7 +149,7 @@ export class PushLoop {
         if (alone || batch.length >= maxItems || bytes >= maxBytes) break;
         continue;
       }
-      const left = end - clock.monotonic();
+      const left = end - clock.now();
       if (left <= 0) break;
       await this.#changed.wait(Math.min(left, this.#backlog.nextInMs ?? left), signal);
     }

@@ -11,7 +11,7 @@ export type Purpose = 'change' | 'rescan' | 'asked';
 /** A file as it looked, and since when. */
 export interface Seen {
   readonly stat: FileStat;
-  /** By the monotonic clock, in ms. */
+  /** In ms since the epoch. */
   readonly since: number;
 }
 
@@ -88,7 +88,7 @@ export class Debouncer {
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
   changed(directory: string, name: string | undefined): void {
-    const due = this.#options.clock.monotonic() + this.#options.gatherMs;
+    const due = this.#options.clock.now() + this.#options.gatherMs;
     // A name that is not valid UTF-8 cannot be looked up.
     if (name === undefined || name.includes('\ufffd')) this.#addDirectory(directory, due);
     else this.#add(joinPath(directory, name), { due, purpose: 'change', seen: undefined });
@@ -96,7 +96,7 @@ export class Debouncer {
 
   /** A path is to be looked at now. */
   look(path: string, purpose: 'change' | 'asked'): void {
-    this.#add(path, { due: this.#options.clock.monotonic(), purpose, seen: undefined });
+    this.#add(path, { due: this.#options.clock.now(), purpose, seen: undefined });
   }
 
   /** Whether a file may be read now; if not, it is looked at again in time. */
@@ -104,7 +104,7 @@ export class Debouncer {
     const { clock } = this.#options;
     const settle = this.#settleMs;
     const age = clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
-    const now = clock.monotonic();
+    const now = clock.now();
     const earlier = before ?? this.#paths.get(path)?.seen;
     const since = earlier !== undefined && sameStat(earlier.stat, stat) ? earlier.since : now;
     if (age >= settle || now - since >= settle) {
@@ -118,7 +118,7 @@ export class Debouncer {
 
   /** A read of the file raced a write: it is looked at again after a whole `settle`. */
   raced(path: string, stat: FileStat): void {
-    const now = this.#options.clock.monotonic();
+    const now = this.#options.clock.now();
     this.#set(path, { due: now + this.#settleMs, purpose: 'change', seen: { stat, since: now } });
   }
 
@@ -186,7 +186,7 @@ export class Debouncer {
   #wakeAt(due: number): void {
     if (this.isLooking || (this.#timer !== undefined && this.#timer.at <= due)) return;
     const { clock, gatherMs } = this.#options;
-    const now = clock.monotonic();
+    const now = clock.now();
     const at = Math.max(due, now + gatherMs);
     if (this.#timer !== undefined && this.#timer.at <= at) return;
     this.#timer?.timer.cancel();
@@ -205,7 +205,7 @@ export class Debouncer {
 
   async #lookAround(): Promise<void> {
     const { clock, looksAtOnce, lookAt, lookIn, onError } = this.#options;
-    const now = clock.monotonic();
+    const now = clock.now();
     const paths = [...this.#paths].filter(([, { due }]) => due <= now);
     const directories = [...this.#directories].filter(([, due]) => due <= now);
     await forEachLimited(paths, looksAtOnce, async ([path, { purpose, seen }]) => {

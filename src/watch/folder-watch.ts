@@ -3,7 +3,6 @@ import type { Timer } from '../lib/clock.js';
 import { ENCODINGS } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
-import { Moment } from '../lib/moment.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
 import type { FolderDeps, WatchDeps } from './deps.js';
@@ -81,7 +80,7 @@ export class FolderWatch {
   readonly #looks = new Set<Promise<unknown>>();
   #stopped = false;
   #state: FolderStatus['state'] = 'scanning';
-  #since: Moment;
+  #since: number;
 
   /** @param openEvents undefined where changes are to be found by scans alone */
   constructor(
@@ -92,7 +91,7 @@ export class FolderWatch {
     const { state, clock, log, policy } = deps;
     this.#folder = folder;
     this.#deps = deps;
-    this.#since = new Moment(clock);
+    this.#since = clock.now();
     this.#health = new HealthCheck(`folder ${folder.name}`, `the scan of ${folder.name} does not go on`, {
       limitMs: LONGEST_STEP_MS,
       busy: () => this.#isLooking,
@@ -166,7 +165,7 @@ export class FolderWatch {
     return {
       name: this.#folder.name,
       state: this.#state,
-      since: this.#since.at,
+      since: this.#since,
       ...(why === undefined ? {} : { trouble: why }),
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
       directoriesWatched: this.#events?.watched ?? 0,
@@ -198,9 +197,9 @@ export class FolderWatch {
   /** Scans one directory and all below it. */
   async rescanBelow(directory: string): Promise<ScanReport> {
     const { clock } = this.#deps;
-    const started = clock.monotonic();
+    const started = clock.now();
     const met = await this.#unlessAway(() => this.#scanner.tree(directory, 'rescan'));
-    const durationMs = clock.monotonic() - started;
+    const durationMs = clock.now() - started;
     return { folder: this.#folder.name, directory, ...(met ?? NOTHING_MET), durationMs };
   }
 
@@ -249,7 +248,7 @@ export class FolderWatch {
   async #scan(): Promise<ScanReport> {
     const { clock, log, accepts } = this.#deps;
     const { name } = this.#folder;
-    const [began, started] = [clock.now(), clock.monotonic()];
+    const began = clock.now();
     let met = NOTHING_MET;
     try {
       await this.#reconciler.ready();
@@ -269,7 +268,7 @@ export class FolderWatch {
     } catch (error) {
       this.#failed('The scan', error);
     }
-    const report = { folder: name, directory: '', ...met, durationMs: clock.monotonic() - started };
+    const report = { folder: name, directory: '', ...met, durationMs: clock.now() - began };
     this.#lastScan = { ...report, at: clock.now() };
     this.#scanning = undefined;
     log.debug(report, `Scanned ${name}: ${met.files} files in ${met.directories} directories.`);
@@ -346,7 +345,7 @@ export class FolderWatch {
   #become(state: FolderStatus['state']): void {
     if (state === this.#state) return;
     this.#state = state;
-    this.#since = new Moment(this.#deps.clock);
+    this.#since = this.#deps.clock.now();
   }
 
   #quiet(): void {

@@ -93,7 +93,7 @@ if (way === 'prepare') {
   process.exit(0);
 }
 const files = way === 'whole' ? Number(process.argv[6]) : state.counts().pending;
-const started = clock.monotonic();
+const started = clock.now();
 const cpuBefore = process.cpuUsage();
 const done = new Promise<void>((resolve) => {
   state.onChange(() => {
@@ -107,7 +107,7 @@ uplink.start((error) => {
 if (way === 'whole') watcher.start();
 await done;
 await state.commit();
-const ms = clock.monotonic() - started;
+const ms = clock.now() - started;
 const cpu = process.cpuUsage(cpuBefore);
 const { push } = client.requests;
 process.stdout.write(

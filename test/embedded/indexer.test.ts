@@ -142,9 +142,9 @@ describe('the indexer', () => {
     class SlowClock extends FakeClock {
       slept = 0;
       #looks = 0;
-      override monotonic(): number {
+      override now(): number {
         this.#looks += 1;
-        return super.monotonic() + this.#looks * 10;
+        return super.now() + this.#looks * 10;
       }
       override sleep(): Promise<void> {
         this.slept += 1;

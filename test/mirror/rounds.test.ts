@@ -156,19 +156,6 @@ describe('rounds', () => {
     expect(turns.count('pass')).toBe(1);
   });
 
-  it('take no notice of a wall clock that jumps', async () => {
-    const turns = new Turns({ m: { every: MINUTE } });
-    turns.start();
-    await turns.clock.advance(5 * SECOND);
-    const now = turns.clock.now.bind(turns.clock);
-    turns.clock.now = () => now() - 86_400_000;
-    await turns.clock.advance(MINUTE);
-    turns.clock.now = () => now() + 86_400_000;
-    await turns.clock.advance(MINUTE);
-    expect(turns.count('m')).toBe(3);
-    expect(turns.rounds.nextAt('m')).toBe(turns.clock.now() + MINUTE);
-  });
-
   it('sleep longer than a timer bears', async () => {
     const turns = new Turns({ m: { every: 60 * 86_400_000 } });
     turns.start();

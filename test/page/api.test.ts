@@ -101,7 +101,7 @@ describe('GET /api/items', () => {
       let now = 0;
       let slept = 0;
       let longest = 0;
-      const monotonic = () => {
+      const look = () => {
         now += 1;
         longest = Math.max(longest, now - slept);
         return now;
@@ -110,7 +110,7 @@ describe('GET /api/items', () => {
         slept = now;
         onSleep();
       };
-      const clock = { ...page.clock, monotonic, sleep };
+      const clock = { ...page.clock, now: look, sleep };
       return { clock, longest: () => longest, looks: () => now };
     }
 

@@ -156,7 +156,7 @@ describe('time limits', () => {
       return over;
     }, 'pushed');
     expect(await pushed).toMatchObject(OK);
-    expect(clock.monotonic()).toBe(9_000);
+    expect(clock.elapsed()).toBe(9_000);
   });
 });
 

@@ -15,7 +15,6 @@ export class FakeClock implements Clock {
   #now: number;
   #wallAheadMs = 0;
   #elapsed = 0;
-  #slept = 0;
   readonly #due = new Set<Due>();
 
   constructor(start = Date.UTC(2026, 0, 1)) {
@@ -30,12 +29,9 @@ export class FakeClock implements Clock {
     return this.#now + this.#wallAheadMs;
   }
 
-  monotonic(): number {
+  /** How long it ran, in ms; stands still while the machine is suspended. */
+  elapsed(): number {
     return this.#elapsed;
-  }
-
-  boottime(): number {
-    return this.#elapsed + this.#slept;
   }
 
   after(ms: number, fn: () => void): Timer {
@@ -85,10 +81,9 @@ export class FakeClock implements Clock {
     this.#elapsed += ms;
   }
 
-  /** The machine is suspended: time passes for everybody but the monotonic clock, and no timer comes nearer. */
+  /** The machine is suspended: time passes, and no timer comes nearer. */
   suspend(ms: number): void {
     this.#now += ms;
-    this.#slept += ms;
   }
 
   /** Somebody sets the clock on the wall, ahead or back; no time passes. */

@@ -39,7 +39,7 @@ class Peer {
 
   /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
   async run(others = false): Promise<number> {
-    const began = this.clock.monotonic();
+    const began = this.clock.elapsed();
     while (this.confirmed.size + this.blamed.size < this.items.size) {
       const decision = this.isolation.decide(others, false);
       if (decision.push !== undefined) {
@@ -47,14 +47,14 @@ class Peer {
         this.isolation.pushed(true);
       }
       await this.clock.advance(100);
-      if (this.clock.monotonic() - began > 1_000 * HOLD_MS) throw new Error('the suspects come to no end');
+      if (this.clock.elapsed() - began > 1_000 * HOLD_MS) throw new Error('the suspects come to no end');
     }
-    return (this.clock.monotonic() - began) / HOLD_MS;
+    return (this.clock.elapsed() - began) / HOLD_MS;
   }
 
   push(names: readonly string[]): void {
     this.pushes += names.length;
-    const now = this.clock.monotonic();
+    const now = this.clock.elapsed();
     if (this.#update === undefined || this.#update.end <= now)
       this.#update = { names: [], end: now + this.updateMs };
     const { names: update } = this.#update;

@@ -237,7 +237,7 @@ describe('a file that still has the address which the configuration gives anothe
     w.clock = clock;
     const asked: number[] = [];
     w.isAt = () => {
-      asked.push(clock.monotonic());
+      asked.push(clock.elapsed());
       return false;
     };
     await w.start(PATIENT);

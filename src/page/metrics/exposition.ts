@@ -75,12 +75,12 @@ export class MetricsWriter {
   async #written<T extends ContentType>(observed: Observed, registry: Registry<T>): Promise<Exposition> {
     const clock = this.#clock;
     const texts: string[] = [];
-    let sliceBegan = clock.monotonic();
+    let sliceBegan = clock.now();
     const writeDown = async (name: string): Promise<void> => {
       texts.push(await registry.getSingleMetricAsString(name));
-      if (clock.monotonic() - sliceBegan < SLICE_MS) return;
+      if (clock.now() - sliceBegan < SLICE_MS) return;
       await clock.sleep(0);
-      sliceBegan = clock.monotonic();
+      sliceBegan = clock.now();
     };
     for (const metric of METRICS) {
       const series = [...(await seriesOf(metric, observed))];
