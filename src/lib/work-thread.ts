@@ -1,7 +1,10 @@
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
+import { systemClock, type Timer } from './clock.js';
 
 /** Left alone the heap of a thread would grow to tens of megabytes before it is looked after. */
 const YOUNG_MB = 4;
+/** A thread that has nothing to do for so long is ended, in ms: it takes 10 to 20 MB. */
+const IDLE_MS = 30_000;
 
 /** An answer, and what of it is handed over instead of copied. */
 export interface Answered {
@@ -24,13 +27,15 @@ interface Running {
 }
 
 /**
- * A thread for work that would block the event loop. It starts with the first order, does orders in turn, and starts anew
- * after it broke down; what it had not answered by then is rejected.
+ * A thread for work that would block the event loop. It starts with the first order, does orders in turn, ends when it had
+ * nothing to do for a while, and starts anew with the next order, also after it broke down; what it had not answered by then is
+ * rejected.
  */
 export class WorkThread {
   readonly #program: URL;
   readonly #onBreakdown: (error: Error) => void;
   #running: Running | undefined;
+  #idle: Timer | undefined;
 
   /**
    * @param program a module that calls `serve`
@@ -57,16 +62,21 @@ export class WorkThread {
 
   /** Ends it at once; what it had not answered is rejected. */
   async close(): Promise<void> {
+    this.#idle?.cancel();
     await this.#running?.worker.terminate();
   }
 
   #start(): Running {
+    this.#idle?.cancel();
     if (this.#running !== undefined) return this.#running;
     const worker = new Worker(this.#program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
       running.waiting.shift()?.resolve(value);
+      if (running.waiting.length > 0) return;
+      this.#idle?.cancel();
+      this.#idle = systemClock.after(IDLE_MS, () => this.#end(running), { background: true });
     });
     const end = (error: Error): void => {
       if (this.#running === running) this.#running = undefined;
@@ -77,6 +87,11 @@ export class WorkThread {
     worker.on('exit', () => end(new Error('the thread ended')));
     this.#running = running;
     return running;
+  }
+
+  #end(running: Running): void {
+    if (this.#running === running) this.#running = undefined;
+    void running.worker.terminate();
   }
 }
 

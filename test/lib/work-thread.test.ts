@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -24,4 +24,28 @@ it('a thread is known to owe the answers that it does not give', async () => {
   await thread.close();
   await ended;
   expect(thread.waiting).toBe(0);
+});
+
+it('a thread that has nothing to do ends after half a minute, and the next order starts another', async () => {
+  const program = join(temporaryDirectory(), 'counting.mjs');
+  writeFileSync(
+    program,
+    `import { parentPort } from 'node:worker_threads';
+     let count = 0;
+     parentPort.on('message', () => parentPort.postMessage((count += 1)));`,
+  );
+  const thread = new WorkThread(pathToFileURL(program));
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    expect(await thread.ask('any', '')).toBe(1);
+    vi.advanceTimersByTime(29_000);
+    expect(await thread.ask('any', '')).toBe(2);
+    vi.advanceTimersByTime(29_000);
+    expect(await thread.ask('any', '')).toBe(3);
+    vi.advanceTimersByTime(31_000);
+    expect(await thread.ask('any', '')).toBe(1);
+  } finally {
+    vi.useRealTimers();
+    await thread.close();
+  }
 });
