@@ -20,7 +20,7 @@ export async function withState<T>(
 ): Promise<T[]> {
   const [{ State }, { lockState }] = await Promise.all([
     import('../state/state.js'),
-    import('../state/lock.js'),
+    import('../state/directory.js'),
   ]);
   const log = await openLog(options, 2, 'warn');
   const lock = await lockState(config.state.dir, { clock: systemClock });

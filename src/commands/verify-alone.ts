@@ -3,7 +3,7 @@ import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { chosen, chosenCount } from '../report/list.js';
-import { lockState } from '../state/lock.js';
+import { lockState } from '../state/directory.js';
 import { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
 import { type Missed, type Verified, type Verifying, verify } from '../uplink/verify.js';

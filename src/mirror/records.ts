@@ -1,4 +1,4 @@
-import type { Json } from '../state/data.js';
+import type { Json } from '../state/load.js';
 import type { State, StateView } from '../state/state.js';
 import type { MirrorRecord } from './record.js';
 

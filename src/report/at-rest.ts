@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AcceptedItem, ConfirmedItem, HistoryEntry, PendingItem } from '../state/entry.js';
-import { BEGINNINGS, beginningOf } from '../state/history.js';
+import { BEGINNINGS, beginningOf } from '../state/transitions.js';
 
 /** How a folder was watched when a file was found. */
 export interface Watch {

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Entry, type FileStat, type QuarantinedItem, statKey } from './entry.js';
-import { decode, encode, statusOf, UrlBases } from './line.js';
+import type { FileStat } from '../lib/file-stat.js';
+import type { Entry, QuarantinedItem } from './entry.js';
+import { decode, encode, ownCopy, statKey, statusOf, UrlBases } from './line.js';
 
 /** Names one record. Every Entry is a Place. */
 export interface Place {
@@ -21,21 +22,16 @@ export interface Selection {
 }
 
 /** The records as readers see them. */
-export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'setLine' | 'delete'>;
+export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'delete'>;
 
-/** One directory with records in or below it. */
+/** One directory with records in or below it. Both by name. */
 interface Directory {
-  readonly path: string;
-  readonly parent: Directory | undefined;
-  /** By name. */
   readonly lines: Map<string, string>;
-  /** By name. */
-  directories: Map<string, Directory> | undefined;
+  directories?: Map<string, Directory>;
 }
 
 interface Folder {
-  /** By path relative to the folder; the folder itself is `''` and always there. */
-  readonly directories: Map<string, Directory>;
+  readonly root: Directory;
   readonly counts: Record<Entry['status'], number>;
   /** Paths relative to the folder. */
   readonly quarantined: Set<string>;
@@ -45,11 +41,11 @@ type Placed = readonly [folder: string, directory: string, name: string, line: s
 
 /** So many records are looked at in a slice. */
 const SLICE = 1_000;
-const NONE: ReadonlyMap<string, string> = new Map();
+const NONE = new Map<string, never>();
 
 /**
  * The only copy of the records in memory, a line each, by folder, directory and name: about 270 bytes for a confirmed one. A
- * directory without records is not kept.
+ * directory or a folder without records is not kept.
  *
  * A record is parsed as it is asked for, each time into a new object: compare what it contains. Iterables are live: they may be
  * followed while records change. A pass over all of 1,000,000 records takes 2 s where each is parsed, and 0.1 s where their
@@ -58,10 +54,9 @@ const NONE: ReadonlyMap<string, string> = new Map();
 export class Entries {
   readonly bases = new UrlBases();
   readonly #folders = new Map<string, Folder>();
-  #size = 0;
 
   get size(): number {
-    return this.#size;
+    return Object.values(this.counts()).reduce((sum, count) => sum + count, 0);
   }
 
   get(folder: string, path: string): Entry | undefined {
@@ -80,38 +75,40 @@ export class Entries {
   }
 
   put(entry: Entry): void {
-    this.set(entry, this.encode(entry));
+    this.set(entry.folder, entry.path, this.encode(entry));
   }
 
   /** @returns the line that was there before */
-  set({ folder, path }: Place, line: string): string | undefined {
-    // A name that is cut out of a path would keep the whole path in memory.
-    return this.setLine(folder, parentOf(path), copyOf(nameOf(path)), line);
-  }
-
-  setLine(folderName: string, parent: string, name: string, line: string): string | undefined {
-    const folder = this.#folderFor(folderName);
-    const { lines } = directoryFor(folder, parent);
-    const status = statusOf(line);
-    const before = lines.get(name);
-    if (before === undefined) this.#size += 1;
-    else uncount(folder, parent, name, statusOf(before));
-    lines.set(name, line);
-    folder.counts[status] += 1;
-    if (status === 'quarantined') folder.quarantined.add(join(parent, name));
+  set(folderName: string, path: string, line: string): string | undefined {
+    let folder = this.#folders.get(folderName);
+    if (folder === undefined) {
+      folder = { root: { lines: new Map() }, counts: noCounts(), quarantined: new Set() };
+      this.#folders.set(folderName, folder);
+    }
+    let directory = folder.root;
+    for (const name of namesOf(parentOf(path))) {
+      directory.directories ??= new Map();
+      let next = directory.directories.get(name);
+      if (next === undefined) {
+        next = { lines: new Map() };
+        directory.directories.set(ownCopy(name), next);
+      }
+      directory = next;
+    }
+    const before = directory.lines.get(nameOf(path));
+    if (before !== undefined) count(folder, path, before, -1);
+    directory.lines.set(before === undefined ? ownCopy(nameOf(path)) : nameOf(path), line);
+    count(folder, path, line, 1);
     return before;
   }
 
   /** @returns the line that was there */
   delete(folderName: string, path: string): string | undefined {
+    const before = this.line(folderName, path);
     const folder = this.#folders.get(folderName);
-    const directory = folder?.directories.get(parentOf(path));
-    const before = directory?.lines.get(nameOf(path));
-    if (folder === undefined || directory === undefined || before === undefined) return undefined;
-    directory.lines.delete(nameOf(path));
-    uncount(folder, directory.path, nameOf(path), statusOf(before));
-    this.#size -= 1;
-    prune(folder, directory);
+    if (before === undefined || folder === undefined) return undefined;
+    count(folder, path, before, -1);
+    if (remove(folder.root, path)) this.#folders.delete(folderName);
     return before;
   }
 
@@ -120,7 +117,7 @@ export class Entries {
    * (`statKey`); `statusOf` reads its status without parsing it.
    */
   linesIn(folder: string, directory: string): ReadonlyMap<string, string> {
-    return this.#folders.get(folder)?.directories.get(directory)?.lines ?? NONE;
+    return this.#directory(folder, directory)?.lines ?? NONE;
   }
 
   /** Whether a record that is not `gone` has just this version of the file. Parses nothing. */
@@ -143,12 +140,11 @@ export class Entries {
 
   /** The names of the directories directly in `directory` that have records in or below them. */
   knownDirectories(folder: string, directory: string): Iterable<string> {
-    return this.#folders.get(folder)?.directories.get(directory)?.directories?.keys() ?? [];
+    return (this.#directory(folder, directory)?.directories ?? NONE).keys();
   }
 
   /** All records, or all of one folder, or those with one of the statuses, without a pause. */
   all(folder?: string, ...status: Entry['status'][]): Iterable<Entry> {
-    if (status.length === 1 && status[0] === 'quarantined') return this.quarantined(folder);
     return this.#parsed(this.lines(folder), status);
   }
 
@@ -188,9 +184,8 @@ export class Entries {
   }
 
   /** The names of the folders that have records. */
-  *folders(): Iterable<string> {
-    for (const [name, folder] of this.#folders)
-      if (Object.values(folder.counts).some((n) => n > 0)) yield name;
+  folders(): Iterable<string> {
+    return this.#folders.keys();
   }
 
   counts(folder?: string): Counts {
@@ -203,11 +198,9 @@ export class Entries {
   }
 
   /** Everything, all of one folder, or what is below one directory of it, as it stands here. */
-  *lines(folder?: string, directory?: string): Iterable<Placed> {
+  *lines(folder?: string, directory = ''): Iterable<Placed> {
     for (const each of folder === undefined ? this.#folders.keys() : [folder]) {
-      const directories = this.#folders.get(each)?.directories;
-      const chosen = directory ? below(directories?.get(directory)) : directories?.values();
-      for (const { path, lines } of chosen ?? []) {
+      for (const [path, { lines }] of treeOf(directory, this.#directory(each, directory))) {
         for (const [name, line] of lines) yield [each, path, name, line];
       }
     }
@@ -220,17 +213,10 @@ export class Entries {
     }
   }
 
-  #folderFor(name: string): Folder {
-    const known = this.#folders.get(name);
-    if (known !== undefined) return known;
-    const root: Directory = { path: '', parent: undefined, lines: new Map(), directories: undefined };
-    const folder: Folder = {
-      directories: new Map([['', root]]),
-      counts: noCounts(),
-      quarantined: new Set(),
-    };
-    this.#folders.set(name, folder);
-    return folder;
+  #directory(folder: string, path: string): Directory | undefined {
+    let directory = this.#folders.get(folder)?.root;
+    for (const name of namesOf(path)) directory = directory?.directories?.get(name);
+    return directory;
   }
 }
 
@@ -238,9 +224,34 @@ function noCounts(): Record<Entry['status'], number> {
   return { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 };
 }
 
-function uncount(folder: Folder, parent: string, name: string, status: Entry['status']): void {
-  folder.counts[status] -= 1;
-  if (status === 'quarantined') folder.quarantined.delete(join(parent, name));
+/** The record comes (1) or goes (-1). */
+function count({ counts, quarantined }: Folder, path: string, line: string, by: 1 | -1): void {
+  const status = statusOf(line);
+  counts[status] += by;
+  if (status !== 'quarantined') return;
+  if (by === 1) quarantined.add(path);
+  else quarantined.delete(path);
+}
+
+/** Removes a record, and the directories it stands in as far as nothing is left in them. Returns whether nothing is left. */
+function remove(directory: Directory, path: string): boolean {
+  const slash = path.indexOf('/');
+  const name = path.slice(0, slash);
+  const inner = slash === -1 ? undefined : directory.directories?.get(name);
+  if (inner === undefined) directory.lines.delete(path);
+  else if (remove(inner, path.slice(slash + 1))) directory.directories?.delete(name);
+  return directory.lines.size === 0 && (directory.directories?.size ?? 0) === 0;
+}
+
+/** The directory and all that stand in it, at any depth, with their paths. */
+function* treeOf(path: string, directory?: Directory): Iterable<readonly [string, Directory]> {
+  if (directory === undefined) return;
+  yield [path, directory];
+  for (const [name, inner] of directory.directories ?? []) yield* treeOf(join(path, name), inner);
+}
+
+function namesOf(path: string): readonly string[] {
+  return path === '' ? [] : path.split('/');
 }
 
 function parentOf(path: string): string {
@@ -253,40 +264,4 @@ function nameOf(path: string): string {
 
 function join(directory: string, name: string): string {
   return directory === '' ? name : `${directory}/${name}`;
-}
-
-function copyOf(text: string): string {
-  return JSON.parse(JSON.stringify(text)) as string;
-}
-
-/** The directory and all that stand in it, at any depth. */
-function* below(top: Directory | undefined): Iterable<Directory> {
-  const stack = top === undefined ? [] : [top];
-  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    yield next;
-    stack.push(...(next.directories?.values() ?? []));
-  }
-}
-
-/** The directory, made known together with all that it stands in. */
-function directoryFor(folder: Folder, path: string): Directory {
-  const known = folder.directories.get(path);
-  if (known !== undefined) return known;
-  const parent = directoryFor(folder, parentOf(path));
-  const own = copyOf(path);
-  const directory: Directory = { path: own, parent, lines: new Map(), directories: undefined };
-  parent.directories ??= new Map();
-  parent.directories.set(nameOf(own), directory);
-  folder.directories.set(own, directory);
-  return directory;
-}
-
-/** Forgets the directory, and those it stands in, as far as nothing is left in them. */
-function prune(folder: Folder, directory: Directory): void {
-  let last = directory;
-  while (last.parent !== undefined && last.lines.size === 0 && (last.directories?.size ?? 0) === 0) {
-    folder.directories.delete(last.path);
-    last.parent.directories?.delete(nameOf(last.path));
-    last = last.parent;
-  }
 }

@@ -1,30 +1,7 @@
 import type { Encoding } from '../lib/encodings.js';
+import type { FileStat } from '../lib/file-stat.js';
 
-/**
- * What is known of one file of a folder, and the life of it.
- *
- * An *item* is a file and the one document it becomes in the peer. Its status:
- *
- * - `pending`: this version is to be pushed; `doubt` is set just before a push leaves, so that after a crash the
- *   item is looked up before it is pushed again.
- * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
- * - `confirmed`: the peer showed this version; the evidence is kept.
- * - `quarantined`: cannot succeed without a change; the trouble says why.
- * - `gone`: its file was removed (the peer keeps the document: its API has no way to remove one).
- *
- * A file that a rule keeps from the peer (empty, too large, not text) is `passed` over: no item, but remembered, so that
- * it is not read again until it changes.
- *
- * Every change of status is a function of transitions.ts; records are never changed in place.
- */
-/** What the file system says of a file: enough to see that it changed, without reading it. */
-export interface FileStat {
-  /** Bytes. */
-  readonly size: number;
-  readonly mtimeMs: number;
-  readonly ctimeMs: number;
-  readonly ino: number;
-}
+export { type FileStat, sameStat } from '../lib/file-stat.js';
 
 /** What the file contained when it was read. */
 export interface Version extends FileStat {
@@ -75,6 +52,23 @@ export interface HistoryEntry {
   readonly note?: string;
 }
 
+/**
+ * What is known of one file of a folder, and the life of it.
+ *
+ * An *item* is a file and the one document it becomes in the peer. Its status:
+ *
+ * - `pending`: this version is to be pushed; `doubt` is set just before a push leaves, so that after a crash the
+ *   item is looked up before it is pushed again.
+ * - `accepted`: the peer answered a push of this version without an error for it. Proves nothing about search.
+ * - `confirmed`: the peer showed this version; the evidence is kept.
+ * - `quarantined`: cannot succeed without a change; the trouble says why.
+ * - `gone`: its file was removed (the peer keeps the document: its API has no way to remove one).
+ *
+ * A file that a rule keeps from the peer (empty, too large, not text) is `passed` over: no item, but remembered, so that
+ * it is not read again until it changes.
+ *
+ * Every change of status is a function of transitions.ts; records are never changed in place.
+ */
 interface Core {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
@@ -157,10 +151,6 @@ export function hasContent(version: Version | FileStat): version is Version {
  */
 export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
   return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
-}
-
-export function sameStat(a: FileStat, b: FileStat): boolean {
-  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
 }
 
 /** Whether the peer, as far as is known, accepted just this content for just this document. */

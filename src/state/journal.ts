@@ -1,94 +1,404 @@
-import type { FileHandle } from 'node:fs/promises';
-import { writeFileAtomic } from '../lib/atomic.js';
-import type { Header, OpenFile } from './files.js';
-import { lineOf, writeFully } from './framing.js';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Adapter } from 'lowdb';
+import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
+import { Buckets, type BucketsReading } from '../lib/buckets.js';
+import type { Clock } from '../lib/clock.js';
+import type { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { journalPath, listStateFiles, snapshotPath, writeError } from './directory.js';
+import type { UrlBases } from './line.js';
+import { Framer, loadState, type OpenFile, type StateData } from './load.js';
+
+/** The numbers of the state. */
+export interface StatePolicy {
+  /** The journals since the last snapshot are compacted only when they are larger than this, in bytes. */
+  readonly compactMinBytes: number;
+  /** And larger than this many times that snapshot. */
+  readonly compactRatio: number;
+  /** How much is encoded without a pause, in characters (256 Ki cost about 1 ms of the event loop). */
+  readonly writeBytes: number;
+}
+
+const STATE_POLICY: StatePolicy = {
+  compactMinBytes: 16 * 1024 * 1024,
+  compactRatio: 1,
+  writeBytes: 256 * 1024,
+};
+
+export interface AdapterOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly policy?: Partial<StatePolicy>;
+  /** @default open of node:fs/promises */
+  readonly open?: OpenFile;
+}
+
+/** Sizes in bytes. */
+export interface DiskFigures {
+  /** The changes since the last snapshot. */
+  readonly journalBytes: number;
+  readonly snapshotBytes: number;
+  readonly generation: number;
+  readonly compacting: boolean;
+  /** How often that happened since the state was opened. */
+  readonly compactions: number;
+  /** How long the syncs of changes took, in seconds. */
+  readonly syncs: BucketsReading;
+  /** What the last commit failed with; absent when it did not. */
+  readonly failure?: PeersyncError;
+}
+
+/** In seconds: from a disk that only remembers to one that is going to fail. */
+const SYNC_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+/** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
+const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
+
+/** The journal that is written to. */
+interface Journal {
+  readonly file: FileHandle;
+  /** Bytes known to be on disk. */
+  end: number;
+  /**
+   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report success the next time, so
+   * nothing may be appended any more and its successor repeats what is not known to be durable.
+   */
+  isSpoiled: boolean;
+}
 
 /**
- * One journal that is written to.
+ * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
  *
- * It is *sound* as long as all before its end is known to be on disk. A write that fails is cut off again and leaves it
- * sound. A sync that fails (or a cut that does) makes it *spoiled* for ever: the kernel may have dropped what it could
- * not write and report success the next time, so nothing may be appended to it and its successor repeats what is
- * not known to be durable.
+ * `write` appends what changed to the journal of the present generation and syncs once for all who wait. A journal that
+ * has grown large is *compacted*: the next generation's journal begins, and while the work goes on in it, its snapshot
+ * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
+ * stays as the fallback. A journal that the disk spoiled is left behind the same way.
+ *
+ * One process at a time may use a directory; that is what `lockState` is for.
  */
-export class Journal {
-  readonly #file: FileHandle;
-  /** Bytes known to be on disk. */
-  #end: number;
-  #spoiled = false;
+export class JournalAdapter implements Adapter<StateData> {
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #policy: StatePolicy;
+  readonly #open: OpenFile;
+  readonly #closing = new AbortController();
+  /** One sentence for each repair that reading made. */
+  readonly repairs: string[] = [];
+  /** What the last write failed with; undefined when it did not. */
+  failure: PeersyncError | undefined;
 
-  private constructor(file: FileHandle, end: number) {
-    this.#file = file;
-    this.#end = end;
+  #journal: Journal | undefined;
+  /** So many URL bases stand in the present journal. */
+  #basesWritten = 0;
+  #generation = 0;
+  /** The generation that a reader has to begin with. */
+  #base = 1;
+  #snapshotBytes = 0;
+  /** Journals since the base, without the present one, in bytes. */
+  #olderJournalBytes = 0;
+  /** A compaction that failed is not tried again before the journals have grown to this, in bytes. */
+  #putOffTo = 0;
+  #compaction: Promise<void> | undefined;
+  #compactions = 0;
+  readonly #syncs = new Buckets(SYNC_BOUNDS);
+
+  /** What touches the journal happens one after the other; this is the last of it. */
+  #last: Promise<void> = Promise.resolve();
+  /** The write that has not begun yet: who comes now joins it. */
+  #group: Promise<void> | undefined;
+
+  constructor(dir: string, options: AdapterOptions) {
+    this.#dir = dir;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#policy = { ...STATE_POLICY, ...options.policy };
+    this.#open = options.open ?? open;
   }
 
-  /** Begins a journal; it exists with its header, or not at all, also after a power cut. */
-  static async create(path: string, header: Header, open: OpenFile): Promise<Journal> {
-    const line = lineOf(header);
-    await writeFileAtomic(path, line);
-    return new Journal(await open(path, 'r+'), Buffer.byteLength(line));
+  figures(): DiskFigures {
+    return {
+      journalBytes: this.#journalBytes,
+      snapshotBytes: this.#snapshotBytes,
+      generation: this.#generation,
+      compacting: this.#compaction !== undefined,
+      compactions: this.#compactions,
+      syncs: this.#syncs.read(),
+      ...(this.failure === undefined ? {} : { failure: this.failure }),
+    };
+  }
+
+  /** Reads the directory, created if it is not there, and repairs what a crash left behind. To be called once. */
+  async read(): Promise<StateData> {
+    try {
+      await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+      const loaded = await loadState(this.#dir, this.#open);
+      const { files, last, damage, outdated, data } = loaded;
+      for (const name of files.unfinished) await rm(join(this.#dir, name), { force: true });
+      this.repairs.push(...damage);
+      this.#generation = last?.generation ?? Math.max(0, ...files.snapshots, ...files.journals);
+      if (last !== undefined) {
+        if (last.tornBytes > 0)
+          this.repairs.push(
+            `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
+          );
+        this.#journal = await this.#resume(last.soundBytes);
+        this.#olderJournalBytes = loaded.journalBytes - last.soundBytes;
+      }
+      if (last === undefined || outdated) await this.#begin();
+      this.#base = Math.min(loaded.base, this.#generation);
+      this.#snapshotBytes = loaded.snapshotBytes;
+      for (const repair of this.repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
+      if (damage.length > 0 || outdated || this.#isLarge()) this.#startCompaction(data);
+      return data;
+    } catch (error) {
+      throw writeError(error, this.#dir);
+    }
+  }
+
+  /**
+   * Resolves when all changes of `data` so far are on disk; they are then no changes any more.
+   *
+   * @throws StateError STATE_FULL or STATE_UNWRITABLE: the changes are kept, and a later write tries again
+   */
+  write(data: StateData): Promise<void> {
+    this.#group ??= this.#inTurn(() => {
+      this.#group = undefined;
+      return this.#writeChanges(data);
+    });
+    return this.#group;
+  }
+
+  /** Rewrites everything into a new generation; resolves when that is on disk. Joins a compaction under way. */
+  async compact(data: StateData): Promise<void> {
+    this.#compaction ??= this.#compact(data).finally(() => {
+      this.#compaction = undefined;
+    });
+    await this.#compaction;
+  }
+
+  /** Gives up a compaction under way and closes the journal. Does not write. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#compaction?.catch(() => undefined);
+    await this.#inTurn(async () => this.#journal?.file.close());
   }
 
   /** Goes on with a journal that was read up to `end`: cuts off what follows and syncs what is there. */
-  static async resume(path: string, end: number, open: OpenFile): Promise<Journal> {
-    const file = await open(path, 'r+');
+  async #resume(end: number): Promise<Journal> {
+    const file = await this.#open(journalPath(this.#dir, this.#generation), 'r+');
     try {
       await file.truncate(end);
       await file.sync();
+      return { file, end, isSpoiled: false };
     } catch (error) {
       await file.close();
       throw error;
     }
-    return new Journal(file, end);
   }
 
-  /** Bytes. */
-  get size(): number {
-    return this.#end;
+  /** Begins the journal of a new generation, which exists with its header or not at all, and leaves the one before. */
+  async #begin(): Promise<void> {
+    const generation = this.#generation + 1;
+    const header = new Framer().header('journal', generation, this.#clock.now());
+    const path = journalPath(this.#dir, generation);
+    await writeFileAtomic(path, header);
+    const file = await this.#open(path, 'r+');
+    const before = this.#journal;
+    this.#journal = { file, end: header.length, isSpoiled: false };
+    this.#basesWritten = 0;
+    this.#generation = generation;
+    this.#olderJournalBytes += before?.end ?? 0;
+    await before?.file.close().catch(() => undefined);
   }
 
-  get spoiled(): boolean {
-    return this.#spoiled;
+  async #writeChanges(data: StateData): Promise<void> {
+    const taken = data.changes;
+    if (taken.size === 0) return;
+    if (this.#closing.signal.aborted) throw new Error('The state was changed after it was closed.');
+    data.changes = new Set();
+    try {
+      if (this.#journal === undefined || this.#journal.isSpoiled) await this.#begin();
+      const bases = data.entries.bases.size;
+      if (this.#journal !== undefined)
+        await this.#append(this.#journal, changedRows(data, taken, this.#basesWritten));
+      this.#basesWritten = bases;
+      this.failure = undefined;
+    } catch (error) {
+      for (const change of taken) data.changes.add(change);
+      this.failure = writeError(error, this.#dir);
+      throw this.failure;
+    }
+    if (this.#isLarge()) this.#startCompaction(data);
+  }
+
+  /** Appends the rows with one sync: when it resolves they are on disk, when it rejects none of them counts. */
+  async #append(journal: Journal, rows: Iterable<string>): Promise<void> {
+    const { file } = journal;
+    let end = journal.end;
+    let isWritten = false;
+    try {
+      for (const chunk of chunksOf(rows, this.#policy.writeBytes)) end += await writeFully(file, chunk, end);
+      isWritten = true;
+      const started = this.#clock.now();
+      await file.datasync();
+      this.#syncs.add((this.#clock.now() - started) / 1000);
+      journal.end = end;
+    } catch (error) {
+      journal.isSpoiled = isWritten;
+      await file.truncate(journal.end).catch(() => {
+        journal.isSpoiled = true;
+      });
+      throw error;
+    }
+  }
+
+  get #journalBytes(): number {
+    return this.#olderJournalBytes + (this.#journal?.end ?? 0);
+  }
+
+  #isLarge(): boolean {
+    const { compactMinBytes, compactRatio } = this.#policy;
+    return this.#journalBytes > Math.max(compactMinBytes, compactRatio * this.#snapshotBytes, this.#putOffTo);
+  }
+
+  /** In the background: a failure is told, and tried again when the journal has grown further. */
+  #startCompaction(data: StateData): void {
+    if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
+    this.compact(data).catch((error: unknown) => {
+      if (this.#closing.signal.aborted) return;
+      this.#putOffTo = this.#journalBytes + this.#policy.compactMinBytes;
+      const { code, message, hint } = writeError(error, this.#dir);
+      this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
+    });
+  }
+
+  async #compact(data: StateData): Promise<void> {
+    await this.#inTurn(() => this.#begin());
+    const generation = this.#generation;
+    const journalsBefore = this.#olderJournalBytes;
+    const started = this.#clock.now();
+    const bytes = await this.#writeSnapshot(snapshotPath(this.#dir, generation), generation, data);
+    const fallback = this.#base;
+    this.#base = generation;
+    this.#snapshotBytes = bytes;
+    this.#olderJournalBytes -= journalsBefore;
+    this.#putOffTo = 0;
+    this.#compactions += 1;
+    const { journals, snapshots } = await listStateFiles(this.#dir);
+    const isOld = (found: number) => found < fallback;
+    for (const old of snapshots.filter(isOld)) await rm(snapshotPath(this.#dir, old), { force: true });
+    for (const old of journals.filter(isOld)) await rm(journalPath(this.#dir, old), { force: true });
+    const ms = Math.round(this.#clock.now() - started);
+    this.#log.debug({ generation, bytes, records: data.entries.size, ms }, 'The state was compacted.');
   }
 
   /**
-   * Appends all of the chunks with one sync: when it resolves they are on disk, when it rejects none of them counts.
+   * Writes a snapshot while `data` goes on changing, a slice at a time; it exists whole or not at all. What changes meanwhile
+   * may be in it or not, and has to be in the journal of the same generation.
    *
-   * @param syncing does the sync, and may look how long it takes
+   * @returns its size in bytes
    */
-  async append(
-    chunks: Iterable<Uint8Array>,
-    syncing: (sync: () => Promise<void>) => Promise<void> = (sync) => sync(),
-  ): Promise<void> {
-    let end = this.#end;
+  async #writeSnapshot(path: string, generation: number, data: StateData): Promise<number> {
+    const temporary = `${path}.tmp`;
+    const lines = snapshotLines(data, generation, this.#clock.now());
+    let [size, synced] = [0, 0];
     try {
-      for (const chunk of chunks) {
-        await writeFully(this.#file, chunk, end);
-        end += chunk.length;
+      const file = await this.#open(temporary, 'w', 0o600);
+      try {
+        for (const chunk of chunksOf(lines, this.#policy.writeBytes)) {
+          this.#closing.signal.throwIfAborted();
+          size += await writeFully(file, chunk, size);
+          if (size - synced < SYNC_EVERY_BYTES) continue;
+          await file.datasync();
+          synced = size;
+        }
+        await file.sync();
+      } finally {
+        await file.close();
       }
+      await rename(temporary, path);
+      await syncDirectory(this.#dir);
+      return size;
     } catch (error) {
-      await this.#cut();
+      await rm(temporary, { force: true });
       throw error;
     }
-    try {
-      await syncing(() => this.#file.datasync());
-    } catch (error) {
-      this.#spoiled = true;
-      await this.#cut();
-      throw error;
-    }
-    this.#end = end;
   }
 
-  async close(): Promise<void> {
-    await this.#file.close();
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
   }
+}
 
-  async #cut(): Promise<void> {
-    try {
-      await this.#file.truncate(this.#end);
-    } catch {
-      this.#spoiled = true;
-    }
+/** The changed records as they are by now, with the URL bases that are new in this journal before and behind them. */
+function* changedRows(
+  { entries, meta }: StateData,
+  changes: Set<string>,
+  fromBase: number,
+): Iterable<string> {
+  const framer = new Framer();
+  for (const row of baseRows(entries.bases, fromBase)) yield framer.line(row);
+  for (const change of changes) {
+    const [name = '', path] = change.split('\0');
+    const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
+    yield framer.line(row);
   }
+  // Twice, so that one damaged line costs no more than itself; and new ones may have come meanwhile.
+  for (const row of baseRows(entries.bases, fromBase)) yield framer.line(row);
+}
+
+function* snapshotLines({ entries, meta }: StateData, generation: number, now: number): Iterable<string> {
+  const framer = new Framer();
+  yield framer.header('snapshot', generation, now);
+  for (const name of meta.keys()) yield framer.line(metaRow(name, meta));
+  for (const [folder, directory, name, line] of entries.lines())
+    yield framer.line(recordRow(folder, directory === '' ? name : `${directory}/${name}`, line));
+  // At the end, as new ones may have come meanwhile.
+  for (const row of baseRows(entries.bases, 0)) yield framer.line(row);
+  yield framer.footer();
+}
+
+/** `"folder","path",[record]`, or a row `["-", folder, path]` where the record is removed. */
+function recordRow(folder: string, path: string, line: string | undefined): string {
+  if (line === undefined) return JSON.stringify(['-', folder, path]);
+  return `${JSON.stringify(folder)},${JSON.stringify(path)},${line}`;
+}
+
+/** A row `["m", name, value]`; without a value: removed. */
+function metaRow(name: string, meta: StateData['meta']): string {
+  return JSON.stringify(meta.has(name) ? ['m', name, meta.get(name)] : ['m', name]);
+}
+
+/** A row `["u", number, collection, url]` for each base from number `from` on. */
+function baseRows(bases: UrlBases, from: number): string[] {
+  const rows: string[] = [];
+  for (let number = from; number < bases.size; number += 1) {
+    const base = bases.get(number);
+    if (base !== undefined) rows.push(JSON.stringify(['u', number, base.collection, base.url]));
+  }
+  return rows;
+}
+
+/** The lines in pieces of about so many characters. */
+function* chunksOf(lines: Iterable<string>, characters: number): Iterable<Buffer> {
+  let chunk = '';
+  for (const line of lines) {
+    chunk += line;
+    if (chunk.length < characters) continue;
+    yield Buffer.from(chunk);
+    chunk = '';
+  }
+  yield Buffer.from(chunk);
+}
+
+/** Writes `bytes` at `position`, whatever number of calls that takes. Returns how many they are. */
+async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<number> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+  return bytes.length;
 }

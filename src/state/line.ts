@@ -6,12 +6,9 @@ import {
   type FileStat,
   type HistoryEntry,
   hasContent,
-  isItem,
   type Sent,
-  type Trouble,
-  type Version,
 } from './entry.js';
-import { BEGINNINGS } from './history.js';
+import { BEGINNINGS } from './transitions.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions, from which the record's place
@@ -52,7 +49,7 @@ type SentRow = readonly [
   url?: string | null,
   collection?: string | null,
 ];
-/** A date that was shown is kept as its moment. */
+/** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
 type WaitRow = readonly [notBefore: number | null, inDoubt?: SentRow | null];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
@@ -62,7 +59,7 @@ type HistoryRow = readonly (number | string)[];
 const STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
 const CODES = 'pacqgo';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
-const NOTES: readonly string[] = [
+const NOTES: readonly (string | undefined)[] = [
   BEGINNINGS.newFile,
   BEGINNINGS.fileChanged,
   BEGINNINGS.fileBack,
@@ -103,15 +100,25 @@ export class UrlBases {
   }
 
   /** The number of the base, a new one where it is not known yet. */
-  numberOf(base: UrlBase): number {
-    const key = JSON.stringify([base.url, base.collection]);
-    const known = this.#numbers.get(key);
+  numberOf({ url, collection }: UrlBase): number {
+    const known = this.#numbers.get(JSON.stringify([url, collection]));
     if (known !== undefined) return known;
-    // Read back, so that it does not keep alive the whole URL that it is a part of.
-    const [url, collection] = JSON.parse(key) as [string | null, string];
-    this.set(this.#bases.length, { url: url ?? undefined, collection });
-    return this.#bases.length - 1;
+    this.set(this.size, { url: url === undefined ? url : ownCopy(url), collection });
+    return this.size - 1;
   }
+}
+
+/** The text by itself: a part that is cut out of another text keeps the whole of it in memory. */
+export function ownCopy(text: string): string {
+  return JSON.parse(JSON.stringify(text)) as string;
+}
+
+/**
+ * What a record's line begins with: a file whose key is that of its record has the recorded version. Compare it with
+ * `line.startsWith(key)`; a worker that lists a directory can send keys instead of stats.
+ */
+export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
+  return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
 }
 
 export function statusOf(line: string): Entry['status'] {
@@ -119,7 +126,7 @@ export function statusOf(line: string): Entry['status'] {
 }
 
 /** @throws Error when no status has this letter */
-export function statusOfCode(letter: unknown): Entry['status'] {
+function statusOfCode(letter: unknown): Entry['status'] {
   const status = typeof letter === 'string' && letter.length === 1 && STATUSES[CODES.indexOf(letter)];
   if (status) return status;
   throw new Error(`a record has the unknown status ${JSON.stringify(letter)}`);
@@ -138,57 +145,63 @@ function codeAt(line: string): number {
 }
 
 export function encode(entry: Entry, bases: UrlBases): string {
-  const { version, since, trouble } = entry;
+  const { version, since, trouble, sent, status } = entry;
   const { size, mtimeMs, ctimeMs, ino } = version;
   const content = hasContent(version) ? version : undefined;
-  let code = CODES.charAt(STATUSES.indexOf(entry.status));
-  let url: string | undefined;
-  if (isItem(entry)) {
+  let [url, base, attempts]: [string | null, number | '', number | null] = [null, '', null];
+  if (entry.status !== 'passed') {
     const path = encodePath(entry.path);
-    const before = entry.url.endsWith(path) ? entry.url.slice(0, entry.url.length - path.length) : undefined;
-    if (before === undefined) url = entry.url;
-    code += bases.numberOf({ url: before, collection: entry.collection });
+    const isUsual = entry.url.endsWith(path);
+    const before = isUsual ? entry.url.slice(0, entry.url.length - path.length) : undefined;
+    base = bases.numberOf({ url: before, collection: entry.collection });
+    url = isUsual ? null : entry.url;
+    attempts = entry.attempts || null;
   }
-  const row: Row = [
-    ...([size, mtimeMs, ctimeMs === mtimeMs ? '' : ctimeMs, ino, code, since] as const),
-    historyRow(entry),
-    content === undefined ? null : packHash(content.sha256),
-    content === undefined ? null : ENCODINGS.indexOf(content.encoding),
-    entry.sent === undefined ? null : sentRow(entry.sent, entry),
-    detailRow(entry),
-    url ?? null,
-    (isItem(entry) && entry.attempts) || null,
-    trouble === undefined ? null : [trouble.code, trouble.message, trouble.hint],
-  ];
-  return JSON.stringify(trimmed(row));
+  return JSON.stringify(
+    trimmed<Row>([
+      size,
+      mtimeMs,
+      ctimeMs === mtimeMs ? '' : ctimeMs,
+      ino,
+      `${CODES.charAt(STATUSES.indexOf(status))}${base}`,
+      since,
+      historyRow(entry),
+      content === undefined ? null : packHash(content.sha256),
+      content === undefined ? null : ENCODINGS.indexOf(content.encoding),
+      sent === undefined ? null : sentRow(sent, entry),
+      detailRow(entry),
+      url,
+      attempts,
+      trouble === undefined ? null : [trouble.code, trouble.message, trouble.hint],
+    ]),
+  );
 }
 
 function historyRow(entry: Entry): HistoryRow {
-  const row: (number | string)[] = [];
-  entry.history.forEach(({ status, at, note }, i) => {
-    const isPresent = i === entry.history.length - 1 && status === entry.status && at === entry.since;
-    if (!isPresent) row.push(STATUSES.indexOf(status), at - entry.since);
-    row.push(noteCode(note, entry));
+  const { history, status, since } = entry;
+  return history.flatMap((change, i) => {
+    const isPresent = i === history.length - 1 && change.status === status && change.at === since;
+    const note = noteCode(change.note, entry);
+    return isPresent ? [note] : [STATUSES.indexOf(change.status), change.at - since, note];
   });
-  return row;
 }
 
 function noteCode(note: string | undefined, entry: Entry): number | string {
   if (note === undefined) return NO_NOTE;
-  if (note === noteOf(entry)) return EVIDENCE_NOTE;
+  if (entry.status === 'confirmed' && note === evidenceNote(entry.evidence)) return EVIDENCE_NOTE;
   const known = NOTES.indexOf(note);
   return known === -1 ? note : known;
 }
 
 /** What the history notes of a confirmation; see `confirmed`. */
-function noteOf(entry: Entry): string | undefined {
-  return 'evidence' in entry ? `${entry.evidence.kind} ${entry.evidence.shown}`.slice(0, 300) : undefined;
+function evidenceNote({ kind, shown }: Evidence): string {
+  return `${kind} ${shown}`.slice(0, 300);
 }
 
 function sentRow(sent: Sent, { version, since, ...rest }: Entry): SentRow {
   const { size, peerAt, lastModified, words } = sent;
   const sha256 = hasContent(version) ? version.sha256 : undefined;
-  return trimmed([
+  return trimmed<SentRow>([
     sent.at - since,
     peerAt === undefined ? null : peerAt - since,
     size === version.size ? null : size,
@@ -206,15 +219,17 @@ function wholeSeconds({ mtimeMs }: FileStat): number {
 }
 
 function detailRow(entry: Entry): EvidenceRow | WaitRow | null {
+  const { since } = entry;
   if (entry.status === 'confirmed') {
     const { kind, at, shown } = entry.evidence;
-    const moment = Date.parse(shown) - entry.since;
-    const isDate = shown !== '' && dateShown(entry.since + moment) === shown;
-    const short = shown === `sha256 ${entry.sent.digest}` ? null : isDate ? moment : shown;
-    return trimmed<EvidenceRow>([KINDS.indexOf(kind), at - entry.since, short]);
+    const moment = Date.parse(shown);
+    const isDate = !Number.isNaN(moment) && new Date(moment).toISOString() === shown;
+    let short: string | number | null = isDate ? moment - since : shown;
+    if (shown === usuallyShown(kind, entry.sent)) short = null;
+    return trimmed<EvidenceRow>([KINDS.indexOf(kind), at - since, short]);
   }
   if (entry.status !== 'pending') return null;
-  const { notBefore, since, doubt } = entry;
+  const { notBefore, doubt } = entry;
   if (notBefore === since && doubt === undefined) return null;
   return trimmed<WaitRow>([
     notBefore === since ? null : notBefore,
@@ -222,14 +237,14 @@ function detailRow(entry: Entry): EvidenceRow | WaitRow | null {
   ]);
 }
 
-function dateShown(ms: number): string {
-  return Number.isNaN(new Date(ms).getTime()) ? '' : new Date(ms).toISOString().replace('.000Z', 'Z');
+/** What a peer that has the version shows of it; a date of its own for the other kinds. */
+function usuallyShown(kind: Evidence['kind'], sent: Sent): string {
+  if (kind === 'size') return `${sent.size} bytes`;
+  return kind === 'present' ? sent.url : `sha256 ${sent.digest}`;
 }
 
 function trimmed<T extends readonly unknown[]>(row: T): T {
-  let { length } = row;
-  while (row[length - 1] === null) length -= 1;
-  return row.slice(0, length) as unknown as T;
+  return row.slice(0, 1 + row.findLastIndex((value) => value !== null)) as unknown as T;
 }
 
 /** 43 characters instead of 64; anything but a hash stays readable. */
@@ -241,95 +256,161 @@ function unpackHash(packed: string): string {
   return packed.startsWith('#') ? packed.slice(1) : Buffer.from(packed, 'base64url').toString('hex');
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** A record whose optional fields are still being added. */
-interface Unfinished {
-  readonly folder: string;
-  readonly path: string;
-  readonly url?: string;
-  readonly collection?: string;
-  readonly version: Version | FileStat;
-  readonly status: Entry['status'];
-  readonly attempts?: number;
-  readonly since: number;
-  history: readonly HistoryEntry[];
-  sent?: Sent;
-  trouble?: Trouble;
-  notBefore?: number;
-  doubt?: Sent;
-  evidence?: Evidence;
-}
-
 /** The record of which the line was made. A fresh object each time. */
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
   const row = JSON.parse(line) as Row;
-  const [since, sent, detail, trouble] = [row[5], row[9], row[10], row[13]];
-  const entry = unfinished(row, line, folder, path, bases);
+  const [size, mtimeMs, ctime, ino, , since, changes, hash, encoding, sent, detail, url, attempts, trouble] =
+    row;
+  const stat = { size, mtimeMs, ctimeMs: ctime === '' ? mtimeMs : ctime, ino };
+  const content = { sha256: unpackHash(hash ?? ''), encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
+  const version = typeof hash === 'string' ? { ...stat, ...content } : stat;
+  const status = statusOf(line);
+  const entry: Unfinished = { folder, path, version, status, since, history: [] };
+  if (status !== 'passed') {
+    const base = bases.get(baseOf(line) ?? -1);
+    if (base === undefined) throw new Error(`the URL base of ${folder}/${path} is not known`);
+    entry.url = url ?? `${base.url ?? ''}${encodePath(path)}`;
+    entry.collection = base.collection;
+    entry.attempts = attempts ?? 0;
+  }
   if (sent) entry.sent = sentOf(sent, entry);
   if (trouble) entry.trouble = { code: trouble[0], message: trouble[1], hint: trouble[2] };
-  if (entry.status === 'pending') {
+  if (status === 'pending') {
     const [notBefore, doubt] = (detail ?? []) as WaitRow | [];
     entry.notBefore = notBefore ?? since;
     if (doubt) entry.doubt = sentOf(doubt, entry);
-  } else if (entry.status === 'confirmed') {
-    const [kind, after, shown] = detail as EvidenceRow;
-    const text = typeof shown === 'number' ? dateShown(since + shown) : shown;
-    const at = since + after;
-    entry.evidence = { kind: KINDS[kind] ?? 'present', at, shown: text ?? `sha256 ${entry.sent?.digest}` };
+  } else if (status === 'confirmed' && entry.sent) {
+    const [code, after, kept] = detail as EvidenceRow;
+    const kind = KINDS[code] ?? 'present';
+    const date = typeof kept === 'number' ? new Date(since + kept).toISOString() : kept;
+    const shown = date ?? usuallyShown(kind, entry.sent);
+    entry.evidence = { kind, at: since + after, shown };
   }
-  entry.history = historyOf(row[6], entry as Entry);
-  return entry as Entry;
+  entry.history = historyOf(changes, entry);
+  return entry as unknown as Entry;
 }
 
-function unfinished(row: Row, line: string, folder: string, path: string, bases: UrlBases): Unfinished {
-  const status = statusOf(line);
-  const [version, since, history] = [versionOf(row), row[5], [] as const];
-  if (status === 'passed') return { folder, path, version, status, since, history };
-  const base = bases.get(baseOf(line) ?? -1);
-  if (base === undefined) throw new Error(`the URL base of ${folder}/${path} is not known`);
-  const url = row[11] ?? `${base.url ?? ''}${encodePath(path)}`;
-  const { collection } = base;
-  return { folder, path, url, collection, version, status, attempts: row[12] ?? 0, since, history };
-}
+/** A record whose fields are still being added. */
+type Unfinished = Pick<Entry, 'version' | 'status' | 'since'> & {
+  sent?: Sent;
+  evidence?: Evidence;
+} & Record<string, unknown>;
 
-function versionOf(row: Row): Version | FileStat {
-  const [size, mtimeMs, ctime, ino, sha256] = [row[0], row[1], row[2], row[3], row[7]];
-  const ctimeMs = ctime === '' ? mtimeMs : ctime;
-  if (typeof sha256 !== 'string') return { size, mtimeMs, ctimeMs, ino };
-  const encoding = ENCODINGS[row[8] ?? 0] ?? 'binary';
-  return { size, mtimeMs, ctimeMs, ino, sha256: unpackHash(sha256), encoding };
-}
-
-function sentOf(row: SentRow, entry: Unfinished): Sent {
-  const { version, since } = entry;
+function sentOf(row: SentRow, { version, since, ...rest }: Unfinished): Sent {
   const [at, peerAt, size, lastModified, words, digest, hash, url, collection] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
-  const sent: Mutable<Sent> = {
+  return {
     sha256,
     size: size ?? version.size,
     digest: digest ? unpackHash(digest) : sha256,
-    url: url ?? entry.url ?? '',
-    collection: collection ?? entry.collection ?? '',
+    url: url ?? String(rest.url ?? ''),
+    collection: collection ?? String(rest.collection ?? ''),
     at: since + at,
+    ...(typeof peerAt === 'number' ? { peerAt: since + peerAt } : {}),
+    ...(lastModified == null
+      ? {}
+      : { lastModified: lastModified === true ? wholeSeconds(version) : lastModified }),
+    ...(typeof words === 'number' ? { words } : {}),
   };
-  if (typeof peerAt === 'number') sent.peerAt = since + peerAt;
-  if (lastModified === true) sent.lastModified = wholeSeconds(version);
-  else if (typeof lastModified === 'number') sent.lastModified = lastModified;
-  if (typeof words === 'number') sent.words = words;
-  return sent;
 }
 
-function historyOf(row: HistoryRow, entry: Entry): readonly HistoryEntry[] {
+function historyOf(
+  row: HistoryRow,
+  { status: present, since, evidence }: Unfinished,
+): readonly HistoryEntry[] {
   const history: HistoryEntry[] = [];
   for (let i = 0; i < row.length; i += 3) {
     const isPresent = i === row.length - 1;
-    const status = isPresent ? entry.status : (STATUSES[row[i] as number] ?? 'pending');
-    const at = isPresent ? entry.since : entry.since + (row[i + 1] as number);
+    const status = isPresent ? present : (STATUSES[row[i] as number] ?? 'pending');
+    const at = isPresent ? since : since + (row[i + 1] as number);
     const kept = isPresent ? row[i] : row[i + 2];
-    const known = kept === EVIDENCE_NOTE ? noteOf(entry) : NOTES[kept as number];
-    const note = typeof kept === 'string' ? kept : known;
+    let note = typeof kept === 'string' ? kept : NOTES[kept as number];
+    if (kept === EVIDENCE_NOTE && evidence) note = evidenceNote(evidence);
     history.push(note === undefined ? { status, at } : { status, at, note });
   }
   return history;
+}
+
+/** What is not there, or the same as the record has already, is 0. */
+type SentRow1 = readonly [
+  ...(readonly [
+    sha256: string | 0,
+    size: number,
+    digest: string | 0,
+    url: string | 0,
+    collection: string | 0,
+  ]),
+  ...(readonly [at: number, peerAt?: number | null, lastModified?: number | null, words?: number]),
+];
+type Row1 = readonly [
+  ...(readonly [code: string, folder: string, path: string, since: number]),
+  history: readonly (string | number)[],
+  version: readonly [size: number, mtimeMs: number, ctimeMs: number | null, ino: number, string?, number?],
+  sent: SentRow1 | 0,
+  trouble: Row[13] | 0,
+  ...(readonly [url?: string, collection?: string, attempts?: number]),
+  /** The kind of the evidence, its moment and what was shown; or how long a pending item waits, and the doubt. */
+  ...(readonly [first?: string | number, second?: number | SentRow1, third?: string]),
+];
+
+/** The record of a row of schema 1, as peersync wrote it until November 2026: it says the same as a line, in another order. */
+export function entryOfSchema1(row: readonly unknown[]): Entry {
+  const [
+    code,
+    folder,
+    path,
+    since,
+    history,
+    version,
+    sent,
+    trouble,
+    url,
+    collection,
+    attempts,
+    first,
+    second,
+    third,
+  ] = row as Row1;
+  const status = statusOfCode(code);
+  const [size, mtimeMs, ctimeMs, ino, sha256, encoding] = version;
+  const changes = history.map((value, i) => {
+    if (i % 3 === 0) return STATUSES.indexOf(statusOfCode(value));
+    return i % 3 === 2 && value === 0 ? NO_NOTE : value;
+  });
+  let detail: Row[10] = null;
+  if (status === 'pending')
+    detail = [since + Number(first), Array.isArray(second) ? sentRowOf1(second as SentRow1) : null];
+  else if (status === 'confirmed')
+    detail = [KINDS.indexOf(first as Evidence['kind']), Number(second), third ?? null];
+  const bases = new UrlBases();
+  const base = status === 'passed' ? '' : bases.numberOf({ url: undefined, collection: collection ?? '' });
+  const line: Row = [
+    ...([size, mtimeMs, ctimeMs ?? '', ino, `${code}${base}`, since, changes] as const),
+    ...([
+      sha256 === undefined ? null : `#${sha256}`,
+      encoding ?? null,
+      sent === 0 ? null : sentRowOf1(sent),
+      detail,
+    ] as const),
+    ...([url ?? null, attempts ?? null, trouble || null] as const),
+  ];
+  return decode(JSON.stringify(line), folder, path, bases);
+}
+
+function sentRowOf1([
+  sha256,
+  size,
+  digest,
+  url,
+  collection,
+  at,
+  peerAt,
+  lastModified,
+  words,
+]: SentRow1): SentRow {
+  const hash = (text: string | 0) => (text === 0 ? null : `#${text}`);
+  return [
+    ...([at, peerAt ?? null, size, lastModified ?? null, words ?? null] as const),
+    ...([hash(digest), hash(sha256), url || null, collection || null] as const),
+  ];
 }

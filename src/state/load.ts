@@ -1,31 +1,157 @@
-import { emptyData, type Json, type StateData } from './data.js';
-import { readError, StateError } from './errors.js';
+import type { FileHandle, open } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
 import {
-  FORMAT_VERSION,
-  type Footer,
-  type Header,
   journalPath,
   listStateFiles,
-  type OpenFile,
-  SCHEMA_VERSION,
+  readError,
+  StateError,
   type StateFiles,
   snapshotPath,
-} from './files.js';
-import { type LinesFound, readLines } from './framing.js';
-import { baseOf } from './line.js';
-import { entryOfSchema1 } from './schema-1.js';
+} from './directory.js';
+import { Entries } from './entries.js';
+import { baseOf, entryOfSchema1 } from './line.js';
+
+/** A small value that survives a restart beside the records. */
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Json[]
+  | { readonly [name: string]: Json | undefined };
+
+/** Everything that survives a restart: what lowdb holds in `data`. */
+export interface StateData {
+  readonly entries: Entries;
+  /** Small values by name: folder identities, what was learned of the peer. */
+  readonly meta: Map<string, Json>;
+  /**
+   * What is not on disk yet: `folder\0path` of records and names of small values. Only where, for it is written as it is by
+   * then.
+   */
+  changes: Set<string>;
+}
+
+export function emptyData(): StateData {
+  return { entries: new Entries(), meta: new Map(), changes: new Set() };
+}
+
+/** How files are opened; a parameter so that a test can let a disk fail. */
+export type OpenFile = typeof open;
+
+/** How the lines of a file are framed. */
+const FORMAT_VERSION = 1;
+/** What the lines mean; raised whenever a line of before would be misread. */
+const SCHEMA_VERSION = 2;
+
+/** Opens every file: what it is, and how to read the rest. */
+interface Header {
+  readonly peersync: 'journal' | 'snapshot';
+  readonly format: number;
+  readonly schema: number;
+  readonly generation: number;
+  /** In ms since the epoch. */
+  readonly created: number;
+}
+
+/** Closes a snapshot: without it, or with another count or sum, the snapshot is damaged. */
+interface Footer {
+  /** Lines between the header and this. */
+  readonly records: number;
+  /** Of the checksums of all lines before, in order. */
+  readonly sum: number;
+}
+
+/**
+ * Writes the lines of a file: each is the CRC-32 of its text in eight hex digits, a space, the text (JSON, or values of JSON
+ * with commas between them), a newline.
+ */
+export class Framer {
+  #lines = 0;
+  #sum = 0;
+
+  /** @param text without a newline */
+  line(text: string): string {
+    const checksum = crc32(text);
+    this.#lines += 1;
+    this.#sum = addToSum(this.#sum, checksum);
+    return `${checksum.toString(16).padStart(8, '0')} ${text}\n`;
+  }
+
+  header(peersync: Header['peersync'], generation: number, created: number): string {
+    const versions = { format: FORMAT_VERSION, schema: SCHEMA_VERSION };
+    return this.line(JSON.stringify({ peersync, ...versions, generation, created } satisfies Header));
+  }
+
+  footer(): string {
+    return this.line(JSON.stringify({ records: this.#lines - 1, sum: this.#sum } satisfies Footer));
+  }
+}
+
+/** The sum of a file's line checksums in order; catches lines that are sound but not where they belong. */
+function addToSum(sum: number, checksum: number): number {
+  return (Math.imul(sum, 31) + checksum) | 0;
+}
 
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
 const READ_BYTES = 256 * 1024;
+const PREFIX_BYTES = 9;
+const [NEWLINE, QUOTE, BACKSLASH, BRACE] = [0x0a, 0x22, 0x5c, 0x7b];
 
-interface LastJournal {
-  readonly generation: number;
-  /** Where its last sound line ends. */
-  readonly soundBytes: number;
-  /** What a crash left unfinished behind that, in bytes. */
-  readonly tornBytes: number;
-  /** Its header is sound and of the present schema: it may be gone on with. */
-  readonly current: boolean;
+/** What reading a file of lines found. */
+interface FileFound {
+  /** Sound lines. */
+  lines: number;
+  /** Of the checksums of all sound lines but the last. */
+  sumBeforeLast: number;
+  /** Lines with a wrong checksum that have sound lines after them. */
+  damaged: number;
+  /** Where the last sound line ends; what follows is torn. */
+  soundBytes: number;
+  bytes: number;
+}
+
+/**
+ * Reads a file of lines in one pass, a part at a time.
+ *
+ * @param onLine is called for each sound line with where its text stands; the buffer is used again afterwards
+ */
+async function readLines(
+  file: FileHandle,
+  onLine: (buffer: Buffer, start: number, end: number) => void,
+): Promise<FileFound> {
+  const found: FileFound = { lines: 0, sumBeforeLast: 0, damaged: 0, soundBytes: 0, bytes: 0 };
+  let buffer = Buffer.allocUnsafe(READ_BYTES);
+  let [held, sum] = [0, 0];
+  // Damaged lines since the last sound one: torn if nothing sound follows.
+  let doubtful = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, held, buffer.length - held, found.bytes);
+    if (bytesRead === 0) return found;
+    found.bytes += bytesRead;
+    const end = held + bytesRead;
+    let start = 0;
+    for (let newline = buffer.indexOf(NEWLINE, held); newline !== -1 && newline < end; ) {
+      const checksum = crc32(buffer.subarray(start + PREFIX_BYTES, newline));
+      if (Number.parseInt(buffer.toString('latin1', start, start + PREFIX_BYTES), 16) !== checksum)
+        doubtful += 1;
+      else {
+        found.lines += 1;
+        found.damaged += doubtful;
+        doubtful = 0;
+        found.soundBytes = found.bytes - end + newline + 1;
+        found.sumBeforeLast = sum;
+        sum = addToSum(sum, checksum);
+        onLine(buffer, start + PREFIX_BYTES, newline);
+      }
+      start = newline + 1;
+      newline = buffer.indexOf(NEWLINE, start);
+    }
+    buffer.copy(buffer, 0, start, end);
+    held = end - start;
+    if (held === buffer.length) buffer = Buffer.concat([buffer], 2 * buffer.length);
+  }
 }
 
 /**
@@ -46,7 +172,6 @@ export async function loadState(dir: string, open: OpenFile): Promise<Loader> {
 
 /** Reads the files of a state directory, and has what they say. */
 export class Loader {
-  readonly files: StateFiles;
   data = emptyData();
   /** The generation that reading began with: all files from it on are needed. */
   base = Number.MAX_SAFE_INTEGER;
@@ -54,29 +179,26 @@ export class Loader {
   snapshotBytes = 0;
   /** The journals that were read, in bytes. */
   journalBytes = 0;
-  /** The newest journal; undefined in a directory without state. */
-  last: LastJournal | undefined;
+  /** The newest journal, its sound part and what a crash left unfinished behind that, in bytes. */
+  last: { readonly generation: number; readonly soundBytes: number; readonly tornBytes: number } | undefined;
   /** One sentence for each damage that was read around. */
   readonly damage: string[] = [];
-  /** Some of it is in an older schema. */
+  /** A file is in an older schema, or does not say in which. */
   outdated = false;
-  readonly #dir: string;
-  readonly #open: OpenFile;
-  /** The numbers of the URL bases that were met in records. */
-  readonly #used = new Set<number>();
   #headers = 0;
+  #footer: Footer | undefined;
 
-  constructor(dir: string, files: StateFiles, open: OpenFile) {
-    this.#dir = dir;
-    this.files = files;
-    this.#open = open;
-  }
+  constructor(
+    readonly dir: string,
+    readonly files: StateFiles,
+    readonly open: OpenFile,
+  ) {}
 
   async load(): Promise<void> {
     const { snapshots, journals } = this.files;
     for (const generation of snapshots.toReversed()) {
-      const found = await this.#readFile(snapshotPath(this.#dir, generation));
-      if (isWhole(found)) {
+      const found = await this.#readFile(snapshotPath(this.dir, generation));
+      if (this.#isWhole(found)) {
         this.base = generation;
         this.snapshotBytes = found.bytes;
         break;
@@ -92,60 +214,97 @@ export class Loader {
           'No snapshot is whole; what is sound was read, and files that are missing in it are new again.',
         );
       }
-      for (const generation of snapshots) await this.#readFile(snapshotPath(this.#dir, generation));
+      for (const generation of snapshots) await this.#readFile(snapshotPath(this.dir, generation));
     }
     await this.#readJournals();
-    if (this.#headers === 0 && snapshots.length + journals.length > 0) {
-      const detail = 'none of its files has a sound header';
-      throw new StateError('STATE_DAMAGED', { dir: this.#dir, detail });
-    }
-    this.#dropUnreadable();
+    if (this.#headers === 0 && snapshots.length + journals.length > 0)
+      throw new StateError('STATE_DAMAGED', this.dir, 'none of its files has a sound header');
+    if (this.damage.length > 0 || this.last?.tornBytes) await this.#dropUnreadable();
   }
 
   async #readJournals(): Promise<void> {
     let expected = this.base;
+    const missing = () => this.damage.push(`journal-${expected} is missing; its changes are lost.`);
     for (const generation of this.files.journals) {
       if (generation < this.base) continue;
-      if (generation !== expected) this.#missing(expected);
+      if (generation !== expected) missing();
       expected = generation + 1;
-      const { damaged, soundBytes, bytes, header } = await this.#readFile(journalPath(this.#dir, generation));
+      const { damaged, soundBytes, bytes } = await this.#readFile(journalPath(this.dir, generation));
       if (damaged > 0) {
+        const lines = damaged === 1 ? 'line' : 'lines';
         this.damage.push(
-          `journal-${generation} has ${damaged} damaged ${damaged === 1 ? 'line' : 'lines'}; ` +
-            'the files they told of are looked at again.',
+          `journal-${generation} has ${damaged} damaged ${lines}; the files they told of are looked at again.`,
         );
       }
       this.journalBytes += soundBytes;
-      const current = header?.schema === SCHEMA_VERSION;
-      this.last = { generation, soundBytes, tornBytes: bytes - soundBytes, current };
+      this.last = { generation, soundBytes, tornBytes: bytes - soundBytes };
     }
-    if (this.last === undefined && this.files.snapshots.includes(this.base)) this.#missing(this.base);
-  }
-
-  #missing(generation: number): void {
-    this.damage.push(`journal-${generation} is missing; its changes are lost.`);
+    if (this.last === undefined && this.snapshotBytes > 0) missing();
   }
 
   async #readFile(path: string): Promise<FileFound> {
-    const taker = new LineTaker(this.#dir, this.data, this.#used);
-    const file = await this.#open(path, 'r');
+    const before = this.#headers;
+    this.#footer = undefined;
+    const file = await this.open(path, 'r');
     try {
-      const found = await readLines(file, READ_BYTES, (buffer, start, end) => taker.take(buffer, start, end));
-      const { header, footer } = taker;
-      if (header !== undefined) this.#headers += 1;
-      if (header !== undefined && header.schema < SCHEMA_VERSION) this.outdated = true;
-      return { ...found, header, footer };
+      return await readLines(file, (buffer, start, end) => this.#take(buffer, start, end));
     } finally {
       await file.close();
+      if (this.#headers === before) this.outdated = true;
     }
   }
 
+  #isWhole({ lines, sumBeforeLast, damaged, soundBytes, bytes }: FileFound): boolean {
+    const isComplete = this.#footer?.records === lines - 2 && this.#footer.sum === sumBeforeLast;
+    return isComplete && damaged === 0 && soundBytes === bytes;
+  }
+
+  #take(buffer: Buffer, start: number, end: number): void {
+    const first = buffer[start];
+    if (first === QUOTE) this.#record(buffer, start, end);
+    else if (first === BRACE) this.#frame(JSON.parse(buffer.toString('utf8', start, end)));
+    else this.#row(JSON.parse(buffer.toString('utf8', start, end)));
+  }
+
+  /** `"folder","path",[…]` */
+  #record(buffer: Buffer, start: number, end: number): void {
+    const path = endOfString(buffer, start) + 1;
+    const line = endOfString(buffer, path) + 1;
+    this.data.entries.set(
+      JSON.parse(buffer.toString('utf8', start, path - 1)),
+      JSON.parse(buffer.toString('utf8', path, line - 1)),
+      buffer.toString('utf8', line, end),
+    );
+  }
+
+  #row(row: readonly unknown[]): void {
+    const { entries, meta } = this.data;
+    const [kind, first, second, third] = row as readonly [string, string, string, string | undefined];
+    if (kind === '-') entries.delete(first, second);
+    else if (kind === 'u') entries.bases.set(Number(first), { collection: second, url: third ?? undefined });
+    else if (kind === 'm' && row.length > 2) meta.set(first, second as Json);
+    else if (kind === 'm') meta.delete(first);
+    else entries.put(entryOfSchema1(row));
+  }
+
+  #frame(frame: Partial<Header & Footer>): void {
+    if (frame.sum !== undefined) this.#footer = frame as Footer;
+    if (frame.peersync === undefined) return;
+    const { format, schema } = frame as Header;
+    this.#headers += 1;
+    if (schema < SCHEMA_VERSION) this.outdated = true;
+    if (format <= FORMAT_VERSION && schema <= SCHEMA_VERSION) return;
+    const detail = `schema ${format}.${schema}; this one knows ${FORMAT_VERSION}.${SCHEMA_VERSION}`;
+    throw new StateError('STATE_NEWER', this.dir, detail);
+  }
+
   /** Forgets the items whose URL base is lost: it stands twice where it is first used, and once in each later file. */
-  #dropUnreadable(): void {
+  async #dropUnreadable(): Promise<void> {
     const { entries } = this.data;
-    if (![...this.#used].some((base) => entries.bases.get(base) === undefined)) return;
-    let dropped = 0;
+    let [looked, dropped] = [0, 0];
     for (const [folder, directory, name, line] of entries.lines()) {
+      looked += 1;
+      if (looked % 5_000 === 0) await nextTurn();
       const base = baseOf(line);
       if (base === undefined || entries.bases.get(base) !== undefined) continue;
       entries.delete(folder, directory === '' ? name : `${directory}/${name}`);
@@ -157,98 +316,12 @@ export class Loader {
   }
 }
 
-interface FileFound extends LinesFound {
-  readonly header: Header | undefined;
-  readonly footer: Footer | undefined;
-}
-
-function isWhole({ header, footer, lines, sumBeforeLast, damaged, soundBytes, bytes }: FileFound): boolean {
-  const isComplete = footer?.records === lines - 2 && footer.sum === sumBeforeLast;
-  return header !== undefined && isComplete && damaged === 0 && soundBytes === bytes;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const SLASH = 0x2f;
-const BRACE = 0x7b;
-
-/** Takes the lines of one file into `data`. The directory of a record is looked up only where it is not that of the last one. */
-class LineTaker {
-  readonly #dir: string;
-  readonly #data: StateData;
-  readonly #used: Set<number>;
-  #place = '';
-  #folder = '';
-  #directory = '';
-  header: Header | undefined;
-  footer: Footer | undefined;
-
-  constructor(dir: string, data: StateData, used: Set<number>) {
-    this.#dir = dir;
-    this.#data = data;
-    this.#used = used;
-  }
-
-  take(buffer: Buffer, start: number, end: number): void {
-    const first = buffer[start];
-    if (first === QUOTE) this.#record(buffer, start, end);
-    else if (first === BRACE) this.#frame(JSON.parse(buffer.toString('utf8', start, end)));
-    else this.#row(JSON.parse(buffer.toString('utf8', start, end)));
-  }
-
-  /** `"folder","directory/name",[…]` */
-  #record(buffer: Buffer, start: number, end: number): void {
-    const path = endOfString(buffer, start) + 3;
-    const pathEnd = endOfString(buffer, path - 1);
-    const slash = buffer.lastIndexOf(SLASH, pathEnd);
-    const name = slash >= path ? slash + 1 : path;
-    const place = buffer.toString('latin1', start, name);
-    if (place !== this.#place) {
-      this.#place = place;
-      this.#folder = JSON.parse(buffer.toString('utf8', start, path - 2));
-      this.#directory = slash >= path ? JSON.parse(`"${buffer.toString('utf8', path, slash)}"`) : '';
-    }
-    const isEscaped = buffer.subarray(name, pathEnd).includes(BACKSLASH);
-    const text = buffer.toString('utf8', name, pathEnd);
-    const line = buffer.toString('utf8', pathEnd + 2, end);
-    const base = baseOf(line);
-    if (base !== undefined) this.#used.add(base);
-    this.#data.entries.setLine(
-      this.#folder,
-      this.#directory,
-      isEscaped ? JSON.parse(`"${text}"`) : text,
-      line,
-    );
-  }
-
-  #row(row: readonly unknown[]): void {
-    const { entries, meta } = this.#data;
-    const [kind, first, second, third] = row as readonly [string, string, string, string | undefined];
-    if (kind === '-') entries.delete(first, second);
-    else if (kind === 'u') entries.bases.set(Number(first), { collection: second, url: third ?? undefined });
-    else if (kind === 'm' && row.length > 2) meta.set(first, second as Json);
-    else if (kind === 'm') meta.delete(first);
-    else entries.put(entryOfSchema1(row));
-  }
-
-  #frame(frame: Partial<Header & Footer>): void {
-    if (frame.sum !== undefined) this.footer = frame as Footer;
-    if (frame.peersync === undefined) return;
-    const header = frame as Header;
-    const { format, schema } = header;
-    this.header = header;
-    if (format <= FORMAT_VERSION && schema <= SCHEMA_VERSION) return;
-    const detail = `schema ${format}.${schema}; this one knows ${FORMAT_VERSION}.${SCHEMA_VERSION}`;
-    throw new StateError('STATE_NEWER', { dir: this.#dir, detail });
-  }
-}
-
-/** Where the string of JSON ends that begins at `start`: at its closing quote. */
+/** Where the string of JSON ends that begins at `start`: behind its closing quote. */
 function endOfString(buffer: Buffer, start: number): number {
   let at = start + 1;
   while (buffer[at] !== QUOTE) {
     if (at >= buffer.length) throw new Error('a record has no place');
     at += buffer[at] === BACKSLASH ? 2 : 1;
   }
-  return at;
+  return at + 1;
 }

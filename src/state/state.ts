@@ -1,14 +1,14 @@
+import { open } from 'node:fs/promises';
 import { Low } from 'lowdb';
 import type { Clock } from '../lib/clock.js';
-import { type PeersyncError, systemCode } from '../lib/errors.js';
+import { PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
-import { emptyData, type Json, type StateData } from './data.js';
+import type { Logger } from '../lib/logger.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
-import { type OpenFile, openFile } from './files.js';
-import { type AdapterOptions, type DiskFigures, JournalAdapter } from './journal-adapter.js';
+import { type AdapterOptions, type DiskFigures, JournalAdapter } from './journal.js';
 import { decode } from './line.js';
-import { loadState } from './load.js';
+import { emptyData, type Json, loadState, type OpenFile, type StateData } from './load.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -107,7 +107,7 @@ export class State extends StateView {
   static async read(dir: string, options: { readonly open?: OpenFile } = {}): Promise<StateView> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { data, damage } = await loadState(dir, options.open ?? openFile);
+        const { data, damage } = await loadState(dir, options.open ?? open);
         return new StateView(data, damage);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
@@ -129,7 +129,7 @@ export class State extends StateView {
   put(entry: Entry): void {
     const { entries } = this.#low.data;
     const line = entries.encode(entry);
-    const before = entries.set(entry, line);
+    const before = entries.set(entry.folder, entry.path, line);
     if (before !== line) this.#changed(entry, entry, before);
   }
 
@@ -150,7 +150,7 @@ export class State extends StateView {
     const { meta, changes } = this.#low.data;
     if (value === undefined) meta.delete(name);
     else meta.set(name, value);
-    changes.meta.add(name);
+    changes.add(name);
   }
 
   /**
@@ -199,9 +199,41 @@ export class State extends StateView {
 
   #changed(place: Place, after: Entry | undefined, line: string | undefined): void {
     const { entries, changes } = this.#low.data;
-    changes.add({ folder: place.folder, path: place.path });
+    changes.add(`${place.folder}\0${place.path}`);
     if (this.#listeners.size === 0) return;
     const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);
     for (const listener of this.#listeners) listener(after, before, place);
   }
+}
+
+/** Between two tries, in ms. */
+const TRY_AGAIN_MS = 5_000;
+
+/**
+ * A commit that waits out a full disk: it says so once, tries again until there is space, and says when there is. Nothing acts
+ * on what is not on disk, so everything simply waits meanwhile.
+ *
+ * @param signal ends the waiting: then the last failure is thrown
+ */
+export function patientCommit(
+  commit: () => Promise<void>,
+  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+): () => Promise<void> {
+  let isWaiting = false;
+  return async () => {
+    for (;;) {
+      try {
+        await commit();
+        if (isWaiting) log.info({ event: 'space' }, 'there is space for the state again; the work goes on');
+        isWaiting = false;
+        return;
+      } catch (error) {
+        if (!(error instanceof PeersyncError) || error.code !== 'STATE_FULL' || signal.aborted) throw error;
+        const { code, message, hint } = error;
+        if (!isWaiting) log.error({ event: 'full', code }, `${message} ${hint}`);
+        isWaiting = true;
+        await clock.sleep(TRY_AGAIN_MS, signal);
+      }
+    }
+  };
 }

@@ -6,6 +6,7 @@ import {
   type Evidence,
   type FileStat,
   type GoneItem,
+  type HistoryEntry,
   hasContent,
   type Item,
   isItem,
@@ -18,39 +19,83 @@ import {
   type Trouble,
   type Version,
 } from './entry.js';
-import { BEGINNINGS, MISSED, next, RETRIED_WHILE_PENDING } from './history.js';
 
 /**
  * Two pushes of one document are kept apart by this, in ms: peers date what they load in whole seconds, and clocks differ
  * a little, so that the older version, of the same size, could be taken for the newer.
  */
 const APART_MS = 3_000;
+/** How many changes of status a record remembers. */
+const HISTORY_LENGTH = 8;
+
+/**
+ * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
+ * same work. Of the first group the file itself tells since when it was at rest; the others begin when they are noted.
+ */
+export const BEGINNINGS = {
+  newFile: 'new file',
+  fileChanged: 'the file changed',
+  fileBack: 'the file is back',
+  sentBefore: 'the peer was sent this before',
+  /** It was moved here with its directory, or a rule kept it out until now: its own times say nothing of that. */
+  broughtIn: 'new file, older than its place here',
+  takenAnew: 'taken anew, though the file is the same',
+  takenAnewSentBefore: 'taken anew, and the peer was sent this before',
+  retry: 'retry asked for',
+  replaced: 'another file was pushed to its address',
+} as const;
+/** Begins the note of an item that was missed; the reason follows. */
+const MISSED = 'confirmed before and missed now: ';
+const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
+
+/** Where in a history the present work begins; -1 where that is forgotten. */
+export function beginningOf(history: readonly HistoryEntry[]): number {
+  return history.findLastIndex(
+    ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
+  );
+}
+
+/** Whether an accepted item was not pushed for that, for the peer was sent it before. */
+export function isRemembered({ history }: AcceptedItem): boolean {
+  const note = history.at(-1)?.note;
+  return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
+}
+
+/** The history of a record that was `before`, with one more change of status. */
+function next(
+  before: Entry | undefined,
+  status: Entry['status'],
+  at: number,
+  note?: string,
+): readonly HistoryEntry[] {
+  const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
+  if (before === undefined) return [entry];
+  const { history } = before;
+  if (history.length < HISTORY_LENGTH) return [...history, entry];
+  // Where the present work begins is kept, however many attempts it takes.
+  const begun = history[beginningOf(history)];
+  const kept = history.slice(1 - HISTORY_LENGTH);
+  if (begun === undefined || kept.includes(begun) || beginningOf([entry]) === 0) return [...kept, entry];
+  return [begun, ...kept.slice(1), entry];
+}
 
 /**
  * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
  * (`accepted`); anything else is `pending`.
  */
 export function read(before: Entry | undefined, to: Destination, version: Version, now: number): Item {
-  if (
-    before !== undefined &&
-    isItem(before) &&
-    before.status !== 'gone' &&
-    before.url === to.url &&
-    before.collection === to.collection &&
-    hasContent(before.version) &&
-    before.version.sha256 === version.sha256 &&
-    before.version.encoding === version.encoding
-  ) {
+  if (before !== undefined && isItem(before) && before.status !== 'gone' && isSame(before, to, version))
     return { ...before, version } as Item;
-  }
   const sent = certainlySent(before);
-  const core = { ...destinationOf(to), version, attempts: 0, since: now };
-  const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
+  const core = { ...documentOf({ ...to, version }), attempts: 0, since: now };
+  const isTakenAnew = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
   if (isSent(sent, version, to)) {
-    const note = isSame ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
+    const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
     return { ...core, status: 'accepted', sent, history: next(before, 'accepted', now, note) };
   }
-  const note = isSame ? BEGINNINGS.takenAnew : noteOf(before);
+  let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
+  if (before === undefined) note = BEGINNINGS.newFile;
+  else if (before.status === 'gone') note = BEGINNINGS.fileBack;
   return {
     ...core,
     status: 'pending',
@@ -60,9 +105,14 @@ export function read(before: Entry | undefined, to: Destination, version: Versio
   };
 }
 
-function noteOf(before: Entry | undefined): string {
-  if (before === undefined) return BEGINNINGS.newFile;
-  return before.status === 'gone' ? BEGINNINGS.fileBack : BEGINNINGS.fileChanged;
+function isSame({ url, collection, version }: Item, to: Destination, read: Version): boolean {
+  return (
+    url === to.url &&
+    collection === to.collection &&
+    hasContent(version) &&
+    version.sha256 === read.sha256 &&
+    version.encoding === read.encoding
+  );
 }
 
 /** A file that has just been read, and that came to its place later than its own times say. */
@@ -76,11 +126,10 @@ export function broughtIn(item: Item): Item {
 
 /** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
 function landedAt(before: Entry | undefined): number {
-  if (before === undefined) return Number.NEGATIVE_INFINITY;
-  if (before.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
-  if (before.status === 'accepted') return before.since;
-  const doubt = before.status === 'pending' ? before.doubt : undefined;
-  return Math.max(before.sent?.at ?? Number.NEGATIVE_INFINITY, doubt?.at ?? Number.NEGATIVE_INFINITY);
+  if (before?.status === 'accepted') return before.since;
+  if (before?.status === 'confirmed' && before.evidence.kind === 'digest') return Number.NEGATIVE_INFINITY;
+  const doubt = before?.status === 'pending' ? before.doubt : undefined;
+  return Math.max(before?.sent?.at ?? Number.NEGATIVE_INFINITY, doubt?.at ?? Number.NEGATIVE_INFINITY);
 }
 
 /** A push of this version is about to leave; to be on disk before it does. */
@@ -118,9 +167,9 @@ export function overtaken(
  * peer was sent there for this one counts no more. To be on disk before that push leaves.
  */
 export function replaced(entry: Entry, url: string, now: number): Entry {
-  const { sent, ...rest } = entry;
   if (entry.status === 'accepted' || entry.status === 'confirmed')
-    return pendingAnew(entry, BEGINNINGS.replaced, now + APART_MS, now);
+    return again(entry, BEGINNINGS.replaced, now, { notBefore: now + APART_MS });
+  const { sent, ...rest } = entry;
   const kept = (sent?.url === url ? rest : entry) as typeof entry;
   if (kept.status !== 'pending' || kept.doubt?.url !== url) return kept;
   const { doubt: _, ...known } = kept;
@@ -136,23 +185,12 @@ export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): 
 
 /** The peer does not show any more what it had shown: to be pushed again. */
 export function missed(item: ConfirmedItem, why: string, now: number): PendingItem {
-  return pendingAnew(item, `${MISSED}${why}`, now, now);
+  return again(item, `${MISSED}${why}`, now);
 }
 
 /** The peer does not show what it was sent before, and nothing was pushed since: to be pushed now. */
 export function unremembered(item: AcceptedItem, why: string, now: number): PendingItem {
-  return pendingAnew(item, `sent before, and not shown now: ${why}`, now, now);
-}
-
-/** What the peer has of an item counts no more: its version is to be pushed from `notBefore` on, as if it never had been. */
-function pendingAnew(
-  item: AcceptedItem | ConfirmedItem,
-  note: string,
-  notBefore: number,
-  now: number,
-): PendingItem {
-  const history = next(item, 'pending', now, note);
-  return { ...documentOf(item), status: 'pending', attempts: 0, notBefore, since: now, history };
+  return again(item, `sent before, and not shown now: ${why}`, now);
 }
 
 /** One attempt failed (a refused push, or a confirmation that did not come): to be pushed again from `notBefore` on. */
@@ -162,17 +200,50 @@ export function failed(
   notBefore: number,
   now: number,
 ): PendingItem {
-  const { since, history } =
-    item.status === 'pending' ? item : { since: now, history: next(item, 'pending', now, trouble.message) };
-  const attempts = item.attempts + 1;
-  return { ...documentOf(item), status: 'pending', attempts, notBefore, trouble, since, history };
+  const goesOn = item.status === 'pending' ? { since: item.since, history: item.history } : {};
+  return again(item, trouble.message, now, {
+    attempts: item.attempts + 1,
+    notBefore,
+    trouble,
+    ...goesOn,
+  });
 }
 
 /** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
 export function lost(item: AcceptedItem, trouble: Trouble, now: number): PendingItem {
-  const history = next(item, 'pending', now, trouble.message);
-  const { attempts } = item;
-  return { ...documentOf(item), status: 'pending', attempts, notBefore: now, trouble, since: now, history };
+  return again(item, trouble.message, now, { attempts: item.attempts, trouble });
+}
+
+/**
+ * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
+ * is known; a file that was never read is read again instead.
+ */
+export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
+  if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
+  const known = { ...item, version: item.version };
+  // No beginning where it waited: the work goes on, only sooner.
+  return item.status === 'pending'
+    ? again(known, 'retry asked for while it waited', now, { since: item.since })
+    : again(known, BEGINNINGS.retry, now);
+}
+
+/** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
+function again(
+  item: Item & { readonly version: Version },
+  note: string,
+  now: number,
+  rest: Partial<PendingItem> = {},
+): PendingItem {
+  const history = next(item, 'pending', now, note);
+  return {
+    ...documentOf(item),
+    status: 'pending',
+    attempts: 0,
+    notBefore: now,
+    since: now,
+    history,
+    ...rest,
+  };
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
@@ -184,8 +255,7 @@ export function quarantined(
   now: number,
 ): QuarantinedItem {
   return {
-    ...destinationOf(to),
-    version,
+    ...documentOf({ ...to, version }),
     status: 'quarantined',
     trouble,
     attempts: before !== undefined && isItem(before) ? before.attempts : 0,
@@ -193,19 +263,6 @@ export function quarantined(
     ...sentOf(before),
     history: next(before, 'quarantined', now, trouble.message),
   };
-}
-
-/**
- * A person asked for another try. What was pending already waits no longer, and is as late as it was. Asserts that the content
- * is known; a file that was never read is read again instead.
- */
-export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem {
-  if (!hasContent(item.version)) throw new Error(`retried: ${item.folder}/${item.path} was never read`);
-  const waited = item.status === 'pending';
-  const since = waited ? item.since : now;
-  const history = next(item, 'pending', now, waited ? RETRIED_WHILE_PENDING : BEGINNINGS.retry);
-  const { version } = item;
-  return { ...destinationOf(item), version, status: 'pending', attempts: 0, notBefore: now, since, history };
 }
 
 /** The file was removed, or nobody asks for it any more. */
@@ -217,21 +274,13 @@ export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the fil
 /** A rule keeps the file, as it is now, from the peer. */
 export function passedOver(
   before: Entry | undefined,
-  at: { readonly folder: string; readonly path: string },
+  { folder, path }: { readonly folder: string; readonly path: string },
   version: FileStat,
   trouble: Trouble,
   now: number,
 ): PassedOver {
-  return {
-    folder: at.folder,
-    path: at.path,
-    version,
-    status: 'passed',
-    trouble,
-    since: now,
-    ...sentOf(before),
-    history: next(before, 'passed', now, trouble.message),
-  };
+  const history = next(before, 'passed', now, trouble.message);
+  return { folder, path, version, status: 'passed', trouble, since: now, ...sentOf(before), history };
 }
 
 /** A push that left and was never answered may have reached the peer after the recorded one: then nothing is certain. */
@@ -245,12 +294,8 @@ function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
   return sent === undefined ? {} : { sent };
 }
 
-function destinationOf(to: Destination): Destination {
-  const { folder, path, url, collection } = to;
-  return { folder, path, url, collection };
-}
-
 /** What stays the same of an item whatever becomes of it, as long as its file does not change. */
 function documentOf<V>(item: Destination & { readonly version: V }): Destination & { readonly version: V } {
-  return { ...destinationOf(item), version: item.version };
+  const { folder, path, url, collection, version } = item;
+  return { folder, path, url, collection, version };
 }

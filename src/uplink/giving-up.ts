@@ -1,8 +1,7 @@
 import { durationText } from '../lib/duration-text.js';
 import { sentence } from '../lib/sentence.js';
 import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
-import { isRemembered } from '../state/history.js';
-import { failed, lost, quarantined, returned, unremembered } from '../state/transitions.js';
+import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';
 import { type Isolation, lostTrouble } from './isolation.js';
 import type { DoubtOver } from './looks.js';

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Entry } from '../../src/state/entry.js';
-import { lineOf } from '../../src/state/framing.js';
-import type { AdapterOptions } from '../../src/state/journal-adapter.js';
+import type { AdapterOptions } from '../../src/state/journal.js';
+import { Framer } from '../../src/state/load.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -15,6 +15,7 @@ import { DiskWithFaults } from './state-disk.js';
 
 const options: AdapterOptions = { clock: new FakeClock(), log: silentLogger };
 const FILES = 30;
+const lineOf = (value: unknown) => new Framer().line(JSON.stringify(value));
 
 /** A state of three generations, two of which are still there: 2 and 3, both with snapshot and journal. */
 async function stateOfThreeGenerations(): Promise<{ dir: string; records: readonly Entry[] }> {

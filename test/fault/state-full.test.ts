@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { AdapterOptions } from '../../src/state/journal-adapter.js';
+import type { AdapterOptions } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

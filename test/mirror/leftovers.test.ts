@@ -7,7 +7,7 @@ import { Leftovers } from '../../src/mirror/leftovers.js';
 import type { Identity } from '../../src/mirror/life.js';
 import { keepRecord, recordedNames } from '../../src/mirror/records.js';
 import { temporaryName } from '../../src/mirror/temporary.js';
-import type { Json } from '../../src/state/data.js';
+import type { Json } from '../../src/state/load.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -16,7 +16,7 @@ import { RecentEvents } from '../../src/report/recent-events.js';
 import { type Sample, type StatisticsReport, timeToSearchHistogram } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
-import { type OpenFile, openFile } from '../../src/state/files.js';
+import type { OpenFile } from '../../src/state/load.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
@@ -88,11 +88,15 @@ export class PageAtWork {
     listen = '127.0.0.1:0',
     token,
     folders = ['inbox', 'notes'],
-    open = openFile,
+    open,
   }: PageOptions): Promise<void> {
     await this.configure({ listen, ...(token === undefined ? {} : { token: this.secret(token) }) }, folders);
     const { clock } = this;
-    this.state = await State.open(this.#config.state.dir, { clock, log: this.recents, open });
+    this.state = await State.open(this.#config.state.dir, {
+      clock,
+      log: this.recents,
+      ...(open ? { open } : {}),
+    });
     this.folders = this.#config.folders.map(({ name }) => ({
       ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
       lastScan: {

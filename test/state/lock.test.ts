@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock as clock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { lockState, stateHolder } from '../../src/state/lock.js';
+import { lockState, stateHolder } from '../../src/state/directory.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { type OpenFile, openFile } from '../../src/state/files.js';
-import type { AdapterOptions } from '../../src/state/journal-adapter.js';
+import type { AdapterOptions } from '../../src/state/journal.js';
+import type { OpenFile } from '../../src/state/load.js';
 import { State } from '../../src/state/state.js';
 import { gone } from '../../src/state/transitions.js';
 import { DiskWithFaults } from '../fault/state-disk.js';

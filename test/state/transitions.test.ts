@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, Evidence, PendingItem, Sent, Version } from '../../src/state/entry.js';
-import { BEGINNINGS, beginningOf } from '../../src/state/history.js';
 import {
   accepted,
+  BEGINNINGS,
+  beginningOf,
   confirmed,
   failed,
   gone,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialect.js';
-import type { Json } from '../../src/state/data.js';
+import type { Json } from '../../src/state/load.js';
 import { PeerDialect } from '../../src/uplink/peer-dialect.js';
 import { rememberedDialect } from '../../src/uplink/remembered-dialect.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Clock } from '../lib/clock.js';
+import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
+import { type Owner, ownerOf } from '../lib/owner.js';
+
+/** By code: what happened, with `{dir}` and `{detail}` (who, what or why), and what to do. */
+const TABLE = {
+  STATE_LOCKED: [
+    'Another peersync ({detail}) uses the state directory {dir}.',
+    'Stop it, or give this one another state.dir.',
+  ],
+  STATE_LOCKED_ELSEWHERE: [
+    'A peersync on another machine ({detail}) uses the state directory {dir}.',
+    'Stop it there; if that machine or container is no more, remove the file "lock" in the directory.',
+  ],
+  STATE_OF_ANOTHER_USER: [
+    'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
+    'Run peersync as that user.',
+  ],
+  STATE_FULL: [
+    'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
+    'Free some space there; nothing is lost, and the work goes on by itself.',
+  ],
+  STATE_DAMAGED: [
+    'The state in {dir} cannot be understood: {detail}.',
+    'Restore it from a backup, or move it aside to start afresh: files are then looked up and pushed again.',
+  ],
+  STATE_UNWRITABLE: [
+    'The state in {dir} cannot be written ({detail}).',
+    'Make the directory writable for the user that runs peersync, check its disk, or set another state.dir.',
+  ],
+  STATE_UNREADABLE: [
+    'The state in {dir} cannot be read ({detail}).',
+    'Run as the user that the daemon runs as, or check the disk of the directory.',
+  ],
+  STATE_NOT_A_DIRECTORY: [
+    'The state directory {dir} is not a directory ({detail}).',
+    'Set state.dir to a directory; it is created when it does not exist.',
+  ],
+  STATE_NEWER: [
+    'The state in {dir} was written by a newer peersync ({detail}).',
+    'Run that version or a later one, or set another state.dir.',
+  ],
+} as const satisfies Readonly<Record<string, readonly [message: string, hint: string]>>;
+
+/** Why the state cannot be used or kept; `code` says which, `details.dir` where. */
+export class StateError extends PeersyncError {
+  /** @param hint what to do, where that is known better than the table knows it */
+  constructor(code: keyof typeof TABLE, dir: string, detail: string, hint?: string, cause?: unknown) {
+    super({
+      code,
+      message: TABLE[code][0].replace(/\{(dir|detail)\}/g, (_, name) => (name === 'dir' ? dir : detail)),
+      hint: hint ?? TABLE[code][1],
+      exitCode: code === 'STATE_NOT_A_DIRECTORY' ? EXIT.usage : EXIT.failure,
+      details: { dir, detail },
+      cause,
+    });
+  }
+}
+
+const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
+  ENOSPC: 'STATE_FULL',
+  EDQUOT: 'STATE_FULL',
+  ENOTDIR: 'STATE_NOT_A_DIRECTORY',
+  EEXIST: 'STATE_NOT_A_DIRECTORY',
+};
+
+/** The StateError for a system error met while writing below `dir`; a StateError stays what it is. */
+export function writeError(error: unknown, dir: string): StateError {
+  if (error instanceof StateError) return error;
+  const system = systemCode(error) ?? messageOf(error);
+  return new StateError(BY_SYSTEM_CODE[system] ?? 'STATE_UNWRITABLE', dir, system, undefined, error);
+}
+
+/**
+ * The StateError for an error met while reading below `dir`; a StateError stays what it is. What no system call said is
+ * the content's fault.
+ */
+export async function readError(error: unknown, dir: string): Promise<StateError> {
+  if (error instanceof StateError) return error;
+  const system = systemCode(error);
+  if (system === undefined) return new StateError('STATE_DAMAGED', dir, messageOf(error), undefined, error);
+  const code = system === 'ENOTDIR' ? 'STATE_NOT_A_DIRECTORY' : 'STATE_UNREADABLE';
+  return (await forbidden(code, error, dir)) ?? new StateError(code, dir, system, undefined, error);
+}
+
+/** What is said of a file below `dir` that its owner keeps from this user; undefined where that is not what happened. */
+async function forbidden(
+  code: keyof typeof TABLE,
+  error: unknown,
+  dir: string,
+): Promise<StateError | undefined> {
+  const path = error instanceof Error && 'path' in error ? error.path : undefined;
+  if (systemCode(error) !== 'EACCES' || typeof path !== 'string' || path === dir) return undefined;
+  const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
+  if (owner === undefined || whole === undefined) return undefined;
+  const { chown, sudo } = whole.argument;
+  const hint = `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`;
+  const detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
+  return new StateError(code, dir, detail, owner.uid === whole.uid ? undefined : hint, error);
+}
+
+/**
+ * The files of a state directory. Generation n is the changes in `journal-n`, which follow on those of the generation
+ * before or, where there is one, on `snapshot-n`. Generation 1 follows on nothing.
+ */
+export interface StateFiles {
+  /** Generations that have a journal, oldest first. */
+  readonly journals: readonly number[];
+  /** Generations that have a snapshot, oldest first. */
+  readonly snapshots: readonly number[];
+  /** Names of snapshots that were never finished. */
+  readonly unfinished: readonly string[];
+}
+
+export function journalPath(dir: string, generation: number): string {
+  return join(dir, `journal-${generation}`);
+}
+
+export function snapshotPath(dir: string, generation: number): string {
+  return join(dir, `snapshot-${generation}`);
+}
+
+/** Lists them; a directory that does not exist has none. */
+export async function listStateFiles(dir: string): Promise<StateFiles> {
+  const names = await readdir(dir).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const generations = (pattern: RegExp) =>
+    names
+      .flatMap((name) => pattern.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => a - b);
+  return {
+    journals: generations(/^journal-([1-9]\d*)$/),
+    snapshots: generations(/^snapshot-([1-9]\d*)$/),
+    unfinished: names.filter((name) => /^(journal|snapshot)-\d+\..*tmp$/.test(name)),
+  };
+}
+
+const ROOT = 0;
+
+/**
+ * Takes the state directory `dir`, created if need be, for this process.
+ *
+ * Root is kept from the state of another user: its files would be root's, and unreadable for whoever they are for.
+ *
+ * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL,
+ *   STATE_NOT_A_DIRECTORY
+ */
+export async function lockState(dir: string, { clock }: { readonly clock: Clock }): Promise<Lock> {
+  const held = (holder: Holder) =>
+    new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', dir, describeHolder(holder));
+  try {
+    if (process.geteuid?.() === ROOT) await assertNotAnothers(dir);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    return await takeLock(join(dir, 'lock'), { clock, held });
+  } catch (error) {
+    throw (await forbidden('STATE_UNWRITABLE', error, dir)) ?? writeError(error, dir);
+  }
+}
+
+/** Who works with the state in `dir`, if anybody living does. */
+export async function stateHolder(dir: string): Promise<Holder | undefined> {
+  return await readLock(join(dir, 'lock'));
+}
+
+/**
+ * Root may not write what another user does: the owner of the newest journal, which is root in a container that was given a
+ * directory of the host's; that of the directory where there is no journal yet.
+ *
+ * @throws StateError STATE_OF_ANOTHER_USER
+ */
+async function assertNotAnothers(dir: string): Promise<void> {
+  const newest = (await listStateFiles(dir)).journals.at(-1);
+  const owner = await ownerOf(newest === undefined ? dir : journalPath(dir, newest));
+  if (owner === undefined || owner.uid === ROOT || (await ownerOfNew(dir))?.uid === owner.uid) return;
+  const hint = `Type \`sudo -u ${owner.argument.sudo} peersync …\`. Where root is to have it from now on, as in a container: \`chown -R root ${dir}\`.`;
+  throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name, hint);
+}
+
+/** Whose a new file in `dir` is: some file systems give all to one user, and nobody's way is barred there. */
+async function ownerOfNew(dir: string): Promise<Owner | undefined> {
+  const path = join(dir, `lock.${randomUUID()}.tmp`);
+  try {
+    await writeFile(path, '', { mode: 0o600, flag: 'wx' });
+    return await ownerOf(path);
+  } finally {
+    await rm(path, { force: true });
+  }
+}
