@@ -1,7 +1,12 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import { LISTED_STATUSES, type ListedEntry, listEntries } from '../report/list.js';
-import { listFilter } from '../report/parameters.js';
+import {
+  knownFolder,
+  LISTED_STATUSES,
+  type ListedEntry,
+  type ListFilter,
+  listEntries,
+} from '../report/items.js';
 import { type Command, configOf } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
@@ -11,13 +16,8 @@ import { safe, timeText } from './text.js';
 /** Characters. */
 const WRITTEN_AT_ONCE = 32_768;
 
-interface ListOptions {
-  readonly status: string | undefined;
-  readonly folder: string | undefined;
-}
-
 /** Every known file, one a line. */
-export const listCommand: Command<ListOptions> = {
+export const listCommand: Command<ListFilter> = {
   ...HEADS.list,
   builder: (yargs) =>
     yargs
@@ -36,9 +36,9 @@ export const listCommand: Command<ListOptions> = {
   run: async (options) => {
     const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
-    const filter = listFilter(config, parameters);
+    knownFolder(config, options.folder);
     const offline = async function* () {
-      for await (const lot of listEntries(await readState(config), filter)) yield* lot;
+      for await (const lot of listEntries(await readState(config), parameters)) yield* lot;
     };
     // A write for each of a million lines took longer than all the rest.
     let text = '';

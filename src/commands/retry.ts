@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { scopesOf } from '../report/parameters.js';
+import { scopesOf } from '../report/items.js';
 import { retryItems } from '../uplink/retry.js';
 import { type Command, configOf, type GlobalOptions, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
@@ -44,9 +44,10 @@ export const retryCommand: Command<RetryOptions> = {
         hint: 'Name the files to try again, or give --all.',
         exitCode: EXIT.usage,
       });
-    const parameters = options.all ? { all: true } : { paths: options.path.map((path) => resolve(path)) };
+    const paths = options.all ? undefined : options.path.map((path) => resolve(path));
+    const parameters = paths === undefined ? { all: true } : { paths };
     for await (const report of askOr<Retried>(config, 'retry', parameters, () =>
-      retryOffline(config, parameters, options),
+      retryOffline(config, paths, options),
     )) {
       if (options.json) printJson(report);
       else print(retriedText(report));
@@ -70,10 +71,10 @@ export function retriedText({ retried, lookedAt }: Retried): string {
 
 async function retryOffline(
   config: Config,
-  parameters: Readonly<Record<string, unknown>>,
+  paths: readonly string[] | undefined,
   options: GlobalOptions,
 ): Promise<Retried[]> {
-  const scopes = await scopesOf(config, parameters);
+  const scopes = paths && (await scopesOf(config, paths));
   return await withState(config, options, async (state) => {
     const { retried, lookedAt } = await retryItems(state, scopes, systemClock);
     return { retried, lookedAt: lookedAt.length };

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS } from '../peer/dialects.js';
-import { chosen, chosenCount } from '../report/list.js';
+import { chosen, chosenCount } from '../report/items.js';
 import { lockState } from '../state/directory.js';
 import { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
@@ -35,7 +35,8 @@ export async function verifyAlone(
       const of = progress ? { of: chosenCount(state, sample) } : {};
       const unchanged = { get: (folder: string, path: string) => state.get(folder, path), put: () => {} };
       const reading = { ...parts, state: unchanged, commit: async () => {} };
-      for await (const line of verify(chosen(state, sample), reading, { repair, signal, ...of })) tell(line);
+      for await (const line of verify(await chosen(state, sample), reading, { repair, signal, ...of }))
+        tell(line);
       return;
     }
     const lock = await lockState(config.state.dir, { clock });
@@ -44,7 +45,7 @@ export async function verifyAlone(
       try {
         const of = progress ? { of: chosenCount(state, sample) } : {};
         const writing = { ...parts, state, commit: () => state.commit() };
-        for await (const line of verify(chosen(state, sample), writing, { repair, signal, ...of }))
+        for await (const line of verify(await chosen(state, sample), writing, { repair, signal, ...of }))
           tell(line);
       } finally {
         await state.close();

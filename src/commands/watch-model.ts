@@ -1,5 +1,5 @@
-import type { LiveLine } from '../report/live-feed.js';
-import type { RecentEvent } from '../report/recent-events.js';
+import type { LiveLine } from '../report/answers.js';
+import type { RecentEvent } from '../report/live.js';
 import type { Sample } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
 

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
-import type { LiveLine } from '../report/live-feed.js';
+import type { LiveLine } from '../report/answers.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
 import { Keys } from './keys.js';

@@ -97,7 +97,6 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
   const pausing = new Pausing({ state, commit, queue, clock, log });
   pausing.restore();
-  shutdown.add('pause', () => pausing.stop());
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,

@@ -7,7 +7,7 @@ import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import type { SilentDisk } from '../report/live.js';
 import type { StatusReport } from '../report/status.js';
-import { statusSentence } from '../report/status-sentence.js';
+import { statusSentence } from '../report/status.js';
 import type { Notifier } from './systemd-notifier.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */

@@ -1,11 +1,18 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import type { Config } from '../config/config.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { QueueStatus } from '../queue/request-queue.js';
-import type { Entry } from '../state/entry.js';
+import type { Answerer, LiveFeed, Requests } from '../report/answers.js';
+import { isReallyInside, namedPath } from '../report/items.js';
+import type { Live } from '../report/live.js';
+import { outside } from '../report/why.js';
 import type { ScanReport } from '../watch/watcher.js';
+import { PageError } from './guard.js';
 
 /*
- * What the server of the status page and the page in the browser say to each other; types only, so that nothing of the
- * server comes into the browser with them. Times are ms since the epoch.
+ * What the server of the status page and the page in the browser say to each other. The browser takes types only, so that
+ * nothing of the server comes into it with them. Times are ms since the epoch.
  *
  * | request | answer |
  * | --- | --- |
@@ -26,38 +33,12 @@ import type { ScanReport } from '../watch/watcher.js';
  * below `/assets/`, `/sign-in` itself and `/healthz` need no token.
  */
 
-/** What every error is answered with: one sentence what happened, one what to do. */
-export interface ApiError {
-  readonly error: { readonly code: string; readonly message: string; readonly hint: string };
-}
-
-/** One file of a folder. */
-export interface ItemLine {
-  readonly folder: string;
-  /** In the folder. */
-  readonly path: string;
-  /** The absolute path. */
-  readonly file: string;
-  readonly status: Entry['status'];
-  readonly since: number;
-  /** In bytes. */
-  readonly size: number;
-  readonly url?: string;
-  readonly attempts?: number;
-  /** Why it is quarantined or passed over, or what its last try failed with. */
-  readonly code?: string;
-  readonly message?: string;
-  readonly hint?: string;
-}
-
-export interface ItemsPage {
-  readonly items: readonly ItemLine[];
-  /** What to send as `after` for the following page; absent on the last. An item can come twice when items change meanwhile. */
-  readonly next?: string;
-}
-
-/** All quarantined files, or absolute paths of files and directories. */
-export type RetryRequest = { readonly all: true } | { readonly paths: readonly string[] };
+export type { ItemLine, ItemsPage } from '../report/items.js';
+export type { ApiError } from './guard.js';
+export type RetryRequest = Requests['retry'];
+export type RescanRequest = Requests['rescan'];
+export type PauseRequest = Requests['pause'];
+export type MirrorsRequest = Requests['mirror'];
 
 export interface RetryAnswer {
   readonly retried: number;
@@ -65,29 +46,85 @@ export interface RetryAnswer {
   readonly lookedAt: number;
 }
 
-export interface RescanRequest {
-  /** All of them unless given. */
-  readonly folder?: string;
-}
-
 export interface RescanAnswer {
   readonly scans: readonly ScanReport[];
-}
-
-export interface PauseRequest {
-  /** Until it is resumed unless given. */
-  readonly forMs?: number;
 }
 
 export interface PauseAnswer {
   readonly paused?: NonNullable<QueueStatus['paused']>;
 }
 
-export interface MirrorsRequest {
-  /** All of them unless given; `accept` needs names. */
-  readonly names?: readonly string[];
-}
-
 export interface MirrorsAnswer {
   readonly mirrors: readonly MirrorReport[];
+}
+
+export interface ApiDeps {
+  readonly current: { readonly config: Config };
+  readonly live: Pick<Live, 'queue' | 'startedAt'>;
+  /** What the commands are answered with: the page does nothing in another way. */
+  readonly ask: Answerer;
+  readonly feed: Pick<LiveFeed, 'follow' | 'textOf'>;
+}
+
+/** So many browsers follow at a time. */
+const MOST_FOLLOWERS = 32;
+/** Who has not read what was sent for so long is not there any more, in ms; a status is sent every 15 s. */
+const SLOW_MS = 30_000;
+
+/** The routes below `/api`. @param followers whoever follows at the moment */
+export function apiRoutes(
+  app: FastifyInstance,
+  { ask, current, feed, live }: ApiDeps,
+  followers: Set<AbortController>,
+  slowMs = SLOW_MS,
+): void {
+  /** All lines of an answer. */
+  const every = async (question: keyof Requests, parameters: unknown): Promise<unknown[]> => {
+    const lines: unknown[] = [];
+    for await (const line of ask({ ask: question, parameters })) lines.push(line);
+    return lines;
+  };
+  const only = async (question: keyof Requests, parameters: unknown) =>
+    (await every(question, parameters))[0];
+
+  app.get('/api/status', () => only('status', {}));
+  app.get('/api/items', ({ query }) => only('items', query));
+
+  app.get('/api/why', async ({ query }) => {
+    const { path = '' } = query as { readonly path?: unknown };
+    const file = namedPath(current.config, String(path));
+    if (!(await isReallyInside(current.config, file))) return outside(file, current.config);
+    return await only('why', { path: file });
+  });
+
+  app.get('/api/live', { exposeHeadRoute: false }, async (request, reply) => {
+    // Behind an answer that has not ended it would not be seen that its connection is closed.
+    if (reply.raw.socket === null) throw new PageError('BAD_REQUEST');
+    if (followers.size >= MOST_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS');
+    const end = new AbortController();
+    followers.add(end);
+    reply.raw.on('close', () => {
+      end.abort();
+      followers.delete(end);
+    });
+    request.raw.setTimeout(slowMs);
+    // A server in between is not to collect events before it passes them on.
+    reply.type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no');
+    return reply.send(Readable.from(eventsOf(feed, end.signal), { objectMode: false, highWaterMark: 1 }));
+  });
+
+  app.post('/api/retry', ({ body }) => only('retry', body));
+  app.post('/api/rescan', async ({ body }) => ({ scans: await every('rescan', body) }));
+  app.post('/api/mirrors/run', async ({ body }) => ({ mirrors: await every('mirror', body) }));
+  app.post('/api/mirrors/accept', async ({ body }) => ({ mirrors: await every('mirror-accept', body) }));
+  for (const what of ['pause', 'resume'] as const)
+    app.post(`/api/${what}`, async ({ body }) => {
+      await every(what, body);
+      return { paused: live.queue().paused };
+    });
+}
+
+/** Server-sent events. JSON has no line breaks of its own, which would end one. */
+async function* eventsOf(feed: ApiDeps['feed'], signal: AbortSignal): AsyncGenerator<string> {
+  for await (const line of feed.follow(signal)) yield `event: ${line.kind}\ndata: ${feed.textOf(line)}\n\n`;
 }

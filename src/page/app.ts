@@ -1,25 +1,32 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Listen } from '../config/listen.js';
+import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { type ApiParts, apiRoutes } from './api-routes.js';
-import type { Asset } from './assets.js';
-import { Attempts } from './attempts.js';
-import { answerOf, PageError } from './errors.js';
-import { Guard } from './guard.js';
-import { type MonitorParts, monitorRoutes } from './monitor-routes.js';
-import { pageRoutes } from './page-routes.js';
-import { Tokens } from './tokens.js';
+import { VERSION } from '../lib/version.js';
+import { readyReasons, type StatusReport } from '../report/status.js';
+import { type ApiDeps, apiRoutes } from './api.js';
+import { type Asset, readAssets } from './assets.js';
+import { answerOf, Guard, PageError } from './guard.js';
+import type { Metrics } from './metrics.js';
 
-export interface AppParts extends ApiParts, MonitorParts {
-  readonly assets: ReadonlyMap<string, Asset>;
+export interface AppDeps extends ApiDeps {
+  status(): StatusReport;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of the page as the build left it. @default beside this file */
+  readonly assetsDirectory?: string;
+}
+
+export interface AppOptions {
   /** Undefined where everybody who reaches the page is let in. */
   readonly token: string | undefined;
   /** Where the server really listens, once it does. */
   readonly address: () => Listen;
-  readonly log: Logger;
+  readonly metrics: Metrics;
 }
 
 const LARGEST_BODY = 64 * 1024;
+const LARGEST_FORM = 8 * 1024;
 /** A path of 4 KiB, each byte of it escaped, and some more. */
 const LARGEST_HEAD = 32 * 1024;
 const LONGEST_URL = 16 * 1024;
@@ -41,22 +48,28 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
+/**
+ * Leads on to the page from within it: a browser that came here by a link from elsewhere would not send its new session along
+ * with a redirect.
+ */
+const SIGNED_IN = `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>peersync</title>
+<p>You are signed in. <a href="/">Go on to the page.</a></p></html>`;
+
 function noSchemas(): never {
   throw new Error('a route of the page has a schema, and nothing that compiles it is loaded');
 }
 
 /** The server of the status page, with all its routes; it does not listen yet. */
-export function pageApp(parts: AppParts): FastifyInstance {
-  const { log, clock, token, address } = parts;
-  const tokens = token === undefined ? undefined : new Tokens(token);
-  const guard = new Guard({ tokens, attempts: new Attempts(clock, log), clock, address });
+export async function pageApp(deps: AppDeps, options: AppOptions): Promise<FastifyInstance> {
+  const { clock, log } = deps;
+  const guard = new Guard(options.token, clock, log, options.address);
   const app = fastify({
     bodyLimit: LARGEST_BODY,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     forceCloseConnections: true,
     http: { maxHeaderSize: LARGEST_HEAD, headersTimeout: HEAD_MS },
-    // No route has a schema. Without these fastify would load what compiles some: a hundred files.
+    // Questions are checked where they are answered. Without these fastify would load what compiles schemas: a hundred files.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     // What fastify refuses before it looks for a route passes no hook.
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply.headers(HEADERS), log),
@@ -69,26 +82,129 @@ export function pageApp(parts: AppParts): FastifyInstance {
   });
   app.server.maxConnections = MOST_CONNECTIONS;
   app.removeContentTypeParser('text/plain');
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers(HEADERS);
-    log.debug(
-      { method: request.method, route: request.routeOptions.url, address: request.ip },
-      'page request',
-    );
-    if (request.url.length > LONGEST_URL) throw new PageError('TOO_LARGE');
-  });
-  pageRoutes(app, { ...parts, guard, tokens });
-  app.addHook('onRequest', async (request) => {
-    const { method, headers, ip, routeOptions } = request;
-    guard.check({ method, headers, address: ip, path: routeOptions.url ?? pathOf(request.url) });
-  });
-  apiRoutes(app, parts);
-  monitorRoutes(app, parts);
-  app.setNotFoundHandler(async () => {
+  app.setErrorHandler((error, request, reply) => void sendError(error, request, reply, log));
+  app.setNotFoundHandler(() => {
     throw new PageError('NOT_FOUND');
   });
-  app.setErrorHandler((error, request, reply) => void sendError(error, request, reply, log));
+  app.addHook('onRequest', async (request, reply) => {
+    const { headers, ip: address, method, routeOptions, url } = request;
+    reply.headers(HEADERS);
+    log.debug({ method, route: routeOptions.url, address }, 'page request');
+    if (url.length > LONGEST_URL) throw new PageError('TOO_LARGE');
+    if (isLinkWithToken(request) && guard.hasToken) return;
+    guard.check({ method, headers, address, path: routeOptions.url ?? url.replace(/\?.*/s, '') });
+  });
+  const followers = new Set<AbortController>();
+  pageRoutes(app, guard, await readAssets(deps.assetsDirectory));
+  apiRoutes(app, deps, followers);
+  monitorRoutes(app, deps, () => followers.size, options.metrics);
   return app;
+}
+
+/** The page itself, its files, and the way in. */
+function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<string, Asset>): void {
+  app.get('/', (request, reply) => {
+    const { token } = request.query as { readonly token?: unknown };
+    // A link with the token in it is the way in for who does not want to type it.
+    if (isLinkWithToken(request) && guard.hasToken && isAdmitted(guard, request, reply, String(token)))
+      return reply.type('text/html; charset=utf-8').send(SIGNED_IN);
+    if (reply.sent) return reply;
+    return token === undefined
+      ? sendAsset(request, reply, assets.get('index.html'))
+      : reply.redirect('/', 303);
+  });
+
+  app.get('/assets/:name', (request, reply) => {
+    const { name } = request.params as { readonly name: string };
+    return sendAsset(request, reply, name.endsWith('.html') ? undefined : assets.get(name));
+  });
+
+  app.get('/favicon.ico', (request, reply) => sendAsset(request, reply, assets.get('favicon.svg')));
+
+  app.get('/sign-in', (request, reply) =>
+    guard.hasToken ? sendAsset(request, reply, assets.get('sign-in.html')) : reply.redirect('/', 303),
+  );
+
+  app.register(async (scope) => {
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: LARGEST_FORM },
+      (_request, body, done) => done(null, new URLSearchParams(String(body))),
+    );
+    scope.post('/sign-in', (request, reply) => {
+      const { body } = request;
+      const token = body instanceof URLSearchParams ? (body.get('token') ?? '') : '';
+      if (guard.hasToken && !isAdmitted(guard, request, reply, token)) return reply;
+      return reply.redirect('/', 303);
+    });
+  });
+
+  app.post('/sign-out', async ({ headers }, reply) => {
+    reply.header('set-cookie', guard.noSession(headers));
+    return {};
+  });
+}
+
+/** As a picture of its own, another page could have wrong tokens tried until nobody at this address is let in. */
+function isLinkWithToken({ headers, method, query, routeOptions }: FastifyRequest): boolean {
+  const what = headers['sec-fetch-dest'];
+  const isFollowed = what === undefined || what === 'document';
+  const { token } = query as { readonly token?: unknown };
+  return method === 'GET' && routeOptions.url === '/' && isFollowed && typeof token === 'string';
+}
+
+/** Begins a session where the token is the right one; else leads to where it can be given. */
+function isAdmitted(
+  guard: Guard,
+  { headers, ip }: FastifyRequest,
+  reply: FastifyReply,
+  token: string,
+): boolean {
+  try {
+    guard.admit(ip, token);
+  } catch (error) {
+    if (!(error instanceof PageError)) throw error;
+    reply.redirect(error.code === 'TOO_MANY_TRIES' ? '/sign-in#later' : '/sign-in#wrong', 303);
+    return false;
+  }
+  reply.header('set-cookie', guard.newSession(headers));
+  return true;
+}
+
+/** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
+function monitorRoutes(
+  app: FastifyInstance,
+  { clock, current, live, status }: AppDeps,
+  followers: () => number,
+  metrics: Metrics,
+): void {
+  app.get('/metrics', async ({ headers }, reply) => {
+    const { type, text } = await metrics.write(headers.accept, followers());
+    return reply.type(type).send(text);
+  });
+
+  app.get('/healthz', async (_request, reply) => {
+    // The process is not worth keeping when something stands still that nothing keeps.
+    const reasons = status().conditions.filter(({ code }) => code === 'STUCK');
+    const alive = reasons.length === 0;
+    reply.code(alive ? 200 : 503);
+    return { alive, version: VERSION, upMs: clock.now() - live.startedAt, reasons };
+  });
+
+  app.get('/readyz', async (_request, reply) => {
+    const reasons = await readyReasons(status(), current.config.state.dir);
+    const ready = reasons.length === 0;
+    reply.code(ready ? 200 : 503);
+    return { ready, reasons };
+  });
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined): FastifyReply {
+  if (asset === undefined) throw new PageError('NOT_FOUND');
+  // Names do not change with what is in a file: a browser asks whether it did.
+  reply.header('cache-control', 'no-cache').header('etag', asset.etag);
+  if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();
+  return reply.type(asset.type).send(asset.body);
 }
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
@@ -102,8 +218,4 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="peersync"');
   if (status === 429 || status === 503) reply.header('retry-after', '30');
   return reply.code(status).type('application/json; charset=utf-8').send(body);
-}
-
-function pathOf(url: string): string {
-  return url.split('?', 1)[0] ?? '';
 }

@@ -6,29 +6,22 @@ import { resolveSecret } from '../config/secret.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
-import type { LiveFeed } from '../report/live-feed.js';
-import type { AppParts } from './app.js';
-import { Followers } from './followers.js';
-import type { MetricsWriter } from './metrics/exposition.js';
+import type { AppDeps } from './app.js';
+import type { Metrics, MetricsDeps } from './metrics.js';
 
 /** Between two tries to listen, in ms. */
 const AGAIN_MS = 30_000;
 
-export interface StatusPageParts
-  extends Omit<AppParts, 'assets' | 'token' | 'address' | 'followers' | 'metrics' | 'current'> {
+export interface StatusPageDeps extends AppDeps, MetricsDeps {
   readonly current: {
     readonly config: Config;
     onChange(listener: (before: Config, after: Config) => void): () => void;
   };
-  readonly feed: Pick<LiveFeed, 'follow'>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Of the page as the build left it. */
-  readonly assetsDirectory?: string;
 }
 
 interface Opened {
   readonly app: FastifyInstance;
-  readonly followers: Followers;
   readonly listen: string;
   readonly token: string | undefined;
 }
@@ -44,10 +37,10 @@ interface Opened {
  * also where browsers follow.
  */
 export class StatusPage {
-  readonly #parts: StatusPageParts;
+  readonly #deps: StatusPageDeps;
   #opened: Opened | undefined;
-  /** One for all times, for what it collects of the process does not end; that costs 0.2 % of a core where nothing else is done. */
-  #metrics: Promise<MetricsWriter> | undefined;
+  /** One for all times, for what it collects of the process does not end. */
+  #metrics: Metrics | undefined;
   #told: string | undefined;
   #timer: Timer | undefined;
   #isStopped = false;
@@ -55,16 +48,16 @@ export class StatusPage {
   #last: Promise<void> = Promise.resolve();
   #unsubscribe = () => {};
 
-  constructor(parts: StatusPageParts) {
-    this.#parts = parts;
+  constructor(deps: StatusPageDeps) {
+    this.#deps = deps;
   }
 
   start(): void {
-    this.#unsubscribe = this.#parts.current.onChange(() => this.#inTurn());
+    this.#unsubscribe = this.#deps.current.onChange(() => this.#inTurn());
     this.#inTurn();
   }
 
-  /** Where it listens; undefined while it does not. */
+  /** Where it listens, as a browser on this machine reaches it; undefined while it does not. */
   get url(): string | undefined {
     return this.#opened && urlOf(addressOf(this.#opened.app));
   }
@@ -85,7 +78,7 @@ export class StatusPage {
   async #follow(): Promise<void> {
     this.#timer?.cancel();
     if (this.#isStopped) return;
-    const { env, log, current } = this.#parts;
+    const { env, log, current } = this.#deps;
     const { status } = current.config;
     const token = status.token === undefined ? undefined : await resolveSecret(status.token, env, log);
     if (this.#opened?.listen === status.listen && this.#opened.token === token) return;
@@ -100,47 +93,31 @@ export class StatusPage {
   }
 
   async #open(listen: Listen, token: string | undefined): Promise<void> {
-    const { log, clock, feed, assetsDirectory, current } = this.#parts;
-    // Loaded here: what is turned off costs no memory. The two packages of the old module system first, and one after the
-    // other: while much else is loaded, Node 20 gave modules that import them at the same time an empty one.
+    const { log, current } = this.#deps;
+    // Loaded here: what is turned off costs no memory. The package of the old module system first: while much else is loaded,
+    // Node 20 gave modules that import it at the same time an empty one.
     await import('fastify');
-    await import('prom-client');
-    const [{ pageApp }, { readAssets }] = await Promise.all([import('./app.js'), import('./assets.js')]);
-    const followers = new Followers({ feed, clock });
-    const app: FastifyInstance = pageApp({
-      ...this.#parts,
-      assets: await readAssets(assetsDirectory),
-      token,
-      followers,
-      metrics: () => this.#metricsWriter(),
-      address: () => addressOf(app),
-    });
+    const [{ pageApp }, { Metrics }] = await Promise.all([import('./app.js'), import('./metrics.js')]);
+    this.#metrics ??= new Metrics(this.#deps);
+    const address = () => addressOf(app);
+    const app = await pageApp(this.#deps, { token, address, metrics: this.#metrics });
     try {
       await app.listen({ host: listen.host, port: listen.port });
     } catch (error) {
       await app.close();
       throw error;
     }
-    this.#opened = { app, followers, listen: current.config.status.listen, token };
-    const url = urlOf(addressOf(app));
+    this.#opened = { app, listen: current.config.status.listen, token };
     const others = isEverywhere(listen) ? ', and at every other address of this machine' : '';
-    log.info({ event: 'page', url }, `status page at ${url}${others}`);
-  }
-
-  /** Whom nobody scrapes pays nothing for it. */
-  #metricsWriter(): Promise<MetricsWriter> {
-    this.#metrics ??= import('./metrics/exposition.js').then(
-      ({ MetricsWriter }) => new MetricsWriter(this.#parts.clock),
-    );
-    return this.#metrics;
+    log.info({ event: 'page', url: this.url }, `status page at ${this.url}${others}`);
   }
 
   async #shutOut(error: unknown): Promise<void> {
     // What was open before would be so where, or for whom, it is not to be any more.
     await this.#close();
-    const { clock, log, current } = this.#parts;
+    const { clock, log, current } = this.#deps;
     const { listen } = current.config.status;
-    const message = wordsOf(error, listen);
+    const message = `The status page cannot be opened: ${reasonOf(error, listen)} It is tried again every 30 s; everything else works.`;
     if (message !== this.#told) log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
     this.#told = message;
     if (!this.#isStopped) this.#timer = clock.after(AGAIN_MS, () => this.#inTurn(), { background: true });
@@ -149,7 +126,6 @@ export class StatusPage {
   async #close(): Promise<void> {
     const opened = this.#opened;
     this.#opened = undefined;
-    opened?.followers.close();
     await opened?.app.close();
   }
 }
@@ -159,10 +135,10 @@ function addressOf(app: FastifyInstance): Listen {
   return { host: address, port };
 }
 
-/** As a browser on this machine reaches it. */
-function urlOf(listen: Listen): string {
-  const { host, port } = isEverywhere(listen) ? { ...listen, host: loopbackOf(listen) } : listen;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
+function urlOf({ host, port }: Listen): string {
+  const isV6 = host.includes(':');
+  const name = isEverywhere({ host, port }) ? (isV6 ? '::1' : '127.0.0.1') : host;
+  return `http://${isV6 ? `[${name}]` : name}:${port}/`;
 }
 
 /** Whether it is no address, but stands for all. */
@@ -170,20 +146,12 @@ function isEverywhere({ host }: Listen): boolean {
   return /^[0:.]+$/.test(host);
 }
 
-function loopbackOf({ host }: Listen): string {
-  return host.includes(':') ? '::1' : '127.0.0.1';
-}
-
-function wordsOf(error: unknown, listen: string): string {
-  const again = 'It is tried again every 30 s; everything else works.';
-  switch (systemCode(error)) {
-    case 'EADDRINUSE':
-      return `The status page cannot be opened: ${listen} is in use. Stop what listens there, or set another status.listen. ${again}`;
-    case 'EADDRNOTAVAIL':
-      return `The status page cannot be opened: this machine has no address ${listen} now. Set another status.listen if that stays so. ${again}`;
-    case 'EACCES':
-      return `The status page cannot be opened: peersync may not listen on ${listen}. Set a status.listen with a port from 1024 up. ${again}`;
-    default:
-      return `The status page cannot be opened: ${sentence(messageOf(error))} See status.listen and status.token. ${again}`;
-  }
+function reasonOf(error: unknown, listen: string): string {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `${listen} is in use. Stop what listens there, or set another status.listen.`,
+    EADDRNOTAVAIL: `this machine has no address ${listen} now. Set another status.listen if that stays so.`,
+    EACCES: `peersync may not listen on ${listen}. Set a status.listen with a port from 1024 up.`,
+  };
+  const known = reasons[systemCode(error) ?? ''];
+  return known ?? `${sentence(messageOf(error))} See status.listen and status.token.`;
 }

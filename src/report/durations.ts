@@ -4,6 +4,8 @@ import {
   encodeIntoCompressedBase64,
   type Histogram,
 } from 'hdr-histogram-js';
+import type { AcceptedItem, ConfirmedItem, PendingItem } from '../state/entry.js';
+import { BEGINNINGS, beginningOf } from '../state/transitions.js';
 
 /** How long it took; the percentiles are absent while nothing was counted in that time. In ms, exact to 1 %. */
 export interface Percentiles {
@@ -29,30 +31,12 @@ export function newHistogram(): Histogram {
   });
 }
 
+/** A percentile is the smallest value that so many of a hundred do not exceed. */
 export function percentilesOf(histogram: Histogram): Percentiles {
   const { totalCount: count } = histogram;
   if (count === 0) return { count };
-  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = [0.5, 0.95, 0.99].map((part) =>
-    valueAt(histogram, Math.ceil(part * count)),
-  );
-  return { count, p50Ms, p95Ms, p99Ms };
-}
-
-/** The value that so many do not exceed. */
-function valueAt(histogram: Histogram, rank: number): number {
-  return histogram.getValueAtPercentile((100 * rank) / histogram.totalCount);
-}
-
-/** How many took longer than `ms`: the library tells which value stands at a rank, so the rank is searched for. */
-export function countAbove(histogram: Histogram, ms: number): number {
-  const { totalCount } = histogram;
-  let [atMost, more] = [0, totalCount + 1];
-  while (more - atMost > 1) {
-    const rank = Math.floor((atMost + more) / 2);
-    if (valueAt(histogram, rank) <= ms) atMost = rank;
-    else more = rank;
-  }
-  return totalCount - atMost;
+  const at = (part: number) => histogram.getValueAtPercentile((100 * Math.ceil(part * count)) / count);
+  return { count, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) };
 }
 
 /**
@@ -62,78 +46,131 @@ export function countAbove(histogram: Histogram, ms: number): number {
  * The sums of both windows are kept as histograms; a slot that is over is kept encoded, in some hundred bytes.
  */
 export class RecentDurations {
-  readonly #hour = newHistogram();
-  readonly #day = newHistogram();
+  readonly #hour = { lastsMs: HOUR_MS, sum: newHistogram() };
+  readonly #day = { lastsMs: DAY_MS, sum: newHistogram() };
   readonly #open = newHistogram();
   #openStart = Number.NEGATIVE_INFINITY;
-  /** Oldest first. */
-  #closed: { readonly start: number; readonly text: string; isInHour: boolean }[] = [];
+  /** Those that are over, oldest first. */
+  #slots: DurationSlot[] = [];
 
   add(ms: number, now: number): void {
     this.#moveOn(now);
-    for (const histogram of [this.#open, this.#hour, this.#day]) histogram.recordValue(Math.round(ms));
+    for (const histogram of [this.#open, this.#hour.sum, this.#day.sum])
+      histogram.recordValue(Math.round(ms));
   }
 
   hour(now: number): Histogram {
     this.#moveOn(now);
-    return this.#hour;
+    return this.#hour.sum;
   }
 
   day(now: number): Histogram {
     this.#moveOn(now);
-    return this.#day;
+    return this.#day.sum;
   }
 
   slots(now: number): readonly DurationSlot[] {
     this.#moveOn(now);
-    const closed = this.#closed.map(({ start, text }): DurationSlot => [start, text]);
-    if (this.#open.totalCount === 0) return closed;
-    return [...closed, [this.#openStart, encodeIntoCompressedBase64(this.#open)]];
+    if (this.#open.totalCount === 0) return this.#slots;
+    return [...this.#slots, [this.#openStart, encodeIntoCompressedBase64(this.#open)]];
   }
 
   /** Takes up what an earlier run kept; what lies in the future or cannot be read is dropped. */
   restore(slots: readonly DurationSlot[], now: number): void {
-    for (const [start, text] of slots) {
-      if (start > now || start <= now - DAY_MS) continue;
-      const isInHour = start > now - HOUR_MS;
+    this.#moveOn(now);
+    for (const slot of slots) {
+      const [start, text] = slot;
+      if (start > now || start <= this.#openStart - DAY_MS) continue;
       try {
         const histogram = decodeFromCompressedBase64(text, 32);
-        this.#day.add(histogram);
-        if (isInHour) this.#hour.add(histogram);
-      } catch {
-        continue;
-      }
-      this.#closed.push({ start, text, isInHour });
+        for (const { lastsMs, sum } of [this.#hour, this.#day])
+          if (start > this.#openStart - lastsMs) sum.add(histogram);
+        this.#slots.push(slot);
+      } catch {}
     }
   }
 
   #moveOn(now: number): void {
-    const start = Math.floor(now / SLOT_MS) * SLOT_MS;
-    if (start <= this.#openStart) return;
-    if (this.#open.totalCount > 0) {
-      const text = encodeIntoCompressedBase64(this.#open);
-      this.#closed.push({ start: this.#openStart, text, isInHour: true });
-      this.#open.reset();
-    }
+    const [before, start] = [this.#openStart, Math.floor(now / SLOT_MS) * SLOT_MS];
+    if (start <= before) return;
     this.#openStart = start;
-    if ((this.#closed.at(-1)?.start ?? 0) <= start - DAY_MS) {
-      this.#closed = [];
-      this.#hour.reset();
-      this.#day.reset();
-      return;
-    }
-    for (const slot of this.#closed) {
-      if (!slot.isInHour || slot.start > start - HOUR_MS) continue;
-      this.#hour.subtract(decodeFromCompressedBase64(slot.text, 32));
-      slot.isInHour = false;
-    }
-    for (
-      let [oldest] = this.#closed;
-      oldest !== undefined && oldest.start <= start - DAY_MS;
-      [oldest] = this.#closed
-    ) {
-      this.#day.subtract(decodeFromCompressedBase64(oldest.text, 32));
-      this.#closed.shift();
-    }
+    if (this.#open.totalCount > 0) this.#slots.push([before, encodeIntoCompressedBase64(this.#open)]);
+    this.#open.reset();
+    for (const { lastsMs, sum } of [this.#hour, this.#day])
+      for (const [at, text] of this.#slots)
+        if (at > before - lastsMs && at <= start - lastsMs)
+          sum.subtract(decodeFromCompressedBase64(text, 32));
+    this.#slots = this.#slots.filter(([at]) => at > start - DAY_MS);
   }
+}
+
+/** Items that wait are told apart by when they were at rest only as finely as this, in ms. */
+const STEP_MS = 5_000;
+
+/** How many items of a collection wait, and since when: a number for each step of time, and not the items. */
+export class WaitingItems {
+  readonly #steps = new Map<number, number>();
+
+  /** @param by 1 for one more that was at rest then, -1 for one that waits no longer */
+  add(restSince: number, by: 1 | -1): void {
+    const step = Math.floor(restSince / STEP_MS);
+    const count = (this.#steps.get(step) ?? 0) + by;
+    if (count === 0) this.#steps.delete(step);
+    else this.#steps.set(step, count);
+  }
+
+  /**
+   * `oldestSince` is about when the one that has waited longest was at rest: up to 5 s later than it was. One from the future
+   * was dated before the clock was set back and the daemon started anew: it counts since `startedAt`.
+   */
+  read(now: number, startedAt: number): { readonly waiting: number; readonly oldestSince?: number } {
+    let [waiting, first, last] = [0, now, 0];
+    for (const [step, count] of this.#steps) {
+      waiting += count;
+      first = Math.min(first, (step + 1) * STEP_MS);
+      last = Math.max(last, step * STEP_MS);
+    }
+    if (waiting === 0) return { waiting };
+    return { waiting, oldestSince: last > now ? Math.min(first, startedAt) : first };
+  }
+}
+
+/**
+ * How a folder was watched from a time on: what lay there before counts from then; how long a file had to be unchanged, in ms; and
+ * how far the wall clock, which the times of files are of, was ahead of steady time.
+ */
+export type WatchTerm = readonly [beganAt: number, settleMs: number, wallAheadMs: number];
+
+/** Where the file itself says when it last changed. */
+const DATED_BY_FILE: ReadonlySet<string | undefined> = new Set<string>([
+  BEGINNINGS.newFile,
+  BEGINNINGS.fileChanged,
+  BEGINNINGS.fileBack,
+  BEGINNINGS.sentBefore,
+]);
+
+/**
+ * Since when a file has been *at rest* in the version that its item is about, in ms since the epoch.
+ *
+ * That is when it had not changed (by its ctime, which a rename sets too) for `settle`; but not before its folder was
+ * watched, not while it was gone, and not after it was found. An item whose file did not change (its document was missed,
+ * a person asked for another try, a rule changed) counts from that moment. It follows from the record alone, so that it
+ * is the same after a restart.
+ *
+ * @param termAt how the folder was watched at a time; undefined where that is not known any more
+ */
+export function atRestSince(
+  { folder, history, since, version }: PendingItem | AcceptedItem | ConfirmedItem,
+  termAt: (folder: string, at: number) => WatchTerm | undefined,
+): number {
+  const index = beginningOf(history);
+  const begun = history[Math.max(0, index)];
+  if (begun === undefined) return since;
+  const term = DATED_BY_FILE.has(begun.note) ? termAt(folder, begun.at) : undefined;
+  if (term === undefined) return begun.at;
+  const [beganAt, settleMs, wallAheadMs] = term;
+  const before = history[index - 1];
+  const goneAt = before?.status === 'gone' ? before.at : 0;
+  const restedAt = Math.round(version.ctimeMs) - wallAheadMs + settleMs;
+  return Math.min(begun.at, Math.max(restedAt, beganAt, goneAt));
 }

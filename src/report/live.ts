@@ -1,4 +1,6 @@
+import type { Clock } from '../lib/clock.js';
 import type { Stuck } from '../lib/health.js';
+import type { Logger } from '../lib/logger.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
 import type { QueueStatus } from '../queue/request-queue.js';
@@ -63,8 +65,64 @@ export interface ConfigurationReport {
   /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
   readonly takenUpAt: number;
   /** Why the last reload took nothing of it; only where that is so. */
-  readonly refused?: Refused;
+  readonly refused?: Refused | undefined;
 }
 
 /** What waits for a disk that does not answer, and since when in ms since the epoch. */
 export type DiskTrouble = Trouble & { readonly since: number };
+
+/** A line of the log that a person may want to see on the page. */
+export interface RecentEvent {
+  /** Grows by one with each. */
+  readonly id: number;
+  /** In ms since the epoch. */
+  readonly at: number;
+  readonly level: 'info' | 'warn' | 'error';
+  readonly message: string;
+  /** What kind of event it is, where it says so. */
+  readonly event?: string | undefined;
+}
+
+const EVENTS_KEPT = 200;
+
+/** A logger that also remembers the last lines from `info` up, for who looks later. */
+export class RecentEvents implements Logger {
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #events: RecentEvent[] = [];
+  #count = 0;
+
+  constructor(log: Logger, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Oldest first. */
+  list(): readonly RecentEvent[] {
+    return this.#events;
+  }
+
+  debug(fields: object, message: string): void {
+    this.#log.debug(fields, message);
+  }
+
+  info(fields: object, message: string): void {
+    this.#keep('info', fields, message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.#keep('warn', fields, message);
+  }
+
+  error(fields: object, message: string): void {
+    this.#keep('error', fields, message);
+  }
+
+  #keep(level: RecentEvent['level'], fields: object, message: string): void {
+    this.#count += 1;
+    const event = 'event' in fields && typeof fields.event === 'string' ? fields.event : undefined;
+    this.#events.push({ id: this.#count, at: this.#clock.now(), level, message, event });
+    if (this.#events.length > EVENTS_KEPT) this.#events.shift();
+    this.#log[level](fields, message);
+  }
+}

@@ -1,4 +1,4 @@
-import { type Clock, wallAheadMs } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
 import type { Paused, RequestQueue } from '../queue/request-queue.js';
@@ -8,19 +8,14 @@ const META = 'paused';
 export const SHORTEST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
-/**
- * What a person paused, as the state keeps it; undefined also where its time is over. One that began in the future did so
- * before the clock was set back, and begins now.
- */
+/** What a person paused, as the state keeps it; undefined also where its time is over. */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
   const kept = state.meta(META);
   if (typeof kept !== 'object' || kept === null || !('since' in kept)) return undefined;
-  const { since } = kept;
-  const until = 'until' in kept ? kept.until : undefined;
+  const { since, until } = kept;
   if (typeof since !== 'number') return undefined;
-  const aheadMs = Math.max(0, since - now);
-  if (typeof until !== 'number') return { since: since - aheadMs };
-  return until - aheadMs > now ? { since: since - aheadMs, until: until - aheadMs } : undefined;
+  if (typeof until !== 'number') return { since };
+  return until > now ? { since, until } : undefined;
 }
 
 /** Keeps a pause that begins now, or goes on; to be committed. @param forMs how long from now; undefined until it is ended */
@@ -42,7 +37,7 @@ export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number)
   return paused !== undefined;
 }
 
-export interface PausingParts {
+export interface PausingDeps {
   readonly state: Pick<State, 'meta' | 'setMeta'>;
   readonly commit: () => Promise<void>;
   readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'status' | 'onChange'>;
@@ -54,33 +49,30 @@ export interface PausingParts {
  * A person pauses and resumes the work with the peer.
  *
  * `restore` at the start goes on with a pause of an earlier run. What is asked for is on disk before it is answered; a pause
- * that ended by itself is forgotten, which need not be on disk, for its end is in it. It is kept with the dates of the wall
- * clock, which the next run begins with; `stop` keeps it anew where somebody has set that clock since.
+ * that ended by itself is forgotten, which need not be on disk, for its end is in it.
  */
 export class Pausing {
-  readonly #parts: PausingParts;
+  readonly #deps: PausingDeps;
   #isPaused = false;
 
-  constructor(parts: PausingParts) {
-    this.#parts = parts;
+  constructor(deps: PausingDeps) {
+    this.#deps = deps;
   }
 
   restore(): void {
-    const { state, queue, clock, log } = this.#parts;
+    const { state, queue, clock, log } = this.#deps;
     queue.onChange(() => this.#followQueue());
     const paused = keptPause(state, clock.now());
     if (paused === undefined) return;
     this.#isPaused = true;
-    // One from the future begins now, and only once.
-    state.setMeta(META, { ...paused });
     queue.pause(paused);
     log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
   }
 
   /** @param forMs how long, in ms; undefined until `resume` */
   async pause(forMs: number | undefined): Promise<Paused> {
-    const { state, commit, queue, clock, log } = this.#parts;
-    const paused = moved(keepPause(state, clock.wall(), forMs), -wallAheadMs(clock));
+    const { state, commit, queue, clock, log } = this.#deps;
+    const paused = keepPause(state, clock.now(), forMs);
     this.#isPaused = true;
     queue.pause(paused);
     await commit();
@@ -90,8 +82,8 @@ export class Pausing {
 
   /** @returns whether it was paused */
   async resume(): Promise<boolean> {
-    const { state, commit, queue, clock, log } = this.#parts;
-    const was = forgetPause(state, clock.wall()) || this.#isPaused;
+    const { state, commit, queue, clock, log } = this.#deps;
+    const was = forgetPause(state, clock.now()) || this.#isPaused;
     this.#isPaused = false;
     await commit();
     queue.resume();
@@ -99,26 +91,13 @@ export class Pausing {
     return was;
   }
 
-  async stop(): Promise<void> {
-    const { clock, commit, queue, state } = this.#parts;
-    const { paused } = queue.status();
-    const aheadMs = wallAheadMs(clock);
-    if (!this.#isPaused || paused === undefined || aheadMs === 0) return;
-    state.setMeta(META, { ...moved(paused, aheadMs) });
-    await commit();
-  }
-
   #followQueue(): void {
-    const { queue, log, state } = this.#parts;
+    const { queue, log, state } = this.#deps;
     if (!this.#isPaused || queue.status().paused !== undefined) return;
     this.#isPaused = false;
     state.setMeta(META, undefined);
     log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
   }
-}
-
-function moved({ since, until }: Paused, byMs: number): Paused {
-  return until === undefined ? { since: since + byMs } : { since: since + byMs, until: until + byMs };
 }
 
 /** As the begin of a sentence. */

@@ -1,16 +1,26 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { Histogram as Counted } from 'prom-client';
-import type { Config } from '../config/config.js';
+import { z } from 'zod';
+import type { Config, FolderConfig } from '../config/config.js';
+import { writeFileAtomic } from '../lib/atomic.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import { durationText } from '../lib/duration-text.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { AcceptedItem, Entry, PendingItem } from '../state/entry.js';
+import type { AcceptedItem, ConfirmedItem, Entry, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
-import { type Alert, Alerts } from './alerts.js';
-import { atRestSince, Watches } from './at-rest.js';
-import { countAbove, newHistogram, type Percentiles, percentilesOf, RecentDurations } from './durations.js';
-import { type KeptStatistics, readStatistics, writeStatistics } from './statistics-file.js';
-import { WaitingItems } from './waiting.js';
+import {
+  atRestSince,
+  newHistogram,
+  type Percentiles,
+  percentilesOf,
+  RecentDurations,
+  WaitingItems,
+  type WatchTerm,
+} from './durations.js';
 
 /** The time from *at rest* to *confirmed* of the files of one collection. Times are ms since the epoch. */
 export interface TimeToSearch {
@@ -23,19 +33,14 @@ export interface TimeToSearch {
   readonly oldestSince?: number;
 }
 
-/** What happened in one slot of `SAMPLE_MS`. */
-export interface Sample {
-  /** The end of the slot, in ms since the epoch. */
-  readonly at: number;
-  /** Items confirmed in it. */
-  readonly confirmed: number;
-  /** Items that the peer accepted in it. */
-  readonly accepted: number;
-  /** Pending and accepted items at its end. */
-  readonly waiting: number;
-  /** Of what was confirmed in it, at rest to confirmed, in ms. */
-  readonly p50Ms?: number;
-  readonly p95Ms?: number;
+/** Something that a person should hear of, raised by `alerts`; it stays while it is so. */
+export interface Alert {
+  readonly code: 'TIME_TO_SEARCH';
+  readonly collection: string;
+  readonly message: string;
+  readonly hint: string;
+  /** In ms since the epoch. */
+  readonly since: number;
 }
 
 export interface StatisticsReport {
@@ -43,7 +48,7 @@ export interface StatisticsReport {
   /** Documents confirmed a second, over the last minute. */
   readonly confirmedPerSecond: number;
   /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
-  readonly lastConfirmedAt?: number;
+  readonly lastConfirmedAt?: number | undefined;
   readonly alerts: readonly Alert[];
 }
 
@@ -66,16 +71,45 @@ export interface StatisticsDeps {
   readonly paused: () => boolean;
 }
 
-export const SAMPLE_MS = 10_000;
+const sampleSchema = z.object({
+  /** The end of the 10 s, in ms since the epoch. */
+  at: z.number(),
+  /** Items confirmed in them. */
+  confirmed: z.number(),
+  /** Items that the peer accepted in them. */
+  accepted: z.number(),
+  /** Pending and accepted items at the end. */
+  waiting: z.number(),
+  /** Of what was confirmed in them, at rest to confirmed, in ms. */
+  p50Ms: z.number().exactOptional(),
+  p95Ms: z.number().exactOptional(),
+});
+
+/** What happened in 10 s. */
+export type Sample = Readonly<z.infer<typeof sampleSchema>>;
+
+/** What outlives a restart. Nothing but statistics depends on it. Times are steady ones of the run that wrote it. */
+const keptSchema = z.object({
+  version: z.literal(3),
+  /** How far the wall clock was ahead of steady time at the end; the next run begins with the wall clock. */
+  wallAheadMs: z.number(),
+  terms: z.record(z.string(), z.array(z.tuple([z.number(), z.number(), z.number()]).readonly())),
+  samples: z.array(sampleSchema),
+  collections: z.record(z.string(), z.array(z.tuple([z.number(), z.string()]).readonly()).readonly()),
+  lastConfirmedAt: z.number().optional(),
+});
+
+const FILE = 'figures.json';
+const SAMPLE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 /** The present speed is that of so long, in ms. */
 const SPEED_MS = 60_000;
-/** How often what outlives a restart is written, but never for more than a hundredth of the time. */
+/** How often what outlives a restart is written, in ms. */
 const KEEP_MS = 120_000;
-const KEEP_SHARE = 100;
-/** The count at the start pauses after so many records if it has gone on for so long, in ms. */
-const SLICE = 250;
-const WITHOUT_PAUSE_MS = 5;
+/** So many ways in which a folder was watched outlive a restart. */
+const TERMS_KEPT = 20;
+/** An alert is over when all was well for so long, in ms, so that it does not come and go. */
+const WELL_MS = 300_000;
 /** So many collections have statistics of their own; the others are counted together, under a name that no collection can have. */
 const MOST_COLLECTIONS = 100;
 const OTHERS = '(others)';
@@ -94,8 +128,12 @@ export function timeToSearchHistogram(): Counted<'collection'> {
 }
 
 interface CollectionStatistics {
+  readonly collection: string;
   readonly took: RecentDurations;
   readonly waiting: WaitingItems;
+  alert?: Alert | undefined;
+  /** Since when the promise of `alerts` has been kept again, while there is an alert. */
+  wellSince?: number | undefined;
 }
 
 /**
@@ -104,43 +142,47 @@ interface CollectionStatistics {
  *
  * Life: `start` takes up what an earlier run kept and counts what waits; from then on every change of the state is seen.
  * `stop` writes what is to outlive it.
+ *
+ * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of the last hour took longer than
+ * that, or one waits for longer, which is logged as a warning. It is over when neither has been so for 5 minutes, which is
+ * logged too; and without a word when the limit is taken out of the configuration.
  */
 export class Statistics {
   readonly histogram = timeToSearchHistogram();
   readonly #deps: StatisticsDeps;
   readonly #startedAt: number;
-  readonly #watches = new Watches();
-  readonly #alerts: Alerts;
+  /** How each folder was watched, oldest first. A term begins with the daemon, a change of the folder, or a clock that was set. */
+  readonly #terms = new Map<string, WatchTerm[]>();
+  /** The folders as the last terms have them. */
+  #folders: readonly FolderConfig[] = [];
+  #wallAheadMs = 0;
   readonly #collections = new Map<string, CollectionStatistics>();
   readonly #totals = { accepted: 0, confirmed: 0, quarantined: 0 };
-  readonly #listeners = new Set<(sample: Sample) => void>();
-  #samples: Sample[] = [];
+  #samples: readonly Sample[] = [];
   /** Of the present sample. */
   readonly #slot = { durations: newHistogram(), accepted: 0 };
-  #wallAheadMs = 0;
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
   #isStarted = false;
-  /** When it is written next. */
+  #hasNews = true;
   #keepAt = 0;
-  #hasNews = false;
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(deps: StatisticsDeps) {
     this.#deps = deps;
     this.#startedAt = deps.clock.now();
-    this.#alerts = new Alerts(deps.clock, deps.log);
   }
 
+  /** To be called before anything else changes the state. */
   async start(): Promise<void> {
-    const { clock, dir, log } = this.#deps;
+    const { state } = this.#deps;
+    await this.#restore();
     this.reconfigured();
-    const kept = await readStatistics(dir, log);
-    if (kept !== undefined) this.#restore(kept, clock.now());
-    await this.#takeStock();
+    for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
+      for (const entry of slice) this.#countWaiting(entry, 1);
+    this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
     this.#isStarted = true;
-    this.#hasNews = true;
     this.#plan();
   }
 
@@ -154,23 +196,16 @@ export class Statistics {
   /** The folders of the configuration may be others from now on. */
   reconfigured(): void {
     const { clock, settings } = this.#deps;
-    const { folders } = settings();
-    this.#watches.set(folders, clock.now(), this.#wallAheadMs);
-    for (const { collection, rules } of folders) {
+    this.#beginTerms(clock.now(), wallAheadMs(clock));
+    for (const { collection, rules } of settings().folders) {
       this.#of(collection);
       for (const rule of rules) if ('collection' in rule) this.#of(rule.collection);
     }
   }
 
-  /** The last hour, oldest first. */
+  /** The last hour, a sample each 10 s, oldest first. */
   samples(): readonly Sample[] {
     return this.#samples;
-  }
-
-  /** Calls `listener` with each new sample; returns how to stop that. */
-  onSample(listener: (sample: Sample) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
   }
 
   /** Since the daemon began. */
@@ -180,111 +215,82 @@ export class Statistics {
 
   report(): StatisticsReport {
     const now = this.#deps.clock.now();
+    const all = [...this.#collections.values()];
+    const last = this.#samples.filter(({ at }) => at > now - SPEED_MS);
+    const confirmed = last.reduce((sum, sample) => sum + sample.confirmed, 0);
     return {
-      timeToSearch: [...this.#collections].map(([collection, { took, waiting }]) => ({
+      timeToSearch: all.map(({ collection, took, waiting }) => ({
         collection,
         hour: percentilesOf(took.hour(now)),
         day: percentilesOf(took.day(now)),
-        ...this.#waiting(waiting, now),
+        ...waiting.read(now, this.#startedAt),
       })),
-      confirmedPerSecond: this.#confirmedPerSecond(now),
-      ...(this.#lastConfirmedAt === undefined ? {} : { lastConfirmedAt: this.#lastConfirmedAt }),
-      alerts: this.#alerts.list(),
+      confirmedPerSecond: last.length === 0 ? 0 : (confirmed * 1_000) / (last.length * SAMPLE_MS),
+      lastConfirmedAt: this.#lastConfirmedAt,
+      alerts: all.flatMap(({ alert }) => alert ?? []),
     };
   }
 
-  /** Counts what waits, and follows what changes from there. */
-  async #takeStock(): Promise<void> {
-    const { state } = this.#deps;
-    let changed = false;
-    this.#unsubscribe = state.onChange(() => {
-      changed = true;
-    });
-    await this.#count(WITHOUT_PAUSE_MS);
-    this.#unsubscribe();
-    // As a rule nothing else works yet. Where it does, one pass without a pause is sure.
-    if (changed) void this.#count(Number.POSITIVE_INFINITY);
-    this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
-  }
-
-  async #count(withoutPauseMs: number): Promise<void> {
-    const { clock, state } = this.#deps;
-    for (const { waiting } of this.#collections.values()) waiting.clear();
-    let seen = 0;
-    let began = clock.now();
-    for (const entry of state.entries.all()) {
-      seen += 1;
-      if (seen % SLICE === 0 && clock.now() - began >= withoutPauseMs) {
-        await clock.sleep(0);
-        began = clock.now();
-      }
-      if (isWaiting(entry)) this.#of(entry.collection).waiting.add(this.#restSince(entry));
-      else if (entry.status === 'confirmed') this.#wasConfirmed(entry.since);
+  /** @param at what is found from then on is found in the new way */
+  #beginTerms(at: number, aheadMs: number): void {
+    const { folders } = this.#deps.settings();
+    for (const folder of folders) {
+      const { name, settle } = folder;
+      const known = this.#folders.find((one) => one.name === name);
+      if (aheadMs === this.#wallAheadMs && isDeepStrictEqual(known, folder)) continue;
+      this.#terms.set(name, [...(this.#terms.get(name) ?? []), [at, settle, aheadMs]]);
     }
+    this.#folders = folders;
+    this.#wallAheadMs = aheadMs;
   }
 
   #onChange(after: Entry | undefined, before: Entry | undefined): void {
-    const { clock } = this.#deps;
-    const aheadMs = wallAheadMs(clock);
-    if (Math.abs(aheadMs - this.#wallAheadMs) >= 1_000) {
-      this.#wallAheadMs = aheadMs;
-      this.#watches.set(this.#deps.settings().folders, after?.history.at(-1)?.at ?? clock.now(), aheadMs);
-    }
-    if (isWaiting(before)) this.#of(before.collection).waiting.remove(this.#restSince(before));
-    if (isWaiting(after)) this.#of(after.collection).waiting.add(this.#restSince(after));
+    const now = this.#deps.clock.now();
+    const aheadMs = wallAheadMs(this.#deps.clock);
+    if (Math.abs(aheadMs - this.#wallAheadMs) >= 1_000)
+      this.#beginTerms(after?.history.at(-1)?.at ?? now, aheadMs);
+    this.#countWaiting(before, -1);
+    this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
-    const { status } = after;
-    if (status === 'quarantined') this.#totals.quarantined += 1;
-    if (status === 'accepted' && !isRemembered(after)) this.#accepted();
-    if (status !== 'confirmed') return;
-    // Whether its push arrived was not known until now.
-    if (before?.status === 'pending') this.#accepted();
-    const now = clock.now();
-    const since = this.#restSince(after);
-    // One from the future was written by an earlier run, before the clock was set back.
+    if (after.status === 'quarantined') this.#totals.quarantined += 1;
+    // Whether the push of one that was pending arrived was not known until now.
+    const isNews = after.status === 'confirmed' && before?.status === 'pending';
+    if (isNews || (after.status === 'accepted' && !isRemembered(after))) {
+      this.#totals.accepted += 1;
+      this.#slot.accepted += 1;
+    }
+    if (after.status === 'confirmed') this.#confirmed(after, now);
+  }
+
+  #confirmed(item: ConfirmedItem, now: number): void {
+    const since = this.#restSince(item);
     const tookMs = now - (since > now ? this.#startedAt : since);
-    this.#of(after.collection).took.add(tookMs, now);
-    this.histogram.observe({ collection: this.#nameOf(after.collection) }, tookMs / 1_000);
+    const { collection, took } = this.#of(item.collection);
+    took.add(tookMs, now);
+    this.histogram.observe({ collection }, tookMs / 1_000);
     this.#slot.durations.recordValue(Math.round(tookMs));
     this.#totals.confirmed += 1;
     this.#lastConfirmedAt = now;
     this.#hasNews = true;
   }
 
-  /** Something was confirmed then, by an earlier run; what lies in the future was dated before the clock was set back. */
-  #wasConfirmed(at: number): void {
-    const now = this.#deps.clock.now();
-    if (at > now) this.#lastConfirmedAt ??= now;
-    else if (at > (this.#lastConfirmedAt ?? 0)) this.#lastConfirmedAt = at;
+  #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
+    if (entry?.status === 'pending' || entry?.status === 'accepted')
+      this.#of(entry.collection).waiting.add(this.#restSince(entry), by);
   }
 
-  #accepted(): void {
-    this.#totals.accepted += 1;
-    this.#slot.accepted += 1;
-  }
-
-  #restSince(item: Parameters<typeof atRestSince>[0]): number {
-    return atRestSince(item, (folder, at) => this.#watches.at(folder, at));
-  }
-
-  #nameOf(collection: string): string {
-    if (this.#collections.has(collection)) return collection;
-    return this.#collections.size >= MOST_COLLECTIONS ? OTHERS : collection;
+  #restSince(item: PendingItem | AcceptedItem | ConfirmedItem): number {
+    return atRestSince(item, (folder, at) => this.#terms.get(folder)?.findLast(([beganAt]) => beganAt <= at));
   }
 
   #of(collection: string): CollectionStatistics {
-    const name = this.#nameOf(collection);
-    let known = this.#collections.get(name);
-    if (known === undefined) {
-      known = { took: new RecentDurations(), waiting: new WaitingItems() };
-      this.#collections.set(name, known);
-    }
-    return known;
-  }
-
-  #waiting(items: WaitingItems, now: number): Pick<TimeToSearch, 'waiting' | 'oldestSince'> {
-    const oldestSince = items.oldestSince(now, this.#startedAt);
-    return { waiting: items.count, ...(oldestSince === undefined ? {} : { oldestSince }) };
+    const hasRoom = this.#collections.size < MOST_COLLECTIONS;
+    const known = this.#collections.get(collection) ?? (hasRoom ? undefined : this.#collections.get(OTHERS));
+    if (known !== undefined) return known;
+    const name = hasRoom ? collection : OTHERS;
+    const made = { collection: name, took: new RecentDurations(), waiting: new WaitingItems() };
+    this.#collections.set(name, made);
+    return made;
   }
 
   #plan(): void {
@@ -293,87 +299,121 @@ export class Statistics {
 
   #tick(): void {
     this.#plan();
-    const { clock, paused, settings } = this.#deps;
+    const { clock, settings } = this.#deps;
     const now = clock.now();
     this.#takeSample(now);
     const limitMs = settings().alerts.timeToSearch;
-    if (limitMs === undefined) this.#alerts.clear();
-    else {
-      for (const [collection, { took, waiting }] of this.#collections) {
-        const hour = took.hour(now);
-        const { count, p95Ms = 0 } = percentilesOf(hour);
-        const longer = p95Ms > limitMs ? countAbove(hour, limitMs) : 0;
-        const delay = { collection, count, p95Ms, longer, ...this.#waiting(waiting, now) };
-        this.#alerts.check(delay, limitMs, paused());
-      }
+    for (const one of this.#collections.values()) {
+      if (limitMs === undefined) one.alert = undefined;
+      else this.#checkAlert(one, limitMs, now);
     }
-    if (!this.#hasNews || clock.now() < this.#keepAt) return;
-    this.#keepAt = Number.POSITIVE_INFINITY;
+    if (!this.#hasNews || now < this.#keepAt) return;
+    this.#keepAt = now + KEEP_MS;
     this.#keeping = this.#keeping.then(() => this.#keep());
   }
 
   #takeSample(at: number): void {
-    const { pending, accepted: taken } = this.#deps.state.counts();
-    const { accepted, durations } = this.#slot;
-    const { count: confirmed, p50Ms, p95Ms } = percentilesOf(durations);
+    const { pending, accepted } = this.#deps.state.counts();
+    const { count, p50Ms, p95Ms } = percentilesOf(this.#slot.durations);
     const percentiles = p50Ms === undefined || p95Ms === undefined ? {} : { p50Ms, p95Ms };
-    const sample: Sample = { at, confirmed, accepted, waiting: pending + taken, ...percentiles };
-    durations.reset();
+    const made = { at, confirmed: count, accepted: this.#slot.accepted, waiting: pending + accepted };
+    this.#samples = [...this.#samples.filter((one) => one.at > at - HOUR_MS), { ...made, ...percentiles }];
+    this.#slot.durations.reset();
     this.#slot.accepted = 0;
-    this.#samples = [...this.#samples.filter((one) => one.at > at - HOUR_MS), sample];
-    for (const listener of this.#listeners) listener(sample);
   }
 
-  #confirmedPerSecond(now: number): number {
-    const last = this.#samples.filter(({ at }) => at > now - SPEED_MS);
-    if (last.length === 0) return 0;
-    return (last.reduce((sum, { confirmed }) => sum + confirmed, 0) * 1000) / (last.length * SAMPLE_MS);
-  }
-
-  #restore(kept: KeptStatistics, now: number): void {
-    const { collections, lastConfirmedAt, samples, wallAheadMs: aheadMs, watches } = kept;
-    if (lastConfirmedAt !== undefined) this.#wasConfirmed(lastConfirmedAt + aheadMs);
-    // Records are dated by the steady time of their run, and so is how they were watched then.
-    this.#watches.restore(watches);
-    this.#samples = samples
-      .map(({ p50Ms, p95Ms, ...sample }) => ({
-        ...sample,
-        at: sample.at + aheadMs,
-        ...(p50Ms === undefined || p95Ms === undefined ? {} : { p50Ms, p95Ms }),
-      }))
-      .filter(({ at }) => at > now - HOUR_MS && at <= now);
-    for (const [collection, slots] of Object.entries(collections))
-      this.#of(collection).took.restore(
-        slots.map(([start, histogram]) => [start + aheadMs, histogram]),
-        now,
+  #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
+    const { log, paused } = this.#deps;
+    const { alert, collection } = one;
+    const late = lateWords(one, limitMs, now, this.#startedAt);
+    if (late !== '') {
+      const isPaused = paused();
+      one.wellSince = undefined;
+      one.alert = {
+        ...{ code: 'TIME_TO_SEARCH', collection, since: alert?.since ?? now },
+        message: `${late} The limit (\`alerts.timeToSearch\`) is ${durationText(limitMs)}.${isPaused ? ' A person paused peersync.' : ''}`,
+        hint: isPaused
+          ? 'Nothing is lost; `peersync resume` lets the work go on.'
+          : 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
+      };
+      const { code, hint, message } = one.alert;
+      if (alert === undefined) log.warn({ event: 'alert', code, collection }, `ALERT: ${message} ${hint}`);
+    } else if (alert !== undefined) {
+      one.wellSince ??= now;
+      if (now - one.wellSince < WELL_MS) return;
+      one.alert = undefined;
+      log.info(
+        { event: 'alert-over', code: alert.code, collection },
+        `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - alert.since)}`,
       );
+    }
+  }
+
+  async #restore(): Promise<void> {
+    const { clock, dir, log } = this.#deps;
+    const now = clock.now();
+    try {
+      // A kill in the middle of a write leaves an unfinished file.
+      for (const name of await readdir(dir))
+        if (name.startsWith(`${FILE}.`) && name.endsWith('.tmp')) await rm(join(dir, name), { force: true });
+      const kept = keptSchema.parse(JSON.parse(await readFile(join(dir, FILE), 'utf8')));
+      const byMs = kept.wallAheadMs;
+      if (kept.lastConfirmedAt !== undefined)
+        this.#lastConfirmedAt = Math.min(now, kept.lastConfirmedAt + byMs);
+      // Records are dated by the steady time of their run, and so is how they were watched then.
+      for (const [folder, terms] of Object.entries(kept.terms)) this.#terms.set(folder, terms);
+      this.#samples = kept.samples
+        .map((sample) => ({ ...sample, at: sample.at + byMs }))
+        .filter(({ at }) => at > now - HOUR_MS && at <= now);
+      for (const [collection, slots] of Object.entries(kept.collections)) {
+        const moved = slots.map(([start, histogram]) => [start + byMs, histogram] as const);
+        this.#of(collection).took.restore(moved, now);
+      }
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT')
+        log.debug({ dir, err: error }, 'the kept figures cannot be read, and begin anew');
+    }
   }
 
   async #keep(): Promise<void> {
     const { clock, dir, log } = this.#deps;
-    const now = clock.now();
     this.#hasNews = false;
     try {
-      const collections: KeptStatistics['collections'] = {};
-      for (const [collection, { took }] of this.#collections) {
-        const slots = took.slots(now);
+      const collections: z.infer<typeof keptSchema>['collections'] = {};
+      for (const { collection, took } of this.#collections.values()) {
+        const slots = took.slots(clock.now());
         if (slots.length > 0) collections[collection] = slots;
         await clock.sleep(0);
       }
-      await writeStatistics(dir, {
-        ...{ version: 2, wallAheadMs: wallAheadMs(clock), collections },
-        watches: this.#watches.kept(),
-        samples: this.#samples,
-        lastConfirmedAt: this.#lastConfirmedAt,
-      });
+      const terms = this.#folders.map(({ name }) => [name, this.#terms.get(name)?.slice(-TERMS_KEPT) ?? []]);
+      const kept: z.infer<typeof keptSchema> = {
+        ...{ version: 3, wallAheadMs: wallAheadMs(clock), terms: Object.fromEntries(terms), collections },
+        ...{ samples: [...this.#samples], lastConfirmedAt: this.#lastConfirmedAt },
+      };
+      await writeFileAtomic(join(dir, FILE), `${JSON.stringify(kept)}\n`);
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }
-    const ended = clock.now();
-    this.#keepAt = ended + Math.max(KEEP_MS, KEEP_SHARE * (ended - now));
   }
 }
 
-function isWaiting(entry: Entry | undefined): entry is PendingItem | AcceptedItem {
-  return entry?.status === 'pending' || entry?.status === 'accepted';
+/** What of a collection is late; empty where nothing is. */
+function lateWords(
+  { collection, took, waiting: items }: CollectionStatistics,
+  limitMs: number,
+  now: number,
+  startedAt: number,
+): string {
+  const { count, p95Ms = 0 } = percentilesOf(took.hour(now));
+  const { waiting, oldestSince = now } = items.read(now, startedAt);
+  const late: string[] = [];
+  if (p95Ms > limitMs)
+    late.push(
+      `${count === 1 ? 'The one file' : `More than 5 % of the ${count} files`} of the collection "${collection}" that became searchable in the last hour took longer than promised (95 % took up to ${durationText(p95Ms)}).`,
+    );
+  if (now - oldestSince > limitMs)
+    late.push(
+      `${waiting === 1 ? 'One file' : `${waiting} files`} of the collection "${collection}" ${waiting === 1 ? 'waits' : 'wait'} to become searchable, the oldest for ${durationText(now - oldestSince)}.`,
+    );
+  return late.join(' ');
 }

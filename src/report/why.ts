@@ -4,13 +4,13 @@ import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/sentence.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import type { Entry, Evidence, HistoryEntry, Trouble, Version } from '../state/entry.js';
+import type { Entry, Evidence, HistoryEntry, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
-import { type Decision, FolderRules } from '../watch/rules.js';
-import { trouble } from '../watch/trouble.js';
+import { FolderRules } from '../watch/rules.js';
+import { trouble as watchTrouble } from '../watch/trouble.js';
+import { locate } from './items.js';
 import type { Live } from './live.js';
-import { locate } from './locate.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {
@@ -24,22 +24,34 @@ export interface WhyReport {
   /** Which rule takes the file or keeps it out. */
   readonly rule: string;
   readonly since?: number;
-  readonly url?: string;
-  readonly collection?: string;
-  readonly version?: { readonly size: number; readonly mtimeMs: number; readonly sha256?: string };
+  readonly url?: string | undefined;
+  readonly collection?: string | undefined;
+  readonly version?: {
+    readonly size: number;
+    readonly mtimeMs: number;
+    readonly sha256?: string | undefined;
+  };
   /** Set when the text was converted for the peer. */
-  readonly conversion?: string;
-  readonly attempts?: number;
-  readonly evidence?: Evidence;
-  readonly trouble?: Trouble;
+  readonly conversion?: string | undefined;
+  readonly attempts?: number | undefined;
+  readonly evidence?: Evidence | undefined;
+  readonly trouble?: Trouble | undefined;
   readonly history: readonly HistoryEntry[];
   /** What happens next, and when. */
   readonly next: string;
-  readonly nextAt?: number;
+  readonly nextAt?: number | undefined;
 }
 
 /** What of a running daemon tells how a path goes on. */
 export type LiveWork = Pick<Live, 'dialect' | 'queue' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
+
+type Next = Pick<WhyReport, 'next' | 'nextAt'>;
+
+/** What stands at a path and is no file. A link is one that is not followed. */
+type NoFile = 'directory' | 'link' | 'other';
+
+/** `held`: absent, as everything is while the root of its folder is missing or doubtful. */
+type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
 export async function explain(
@@ -49,108 +61,80 @@ export async function explain(
   live: LiveWork | undefined,
 ): Promise<WhyReport> {
   const absolute = resolve(file);
-  const located = await locate(config, absolute);
-  if (located === undefined) {
-    const folders = config.folders.map((f) => f.path).join(', ');
-    return {
-      file: absolute,
-      verdict: 'outside',
-      rule: `It is in none of the watched folders (${folders}).`,
-      history: [],
-      next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
-    };
-  }
-  const { folder, path } = located;
-  if (path === '') {
+  const { folder, path = '' } = (await locate(config, absolute)) ?? {};
+  if (folder === undefined) return outside(absolute, config);
+  if (path === '')
     throw new PeersyncError({
       code: 'NOT_A_FILE',
       message: `${absolute} is the folder ${folder.name} itself.`,
       hint: 'Name a file in it, or see `peersync status`.',
       exitCode: EXIT.usage,
     });
-  }
-  const entry = state.get(folder.name, path);
-  const watch = live?.folders().find((f) => f.name === folder.name);
+  const watch = live?.folders().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
-  const [{ decision, closed }, found] = await Promise.all([
-    decide(folder, path),
-    lookAt(absolute, folder.followSymlinks),
-  ]);
+  const found = await lookAt(absolute, folder.followSymlinks);
   const onDisk = isHeld && found === 'absent' ? 'held' : found;
+  const rules = new FolderRules(folder);
+  await rules.readIgnoreFiles(dirname(path));
+  const decision = rules.decide(path);
+  const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
+  const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, history: entry?.history ?? [] };
-  if (entry === undefined) {
-    const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
-    if (typeof onDisk === 'object') {
-      return {
-        ...base,
-        verdict: 'unknown',
-        rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
-        trouble: problem?.trouble ?? trouble.unreadable(onDisk.unreadable),
-        next: 'It is taken up by the next scan after it can be read.',
-      };
-    }
-    if (onDisk === 'directory')
-      return { ...base, verdict: 'ignored', kind: onDisk, ...wordsOfNoFile(onDisk, folder, closed) };
-    if (!decision.take) {
-      return {
-        ...base,
-        verdict: 'ignored',
-        rule: ruleText(decision.rule),
-        next: 'Nothing, unless the rule is changed.',
-      };
-    }
-    if (isNoFile(onDisk))
-      return { ...base, verdict: 'ignored', kind: onDisk, ...wordsOfNoFile(onDisk, folder, closed) };
-    if (problem?.path === absolute) {
-      return {
-        ...base,
-        verdict: 'unknown',
-        rule: ruleText(decision.rule),
-        trouble: problem.trouble,
-        next: 'It is taken up by the next scan after that is mended.',
-      };
-    }
+  if (entry !== undefined) {
+    const { since, status, version } = entry;
+    const { size, mtimeMs } = version;
+    const item = status === 'passed' ? undefined : entry;
+    const isElsewhere =
+      status === 'pending' && onDisk === 'file' && decision.take && decision.url !== entry.url;
     return {
-      ...base,
-      verdict: 'unknown',
-      rule: ruleText(decision.rule),
-      url: decision.url,
-      collection: decision.collection,
-      ...(problem ? { trouble: problem.trouble } : {}),
-      next: nextOfUnknown(onDisk, live !== undefined),
+      ...{ ...base, verdict: status, rule, since },
+      version: { size, mtimeMs, sha256: 'sha256' in version ? version.sha256 : undefined },
+      conversion: conversionOf(entry),
+      ...{ url: item?.url, collection: item?.collection, attempts: item?.attempts },
+      evidence: status === 'confirmed' ? entry.evidence : undefined,
+      trouble: entry.trouble,
+      ...(isElsewhere ? { next: ELSEWHERE } : nextOf(entry, onDisk, live, state.failure)),
     };
   }
+  const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
+  if (typeof onDisk === 'object')
+    return {
+      ...{ ...base, verdict: 'unknown' },
+      rule: 'Whether a rule takes it is not known, for it cannot be looked at.',
+      trouble: problem?.trouble ?? watchTrouble.unreadable(onDisk.unreadable),
+      next: 'It is taken up by the next scan after it can be read.',
+    };
+  // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
+  if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
+    return { ...base, verdict: 'ignored', kind: onDisk, ...noFile(onDisk, folder, rules.closed(path)) };
+  if (!decision.take)
+    return { ...base, verdict: 'ignored', rule, next: 'Nothing, unless the rule is changed.' };
+  const unknown = { ...base, verdict: 'unknown', rule, trouble: problem?.trouble } as const;
+  // It has no URL as long as its name is the problem.
+  if (problem?.path === absolute)
+    return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
+  const { url, collection } = decision;
+  return { ...unknown, url, collection, next: nextOfUnknown(onDisk, live !== undefined) };
+}
+
+/** What is said of everything that is in no folder, whether it exists or not. */
+export function outside(file: string, { folders }: Pick<Config, 'folders'>): WhyReport {
   return {
-    ...base,
-    verdict: entry.status,
-    rule: ruleText(decision.rule),
-    since: entry.since,
-    version: versionOf(entry),
-    ...conversionOf(entry),
-    ...('url' in entry ? { url: entry.url, collection: entry.collection, attempts: entry.attempts } : {}),
-    ...(entry.status === 'confirmed' ? { evidence: entry.evidence } : {}),
-    ...('trouble' in entry && entry.trouble ? { trouble: entry.trouble } : {}),
-    ...(nextElsewhere(entry, decision, onDisk) ?? nextOf(entry, onDisk, live, state.failure)),
+    ...{ file, verdict: 'outside', history: [] },
+    rule: `It is in none of the watched folders (${folders.map(({ path }) => path).join(', ')}).`,
+    next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
   };
 }
 
-/** What becomes of a file there, and the rule that keeps a directory there out. */
-async function decide(
-  folder: FolderConfig,
-  path: string,
-): Promise<{ readonly decision: Decision; readonly closed: string | undefined }> {
-  const rules = new FolderRules(folder);
-  await rules.readIgnoreFiles(dirname(path));
-  return { decision: rules.decide(path), closed: rules.closed(path) };
-}
-
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
+const ELSEWHERE =
+  'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.';
 
-function nextOfUnknown(onDisk: 'file' | 'absent' | 'held', running: boolean): string {
+function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
   if (onDisk === 'held') return HELD;
   if (onDisk === 'absent')
     return 'Nothing: there is no such file, and there never was one that peersync saw.';
-  return running
+  return isRunning
     ? 'It was not seen at rest yet; it is taken up once it has not changed for `settle`, at the latest by the next scan.'
     : 'It is taken up by the scan when the daemon starts (`peersync run`) or by `peersync once`.';
 }
@@ -160,125 +144,74 @@ function nextOf(
   onDisk: OnDisk,
   live: LiveWork | undefined,
   unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
-): { readonly next: string; readonly nextAt?: number } {
-  if (onDisk === 'held' && entry.status !== 'gone') return { next: HELD };
-  if (onDisk === 'absent' && entry.status !== 'gone')
-    return { next: 'The file is not there any more; the next scan marks it as gone.' };
-  if (unrecorded !== undefined && (entry.status === 'pending' || entry.status === 'accepted'))
+): Next {
+  const { status } = entry;
+  if (status === 'gone')
+    return {
+      next: entry.sent
+        ? 'Nothing: the peer keeps the document, for its interface has no way to remove one.'
+        : 'Nothing.',
+    };
+  if (onDisk === 'held') return { next: HELD };
+  if (onDisk === 'absent') return { next: 'The file is not there any more; the next scan marks it as gone.' };
+  if (status === 'confirmed') return { next: 'Nothing, until the file changes.' };
+  if (status === 'quarantined')
+    return { next: 'Nothing, until the file changes or `peersync retry` asks for another try.' };
+  if (status === 'passed') return { next: 'Nothing, until the file or the rule changes.' };
+  if (unrecorded !== undefined)
     return { next: `It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}` };
-  switch (entry.status) {
-    case 'pending': {
-      if (live === undefined)
-        return { next: 'It is pushed when the daemon runs (`peersync run`) or by `peersync once`.' };
-      const isInFlight = live.isInFlight(entry);
-      const isLookedUp = entry.doubt !== undefined && !isInFlight;
-      const waiting = waitingForPeer(live, isLookedUp ? 'confirm' : 'push');
-      if (waiting !== undefined) return waiting;
-      if (isInFlight) return { next: 'It is on its way to the peer at this moment.' };
-      if (isLookedUp) {
-        return {
-          next: 'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.',
-          ...at(live.nextLook(entry)?.at),
-        };
-      }
-      return { next: 'It is pushed.', nextAt: entry.notBefore };
-    }
-    case 'accepted': {
-      if (live === undefined)
-        return {
-          next: 'It is looked up in the peer when the daemon runs (`peersync run`) or by `peersync once`.',
-        };
-      const waiting = waitingForPeer(live, 'confirm');
-      if (waiting !== undefined) return waiting;
-      const look = live.nextLook(entry);
-      const lastAnswer = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
-      if (isRemembered(entry)) {
-        const next = `The peer was sent this before: it is looked up${lastAnswer}, and pushed if it is not there.`;
-        return { next, ...at(look?.at) };
-      }
-      return { next: `It is looked up in the peer${lastAnswer}.`, ...at(look?.at) };
-    }
-    case 'confirmed':
-      return { next: 'Nothing, until the file changes.' };
-    case 'quarantined':
-      return { next: 'Nothing, until the file changes or `peersync retry` asks for another try.' };
-    case 'gone':
-      return {
-        next: entry.sent
-          ? 'Nothing: the peer keeps the document, for its interface has no way to remove one.'
-          : 'Nothing.',
-      };
-    case 'passed':
-      return { next: 'Nothing, until the file or the rule changes.' };
+  if (live === undefined) {
+    const what = status === 'pending' ? 'pushed' : 'looked up in the peer';
+    return { next: `It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.` };
   }
-}
-
-/** The configuration gave the folder another URL, and the scan has not come to the file yet. */
-function nextElsewhere(
-  entry: Entry,
-  decision: Decision,
-  onDisk: OnDisk,
-): { readonly next: string } | undefined {
-  if (onDisk !== 'file') return undefined;
-  if (entry.status !== 'pending' || !decision.take || decision.url === entry.url) return undefined;
-  return {
-    next: 'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.',
-  };
+  const isInFlight = live.isInFlight(entry);
+  const isDoubtful = status === 'pending' && entry.doubt !== undefined && !isInFlight;
+  const waiting = waitingForPeer(live, status === 'accepted' || isDoubtful ? 'confirm' : 'push');
+  if (waiting !== undefined) return waiting;
+  const look = live.nextLook(entry);
+  if (isDoubtful) {
+    const next =
+      'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.';
+    return { next, nextAt: look?.at };
+  }
+  if (status === 'pending')
+    return isInFlight
+      ? { next: 'It is on its way to the peer at this moment.' }
+      : { next: 'It is pushed.', nextAt: entry.notBefore };
+  const soFar = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
+  const next = isRemembered(entry)
+    ? `The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`
+    : `It is looked up in the peer${soFar}.`;
+  return { next, nextAt: look?.at };
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */
-function waitingForPeer(
-  live: LiveWork,
-  lane: 'push' | 'confirm',
-): { readonly next: string; readonly nextAt?: number } | undefined {
+function waitingForPeer(live: LiveWork, lane: 'push' | 'confirm'): Next | undefined {
   const { circuit, paused, pausedUntil } = live.queue();
-  if (paused !== undefined) {
-    const { until } = paused;
-    const next = 'It waits, for peersync is paused';
-    return until === undefined
-      ? { next: `${next}: \`peersync resume\` lets it go on.` }
-      : { next: `${next}; \`peersync resume\` lets it go on before the time is over.`, nextAt: until };
-  }
+  if (paused !== undefined)
+    return paused.until === undefined
+      ? { next: 'It waits, for peersync is paused: `peersync resume` lets it go on.' }
+      : {
+          next: 'It waits, for peersync is paused; `peersync resume` lets it go on before the time is over.',
+          nextAt: paused.until,
+        };
   const { reason, held, nextProbeAt } = circuit;
   // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
   if (reason !== undefined && (held.includes(lane) || live.dialect() === undefined)) {
-    const words = `${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
-    const next = `It waits for the peer, which ${words}`;
-    return nextProbeAt === undefined
-      ? { next: `${next} It is tried again now.` }
-      : { next, nextAt: nextProbeAt };
+    const next = `It waits for the peer, which ${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
+    return { next: nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextAt: nextProbeAt };
   }
   if (pausedUntil === undefined) return undefined;
   return { next: 'It waits, for the peer asked to be left alone for a while.', nextAt: pausedUntil };
 }
 
-function at(ms: number | undefined): { readonly nextAt?: number } {
-  return ms === undefined ? {} : { nextAt: ms };
+function conversionOf({ version }: Entry): string | undefined {
+  if (!('encoding' in version) || version.encoding === 'utf-8' || version.encoding === 'binary')
+    return undefined;
+  return `The file is ${version.encoding}; its text travels as UTF-8.`;
 }
 
-function versionOf(entry: Entry): NonNullable<WhyReport['version']> {
-  const { size, mtimeMs } = entry.version;
-  return 'sha256' in entry.version ? { size, mtimeMs, sha256: entry.version.sha256 } : { size, mtimeMs };
-}
-
-function conversionOf(entry: Entry): { readonly conversion?: string } {
-  if (!('encoding' in entry.version)) return {};
-  const { encoding } = entry.version as Version;
-  if (encoding === 'utf-8' || encoding === 'binary') return {};
-  return { conversion: `The file is ${encoding}; its text travels as UTF-8.` };
-}
-
-function ruleText(rule: string): string {
-  return sentence(rule.charAt(0).toUpperCase() + rule.slice(1));
-}
-
-/** What stands at a path and is no file. A link is one that is not followed. */
-export type NoFile = 'directory' | 'link' | 'other';
-
-/** `held`: absent, as everything is while the root of its folder is missing or doubtful. */
-export type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
-
-export async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
+async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
   try {
     const stats = await (followSymlinks ? stat(path) : lstat(path));
     if (stats.isFile()) return 'file';
@@ -290,14 +223,10 @@ export async function lookAt(path: string, followSymlinks: boolean): Promise<OnD
   }
 }
 
-export function isNoFile(onDisk: OnDisk): onDisk is NoFile {
-  return onDisk === 'directory' || onDisk === 'link' || onDisk === 'other';
-}
-
 /** What holds for what is no file. @param closed the rule that keeps a directory out with all that is in it */
-export function wordsOfNoFile(
+function noFile(
   kind: NoFile,
-  { name }: Pick<FolderConfig, 'name'>,
+  { name }: FolderConfig,
   closed: string | undefined,
 ): { readonly rule: string; readonly next: string } {
   if (kind === 'link')

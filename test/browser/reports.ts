@@ -3,10 +3,10 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
-import { conditionsOf } from '../../src/report/conditions.js';
-import type { RecentEvent } from '../../src/report/recent-events.js';
+import type { RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
+import { conditionsOf } from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
 
 export const MIN = 60_000;

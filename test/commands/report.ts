@@ -1,5 +1,5 @@
-import { conditionsOf } from '../../src/report/conditions.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
+import { conditionsOf } from '../../src/report/status.js';
 
 /** The time at which the reports of these tests are read. */
 export const NOW = new Date(2026, 0, 5, 12, 30, 0).getTime();

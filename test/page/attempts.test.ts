@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { Attempts } from '../../src/page/attempts.js';
+import { Attempts } from '../../src/page/guard.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 function guess(attempts: Attempts, address: string, times: number): void {

@@ -1,13 +1,12 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { fastify } from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/clock.js';
-import { Followers } from '../../src/page/followers.js';
-import type { LiveLine } from '../../src/report/live-feed.js';
+import { type ApiDeps, apiRoutes } from '../../src/page/api.js';
+import { LiveFeed, type LiveLine } from '../../src/report/answers.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { PageAtWork } from './page-at-work.js';
 
@@ -108,22 +107,18 @@ describe('GET /api/live', () => {
   });
 });
 
-/** A server whose only route follows a feed that says very much. */
-async function talkative(lines: () => AsyncGenerator<LiveLine>, options: { slowMs: number }) {
-  const followers = new Followers({ feed: { follow: () => lines() }, clock: systemClock, ...options });
-  const server: Server = createServer((_request, response) => {
-    void followers.serve(response, followers.admit(), {}).catch(() => {});
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  afterwards('test', () => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+/** A server that follows a feed of these lines, and somebody who follows it. */
+async function talkative(lines: () => AsyncGenerator<LiveLine>, slowMs: number) {
+  const app = fastify({ forceCloseConnections: true });
+  const followers = new Set<AbortController>();
+  const feed = { follow: () => lines(), textOf: (line: LiveLine) => JSON.stringify(line) };
+  apiRoutes(app, { feed } as unknown as ApiDeps, followers, slowMs);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  afterwards('test', () => app.close());
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
   afterwards('test', () => void socket.destroy());
   socket.on('error', () => {});
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  socket.write('GET /api/live HTTP/1.1\r\nHost: x\r\n\r\n');
   return { followers, socket };
 }
 
@@ -139,7 +134,7 @@ describe('who follows and does not read', () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    const { followers, socket } = await talkative(lines, { slowMs: 300 });
+    const { followers, socket } = await talkative(lines, 300);
     socket.pause();
     await until(() => followers.size === 1, 'it follows');
     await until(() => followers.size === 0, 'it was let go');
@@ -155,44 +150,35 @@ describe('who follows and does not read', () => {
         yield { kind: 'status', status: { version: `${made}${MEGABYTE}` } as StatusReport };
       }
     }
-    const { socket } = await talkative(lines, { slowMs: 20_000 });
+    const { followers, socket } = await talkative(lines, 20_000);
     let bytes = 0;
-    let ended = false;
     socket.on('data', (chunk) => {
       bytes += chunk.length;
       socket.pause();
       setTimeout(() => socket.resume(), 1);
     });
-    socket.on('close', () => {
-      ended = true;
-    });
-    await until(() => ended, 'the end came');
-    expect(bytes).toBeGreaterThan(20 * MEGABYTE.length);
+    await until(() => made === 20 && followers.size === 0, 'the end came');
+    await until(() => bytes > 20 * MEGABYTE.length, 'all of it came');
   });
+});
 
-  it('put what is told into words once for all who follow', async () => {
-    let serialized = 0;
-    const status = {
+it('a status is made, and put into words, once for all who follow', async () => {
+  let [made, serialized] = [0, 0];
+  const status = () => {
+    made += 1;
+    return {
       toJSON: () => {
         serialized += 1;
         return {};
       },
     } as unknown as StatusReport;
-    async function* lines(): AsyncGenerator<LiveLine> {
-      yield { kind: 'status', status };
+  };
+  const empty = { samples: () => [], list: () => [] };
+  const feed = new LiveFeed({ status, statistics: empty, recents: empty, clock: new FakeClock() });
+  for (let i = 0; i < 3; i += 1)
+    for await (const line of feed.follow(new AbortController().signal)) {
+      expect(feed.textOf(line)).toBe('{}');
+      break;
     }
-    const followers = new Followers({ feed: { follow: () => lines() }, clock: systemClock });
-    const server = createServer(
-      (_request, response) => void followers.serve(response, followers.admit(), {}),
-    );
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    afterwards('test', () => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    for (let i = 0; i < 3; i += 1)
-      await fetch(url)
-        .then((answer) => answer.text())
-        .catch(() => {});
-    expect(serialized).toBe(1);
-  });
+  expect([made, serialized]).toEqual([1, 1]);
 });

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { MIRRORS_NAMED } from '../../src/page/metrics/mirrors.js';
-import { METRICS, metricDocs } from '../../src/page/metrics/table.js';
+import { described, METRICS, MIRRORS_NAMED, metricDocs } from '../../src/page/metrics.js';
 import { DiskWithFaults } from '../fault/state-disk.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { readExposition } from './exposition-reader.js';
@@ -73,7 +72,7 @@ describe('GET /metrics', () => {
     const page = await busy();
     const families = await scraped(page, 'prometheus');
     const idle = /alert|time_to_search|items_waiting|oldest_waiting|last_confirmed|mirror_failures/;
-    for (const { name, labels = [] } of METRICS) {
+    for (const { name, labels } of Object.keys(METRICS).map(described)) {
       const samples = families.get(name)?.samples ?? [];
       if (!idle.test(name)) expect([name, samples.length > 0]).toEqual([name, true]);
       for (const sample of samples)
@@ -199,13 +198,15 @@ describe('GET /metrics', () => {
 
 describe('the names of the metrics', () => {
   it('keep to the customs: a prefix, base units, _total for what only grows', () => {
-    for (const { name, type, help } of METRICS) {
+    for (const [key, help] of Object.entries(METRICS)) {
+      const { name, type } = described(key);
       expect(name).toMatch(/^peersync_[a-z][a-z_]*$/);
       expect(name).not.toMatch(/_(ms|millis|minutes|kb|mb)(_|$)/);
       expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
       expect(help).toMatch(/^[A-Z0-9][^"\n]*\.$/);
     }
-    expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length);
+    const names = Object.keys(METRICS).map((key) => described(key).name);
+    expect(new Set(names).size).toBe(names.length);
   });
 
   it('stand in the README as they are', () => {

@@ -9,10 +9,9 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
-import { answers } from '../../src/report/answers.js';
+import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { ConfigurationReport, Live, SilentDisk } from '../../src/report/live.js';
-import { LiveFeed } from '../../src/report/live-feed.js';
-import { RecentEvents } from '../../src/report/recent-events.js';
+import { RecentEvents } from '../../src/report/live.js';
 import { type Sample, type StatisticsReport, timeToSearchHistogram } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
@@ -122,7 +121,7 @@ export class PageAtWork {
     const status = () => statusReport(this.#config, this.state, live);
     const feed = new LiveFeed({
       status,
-      statistics: { samples: () => this.samples, onSample: () => () => {} },
+      statistics: { samples: () => this.samples },
       recents: this.recents,
       clock,
     });
@@ -235,6 +234,7 @@ export class PageAtWork {
     const directory = join(this.directory, 'browser');
     mkdirSync(directory);
     writeFileSync(join(directory, 'index.html'), INDEX);
+    writeFileSync(join(directory, 'sign-in.html'), '<!doctype html><title>sign in</title>');
     writeFileSync(join(directory, 'main.js'), 'export {};');
     writeFileSync(join(directory, 'main.js.map'), '{}');
     writeFileSync(join(directory, 'tsconfig.json'), '{}');

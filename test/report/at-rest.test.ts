@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { atRestSince, type Watch } from '../../src/report/at-rest.js';
+import { atRestSince, type WatchTerm } from '../../src/report/durations.js';
 import type { ConfirmedItem, Entry, PendingItem, Sent, Version } from '../../src/state/entry.js';
 import {
   accepted,
@@ -18,8 +18,8 @@ const at = (hour: number, minute = 0, second = 0) => DAY + ((hour * 60 + minute)
 const TO = { folder: 'f', path: 'a.txt', url: 'https://x.example/a.txt', collection: 'c' };
 const TROUBLE = { code: 'NO', message: 'It did not work.', hint: 'Wait.' };
 /** The daemon began at 9:00, with a settle of 2 s. */
-const watchAt = (_: string, time: number): Watch | undefined =>
-  time < at(9) ? undefined : { beganAt: at(9), settleMs: 2_000, wallAheadMs: 0 };
+const watchAt = (_: string, time: number): WatchTerm | undefined =>
+  time < at(9) ? undefined : [at(9), 2_000, 0];
 
 function version(content: string, ctimeMs: number): Version {
   return { size: 1, mtimeMs: 0, ctimeMs, ino: 1, sha256: content.repeat(64), encoding: 'utf-8' };

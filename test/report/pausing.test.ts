@@ -8,7 +8,6 @@ import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const HOUR_MS = 3_600_000;
-const YEAR_MS = 365 * 24 * HOUR_MS;
 /** Within this the end of a pause of two hours is noticed, or that the clock was set. */
 const NOTICED_MS = 72_000;
 let clock: FakeClock;
@@ -39,17 +38,6 @@ function started(commit = () => state.commit()) {
 }
 
 describe('a pause', () => {
-  it('is no longer after a restart because the clock was set back', async () => {
-    const first = started();
-    await first.pausing.pause(HOUR_MS);
-    clock.set(-24 * HOUR_MS);
-    const { queue } = started();
-    const since = clock.now();
-    expect(queue.status().paused).toEqual({ since, until: since + HOUR_MS });
-    await clock.advance(HOUR_MS);
-    expect(queue.status().paused).toBeUndefined();
-  });
-
   it.each([-24 * HOUR_MS, 24 * HOUR_MS])(
     'ends in time though the clock is set by %d ms, and says when that is',
     async (byMs) => {
@@ -88,30 +76,6 @@ describe('a pause', () => {
     expect(queue.status().paused).toBeUndefined();
     expect(await work).toBe('done');
     expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
-  });
-
-  it.each([YEAR_MS, HOUR_MS, -HOUR_MS, -YEAR_MS])(
-    'lasts no longer and no shorter by a restart after the clock was set by %d ms',
-    async (byMs) => {
-      const { pausing } = started();
-      await pausing.pause(2 * HOUR_MS);
-      await clock.advance(HOUR_MS / 2);
-      clock.set(byMs);
-      await clock.advance(NOTICED_MS);
-      const left = 1.5 * HOUR_MS - NOTICED_MS;
-      const paused = { since: clock.wall() + left - 2 * HOUR_MS, until: clock.wall() + left };
-      await pausing.stop();
-      expect(keptPause(await State.read(directory), clock.wall())).toEqual(paused);
-      expect(started().queue.status().paused).toEqual(paused);
-    },
-  );
-
-  it('is not begun anew by each restart because the clock was set back before', async () => {
-    await started().pausing.pause(HOUR_MS);
-    clock.set(-24 * HOUR_MS);
-    started();
-    await clock.advance(HOUR_MS / 2);
-    expect(started().queue.status().paused?.until).toBe(clock.now() + HOUR_MS / 2);
   });
 
   it('is on disk when it is answered, and so is its end', async () => {

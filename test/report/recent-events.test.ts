@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { RecentEvents } from '../../src/report/recent-events.js';
+import { RecentEvents } from '../../src/report/live.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 describe('recent events', () => {
@@ -16,15 +16,5 @@ describe('recent events', () => {
     expect(recents.list()[0]).toEqual({
       ...{ id: 101, at: clock.now(), level: 'info', message: 'file 101', event: 'confirmed' },
     });
-  });
-
-  it('are told to who listens, until they do not listen any more', () => {
-    const recents = new RecentEvents(silentLogger, new FakeClock());
-    const heard: string[] = [];
-    const stop = recents.onEvent(({ level, message }) => heard.push(`${level} ${message}`));
-    recents.warn({}, 'one');
-    stop();
-    recents.error({}, 'two');
-    expect(heard).toEqual(['warn one']);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { StatusReport } from '../../src/report/status.js';
-import { statusSentence } from '../../src/report/status-sentence.js';
+import { statusSentence } from '../../src/report/status.js';
 import { queue, report } from '../commands/report.js';
 
 const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();

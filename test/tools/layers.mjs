@@ -92,7 +92,7 @@ const light = {
     'zod',
   ],
 };
-const clockWords = /\bDate\.now\(|\bnew Date\(\)|\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
+const clockWords = /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
 const clockFree = new Set(['lib/clock.ts', 'page/browser/clock.ts']);
 

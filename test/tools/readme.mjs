@@ -2,7 +2,7 @@
 // the build.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { configDocs } from '../../dist/config/docs.js';
-import { metricDocs } from '../../dist/page/metrics/table.js';
+import { metricDocs } from '../../dist/page/metrics.js';
 
 const path = new URL('../../README.md', import.meta.url);
 const parts = { config: configDocs(), metrics: metricDocs() };

@@ -1,5 +1,4 @@
-import type { Condition } from '../../report/conditions.js';
-import type { StatusReport } from '../../report/status.js';
+import type { Condition, StatusReport } from '../../report/status.js';
 import { sentences } from './words.js';
 
 /** Something that a person should look at. */

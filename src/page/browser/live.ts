@@ -1,4 +1,4 @@
-import type { RecentEvent } from '../../report/recent-events.js';
+import type { RecentEvent } from '../../report/live.js';
 import type { Sample } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status.js';
 import { get } from './ask.js';

@@ -1,0 +1,345 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
+import { readBuild, VERSION } from '../lib/version.js';
+import type { PeerClient } from '../peer/client.js';
+import type { Statistics } from '../report/statistics.js';
+import type { StatusReport } from '../report/status.js';
+import type { State } from '../state/state.js';
+
+/** So many mirrors have series of their own; patterns may bring thousands. */
+export const MIRRORS_NAMED = 200;
+
+/**
+ * Every metric of peersync's own with its labels, and what it means: one sentence, also for the README, without double quotes,
+ * which one of the two formats does not bear. What ends in `_total` is a counter, and all but the two histograms is a gauge.
+ */
+export const METRICS = {
+  'peersync_items{folder, status}':
+    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone or passed (over by a rule).',
+  peersync_items_accepted_total:
+    'How often the peer accepted a file; it may take more than one acceptance until a file is searchable.',
+  peersync_items_confirmed_total: 'How often a file was confirmed to be searchable.',
+  peersync_items_quarantined_total: 'How often a file was quarantined.',
+  peersync_lookups_per_confirmed_item:
+    'Look-ups for each confirmation since the start; little more than 1 where peersync knows its peer well.',
+  peersync_items_in_flight: 'Files in push requests that are under way.',
+  peersync_items_confirming: 'Files that the peer accepted and that are looked up until it shows them.',
+  peersync_last_confirmed_timestamp_seconds: 'When a file was last confirmed to be searchable, as Unix time.',
+  peersync_time_to_visible_seconds:
+    'How long the peer takes from a push until it shows the document, as peersync has learned it.',
+  'peersync_time_to_search_seconds{collection}':
+    'Time from a file being at rest until it is confirmed, since the start.',
+  'peersync_time_to_search_recent_seconds{collection, window, percentile}':
+    'Percentiles of the time from a file being at rest until it is confirmed, over the last hour (1h) and day (24h).',
+  'peersync_items_waiting{collection}': 'Files pending or accepted, by collection.',
+  'peersync_oldest_waiting_seconds{collection}':
+    'How long the file that has waited longest has been at rest; 0 where none waits.',
+  'peersync_alert{code, collection}':
+    '1 for each alarm that the alerts of the configuration raise; absent where there is none.',
+  'peersync_condition{code, severity, subject}':
+    '1 for each thing that a person should know, as `peersync status` names it; absent where there is none.',
+  peersync_peer_up: 'Whether the peer is known and answers: 1, or 0 while its trouble is waited out.',
+  'peersync_circuit_state{state}': 'Which state the circuit breaker is in: 1 for that one, 0 for the others.',
+  peersync_paused: 'Whether a person paused the work with the peer.',
+  peersync_peer_asked_to_wait:
+    'Whether the peer asked to be left alone for a while (429, or 503 with Retry-After).',
+  peersync_pushes_total: 'Push requests that were sent, those sent again included.',
+  peersync_push_bytes_total: 'Bytes of the bodies of push requests that began to be sent.',
+  peersync_lookups_total: 'Requests that looked up what the peer shows of a document.',
+  'peersync_requests_total{lane}':
+    'Tasks for the peer that were started, by lane; one may take more than one request.',
+  'peersync_requests_failed_total{lane}': 'Tasks for the peer that failed, by lane.',
+  'peersync_requests_running{lane}': 'Tasks for the peer that are under way, by lane.',
+  'peersync_requests_waiting{lane}':
+    'Tasks for the peer that wait for their turn, by lane; the backlog itself waits on disk, see peersync_items.',
+  'peersync_request_latency_median_seconds{lane}':
+    'Median time of the last hundred tasks that the peer answered, by lane.',
+  peersync_concurrency_running: 'Requests that are under way in the slots that pushes and look-ups share.',
+  peersync_concurrency_limit: 'How many requests at a time the peer bears, as peersync has learned it.',
+  peersync_concurrency_max: 'How many requests at a time are configured at most.',
+  'peersync_folder_state{folder, state}':
+    'Which state the watch of a folder is in: held is a missing root, degraded a limit of the system, so that only scans find changes.',
+  'peersync_folder_last_scan_timestamp_seconds{folder}':
+    'When the last scan of a folder ended, as Unix time.',
+  'peersync_folder_last_scan_duration_seconds{folder}': 'How long the last scan of a folder took.',
+  'peersync_folder_last_scan_files{folder}': 'How many files the last scan of a folder met.',
+  'peersync_folder_directories_watched{folder}': 'Directories that the system tells of changes in.',
+  'peersync_folder_settling_files{folder}': 'Files that were written a moment ago and are waited for.',
+  'peersync_folder_problems{folder}': 'Paths that could not be looked at.',
+  'peersync_mirrors{state}':
+    'All mirrors, by how they are: good, failing, alarm (a person has to look), or waiting for the first try.',
+  peersync_mirror_conflicts: 'Cells of two-way tables that were changed on both sides, over all mirrors.',
+  peersync_mirrors_oldest_success_seconds:
+    'The greatest age that peersync_mirror_age_seconds has, over all mirrors.',
+  'peersync_mirror_age_seconds{mirror}':
+    'How long ago a mirrored file was last known to be what the peer has, once it was; for the first 200 mirrors.',
+  'peersync_mirror_alarm{mirror}':
+    'Whether a mirror keeps its file from what the peer says, until a person accepts it; for the first 200 mirrors.',
+  'peersync_mirror_failures{mirror}':
+    'Tries of a mirror that failed one after the other; for the first 200 mirrors.',
+  peersync_mirrors_unnamed:
+    'Mirrors that have no series of their own because there are too many; they count in the sums.',
+  peersync_state_records: 'Files that are remembered.',
+  peersync_state_journal_bytes: 'Size of the changes since the last snapshot.',
+  peersync_state_snapshot_bytes: 'Size of the last snapshot.',
+  peersync_state_unsaved_changes: 'Changes that are not on disk yet; nothing acts on them.',
+  peersync_state_compactions_total: 'How often changes and snapshot were made one new snapshot.',
+  peersync_state_sync_seconds: 'How long the disk took to make changes durable (fdatasync).',
+  peersync_state_writable: 'Whether the last changes could be written: 0 while the disk is full or fails.',
+  peersync_state_repairs: 'Damages that were found and mended when the state was read at the start.',
+  peersync_config_last_reload_successful:
+    'Whether the configuration file was taken up when it was last read: 0 while a changed one is refused, and the one before holds.',
+  peersync_config_last_reload_success_timestamp_seconds:
+    'When the configuration file was last taken up, by a start or a reload, as Unix time.',
+  peersync_page_followers: 'Browsers that follow the status page.',
+  'peersync_build_info{version, commit, node}': 'Always 1; the labels say what runs.',
+} as const;
+
+const HISTOGRAMS: ReadonlySet<string> = new Set([
+  'peersync_time_to_search_seconds',
+  'peersync_state_sync_seconds',
+]);
+
+/** What a name of `METRICS` says: `peersync_items{folder, status}`. */
+export function described(key: string): {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly labels: readonly string[];
+} {
+  const [name = '', labels = ''] = key.split(/[{}]/);
+  const type = name.endsWith('_total') ? 'counter' : HISTOGRAMS.has(name) ? 'histogram' : 'gauge';
+  return { name, type, labels: labels === '' ? [] : labels.split(', ') };
+}
+
+/** The README's table of them. */
+export function metricDocs(): string {
+  const rows = Object.entries(METRICS).map(
+    ([key, help]) => `| \`${key}\` | ${described(key).type} | ${help} |`,
+  );
+  return ['| metric | kind | meaning |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+export interface MetricsDeps {
+  status(): StatusReport;
+  readonly state: Pick<State, 'figures'>;
+  readonly statistics: Pick<Statistics, 'totals' | 'histogram'>;
+  readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
+  readonly clock: Clock;
+}
+
+type Labels = Readonly<Record<string, string>>;
+/** Of each metric, its values. */
+type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: number])[]>;
+
+/**
+ * Writes the metrics down in the format that is asked for.
+ *
+ * peersync counts where things happen, and a scrape reads what those counters say. A registry is made for each of the two formats
+ * when it is first asked for, because a counter takes its name in the format for good. What is told of the process is collected
+ * from then on: 0.2 % of a core, which whom nobody scrapes does not pay.
+ */
+export class Metrics {
+  readonly #deps: MetricsDeps;
+  readonly #registries = new Map<string, Registry>();
+  #values: Values = new Map();
+
+  constructor(deps: MetricsDeps) {
+    this.#deps = deps;
+  }
+
+  /** @param accept what the request accepts @param followers browsers that follow the page */
+  async write(accept = '', followers = 0): Promise<{ readonly type: string; readonly text: string }> {
+    const type = wantsOpenMetrics(accept)
+      ? Registry.OPENMETRICS_CONTENT_TYPE
+      : Registry.PROMETHEUS_CONTENT_TYPE;
+    const registry = this.#registries.get(type) ?? this.#newRegistry(type);
+    this.#values = valuesOf(this.#deps, followers);
+    // To read took a moment where there are thousands of mirrors: the daemon's work goes on before it is written.
+    await this.#deps.clock.sleep(0);
+    return { type, text: `${this.#syncs()}\n${await registry.metrics()}` };
+  }
+
+  #newRegistry(type: string): Registry {
+    const registry = new Registry();
+    registry.setContentType(type as typeof registry.contentType);
+    this.#registries.set(type, registry);
+    const valuesNow = (name: string) => this.#values.get(name) ?? [];
+    for (const [key, help] of Object.entries(METRICS)) {
+      const { name, labels: labelNames, type: kind } = described(key);
+      if (kind === 'histogram') continue;
+      const Kind = kind === 'counter' ? Counter : Gauge;
+      new Kind({
+        ...{ name, help, labelNames, registers: [registry] },
+        collect() {
+          this.reset();
+          // One without labels would be 0 where it has no value.
+          if (labelNames.length === 0) this.remove();
+          for (const [labels, value] of valuesNow(name)) this.inc(labels, value);
+        },
+      });
+    }
+    registry.registerMetric(this.#deps.statistics.histogram);
+    collectDefaultMetrics({ register: registry });
+    return registry;
+  }
+
+  /** The times of the disk, which the state has counted: a metric of the library can only count by itself. */
+  #syncs(): string {
+    const { atMost, bounds, count, sum } = this.#deps.state.figures().syncs;
+    const name = 'peersync_state_sync_seconds';
+    return [
+      `# HELP ${name} ${METRICS[name]}`,
+      `# TYPE ${name} histogram`,
+      ...bounds.map((bound, i) => `${name}_bucket{le="${bound}"} ${atMost[i]}`),
+      `${name}_bucket{le="+Inf"} ${count}`,
+      `${name}_sum ${sum}`,
+      `${name}_count ${count}`,
+    ].join('\n');
+  }
+}
+
+/** Only who names it gets it: Prometheus does, a person with a browser reads the other. */
+function wantsOpenMetrics(accept: string): boolean {
+  const parts = accept.split(',').filter((part) => /^\s*application\/openmetrics-text\s*(;|$)/i.test(part));
+  return parts.some((part) => !/;\s*q=0(\.0*)?\s*(;|$)/.test(part));
+}
+
+const FOLDER_STATES = ['scanning', 'watching', 'unwatched', 'held', 'degraded', 'stopped'];
+const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
+
+/** Everything that a scrape reads, taken at one moment. What has no value is left out. */
+export function valuesOf(deps: MetricsDeps, followers = 0): Values {
+  const status = deps.status();
+  const now = deps.clock.now();
+  const values = new Map<string, (readonly [Labels, number])[]>();
+  const set = (name: string, value: number | boolean | undefined, labels: Labels = {}) => {
+    if (value === undefined) return;
+    const all = values.get(name) ?? [];
+    values.set(name, all);
+    all.push([labels, Number(value)]);
+  };
+  const ageOf = (at: number) => Math.max(0, now - at) / 1_000;
+  items();
+  peer();
+  folders();
+  mirrors();
+  state();
+  return values;
+
+  function items(): void {
+    const { conditions, figures, uplink } = status;
+    const totals = deps.statistics.totals();
+    const { peerdoc } = deps.client.requests;
+    for (const { name: folder, items, passedOver } of status.folders)
+      for (const [status, count] of Object.entries({ ...items, passed: passedOver }))
+        set('peersync_items', count, { folder, status });
+    set('peersync_items_accepted_total', totals.accepted);
+    set('peersync_items_confirmed_total', totals.confirmed);
+    set('peersync_items_quarantined_total', totals.quarantined);
+    if (totals.confirmed > 0) set('peersync_lookups_per_confirmed_item', peerdoc / totals.confirmed);
+    set('peersync_items_in_flight', uplink?.inFlight);
+    set('peersync_items_confirming', uplink?.confirming);
+    set('peersync_time_to_visible_seconds', seconds(uplink?.timeToVisibleMs));
+    const last = figures?.lastConfirmedAt;
+    set('peersync_last_confirmed_timestamp_seconds', seconds(last && last + wallAheadMs(deps.clock)));
+    for (const { collection, day, hour, oldestSince, waiting } of figures?.timeToSearch ?? []) {
+      for (const [window, times] of [['1h', hour] as const, ['24h', day] as const]) {
+        const name = 'peersync_time_to_search_recent_seconds';
+        set(name, seconds(times.p50Ms), { collection, window, percentile: '50' });
+        set(name, seconds(times.p95Ms), { collection, window, percentile: '95' });
+        set(name, seconds(times.p99Ms), { collection, window, percentile: '99' });
+      }
+      set('peersync_items_waiting', waiting, { collection });
+      set('peersync_oldest_waiting_seconds', ageOf(oldestSince ?? now), { collection });
+    }
+    for (const { code, collection } of figures?.alerts ?? []) set('peersync_alert', 1, { code, collection });
+    const known = conditions.map(({ code, severity, subject }) => ({ code, severity, subject }));
+    for (const labels of new Map(known.map((one) => [JSON.stringify(one), one])).values())
+      set('peersync_condition', 1, labels);
+  }
+
+  function peer(): void {
+    const { dialect, queue } = status.peer;
+    const { pushedBytes, requests } = deps.client;
+    const circuit = queue?.circuit.state ?? 'closed';
+    set('peersync_peer_up', dialect !== undefined && queue?.circuit.state === 'closed');
+    for (const state of CIRCUIT_STATES) set('peersync_circuit_state', state === circuit, { state });
+    set('peersync_paused', queue?.paused !== undefined);
+    set('peersync_peer_asked_to_wait', (queue?.pausedUntil ?? 0) > now);
+    set('peersync_pushes_total', requests.push);
+    set('peersync_push_bytes_total', pushedBytes);
+    set('peersync_lookups_total', requests.peerdoc);
+    for (const [lane, { failed, p50LatencyMs, running, started, waiting }] of Object.entries(
+      queue?.lanes ?? {},
+    )) {
+      set('peersync_requests_total', started, { lane });
+      set('peersync_requests_failed_total', failed, { lane });
+      set('peersync_requests_running', running, { lane });
+      set('peersync_requests_waiting', waiting, { lane });
+      set('peersync_request_latency_median_seconds', seconds(p50LatencyMs), { lane });
+    }
+    set('peersync_concurrency_running', queue?.concurrency.running);
+    set('peersync_concurrency_limit', queue?.concurrency.limit);
+    set('peersync_concurrency_max', queue?.concurrency.max);
+  }
+
+  function folders(): void {
+    for (const { name: folder, watch } of status.folders) {
+      const problems = status.problems.filter((problem) => problem.folder === folder);
+      set('peersync_folder_problems', problems.length, { folder });
+      if (watch === undefined) continue;
+      for (const state of FOLDER_STATES)
+        set('peersync_folder_state', state === watch.state, { folder, state });
+      const { directoriesWatched, lastScan, settling } = watch;
+      set('peersync_folder_last_scan_timestamp_seconds', seconds(lastScan?.at), { folder });
+      set('peersync_folder_last_scan_duration_seconds', seconds(lastScan?.durationMs), { folder });
+      set('peersync_folder_last_scan_files', lastScan?.files, { folder });
+      set('peersync_folder_directories_watched', directoriesWatched, { folder });
+      set('peersync_folder_settling_files', settling, { folder });
+    }
+  }
+
+  function mirrors(): void {
+    const { mirrors: all } = status;
+    const counts = { good: 0, waiting: 0, failing: 0, alarm: 0 };
+    let [conflicts, oldest] = [0, now];
+    for (const [
+      i,
+      { alarm, conflicts: own = [], failure, failures = 0, name, succeededAt },
+    ] of all.entries()) {
+      const good = succeededAt === undefined ? 'waiting' : 'good';
+      counts[alarm ? 'alarm' : failure ? 'failing' : good] += 1;
+      conflicts += own.length;
+      oldest = Math.min(oldest, succeededAt ?? now);
+      if (i >= MIRRORS_NAMED) continue;
+      if (succeededAt !== undefined) set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
+      set('peersync_mirror_alarm', alarm !== undefined, { mirror: name });
+      set('peersync_mirror_failures', failures, { mirror: name });
+    }
+    for (const [state, count] of Object.entries(counts)) set('peersync_mirrors', count, { state });
+    set('peersync_mirror_conflicts', conflicts);
+    if (all.length > 0) set('peersync_mirrors_oldest_success_seconds', ageOf(oldest));
+    set('peersync_mirrors_unnamed', Math.max(0, all.length - MIRRORS_NAMED));
+  }
+
+  function state(): void {
+    const { compactions, failure, journalBytes, records, snapshotBytes, unsaved } = deps.state.figures();
+    const { configuration } = status;
+    set('peersync_state_records', records);
+    set('peersync_state_journal_bytes', journalBytes);
+    set('peersync_state_snapshot_bytes', snapshotBytes);
+    set('peersync_state_unsaved_changes', unsaved);
+    set('peersync_state_compactions_total', compactions);
+    set('peersync_state_writable', failure === undefined);
+    set('peersync_state_repairs', status.repairs.length);
+    set('peersync_config_last_reload_successful', configuration && configuration.refused === undefined);
+    set('peersync_config_last_reload_success_timestamp_seconds', seconds(configuration?.takenUpAt));
+    set('peersync_page_followers', followers);
+    const { commit = '' } = readBuild();
+    set('peersync_build_info', 1, { version: VERSION, commit, node: process.versions.node });
+  }
+}
+
+function seconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1_000;
+}

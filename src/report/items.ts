@@ -1,0 +1,235 @@
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Config, FolderConfig } from '../config/config.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { EntriesView } from '../state/entries.js';
+import type { ConfirmedItem, Entry } from '../state/entry.js';
+import { statusOf } from '../state/line.js';
+import type { StateView } from '../state/state.js';
+import type { Scope } from '../uplink/retry.js';
+
+// Which items a person asks for: by path, by folder and status, page by page, or some by chance.
+
+export const LISTED_STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
+
+export interface ListFilter {
+  readonly status?: Entry['status'] | undefined;
+  readonly folder?: string | undefined;
+}
+
+/** One line of `list`. */
+export interface ListedEntry {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: Entry['status'];
+  /** When the status began, in ms since the epoch. */
+  readonly since: number;
+  readonly size: number;
+  /** Of the bytes that the status is about; absent where they were never read. */
+  readonly sha256?: string | undefined;
+  readonly url?: string | undefined;
+  readonly attempts?: number | undefined;
+  /** Why it is quarantined or passed over, or what its last try failed with. */
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+  readonly hint?: string | undefined;
+}
+
+function listed(entry: Entry): ListedEntry {
+  const { folder, path, status, since, version } = entry;
+  const item = entry.status === 'passed' ? undefined : entry;
+  return {
+    ...{ folder, path, status, since, size: version.size },
+    sha256: 'sha256' in version ? version.sha256 : undefined,
+    ...{ url: item?.url, attempts: item?.attempts },
+    ...entry.trouble,
+  };
+}
+
+/** The lines of `list`, many at a time; the event loop turns between two lots. */
+export async function* listEntries(
+  state: StateView,
+  { folder, status }: ListFilter,
+): AsyncGenerator<readonly ListedEntry[]> {
+  for await (const slice of state.entries.slices({ folder, status: status === undefined ? [] : [status] })) {
+    const lot = Array.from(slice, listed);
+    if (lot.length > 0) yield lot;
+  }
+}
+
+/** A line of `list` with the absolute path of its file. */
+export type ItemLine = ListedEntry & { readonly file: string };
+
+export interface ItemsPage {
+  readonly items: readonly ItemLine[];
+  /** What to send as `after` for the following page; absent on the last. An item can come twice when items change meanwhile. */
+  readonly next?: string;
+}
+
+export interface ItemsQuestion extends ListFilter {
+  /** The `next` of the page before. */
+  readonly after?: string | undefined;
+  /** 1 or more. */
+  readonly limit: number;
+}
+
+/** So many records are passed without a pause. */
+const SLICE = 2_000;
+
+/**
+ * One page of files, in the order of the state. Nothing is kept between two pages: each passes over the records up to where
+ * the one before ended, and goes on from there. Where that record is no more, it begins at the beginning: files may come
+ * twice, and none is left out.
+ */
+export async function itemsPage(
+  { folders }: Pick<Config, 'folders'>,
+  entries: EntriesView,
+  question: ItemsQuestion,
+): Promise<ItemsPage> {
+  const { after, limit, status } = question;
+  if (status !== undefined && entries.counts(question.folder)[status] === 0) return { items: [] };
+  const items: ItemLine[] = [];
+  let isPast = after === undefined;
+  let passed = 0;
+  for (const [folder, directory, name, line] of entries.lines(question.folder)) {
+    passed += 1;
+    if (passed % SLICE === 0) await nextTurn();
+    const isWanted = status === undefined || statusOf(line) === status;
+    if (isPast && !isWanted) continue;
+    const path = directory === '' ? name : `${directory}/${name}`;
+    if (!isPast) {
+      isPast = markOf(folder, path) === after;
+      continue;
+    }
+    const last = items.at(-1);
+    if (last !== undefined && items.length === limit) return { items, next: markOf(last.folder, last.path) };
+    const entry = entries.get(folder, path);
+    const root = folders.find((one) => one.name === folder)?.path ?? folder;
+    if (entry !== undefined) items.push({ ...listed(entry), file: join(root, path) });
+  }
+  return isPast ? { items } : await itemsPage({ folders }, entries, { ...question, after: undefined });
+}
+
+function markOf(folder: string, path: string): string {
+  return `${folder}/${path}`;
+}
+
+/** All confirmed items, or so many of them by chance. */
+export async function chosen(
+  { entries }: StateView,
+  count: number | undefined,
+): Promise<Iterable<ConfirmedItem>> {
+  if (count === undefined) return entries.all(undefined, 'confirmed') as Iterable<ConfirmedItem>;
+  const sample: ConfirmedItem[] = [];
+  let seen = 0;
+  for await (const slice of entries.slices({ status: ['confirmed'] })) {
+    for (const item of slice) {
+      seen += 1;
+      const place = seen <= count ? seen - 1 : Math.floor(Math.random() * seen);
+      if (place < count) sample[place] = item as ConfirmedItem;
+    }
+  }
+  return sample;
+}
+
+/** How many `chosen` chooses. */
+export function chosenCount(state: StateView, count = Number.POSITIVE_INFINITY): number {
+  return Math.min(count, state.counts().confirmed);
+}
+
+/** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
+export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
+  if (name === undefined || folders.some((folder) => folder.name === name)) return name;
+  throw new PeersyncError({
+    code: 'UNKNOWN_FOLDER',
+    message: `There is no folder named "${name}".`,
+    hint: `The configuration names: ${folders.map((folder) => folder.name).join(', ')}.`,
+    exitCode: EXIT.usage,
+  });
+}
+
+/** A path in one of the configured folders. */
+export interface Located {
+  readonly folder: FolderConfig;
+  /** Relative to the folder; `''` is the folder itself. */
+  readonly path: string;
+}
+
+/**
+ * Finds the folder that a path is in, also where links lead there by another way than the configuration names: a shell
+ * that stands in a linked directory gives its files by their real path.
+ */
+export async function locate({ folders }: Config, file: string): Promise<Located | undefined> {
+  const absolute = resolve(file);
+  for (const folder of folders) {
+    if (isWithin(folder.path, absolute)) return { folder, path: relative(folder.path, absolute) };
+  }
+  const real = await realOf(absolute);
+  for (const folder of folders) {
+    const root = await realpath(folder.path).catch(() => folder.path);
+    for (const path of real) if (isWithin(root, path)) return { folder, path: relative(root, path) };
+  }
+  return undefined;
+}
+
+/** The real path of what a path names, and the one of its name in its directory, which may be a link or gone. */
+async function realOf(path: string): Promise<readonly [named: string, real: string]> {
+  const above = dirname(path);
+  if (above === path) return [path, path];
+  const directory = await realpath(above).catch(async () => (await realOf(above))[1]);
+  const named = join(directory, basename(path));
+  return [named, await realpath(named).catch(() => named)];
+}
+
+/**
+ * Whether a path really is in a folder: a directory below it may be a link to somewhere else, and what is there is nobody's
+ * business who only sees the page.
+ */
+export async function isReallyInside(config: Config, file: string): Promise<boolean> {
+  const { folder, path } = (await locate(config, file)) ?? {};
+  if (folder === undefined) return false;
+  const root = await realpath(folder.path).catch(() => undefined);
+  // Without its root there is nothing in a folder that a link could lead out of.
+  if (root === undefined || path === undefined || path === '') return true;
+  const [, directory] = await realOf(dirname(join(folder.path, path)));
+  return isWithin(root, directory);
+}
+
+function isWithin(directory: string, path: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`);
+}
+
+/** The longest that Linux takes, in bytes. */
+const LONGEST_PATH = 4_096;
+
+/** The absolute path that a text names; `FOLDER/path` is one of a folder. @throws PeersyncError BAD_REQUEST */
+export function namedPath({ folders }: Config, text: string): string {
+  const isPath = text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= LONGEST_PATH;
+  if (isPath && isAbsolute(text)) return text;
+  const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
+  if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
+  throw new PeersyncError({
+    code: 'BAD_REQUEST',
+    message: 'That is no path of a file.',
+    hint: 'A path is absolute, or begins with the name of a folder.',
+    exitCode: EXIT.usage,
+  });
+}
+
+/** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
+export function scopesOf(config: Config, paths: readonly string[]): Promise<Scope[]> {
+  return Promise.all(
+    paths.map(async (path) => {
+      const absolute = namedPath(config, path);
+      const located = await locate(config, absolute);
+      if (located) return { folder: located.folder.name, path: located.path };
+      throw new PeersyncError({
+        code: 'OUTSIDE',
+        message: `${absolute} is in none of the watched folders.`,
+        hint: `Name a path in ${config.folders.map((f) => f.path).join(' or ')}.`,
+        exitCode: EXIT.usage,
+      });
+    }),
+  );
+}
