@@ -3,8 +3,7 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
 import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
-import { globalOptions, print, reportError, UsageError } from './commands/context.js';
-import { withoutShortGroup } from './commands/short-group.js';
+import { globalOptions, print, reportError, UsageError, withoutShortGroup } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/version.js';
 

@@ -19,18 +19,18 @@ const LOAD: Readonly<Record<CommandName, () => Promise<Module>>> = {
   rescan: async () => moduleOf((await import('./rescan.js')).rescanCommand),
   reload: async () => moduleOf((await import('./reload.js')).reloadCommand),
   pause: async () => moduleOf((await import('./pause.js')).pauseCommand),
-  resume: async () => moduleOf((await import('./resume.js')).resumeCommand),
+  resume: async () => moduleOf((await import('./pause.js')).resumeCommand),
   mirror: async () => moduleOf((await import('./mirror.js')).mirrorCommand),
   check: async () => moduleOf((await import('./check.js')).checkCommand),
   init: async () => moduleOf((await import('./init.js')).initCommand),
-  schema: async () => moduleOf((await import('./schema.js')).schemaCommand),
+  schema: async () => moduleOf((await import('./init.js')).schemaCommand),
   doc: async () => moduleOf((await import('./doc.js')).docCommand),
   citation: async () => moduleOf((await import('./citation.js')).citationCommand),
   push: async () => moduleOf((await import('./push.js')).pushCommand),
   share: async () => moduleOf((await import('./share.js')).shareCommand),
   table: async () => moduleOf((await import('./table.js')).tableCommand),
   peer: async () => moduleOf((await import('./peer.js')).peerCommand),
-  service: async () => moduleOf((await import('./service/service.js')).serviceCommand),
+  service: async () => moduleOf((await import('./service/status.js')).serviceCommand),
 };
 
 const NAMES = Object.keys(HEADS) as CommandName[];

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { exampleConfig } from '../config/example.js';
+import { jsonSchema } from '../config/json-schema.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { type Command, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
@@ -35,6 +36,20 @@ export const initCommand: Command<object> = {
       print('Set its url to where people can open the files, or remove it: it names the documents for ever.');
       print(`Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`);
     }
+    return EXIT.done;
+  },
+};
+
+/** The JSON Schema of the configuration, for editors. */
+export const schemaCommand: Command<object> = {
+  ...HEADS.schema,
+  builder: (yargs) =>
+    yargs.example(
+      '$0 schema > config.schema.json',
+      'Then add "$schema": "./config.schema.json" to the configuration',
+    ),
+  run: async () => {
+    print(JSON.stringify(jsonSchema(), null, 2));
     return EXIT.done;
   },
 };

@@ -5,19 +5,22 @@ import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import type { Trouble } from '../queue/breaker.js';
 import type { Paused } from '../queue/request-queue.js';
+import type { Live } from '../report/live.js';
 import { itemCounts } from '../report/status.js';
+import type { Counts } from '../state/entries.js';
+import type { StateView } from '../state/state.js';
+import type { FolderStatus } from '../watch/watcher.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
 import { HEADS } from './heads.js';
 import { withoutMirrors, worse } from './mirror.js';
 import { MirrorRound } from './mirror-round.js';
 import { runLines } from './mirror-text.js';
-import { type HeldFolder, heldFolders, leftOut } from './once-held.js';
-import { stepOf } from './once-step.js';
 import { duration } from './option-values.js';
 import { Progress } from './progress.js';
+import type { Step } from './progress-text.js';
 import { onSignals } from './signals.js';
-import { counted } from './text.js';
+import { counted, safe } from './text.js';
 
 const TICK_MS = 100;
 
@@ -222,4 +225,67 @@ function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
     .filter((part) => part !== '')
     .map((part) => `${part}, `)
     .join('');
+}
+
+/** A folder that a run had to leave out, for its root is missing or doubtful. */
+export interface HeldFolder {
+  readonly folder: FolderStatus;
+  /** How many of its files wait to be pushed. */
+  readonly waiting: number;
+}
+
+export function heldFolders(live: Pick<Live, 'folders'>, state: Pick<StateView, 'counts'>): HeldFolder[] {
+  return live
+    .folders()
+    .filter((folder) => folder.state === 'held')
+    .map((folder) => ({ folder, waiting: state.counts(folder.name).pending }));
+}
+
+/** Everything is done but what is in these folders. */
+export function leftOut(held: readonly HeldFolder[]): PeersyncError {
+  return new PeersyncError({
+    code: 'FOLDER_HELD',
+    message: held.map(wordsOf).join('\n  '),
+    hint: 'Mount or bring back what belongs there (create it only where nothing was yet), or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
+    details: { folders: held.map(({ folder, waiting }) => ({ name: folder.name, waiting })) },
+  });
+}
+
+function wordsOf({ folder, waiting }: HeldFolder): string {
+  const words = `The folder ${safe(folder.name)} was left out: ${folder.trouble?.message ?? 'it is not there.'}`;
+  if (waiting === 0) return words;
+  return `${words} ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
+}
+
+/** How many mirrors are named that a run waits for. */
+const NAMED = 3;
+
+/**
+ * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits for. Until the folders are
+ * scanned there may be more.
+ */
+export function stepOf(
+  { pending, accepted, confirmed, quarantined }: Counts,
+  scanned: boolean,
+  mirrors: Pick<MirrorRound, 'total' | 'waiting'>,
+): Step {
+  const total = pending + accepted + confirmed;
+  const { waiting } = mirrors;
+  const isSettled = scanned && pending + accepted === 0;
+  const parts = [`${confirmed}/${total} confirmed`];
+  if (isSettled && waiting.length > 0) parts.unshift(`waiting for ${waitingText(waiting)}`);
+  else {
+    parts.push(`${pending} to push`, `${accepted} to confirm`);
+    if (waiting.length > 0) parts.push(`${counted(waiting.length, 'mirror')} to fetch`);
+  }
+  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
+  if (!scanned) parts.push('scanning');
+  const besides = { done: mirrors.total - waiting.length, total: mirrors.total };
+  return { done: confirmed, total, besides, parts, growing: !scanned };
+}
+
+function waitingText(names: readonly string[]): string {
+  const named = names.slice(0, NAMED).map(safe);
+  if (names.length > NAMED) named.push('…');
+  return `${counted(names.length, 'mirror')} (${named.join(', ')})`;
 }

@@ -1,7 +1,7 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { Paused } from '../queue/request-queue.js';
-import { keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
+import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import { type Command, configOf, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';
 import { askOr } from './offline.js';
@@ -45,3 +45,19 @@ export function pausedLine({ until }: Paused, now: number): string {
   const end = until === undefined ? 'until `peersync resume`' : `until ${dueText(until, now)}`;
   return `Paused ${end}: nothing is sent to the peer, what changes on disk is read and waits.`;
 }
+
+/** The end of a pause. */
+export const resumeCommand: Command<object> = {
+  ...HEADS.resume,
+  builder: (yargs) => yargs.example('$0 resume', 'Go on with what waits'),
+  run: async (options) => {
+    const { config } = await configOf(options);
+    const offline = () =>
+      withState(config, options, (state) => ({ wasPaused: forgetPause(state, systemClock.now()) }));
+    for await (const report of askOr<{ readonly wasPaused: boolean }>(config, 'resume', {}, offline)) {
+      if (options.json) printJson(report);
+      else print(report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.');
+    }
+    return EXIT.done;
+  },
+};

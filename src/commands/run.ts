@@ -1,3 +1,8 @@
+import { closeSync, openSync } from 'node:fs';
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isatty } from 'node:tty';
+import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { Notifier } from '../daemon/systemd-notifier.js';
 import { systemClock } from '../lib/clock.js';
@@ -6,9 +11,7 @@ import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/memory.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
 import { HEADS } from './heads.js';
-import { ReloadSignal } from './reload-signal.js';
 import { onSignals } from './signals.js';
-import { makeMissingFolders } from './welcome.js';
 
 interface RunOptions {
   readonly create: boolean;
@@ -109,4 +112,76 @@ function endAtOnce(error: unknown, log: Logger): never {
   log.error({ event: 'stopped' }, messageOf(error));
   process.kill(process.pid, 'SIGKILL');
   throw error;
+}
+
+/**
+ * SIGHUP, which asks a daemon to read its configuration anew.
+ *
+ * One that comes before `listen` is heard then: it must not end a daemon that is starting. Where the terminal was closed that
+ * the process was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
+ */
+export class ReloadSignal {
+  readonly #hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
+  #isAsked = false;
+  #reload: () => Promise<void> = async () => {
+    this.#isAsked = true;
+  };
+  readonly #heard = () => {
+    if (!this.#hadTerminal || !isTerminalGone()) {
+      void this.#reload();
+      return;
+    }
+    this.stop();
+    process.kill(process.pid, 'SIGHUP');
+  };
+
+  constructor() {
+    process.on('SIGHUP', this.#heard);
+  }
+
+  /** Calls `reload`, which does not reject, at each signal. */
+  listen(reload: () => Promise<void>): void {
+    this.#reload = reload;
+    if (this.#isAsked) void reload();
+  }
+
+  stop(): void {
+    process.off('SIGHUP', this.#heard);
+  }
+}
+
+function isTerminalGone(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+const WELCOME = `# Welcome to peersync
+
+This document was put here so that there is something to find.
+
+peersync noticed it, pushed it into the index of your search peer, and looked it up there until the peer showed
+this very version. Drop more text files into this folder, or change this one: they are searchable within seconds.
+
+To see what became of a file, type: peersync why PATH
+`;
+
+/** Makes the folders of the configuration that are not there, each with a welcome document in it. */
+export async function makeMissingFolders(config: Config, log: Logger): Promise<void> {
+  for (const folder of config.folders) {
+    const missing = await access(folder.path).then(
+      () => false,
+      () => true,
+    );
+    if (!missing) continue;
+    await mkdir(folder.path, { recursive: true });
+    await writeFile(join(folder.path, 'welcome.md'), WELCOME, { flag: 'wx' });
+    log.info(
+      { event: 'created', folder: folder.name, path: folder.path },
+      `created ${folder.path} with a welcome document`,
+    );
+  }
 }

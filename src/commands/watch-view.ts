@@ -5,7 +5,6 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { StatusReport } from '../report/status.js';
 import { displayWidth } from './display-width.js';
 import { rateText } from './progress-text.js';
-import { sparkline } from './sparkline.js';
 import { type Span, type Style, type StyledLine, styled } from './styled.js';
 import { clockText, counted, numberText, safe } from './text.js';
 import { type Column, laidOut, type Section, table } from './watch-layout.js';
@@ -268,4 +267,16 @@ function eventLines({ events }: WatchModel, rows: number): StyledLine[] {
       return [styled('dim', `  ${clockText(at)}  `), style === undefined ? text : styled(style, text)];
     }),
   ];
+}
+
+const BARS = '▂▃▄▅▆▇█';
+const NOTHING = '▁';
+
+/** The last numbers as bars beside each other, the tallest for the largest; more than fit are left out at the begin. */
+export function sparkline(numbers: readonly number[], width: number): string {
+  const last = width <= 0 ? [] : numbers.slice(-width);
+  const most = Math.max(...last, 0);
+  return last
+    .map((n) => (n <= 0 ? NOTHING : BARS[Math.min(BARS.length - 1, Math.floor((n / most) * BARS.length))]))
+    .join('');
 }

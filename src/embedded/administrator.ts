@@ -1,6 +1,11 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
-import { Nonces } from './nonces.js';
+import { systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { EmbeddedError, failures } from './errors.js';
 
 const REALM = 'peersync embedded peer';
 const ALGORITHMS = { 'SHA-256': 'sha256', MD5: 'md5' } as const;
@@ -102,4 +107,113 @@ function parseParameters(text: string): ReadonlyMap<string, string> | undefined 
     parameters.set(match[1].toLowerCase(), match[2]?.replace(/\\(.)/g, '$1') ?? match[3] ?? '');
   }
   return parameters;
+}
+
+/** Milliseconds for which a nonce is good. */
+const LIFETIME_MS = 300_000;
+/** Uses of one nonce; a client that reaches it gets a new one. */
+const MOST_USES = 100_000;
+/** Nonces whose uses are remembered. */
+const MOST_REMEMBERED = 1_000;
+
+/** Counts below `upTo` are all used; `above` holds the ones that came out of order. */
+interface Uses {
+  upTo: number;
+  readonly above: Set<number>;
+}
+
+/**
+ * The nonces of digest authentication (RFC 7616, 3.3 and 3.4).
+ *
+ * A nonce carries its time and a signature, so issuing one costs no memory. It is *fresh* for LIFETIME_MS; each count (nc) of it
+ * is accepted once, in any order, as parallel connections need. What happened to it is remembered from its first
+ * successful use; where too many are remembered the oldest is dropped, and nonces as old as that are stale from then on.
+ */
+export class Nonces {
+  readonly #secret = randomBytes(32);
+  readonly #clock: Clock;
+  readonly #uses = new Map<string, Uses>();
+  #staleUpTo = -1;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  issue(): string {
+    const head = Buffer.alloc(14);
+    head.writeUIntBE(this.#clock.now(), 0, 6);
+    randomBytes(8).copy(head, 6);
+    return Buffer.concat([head, this.#sign(head)]).toString('base64url');
+  }
+
+  isFresh(nonce: string): boolean {
+    const issued = this.#issuedAt(nonce);
+    return issued !== undefined && issued > this.#staleUpTo && this.#clock.now() - issued <= LIFETIME_MS;
+  }
+
+  /** Takes the count `nc` of a fresh nonce; false where it was taken before or is past the last. */
+  use(nonce: string, nc: number): boolean {
+    if (!Number.isInteger(nc) || nc < 1 || nc > MOST_USES) return false;
+    const uses = this.#uses.get(nonce) ?? this.#remember(nonce);
+    if (nc <= uses.upTo || uses.above.has(nc)) return false;
+    uses.above.add(nc);
+    while (uses.above.delete(uses.upTo + 1)) uses.upTo += 1;
+    return true;
+  }
+
+  #remember(nonce: string): Uses {
+    const [oldest] = this.#uses.keys();
+    if (oldest !== undefined && (this.#uses.size >= MOST_REMEMBERED || !this.isFresh(oldest))) {
+      this.#uses.delete(oldest);
+      this.#staleUpTo = Math.max(this.#staleUpTo, this.#issuedAt(oldest) ?? -1);
+    }
+    const uses: Uses = { upTo: 0, above: new Set() };
+    this.#uses.set(nonce, uses);
+    return uses;
+  }
+
+  #issuedAt(nonce: string): number | undefined {
+    const raw = Buffer.from(nonce, 'base64url');
+    if (raw.length !== 30) return undefined;
+    const head = raw.subarray(0, 14);
+    if (!timingSafeEqual(this.#sign(head), raw.subarray(14))) return undefined;
+    return head.readUIntBE(0, 6);
+  }
+
+  #sign(head: Buffer): Buffer {
+    return createHmac('sha256', this.#secret).update(head).digest().subarray(0, 16);
+  }
+}
+
+const SHORTEST = 8;
+
+/**
+ * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the first start
+ * (32 random characters, readable by its owner alone).
+ *
+ * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE where the file holds none
+ */
+export async function administratorPassword(dir: string, log: Logger): Promise<string> {
+  const path = join(dir, 'admin-password');
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT')
+      throw new EmbeddedError(failures.passwordUnusable(path, systemCode(error) ?? 'it cannot be read'));
+    const made = randomBytes(24).toString('base64url');
+    await writeFileAtomic(path, `${made}\n`, { mode: 0o600 });
+    log.info({ path }, `The embedded peer has a new administrator: user admin, password in ${path}`);
+    return made;
+  }
+  const password = text.replace(/\r?\n$/, '');
+  if (/[\r\n]/.test(password))
+    throw new EmbeddedError(failures.passwordUnusable(path, 'it has several lines'));
+  if (password.length < SHORTEST)
+    throw new EmbeddedError(
+      failures.passwordUnusable(path, `it has ${password.length} characters, fewer than ${SHORTEST}`),
+    );
+  if (((await stat(path)).mode & 0o077) !== 0)
+    log.warn({ path }, `Others can read the administrator's password: chmod 600 ${path}`);
+  return password;
 }

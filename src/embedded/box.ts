@@ -2,20 +2,18 @@ import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { Administrator } from './administrator.js';
+import { Administrator, administratorPassword } from './administrator.js';
 import { CitationSearch } from './citation-search.js';
 import { Database } from './database.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Indexer } from './indexer.js';
 import { Library } from './library.js';
-import { administratorPassword } from './password.js';
 import { Queue } from './queue.js';
 import { routes } from './routes.js';
 import { Search } from './search.js';
 import { PeerServer, type ServerTimeouts } from './server.js';
 import { ShareStore } from './share-store.js';
-import { TableRefuse } from './table-refuse.js';
-import { TableStore } from './table-store.js';
+import { TableRefuse, TableStore } from './table-store.js';
 import { Tally } from './tally.js';
 
 /** The options of a peer, all of them decided. */

@@ -1,9 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { type Database, int } from './database.js';
 import type { Document, Library } from './library.js';
 import { type Sentence, sentencesOf } from './sentences.js';
-import { Slices } from './slices.js';
-import { WordRarity } from './word-rarity.js';
 import { fold, wordsOf } from './words.js';
 
 /** Shorter sentences are not looked up, as in YaCy: too many documents have them by chance. */
@@ -153,4 +152,76 @@ function comparable(text: string): string {
 /** A sentence as it is looked for in comparable text, where it may end otherwise or stand in quotes. */
 function comparableSentence(sentence: string): string {
   return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
+}
+
+/** Documents of a word that are counted; for a word with more, the rest is estimated from how densely these lie. */
+const COUNTED = 300;
+/** Words whose rarity is remembered. */
+const REMEMBERED = 20_000;
+
+/**
+ * Knows about how many documents hold a word. What it learned once it keeps for a while, however the library changes: it
+ * only decides which words are asked for.
+ */
+export class WordRarity {
+  readonly #database: Database;
+  readonly #documents = new Map<string, number>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** The `most` rarest of `words`, each once. */
+  async rarest(words: readonly string[], most: number, slices: Slices): Promise<string[]> {
+    const counted: { readonly word: string; readonly documents: number }[] = [];
+    for (const word of new Set(words)) {
+      counted.push({ word, documents: this.#about(word) });
+      await slices.pause();
+    }
+    return counted
+      .sort((a, b) => a.documents - b.documents || b.word.length - a.word.length)
+      .slice(0, most)
+      .map(({ word }) => word);
+  }
+
+  #about(word: string): number {
+    const known = this.#documents.get(word);
+    if (known !== undefined) return known;
+    const sql = `SELECT count(*) AS documents, max(rowid) AS reached FROM
+      (SELECT rowid FROM words WHERE words MATCH ? LIMIT ${COUNTED})`;
+    const row = this.#database.row(sql, `body : "${word}"`);
+    const counted = int(row, 'documents');
+    const about = counted < COUNTED ? counted : (counted * this.#last()) / int(row, 'reached');
+    if (this.#documents.size >= REMEMBERED) this.#documents.clear();
+    this.#documents.set(word, about);
+    return about;
+  }
+
+  #last(): number {
+    return int(this.#database.row('SELECT max(id) AS last FROM documents'), 'last');
+  }
+}
+
+/** Work between two turns of the loop, in milliseconds. */
+const SLICE_MS = 8;
+
+/** Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of work. */
+export class Slices {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal | undefined;
+  #began: number;
+
+  constructor(clock: Clock, signal?: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+    this.#began = clock.now();
+  }
+
+  /** @throws the reason of the signal, once it is aborted */
+  async pause(): Promise<void> {
+    if (this.#clock.now() - this.#began < SLICE_MS) return;
+    await nextTurn();
+    this.#signal?.throwIfAborted();
+    this.#began = this.#clock.now();
+  }
 }

@@ -1,8 +1,8 @@
-import { type Answer, answer, Refusal } from './answer.js';
-import { CITATION_WRITERS, type CitationRecord } from './citation-answer.js';
-import type { CitationSearch, FoundCitations } from './citation-search.js';
+import { type Answer, type AnswerForm, answer, Refusal } from './answer.js';
+import type { CitationSearch, FoundCitations, FoundSentence } from './citation-search.js';
 import type { RequestForm } from './form.js';
 import type { Document, Library } from './library.js';
+import { documentLink, escapeMarkup, page } from './markup.js';
 import { normaliseUrl } from './urls.js';
 import type { Visit } from './visit.js';
 
@@ -82,4 +82,98 @@ function recordOf(
 
 function hostOf(url: string): string {
   return new URL(url).hostname;
+}
+
+/** Another document with sentences of this one. */
+export interface CitingRecord {
+  readonly url: string;
+  readonly title: string;
+  /** How many. */
+  readonly sentences: number;
+}
+
+/** The references around one document, as they are shown. */
+export interface CitationRecord {
+  readonly document: Document;
+  readonly filter: boolean;
+  readonly ch: number;
+  readonly sentences: readonly FoundSentence[];
+  /** The URL of a document by its number; undefined where it is gone by now. */
+  readonly urlOf: (id: number) => string | undefined;
+  readonly citing: readonly CitingRecord[];
+  readonly similar: readonly CitingRecord[];
+  readonly more: boolean;
+}
+
+/** Each gives the record piece by piece, a sentence at a time. */
+export const CITATION_WRITERS: Readonly<Record<AnswerForm, (record: CitationRecord) => Iterable<string>>> = {
+  *json(record) {
+    const { url, urlhash, title } = record.document;
+    yield `{"url":${JSON.stringify(url)},"urlhash":"${urlhash}","title":${JSON.stringify(title)},"sentences":[`;
+    let separator = '\n';
+    for (const { number, text, appearsIn } of record.sentences) {
+      yield `${separator}${JSON.stringify({ number, text, appearsIn: urlsOf(appearsIn, record) })}`;
+      separator = ',\n';
+    }
+    for (const name of ['citing', 'similar'] as const) {
+      const lines = record[name].map((each) => `\n${JSON.stringify(each)}`);
+      yield `\n],"${name}":[${lines.join(',')}`;
+    }
+    yield `\n],"more":${record.more}}\n`;
+  },
+
+  *xml(record) {
+    const { url, urlhash, title } = record.document;
+    yield `<?xml version="1.0" encoding="UTF-8"?>\n<citation>\n<url>${escapeMarkup(url)}</url>\n` +
+      `<urlhash>${urlhash}</urlhash>\n<title>${escapeMarkup(title)}</title>\n<sentences>\n`;
+    for (const { number, text, appearsIn } of record.sentences) {
+      const urls = urlsOf(appearsIn, record).map((each) => `<appearsIn>${escapeMarkup(each)}</appearsIn>`);
+      yield `<sentence number="${number}"><text>${escapeMarkup(text)}</text>${urls.join('')}</sentence>\n`;
+    }
+    yield '</sentences>\n';
+    for (const name of ['citing', 'similar'] as const) {
+      const lines = record[name].map(
+        (each) =>
+          `<document><url>${escapeMarkup(each.url)}</url><title>${escapeMarkup(each.title)}</title>` +
+          `<sentences>${each.sentences}</sentences></document>\n`,
+      );
+      yield `<${name}>\n${lines.join('')}</${name}>\n`;
+    }
+    yield `<more>${record.more}</more>\n</citation>\n`;
+  },
+
+  /** The lists of YaCy's page: sentences by number, similar documents, and who cites how much. */
+  *html(record) {
+    const { document } = record;
+    const [before = '', after = ''] = page(`Citations of ${document.title}`, '\0').split('\0');
+    yield `${before}<h1>Document Citations for<br>${documentLink(document.url, document.url)}</h1>\n` +
+      `<p>${escapeMarkup(document.title)} · <a href="/">Search</a></p>\n`;
+    if (record.more) yield '<p class="dim">The document has more to compare than is shown here.</p>\n';
+    if (record.similar.length > 0) yield `${similarList(record)}\n`;
+    yield `<h2>List of ${record.filter ? 'Cited ' : ''}Sentences</h2>\n${filterForm(record)}\n<dl>\n`;
+    for (const { number, text, appearsIn } of record.sentences) {
+      const links = urlsOf(appearsIn, record).map((url) => documentLink(url, new URL(url).host || url));
+      const where = links.length === 0 ? '' : `<br>appears in: ${links.join(' ')}`;
+      yield `<dt>${number}</dt><dd>${escapeMarkup(text)}${where}</dd>\n`;
+    }
+    yield '</dl>\n<h2>List of other web pages with citations</h2>\n<dl class="long">\n';
+    for (const { url, sentences } of record.citing)
+      yield `<dt>${documentLink(url, url)}</dt><dd>makes ${sentences} citations: of ${escapeMarkup(document.url)}</dd>\n`;
+    yield `</dl>${after}`;
+  },
+};
+
+function urlsOf(ids: readonly number[], record: CitationRecord): string[] {
+  return ids.map(record.urlOf).filter((url) => url !== undefined);
+}
+
+function similarList({ similar }: CitationRecord): string {
+  const lines = similar.map(({ url }) => `<li>${documentLink(url, url)}</li>`);
+  return `<h2>Similar documents from different hosts:</h2>\n<ul>\n${lines.join('\n')}\n</ul>`;
+}
+
+function filterForm({ document, filter, ch }: CitationRecord): string {
+  const [value, label] = filter ? ['false', 'All sentences'] : ['true', 'Only cited sentences'];
+  return `<form action="/api/citation.html" method="get"><input type="hidden" name="url" value="${escapeMarkup(document.url)}">
+<input type="hidden" name="ch" value="${ch}"><button type="submit" name="filter" value="${value}">${label}</button></form>`;
 }

@@ -5,8 +5,8 @@ import { systemClock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
-import { EmbeddedError, failures } from './errors.js';
-import type { FromWorker, ToWorker, WorkerStart } from './messages.js';
+import type { BoxOptions } from './box.js';
+import { EmbeddedError, type EmbeddedFailure, failures } from './errors.js';
 
 export interface EmbeddedPeerOptions {
   /** Where it keeps everything; made where it is missing. */
@@ -114,4 +114,28 @@ function firstWord(worker: Worker, log: Logger, exited: Promise<Error | undefine
     });
     void exited.then((error) => reject(error ?? new EmbeddedError(failures.stopped('it was closed'))));
   });
+}
+
+/** What the worker thread is started with. */
+export type WorkerStart = BoxOptions;
+
+/** What the worker thread says. */
+export type FromWorker =
+  | {
+      readonly type: 'ready';
+      readonly url: string;
+      readonly username: string;
+      readonly password: string;
+    }
+  | { readonly type: 'failed'; readonly failure: EmbeddedFailure }
+  | {
+      readonly type: 'log';
+      readonly level: 'debug' | 'info' | 'warn' | 'error';
+      readonly fields: object;
+      readonly message: string;
+    };
+
+/** What the worker thread is told. */
+export interface ToWorker {
+  readonly type: 'close';
 }

@@ -1,16 +1,16 @@
-import type { AnswerForm } from './answer.js';
+import type { IncomingMessage } from 'node:http';
+import type { Answer, AnswerForm } from './answer.js';
 import { type CitationParts, citation } from './citation.js';
-import type { FormLimits } from './form.js';
+import type { FormLimits, RequestForm } from './form.js';
 import type { Library } from './library.js';
 import { peerdoc } from './peerdoc.js';
 import { MOST_ITEMS, type PushParts, push } from './push.js';
-import type { Route } from './route.js';
 import { type SearchParts, searchJson, searchPage } from './search-page.js';
 import { MOST_UPLOAD, ShareEndpoint } from './share.js';
 import type { ShareStore } from './share-store.js';
-import { type TableParts, type TablePath, tablePages } from './table-endpoint.js';
-import { MOST_KEYS } from './table-request.js';
+import { MOST_KEYS, type TableParts, type TablePath, tablePages } from './table-endpoint.js';
 import { LONGEST_NAME, MOST_COLUMNS } from './table-store.js';
+import type { Visit } from './visit.js';
 
 export interface RouteParts extends PushParts, SearchParts, CitationParts, TableParts {
   readonly library: Library;
@@ -79,4 +79,20 @@ export function routes(parts: RouteParts): ReadonlyMap<string, Route> {
     });
   }
   return table;
+}
+
+/**
+ * What a request to a page can change: `reads` nothing, so HEAD may ask for it and its body waits for no push; `writes` the
+ * peer, so a page of another site may not cause it; `either`, by its parameters: then the route calls `requireChange`.
+ */
+export type Effect = 'reads' | 'writes' | 'either';
+
+/** One page or endpoint: how it answers the parameters it was sent. */
+export interface Route {
+  readonly form: AnswerForm;
+  readonly effect: Effect;
+  readonly limits: FormLimits;
+  readonly handle: (form: RequestForm, visit: Visit) => Answer | Promise<Answer>;
+  /** Takes a body that is not held in memory, in the place of the usual reader of forms; refusing one is its business. */
+  readonly receive?: (request: IncomingMessage, form: RequestForm, visit: Visit) => Promise<void>;
 }

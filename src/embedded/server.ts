@@ -1,16 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
 import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.js';
-import { BodyBudget } from './body-budget.js';
-import { answerBrokenRequest, answerLate, LONGEST_HEAD } from './broken-request.js';
 import { isDiskTrouble } from './database.js';
 import { RequestForm, readBody, readQuery, tooLarge } from './form.js';
-import { isFromElsewhere, isOwnHost, urlOf } from './hosts.js';
-import type { Route } from './route.js';
+import type { Route } from './routes.js';
 import { hasBody, type SendTimeouts, sendAnswer } from './sending.js';
 import { prefersJson, type Visit } from './visit.js';
 
@@ -290,4 +288,117 @@ function formOf(path: string): AnswerForm {
 function refuseElsewhere(request: IncomingMessage): void {
   if (isFromElsewhere(request.headers))
     throw new Refusal(403, 'A page of another site may not change this peer.');
+}
+
+const WILDCARDS = new Set(['0.0.0.0', '::']);
+
+/** The host of a Host header or URL authority, without port and brackets, in lower case. */
+function hostOf(authority: string): string {
+  return authority
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .toLowerCase();
+}
+
+/**
+ * Whether a request was meant for this peer. A page of another site can make its own name resolve to this machine (DNS rebinding);
+ * its requests then bear that name. A peer that listens on all addresses cannot know its own, but an address, unlike a name,
+ * cannot be rebound.
+ */
+export function isOwnHost(authority: string, configured: string): boolean {
+  const host = hostOf(authority);
+  if (['localhost', '127.0.0.1', '::1', hostOf(configured)].includes(host)) return true;
+  return WILDCARDS.has(configured) && isIP(host) !== 0;
+}
+
+/**
+ * Whether a page of another site may have caused the request: a browser says so, or it does not say otherwise. To a peer without TLS
+ * on another machine browsers send no Sec-Fetch-Site, and with GET no Origin; then only Referer can speak for it.
+ */
+export function isFromElsewhere(headers: {
+  readonly host?: string | undefined;
+  readonly origin?: string | undefined;
+  readonly referer?: string | undefined;
+  readonly 'sec-fetch-site'?: string | string[] | undefined;
+  readonly 'user-agent'?: string | undefined;
+}): boolean {
+  if (headers.origin !== undefined) return headers.origin.replace(/^https?:\/\//, '') !== headers.host;
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  const isBrowser = headers['user-agent']?.startsWith('Mozilla/') ?? false;
+  return isBrowser && /^https?:\/\/([^/]*)\//.exec(headers.referer ?? '')?.[1] !== headers.host;
+}
+
+/** How a client on this machine reaches a server that listens on `host`. */
+export function urlOf(host: string, port: number): string {
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
+/**
+ * Bounds the request bodies that are in memory at one time. A request takes its share before its body is read, and waits, in order,
+ * while there is none: its client is held back by TCP meanwhile.
+ */
+export class BodyBudget {
+  #free: number;
+  readonly #waiting: { readonly bytes: number; readonly start: () => void }[] = [];
+
+  constructor(bytes: number) {
+    this.#free = bytes;
+  }
+
+  /** Resolves with what gives the share back; calling that twice is harmless. `bytes` is at most the whole budget. */
+  async take(bytes: number): Promise<() => void> {
+    if (this.#waiting.length > 0 || bytes > this.#free)
+      await new Promise<void>((start) => this.#waiting.push({ bytes, start }));
+    else this.#free -= bytes;
+    let given = false;
+    return () => {
+      if (given) return;
+      given = true;
+      this.#free += bytes;
+      this.#admit();
+    };
+  }
+
+  #admit(): void {
+    for (let next = this.#waiting[0]; next && next.bytes <= this.#free; next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#free -= next.bytes;
+      next.start();
+    }
+  }
+}
+
+/** Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into the request line. */
+export const LONGEST_HEAD = 65_536;
+
+/** What is said to a request that is no request, or not a whole one. */
+const REFUSALS = {
+  late: ['408 Request Timeout', 'The request did not come in time.\n'],
+  headTooLarge: ['431 Request Header Fields Too Large', `The head is larger than ${LONGEST_HEAD} bytes.\n`],
+  unreadable: ['400 Bad Request', 'This is no HTTP request that can be read.\n'],
+} as const;
+
+/** Answers what is no request, or not a whole one, and ends the connection; one that is gone already is let go. */
+export function answerBrokenRequest(error: Error, socket: Duplex): void {
+  const code = systemCode(error);
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') answerLate(socket);
+  else endWithRefusal(socket, code === 'HPE_HEADER_OVERFLOW' ? REFUSALS.headTooLarge : REFUSALS.unreadable);
+}
+
+/** Answers a request that did not come to its end in time, and ends the connection. */
+export function answerLate(socket: Duplex): void {
+  endWithRefusal(socket, REFUSALS.late);
+}
+
+function endWithRefusal(socket: Duplex, [status, body]: readonly [status: string, body: string]): void {
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
 }

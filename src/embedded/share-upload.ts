@@ -1,15 +1,12 @@
-import type { FileHandle } from 'node:fs/promises';
-import { rm } from 'node:fs/promises';
+import { type FileHandle, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream, BusboyInstance } from '@fastify/busboy';
 import { systemCode } from '../lib/errors.js';
 import { Refusal } from './answer.js';
-import { type RequestForm, tooLarge } from './form.js';
-import { multipartParser, unreadableMultipart } from './multipart.js';
-import { shareName } from './share-name.js';
-import type { Share, ShareStore } from './share-store.js';
+import { multipartParser, type RequestForm, tooLarge, unreadableMultipart } from './form.js';
+import { type Share, type ShareStore, shareName } from './share-store.js';
 
 const LONGEST_FIELD = 1_000;
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO']);

@@ -1,10 +1,16 @@
-import type { IncomingMessage } from 'node:http';
-import { type Answer, answer, Refusal } from './answer.js';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { type Answer, type AnswerForm, answer, Refusal, type StreamedBody } from './answer.js';
 import { type FormLimits, type RequestForm, readBody } from './form.js';
-import { type Listing, SHARE_WRITERS } from './share-answer.js';
-import { shareFile } from './share-file.js';
-import { shareGroup, shareName } from './share-name.js';
-import type { Share, ShareStore } from './share-store.js';
+import { escapeMarkup, page } from './markup.js';
+import { isShownOnly, mediaType } from './media-types.js';
+import {
+  MOST_LISTED,
+  type OpenShare,
+  type Share,
+  type ShareStore,
+  shareGroup,
+  shareName,
+} from './share-store.js';
 import { receiveShare } from './share-upload.js';
 import type { Visit } from './visit.js';
 
@@ -58,4 +64,183 @@ function listing(shares: Listing, c: string, { as }: Visit): Answer {
 async function* only(share: Share): Listing {
   yield share;
   return false;
+}
+
+/** Objects as they are found; at its end it returns whether there are more. */
+export type Listing = AsyncGenerator<Share, boolean>;
+
+/** Characters that are sent at a time; object by object, each would travel alone. */
+const CHUNK = 16_384;
+
+/** Each gives the listing piece by piece; `c` is the group that was asked for, or empty. */
+export const SHARE_WRITERS: Readonly<
+  Record<AnswerForm, (listing: Listing, c: string) => AsyncIterable<string>>
+> = {
+  async *json(listing) {
+    yield '{"shares":[';
+    let separator = '\n';
+    const more = yield* each(listing, (share) => {
+      const line = `${separator}${JSON.stringify({ ...share, lastModified: iso(share) })}`;
+      separator = ',\n';
+      return line;
+    });
+    yield `\n],"more":${more}}\n`;
+  },
+
+  async *xml(listing) {
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<shares>\n';
+    const more = yield* each(
+      listing,
+      (share) =>
+        `<share><c>${escapeMarkup(share.c)}</c><data>${escapeMarkup(share.data)}</data>` +
+        `<size>${share.size}</size><lastModified>${iso(share)}</lastModified></share>\n`,
+    );
+    yield `<more>${more}</more>\n</shares>\n`;
+  },
+
+  async *html(listing, c) {
+    const [before = '', after = ''] = page('Shared objects', '\0').split('\0');
+    const where = c === '' ? '' : ` <a href="/api/share.html">All groups</a> · `;
+    yield `${before}<h1>Shared objects${c === '' ? '' : ` of ${escapeMarkup(c)}`}</h1>\n<p>${where}<a href="/">Search</a></p>
+<table>\n<tr><th>Group</th><th>Object</th><th>Bytes</th><th>Last modified</th></tr>\n`;
+    const more = yield* each(listing, row);
+    yield '</table>\n';
+    if (more) yield `<p class="dim">There are more than the ${MOST_LISTED} objects shown here.</p>\n`;
+    yield `${uploadForm(c)}${after}`;
+  },
+};
+
+async function* each(listing: Listing, write: (share: Share) => string): AsyncGenerator<string, boolean> {
+  let lines = '';
+  for (;;) {
+    const next = await listing.next();
+    if (!next.done) lines += write(next.value);
+    if (next.done || lines.length > CHUNK) {
+      yield lines;
+      lines = '';
+    }
+    if (next.done) return next.value;
+  }
+}
+
+function iso(share: Share): string {
+  return new Date(Math.round(share.lastModified)).toISOString();
+}
+
+function row(share: Share): string {
+  const { c, data, size } = share;
+  const group = new URLSearchParams({ c });
+  const object = new URLSearchParams(c === '' ? { data } : { c, data });
+  const when = iso(share).slice(0, 16).replace('T', ' ');
+  return (
+    `<tr><td>${c === '' ? '' : link(group, c)}</td><td>${link(object, data)}</td>` +
+    `<td>${size.toLocaleString('en')}</td><td>${when}</td></tr>\n`
+  );
+}
+
+function link(query: URLSearchParams, text: string): string {
+  return `<a href="/api/share.html?${escapeMarkup(query.toString())}">${escapeMarkup(text)}</a>`;
+}
+
+function uploadForm(c: string): string {
+  return `<h2>Share a file</h2>
+<form action="/api/share.html" method="post" enctype="multipart/form-data">
+<label>Group<input name="c" value="${escapeMarkup(c)}" maxlength="255" autocomplete="off"></label>
+<label>File<input type="file" name="data" required></label>
+<p><button type="submit">Share</button></p>
+</form>
+<p class="dim">The administrator only. A file of the same name is replaced.</p>`;
+}
+
+const FILE_CHUNK = 262_144;
+/** Nothing in a shared object may run or load anything as a page of this peer. */
+const CONTENT_SECURITY_POLICY =
+  "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; frame-ancestors 'none'";
+
+/** The bytes from `start` up to, not including, `end`. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The object itself, whole or the one range that was asked for, straight from disk; 304 where the client has it already. */
+export async function shareFile(share: OpenShare, { headers }: Visit): Promise<Answer> {
+  const type = mediaType(share.data);
+  const etag = `"${share.size.toString(16)}-${share.lastModified.toString(16)}"`;
+  const common = {
+    'accept-ranges': 'bytes',
+    'cache-control': 'no-cache',
+    'content-disposition': disposition(share.data, type),
+    'content-security-policy': CONTENT_SECURITY_POLICY,
+    etag,
+    'last-modified': new Date(share.lastModified).toUTCString(),
+  };
+  if (isKnown(share, etag, headers)) {
+    await share.handle.close();
+    return { status: 304, type, body: '', headers: common };
+  }
+  const whole = { start: 0, end: share.size };
+  const asked = isSameAs(headers['if-range'], share, etag) ? readRange(headers.range, share.size) : undefined;
+  if (asked === 'outside') {
+    await share.handle.close();
+    throw new Refusal(416, 'The object has no such range.', { 'content-range': `bytes */${share.size}` });
+  }
+  if (!asked) return { status: 200, type, body: read(share, whole), headers: common };
+  const range = `bytes ${asked.start}-${asked.end - 1}/${share.size}`;
+  return { status: 206, type, body: read(share, asked), headers: { ...common, 'content-range': range } };
+}
+
+/** If-None-Match goes before If-Modified-Since (RFC 9110, 13.2.2). */
+function isKnown(share: OpenShare, etag: string, headers: IncomingHttpHeaders): boolean {
+  const tags = headers['if-none-match'];
+  if (tags !== undefined)
+    return tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
+  const since = Date.parse(headers['if-modified-since'] ?? '');
+  return wholeSeconds(share.lastModified) <= since;
+}
+
+function isSameAs(ifRange: IncomingHttpHeaders[string], share: OpenShare, etag: string): boolean {
+  if (typeof ifRange !== 'string') return true;
+  return ifRange === etag || Date.parse(ifRange) === wholeSeconds(share.lastModified);
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000;
+}
+
+/** The one range of a Range header; undefined where it asks for several or cannot be read, which means the whole. */
+function readRange(header: string | undefined, size: number): Span | 'outside' | undefined {
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '') ?? [];
+  if (first === '' && last === '') return undefined;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size : Math.min(Number(last) + 1, size);
+  if (first !== '' && last !== '' && Number(last) < Number(first)) return undefined;
+  return start < end ? { start, end } : 'outside';
+}
+
+/** @throws Error from `chunks` where the file changes while it is read, so that a mixture is never taken for the object */
+function read({ handle, size, lastModified }: OpenShare, { start, end }: Span): StreamedBody {
+  return {
+    size: end - start,
+    async *chunks() {
+      for (let at = start; at < end; ) {
+        const length = Math.min(FILE_CHUNK, end - at);
+        const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
+        at += bytesRead;
+        const now = at < end && bytesRead > 0 ? undefined : await handle.stat();
+        if (now && (now.size !== size || now.mtimeMs !== lastModified))
+          throw new Error('the shared object changed while it was read');
+        yield buffer.subarray(0, bytesRead);
+      }
+    },
+    end: () => handle.close(),
+  };
+}
+
+/** What a browser would run is offered for download. */
+function disposition(data: string, type: string): string {
+  const name = data.split('/').at(-1) ?? data;
+  const plain = name.replace(/[^\w .()-]/g, '_');
+  const encoded = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
+  return `${isShownOnly(type) ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }

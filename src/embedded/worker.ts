@@ -3,8 +3,8 @@ import { systemClock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { openBox } from './box.js';
+import type { FromWorker, WorkerStart } from './embedded-peer.js';
 import { EmbeddedError, failures } from './errors.js';
-import type { FromWorker, WorkerStart } from './messages.js';
 
 /** The thread in which a peer lives; it ends with its process, however that ends. */
 async function run(start: WorkerStart, say: (message: FromWorker) => void): Promise<void> {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { concernsOf } from '../../src/page/browser/attention.js';
-import { mirrorTroubles } from '../../src/page/browser/mirror-words.js';
+import { concernsOf, mirrorTroubles } from '../../src/page/browser/words.js';
 import { lostWorld, worldOf } from '../../src/page/browser/world.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { folder, NOW, queue, statusOf } from './reports.js';

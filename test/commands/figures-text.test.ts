@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { figuresLines } from '../../src/commands/figures-text.js';
+import { figuresLines } from '../../src/commands/status.js';
 import type { StatisticsReport, TimeToSearch } from '../../src/report/statistics.js';
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -4,10 +4,10 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { citationText } from '../../src/commands/citation.js';
 import { consent } from '../../src/commands/consent.js';
+import { withoutShortGroup } from '../../src/commands/context.js';
 import { documentOf } from '../../src/commands/document.js';
 import { retriedText } from '../../src/commands/retry.js';
 import { onlyText } from '../../src/commands/share.js';
-import { withoutShortGroup } from '../../src/commands/short-group.js';
 import { cellsOf } from '../../src/commands/table-set.js';
 import { temporaryDirectory } from '../support/temp.js';
 

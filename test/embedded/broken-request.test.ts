@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { answerBrokenRequest, answerLate } from '../../src/embedded/broken-request.js';
+import { answerBrokenRequest, answerLate } from '../../src/embedded/server.js';
 
 const failed = (code: string) => Object.assign(new Error(code), { code });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { UrlencodedReader } from '../../src/embedded/urlencoded.js';
+import { UrlencodedReader } from '../../src/embedded/form.js';
 
 function read(chunks: readonly Buffer[]): [string, string][] {
   const fields: [string, Buffer[]][] = [];

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readQuestion } from '../../src/embedded/question.js';
-import { beginningOf, snippetOf } from '../../src/embedded/snippet.js';
+import { beginningOf, readQuestion, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 
 const plain = (pieces: readonly { text: string }[] | undefined): string | undefined =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation-answer.js';
+import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation.js';
 import type { NormalUrl } from '../../src/embedded/urls.js';
 import type { Citation, CitationQuery, CitingDocument } from '../../src/peer/citation.js';
 import { readCitation } from '../../src/peer/read-citation.js';

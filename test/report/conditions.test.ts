@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
 import { watchView } from '../../src/commands/watch-view.js';
-import { concernsOf } from '../../src/page/browser/attention.js';
+import { concernsOf } from '../../src/page/browser/words.js';
 import { type MetricsDeps, valuesOf } from '../../src/page/metrics.js';
 import { readyReasons, statusSentence } from '../../src/report/status.js';
 import { NOW, report } from '../commands/report.js';

@@ -5,7 +5,7 @@ import { statusText } from '../../src/commands/status.js';
 import { watchView } from '../../src/commands/watch-view.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { concernsOf } from '../../src/page/browser/attention.js';
+import { concernsOf } from '../../src/page/browser/words.js';
 import { worldOf } from '../../src/page/browser/world.js';
 import type { Live } from '../../src/report/live.js';
 import { conditionsOf, statusReport, statusSentence } from '../../src/report/status.js';

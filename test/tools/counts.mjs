@@ -53,14 +53,6 @@ const KNOWN_CIRCLES = [
     ),
     plan: 'the fault of a table stands with what builds one',
   },
-  {
-    files: ['embedded/table-answer.ts', 'embedded/table-page.ts'],
-    plan: 'the view of a table is a type of the page',
-  },
-  {
-    files: ['file-row', 'files', 'route', 'why'].map((name) => `page/browser/${name}.ts`),
-    plan: 'routes know filters, not the list that has them',
-  },
 ];
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })

@@ -65,7 +65,6 @@ const light = {
   'commands/peer.ts': [],
   'commands/reload.ts': [],
   'commands/rescan.ts': [],
-  'commands/resume.ts': [],
   'commands/retry.ts': [],
   'commands/status.ts': [],
   'commands/verify.ts': [],

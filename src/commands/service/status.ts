@@ -1,5 +1,7 @@
 import { EXIT, systemCode } from '../../lib/errors.js';
-import { type Command, print, printJson } from '../context.js';
+import { type Command, moduleOf, print, printJson, UsageError } from '../context.js';
+import { HEADS } from '../heads.js';
+import { serviceInstallCommand } from './install.js';
 import { isOurs, runTool } from './installation.js';
 import {
   assertSystemd,
@@ -9,6 +11,7 @@ import {
   siteOfOptions,
   systemctl,
 } from './place.js';
+import { serviceUninstallCommand } from './uninstall.js';
 
 /** How the service stands, as systemd knows it. */
 export const serviceStatusCommand: Command<PlaceOptions> = {
@@ -72,3 +75,20 @@ function properties(text: string): Readonly<Record<string, string>> {
   });
   return Object.fromEntries(pairs);
 }
+
+const NAME_ONE = 'Name what to do: `service install`, `uninstall` or `status`.';
+
+/** The daemon as a service of systemd. */
+export const serviceCommand: Command<object> = {
+  ...HEADS.service,
+  builder: (yargs) =>
+    yargs
+      .command(moduleOf(serviceInstallCommand))
+      .command(moduleOf(serviceUninstallCommand))
+      .command(moduleOf(serviceStatusCommand))
+      .demandCommand(1, NAME_ONE)
+      .recommendCommands(),
+  run: async () => {
+    throw new UsageError(NAME_ONE);
+  },
+};

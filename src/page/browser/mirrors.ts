@@ -2,12 +2,10 @@ import type { MirrorReport } from '../../mirror/record.js';
 import type { MirrorsAnswer, MirrorsRequest } from '../api.js';
 import { post } from './ask.js';
 import { attr, byId, h, icon, prose, type Row, show, text } from './dom.js';
-import { mirrorTroubles } from './mirror-words.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
 import { type Column, figure, PagedTable, rowHead, tableRow } from './paged-table.js';
-import { sure } from './sure.js';
-import { ago, ahead, count, counted, size } from './words.js';
+import { ago, ahead, count, counted, mirrorTroubles, size } from './words.js';
 
 const COLUMNS: readonly Column[] = [
   { title: 'Mirror' },
@@ -115,4 +113,27 @@ async function acceptAlarm({ name, path, alarm }: MirrorReport, button: HTMLButt
 function runText({ mirrors }: MirrorsAnswer): string {
   const changed = mirrors.filter((mirror) => mirror.changed === true).length;
   return `Asked for ${counted(mirrors.length, 'mirror')}: ${changed === 0 ? 'nothing changed' : `${count(changed)} changed`}.`;
+}
+
+export interface Question {
+  readonly title: string;
+  readonly text: string;
+  /** The word on the button that does it. */
+  readonly yes: string;
+}
+
+/** Asks before something that cannot be taken back. */
+export function sure({ title, text: words, yes }: Question): Promise<boolean> {
+  const dialog = byId<HTMLDialogElement>('confirm');
+  text(byId('confirm-title'), title);
+  text(byId('confirm-text'), words);
+  text(byId('confirm-yes'), yes);
+  byId('confirm-yes').onclick = () => dialog.close('yes');
+  byId('confirm-no').onclick = () => dialog.close('no');
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  byId('confirm-no').focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
+  });
 }

@@ -1,3 +1,6 @@
+import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import type { Condition, StatusReport } from '../../report/status.js';
+
 /*
  * Numbers, times and sizes for a person. Nothing here knows the page, so that it is tested without one.
  */
@@ -121,4 +124,88 @@ export function sentences(...texts: readonly (string | undefined)[]): string {
     .filter((text) => text !== undefined && text !== '')
     .map((text) => sentence(text ?? ''))
     .join(' ');
+}
+
+export interface MirrorTroubleWords {
+  readonly level: 'bad' | 'warn' | 'info';
+  readonly text: string;
+}
+
+/** Of the cells in conflict, so many are named for each file. */
+const NAMED = 4;
+
+/** What a person has to know, or to do, about one mirror. */
+export function mirrorTroubles(mirror: MirrorReport, root: string): readonly MirrorTroubleWords[] {
+  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const words: MirrorTroubleWords[] = [];
+  if (alarm !== undefined) words.push({ level: 'bad', text: sentences(alarm.message, alarm.hint) });
+  if (failure !== undefined) words.push({ level: 'warn', text: sentences(failure.message, failure.hint) });
+  for (const file of new Set(conflicts.map((conflict) => conflict.file))) {
+    words.push({
+      level: 'warn',
+      text: conflictText(
+        conflicts.filter((c) => c.file === file),
+        `${root}/${file}`,
+      ),
+    });
+  }
+  if (absentSince !== undefined) {
+    words.push({
+      level: 'info',
+      text: 'The peer does not have it, as was accepted; the file comes back when the peer has it again.',
+    });
+  }
+  for (const note of notes) words.push({ level: 'info', text: sentences(note) });
+  return words;
+}
+
+function conflictText(cells: readonly Conflict[], file: string): string {
+  const named = cells
+    .slice(0, NAMED)
+    .map(({ pk, column }) => (column === undefined ? pk : `${pk} ${column}`));
+  const more = cells.length > NAMED ? ` and ${count(cells.length - NAMED)} more` : '';
+  const which = named.every((name) => name === '') ? '' : ` (${named.join(', ')}${more})`;
+  return `${counted(cells.length, 'cell')} changed on both sides${which}. The peer's value was kept; yours is in ${file}, which you can remove when you are done.`;
+}
+
+/** Something that a person should look at. */
+export interface Concern {
+  readonly key: string;
+  readonly level: 'warn' | 'bad';
+  /** What it is about, in a word or a name. */
+  readonly about: string;
+  readonly text: string;
+  /** The section of the page that says more. */
+  readonly href: string;
+}
+
+/** The top of the page says these. */
+const ON_TOP: ReadonlySet<string> = new Set(['PEER', 'PAUSED']);
+
+/** Where the page says more, by how the code begins. */
+const PLACES: readonly (readonly [code: string, href: string])[] = [
+  ['TIME_TO_SEARCH', '#time-to-search'],
+  ['FOLDER_', '#folders'],
+  ['QUARANTINE', '#files=quarantined'],
+  ['MIRROR_', '#mirrors'],
+  ['PATH_', '#problems'],
+  ['STATE_REPAIRED', '#problems'],
+  ['CONFIG_', '#peer'],
+  ['RESTART_', '#peer'],
+];
+
+/** Every condition that the top of the page does not say, the gravest first. */
+export function concernsOf({ conditions }: StatusReport): readonly Concern[] {
+  return conditions.filter(({ code }) => !ON_TOP.has(code)).map(concernOf);
+}
+
+function concernOf({ code, hint, message, severity, subject }: Condition): Concern {
+  const [, href = '#files=pending'] = PLACES.find(([start]) => code.startsWith(start)) ?? [];
+  return {
+    key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
+    level: severity === 'warning' ? 'warn' : 'bad',
+    about: subject,
+    text: sentences(message, hint),
+    href,
+  };
 }
