@@ -1,6 +1,6 @@
 import type { MirrorConfig, ShareMirrorConfig, TableMirrorConfig } from '../config/config.js';
-import { isTablePattern, tablePattern } from '../config/table-pattern.js';
 import { EXIT } from '../lib/errors.js';
+import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { checkWritable } from './check-writable.js';
@@ -44,8 +44,8 @@ export async function* checkMirrored(
 
 function checkTable({ name, table }: TableMirrorConfig, listed: readonly string[]): Finding {
   const check = `mirror ${name}`;
-  if (isTablePattern(table)) {
-    const pattern = tablePattern(table);
+  if (isWildcard(table)) {
+    const pattern = wildcard(table);
     const matching = listed.filter((each) => pattern.test(each)).length;
     return { check, ok: true, message: `matches ${counted(matching, 'table')} of the peer` };
   }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import type { Config } from '../config/config.js';
-import { type Listen, parseListen } from '../config/listen.js';
+import { type Listen, parseListen } from '../config/url.js';
 import { askDaemon } from '../daemon/control.js';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { StatusReport } from '../report/status.js';

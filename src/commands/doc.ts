@@ -1,6 +1,6 @@
-import { formatBytes } from '../config/units.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import { type Command, prepare, print, printJson } from './context.js';
 import { type DocumentOptions, documentOf, documentOptions, noDocument } from './document.js';

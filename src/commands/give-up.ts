@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 

@@ -1,10 +1,32 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { exampleConfig } from '../config/example.js';
-import { jsonSchema } from '../config/json-schema.js';
+import { jsonSchema } from '../config/schema.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { type Command, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
+
+/** The configuration that `peersync init` writes: what one usually changes, the rest left to its default. */
+const EXAMPLE = {
+  peer: { url: 'embedded', dialect: 'auto' },
+  folders: [
+    { name: 'inbox', path: './data/inbox', collection: 'inbox', url: 'https://files.example.org/inbox/' },
+  ],
+  state: { dir: './data/state' },
+  mirror: { root: './data/mirror' },
+  push: {
+    maxItems: 50,
+    maxBytes: '8 MiB',
+    linger: '250ms',
+    requestsPerSecond: 20,
+    concurrency: 4,
+    attempts: 5,
+  },
+  confirm: { timeout: '10m', requestsPerSecond: 200 },
+};
+
+export function exampleConfig(): string {
+  return `${JSON.stringify(EXAMPLE, null, 2)}\n`;
+}
 
 /** Writes a first configuration, never over another one. */
 export const initCommand: Command<object> = {

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { formatBytes } from '../config/units.js';
-import { durationText } from '../lib/duration-text.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { durationText, formatBytes } from '../lib/units.js';
 import type { Conflict, MirrorReport } from '../mirror/record.js';
 import { columns, counted, safe } from './text.js';
 

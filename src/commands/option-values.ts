@@ -1,4 +1,4 @@
-import { type Bytes, type Milliseconds, parseDuration, parseSize } from '../config/units.js';
+import { parseDuration, parseSize } from '../lib/units.js';
 import { UsageError } from './context.js';
 
 // What stands behind an option, read from its text; each throws UsageError with what was received.
@@ -9,14 +9,14 @@ export function wholeNumber(option: string, text: string): number {
   return value;
 }
 
-export function duration(option: string, text: string): Milliseconds {
+export function duration(option: string, text: string): number {
   const value = parseDuration(text);
   if (value === undefined)
     throw new UsageError(`${option}: received "${text}".`, 'Give a duration such as "30s" or "10m".');
   return value;
 }
 
-export function size(option: string, text: string): Bytes {
+export function size(option: string, text: string): number {
   const value = parseSize(text);
   if (value === undefined)
     throw new UsageError(`${option}: received "${text}".`, 'Give a size such as "64 KiB" or "1 GiB".');

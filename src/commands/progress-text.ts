@@ -1,4 +1,4 @@
-import { durationText } from '../lib/duration-text.js';
+import { durationText } from '../lib/units.js';
 import { displayWidth, fitted } from './display-width.js';
 
 /** How far a run has come. */

@@ -1,7 +1,7 @@
 import { collection as collectionField } from '../config/fields.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { DIALECTS } from '../peer/dialects.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/errors.js';
+import { ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';

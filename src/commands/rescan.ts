@@ -1,6 +1,6 @@
 import { askDaemon } from '../daemon/control.js';
-import { durationText } from '../lib/duration-text.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { durationText } from '../lib/units.js';
 import { heldError, type StatusReport } from '../report/status.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { type Command, configOf, print, printJson } from './context.js';

@@ -1,8 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { Argv } from 'yargs';
-import { formatBytes } from '../config/units.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
 import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';

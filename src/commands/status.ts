@@ -1,7 +1,7 @@
 import { systemClock } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
 import { EXIT } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles } from '../report/durations.js';
 import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';

@@ -1,5 +1,5 @@
-import { nearest } from '../config/nearest.js';
 import { PeersyncError } from '../lib/errors.js';
+import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Argv } from 'yargs';
-import { formatBytes } from '../config/units.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
 import type { TableRow } from '../peer/table.js';
 import { type Command, type GlobalOptions, prepare, print, printJson, UsageError } from './context.js';
 import { name } from './option-values.js';

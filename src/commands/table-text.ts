@@ -1,4 +1,4 @@
-import { wellFormed } from '../lib/well-formed.js';
+import { wellFormed } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
 import { displayWidth, fitted } from './display-width.js';
 import { counted, safe } from './text.js';

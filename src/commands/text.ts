@@ -1,4 +1,4 @@
-import { durationText } from '../lib/duration-text.js';
+import { durationText } from '../lib/units.js';
 
 /** A time for a person: the date and time here, and how long ago or ahead that is. */
 export function timeText(at: number, now: number): string {

@@ -1,5 +1,5 @@
-import { durationText } from '../lib/duration-text.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { StatusReport } from '../report/status.js';

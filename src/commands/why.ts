@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { formatBytes } from '../config/units.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
 import type { WhyReport } from '../report/why.js';
 import { type Command, configOf, print, printJson } from './context.js';
 import { HEADS } from './heads.js';

@@ -1,68 +1,88 @@
 import { isDeepStrictEqual } from 'node:util';
-import type {
-  CitationsMirrorConfig,
-  Config,
-  FolderConfig,
-  ShareMirrorConfig,
-  TableMirrorConfig,
-} from './config.js';
+import { DURATION_PATTERN, formatBytes, formatDuration, SIZE_PATTERN } from '../lib/units.js';
+import { type Config, ConfigError } from './config.js';
+import { contradictions, problemLines } from './contradictions.js';
+import { describeKey, type JsonSchema, jsonSchema } from './schema.js';
 
-/** What is different between two lists of things with names. Order is no difference. */
-export interface ListChanges<T> {
-  readonly added: readonly T[];
-  readonly removed: readonly T[];
-  readonly changed: readonly { readonly before: T; readonly after: T }[];
+/** What a running daemon makes of a configuration that was read anew. */
+export interface Reloaded {
+  /** What holds from now on: the new configuration, but for what needs a restart. */
+  readonly config: Config;
+  /** The keys whose new values wait for a restart. */
+  readonly restart: readonly string[];
+}
+
+/**
+ * What a daemon that runs with `running` does when its file says `wanted`.
+ *
+ * The peer and the directory of the state stay as they are until a restart. The credentials and the certificates to trust
+ * change at once, unless they are for another peer: nobody is ever sent, or trusted with, what was meant for somebody else.
+ *
+ * @throws ConfigError CONFIG_NEEDS_RESTART when what stays gets in the way of what changes
+ */
+export async function reloaded(running: Config, wanted: Config): Promise<Reloaded> {
+  const { auth: _, ...rest } = running.peer;
+  const { auth, tls } = running.peer.url === wanted.peer.url ? wanted.peer : running.peer;
+  const peer = { ...rest, tls };
+  const config: Config = Object.freeze({
+    ...wanted,
+    peer: Object.freeze(auth === undefined ? peer : { ...peer, auth }),
+    state: Object.freeze({ ...wanted.state, dir: running.state.dir }),
+  });
+  const restart = changedKeys(config, wanted).map(({ key }) => key);
+  const problems = restart.length === 0 ? [] : await contradictions(config);
+  if (problems.length > 0) {
+    const message = `This takes effect only by a restart, for ${restart.join(', ')} cannot change while peersync runs:`;
+    throw new ConfigError('CONFIG_NEEDS_RESTART', message + problemLines(problems), { restart, problems });
+  }
+  return { config: isDeepStrictEqual(config, running) ? running : config, restart };
+}
+
+/** What changed, a line each: `folder notes: added`, `push.concurrency: 4, now 8`. Order in a list is no change. */
+export function changeLines(before: Config, after: Config): string[] {
+  const root = jsonSchema();
+  const [was, is] = [before.mirror, after.mirror];
+  return [
+    ...listLines('folder', before.folders, after.folders),
+    ...listLines('mirror', was.shares, is.shares),
+    ...listLines('mirror', was.tables, is.tables),
+    ...listLines('mirror', was.citations, is.citations),
+    ...changedKeys(withoutLists(before), withoutLists(after)).map((change) => keyLine(root, change)),
+  ];
+}
+
+interface Named {
+  readonly name: string;
+  readonly path: string;
+}
+
+function listLines(what: string, before: readonly Named[], after: readonly Named[]): string[] {
+  const known = new Map(before.map((each) => [each.name, each]));
+  const named = new Set(after.map(({ name }) => name));
+  const full = ({ name, path }: Named) => `${what} ${name}${what === 'folder' ? ` (${path})` : ''}`;
+  return [
+    ...after.filter(({ name }) => !known.has(name)).map((each) => `${full(each)}: added`),
+    ...before.filter(({ name }) => !named.has(name)).map((each) => `${full(each)}: removed`),
+    ...after.flatMap((each) => {
+      const earlier = known.get(each.name);
+      const keys = earlier === undefined ? [] : changedKeys(earlier, each).map(({ key }) => key);
+      return keys.length === 0 ? [] : `${what} ${each.name}: ${keys.join(', ')} changed`;
+    }),
+  ];
 }
 
 /** A key that is in no list, such as `push.concurrency`; undefined where it is not given. */
-export interface KeyChange {
+interface KeyChange {
   readonly key: string;
   readonly before: unknown;
   readonly after: unknown;
-}
-
-/** What is different between two configurations: who is not in it goes on undisturbed. */
-export interface ConfigChanges {
-  readonly folders: ListChanges<FolderConfig>;
-  readonly shares: ListChanges<ShareMirrorConfig>;
-  readonly tables: ListChanges<TableMirrorConfig>;
-  readonly citations: ListChanges<CitationsMirrorConfig>;
-  readonly keys: readonly KeyChange[];
-}
-
-export function changesOf(before: Config, after: Config): ConfigChanges {
-  return {
-    folders: listChanges(before.folders, after.folders),
-    shares: listChanges(before.mirror.shares, after.mirror.shares),
-    tables: listChanges(before.mirror.tables, after.mirror.tables),
-    citations: listChanges(before.mirror.citations, after.mirror.citations),
-    keys: changedKeys(withoutLists(before), withoutLists(after)),
-  };
-}
-
-export function listChanges<T extends { readonly name: string }>(
-  before: readonly T[],
-  after: readonly T[],
-): ListChanges<T> {
-  const known = new Map(before.map((each) => [each.name, each]));
-  const named = new Set(after.map(({ name }) => name));
-  return {
-    added: after.filter(({ name }) => !known.has(name)),
-    removed: before.filter(({ name }) => !named.has(name)),
-    changed: after.flatMap((each) => {
-      const earlier = known.get(each.name);
-      return earlier === undefined || isDeepStrictEqual(earlier, each)
-        ? []
-        : [{ before: earlier, after: each }];
-    }),
-  };
 }
 
 /**
  * The keys whose values differ, innermost first by the order of the file: `push.backoff.min` and not `push`. Lists, and what
  * is only on one side, count as one value.
  */
-export function changedKeys(before: unknown, after: unknown, prefix = ''): KeyChange[] {
+function changedKeys(before: unknown, after: unknown, prefix = ''): KeyChange[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (!isGroup(before) || !isGroup(after)) return [{ key: prefix, before, after }];
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
@@ -74,7 +94,23 @@ function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function withoutLists({ folders: _folders, mirror, ...rest }: Config): unknown {
-  const { shares: _shares, tables: _tables, citations: _citations, ...others } = mirror;
-  return { ...rest, mirror: others };
+function withoutLists({
+  folders: _,
+  mirror: { shares, tables, citations, ...mirror },
+  ...rest
+}: Config): unknown {
+  return { ...rest, mirror };
+}
+
+function keyLine(root: JsonSchema, { key, before, after }: KeyChange): string {
+  const known = describeKey(root, key.split('.'));
+  const patterns = [known, ...(known?.anyOf ?? [])].map((each) => each?.pattern);
+  /** As it would stand in the file. */
+  const text = (value: unknown): string => {
+    if (typeof value !== 'number') return JSON.stringify(value);
+    if (patterns.includes(DURATION_PATTERN)) return `"${formatDuration(value)}"`;
+    return patterns.includes(SIZE_PATTERN) ? `"${formatBytes(value)}"` : String(value);
+  };
+  if (before === undefined) return `${key}: now ${text(after)}`;
+  return `${key}: ${text(before)}, now ${after === undefined ? 'not given' : text(after)}`;
 }

@@ -1,12 +1,58 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
+import { isWildcard, nearest, wildcard } from '../lib/text.js';
 import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
-import { isLoopback, parseListen } from './listen.js';
-import { mirrorContradictions } from './mirror-contradictions.js';
-import type { Problem } from './problems.js';
-import { formatDuration } from './units.js';
 import { fileBase } from './url.js';
+
+/** One thing that is wrong with a configuration, in three parts that make a line. */
+export interface Problem {
+  /** The key as it is written in the documentation: `folders[0].settle`. */
+  readonly path: string;
+  /** What stands there, shown without secrets. */
+  readonly received: string;
+  /** What would be right. */
+  readonly expected: string;
+}
+
+export function problemLines(problems: readonly Problem[]): string {
+  return problems
+    .map(({ path, received, expected }) => `\n  ${path}: received ${received}; expected ${expected}`)
+    .join('');
+}
+
+/**
+ * What is wrong between the parts of a configuration, each of which is right by itself: names that stand twice, places that
+ * lie within each other, also through symbolic links, URLs of which one begins with the other, secrets that would be
+ * pushed, and mirrors that write the same file.
+ */
+export async function contradictions(config: Config): Promise<Problem[]> {
+  const folders = config.folders.map((folder, i) => ({ ...folder, key: `folders[${i}]` }));
+  const mirrors = mirrorsOf(config);
+  return [
+    ...folders
+      .filter(({ name }) => !FOLDER_NAME.test(name))
+      .map(({ key, name }) => problem(`${key}.name`, name, FOLDER_NAME_RIGHT)),
+    ...sameNames(folders),
+    ...(await overlappingPlaces(config)),
+    ...overlappingUrls(config),
+    ...sameNames(mirrors),
+    ...unknownFolders(config),
+    ...sameFiles(mirrors),
+  ];
+}
+
+function problem(path: string, value: string, expected: string): Problem {
+  return { path, received: JSON.stringify(value), expected };
+}
+
+function sameNames(all: readonly { readonly key: string; readonly name: string }[]): Problem[] {
+  return pairs(all)
+    .filter(([a, b]) => a.name === b.name)
+    .map(([a, b]) =>
+      problem(`${b.key}.name`, b.name, `a name that ${a.key} does not have: give one of the two a "name"`),
+    );
+}
 
 /** A place on disk that the configuration names. */
 interface Place {
@@ -16,140 +62,104 @@ interface Place {
   readonly real: string;
 }
 
-/**
- * What is wrong between values that are right by themselves: names that stand twice, places that lie within each
- * other, also through symbolic links, URLs of which one begins with the other, limits that exclude each other, mirrors
- * that get in each other's way.
- *
- * @param isSound tells whether the value of a key was given as it stands here; the others are not spoken about
- */
-export async function contradictions(config: Config, isSound: (key: string) => boolean): Promise<Problem[]> {
-  const problems = [
-    ...names(config),
-    ...overlappingPlaces(await places(config, isSound)),
-    ...(await secretsInFolders(config)),
-    ...overlappingUrls(config),
-    ...limits(config),
-    ...openStatus(config),
-    ...mirrorContradictions(config),
+async function overlappingPlaces({ folders, state, mirror, peer, status }: Config): Promise<Problem[]> {
+  const watched = await Promise.all(folders.map(({ path }, i) => placeOf(`folders[${i}].path`, path)));
+  const places = [
+    ...watched,
+    await placeOf('state.dir', state.dir),
+    await placeOf('mirror.root', mirror.root),
+    ...(peer.url === 'embedded' ? [await placeOf('peer.embedded.dir', peer.embedded.dir)] : []),
   ];
-  return problems.filter(({ path }) => isSound(path));
-}
-
-function names({ folders }: Config): Problem[] {
-  const seen = new Map<string, number>();
-  return folders.flatMap(({ name }, i): Problem[] => {
-    const path = `folders[${i}].name`;
-    const received = JSON.stringify(name);
-    if (!FOLDER_NAME.test(name)) return [{ path, received, expected: FOLDER_NAME_RIGHT }];
-    const first = seen.get(name);
-    if (first === undefined) {
-      seen.set(name, i);
-      return [];
-    }
-    return [
-      {
-        path,
-        received,
-        expected: `a name that folders[${first}] does not have: give one of the two a "name"`,
-      },
-    ];
-  });
-}
-
-async function places(config: Config, isSound: (key: string) => boolean): Promise<Place[]> {
-  const named = [
-    ...config.folders.map(({ path }, i) => ({ key: `folders[${i}].path`, path })),
-    { key: 'state.dir', path: config.state.dir },
-    { key: 'mirror.root', path: config.mirror.root },
-    ...(config.peer.url === 'embedded' ? [{ key: 'peer.embedded.dir', path: config.peer.embedded.dir }] : []),
-  ];
-  const sound = named.filter(
-    ({ key }) => isSound(key) && (key !== 'peer.embedded.dir' || isSound('peer.url')),
-  );
-  return Promise.all(sound.map(async (place) => ({ ...place, real: await whereItIs(place.path) })));
-}
-
-function overlappingPlaces(all: readonly Place[]): Problem[] {
-  return pairs(all)
+  const problems = pairs(places)
     .filter(([a, b]) => isWithin(a.real, b.real) || isWithin(b.real, a.real))
     .map(([a, b]) => ({
       path: b.key,
       received: placeText(b),
       expected: `a directory apart from ${a.key}, ${placeText(a)}: neither may lie within the other`,
     }));
-}
-
-async function secretsInFolders({ folders, peer, status }: Config): Promise<Problem[]> {
-  const reals = await Promise.all(folders.map(({ path }) => whereItIs(path)));
-  const problems: Problem[] = [];
-  for (const [key, secret] of [
-    ['peer.auth.password.file', peer.auth?.password],
-    ['status.token.file', status.token],
-  ] as const) {
+  const secrets = { 'peer.auth.password.file': peer.auth?.password, 'status.token.file': status.token };
+  for (const [key, secret] of Object.entries(secrets)) {
     if (secret === undefined || !('file' in secret)) continue;
-    const real = await whereItIs(secret.file);
-    const i = reals.findIndex((folder) => isWithin(real, folder));
-    if (i < 0) continue;
-    const received = JSON.stringify(secret.file);
-    const expected = `a file outside of folders[${i}].path: it would be pushed to the peer`;
-    problems.push({ path: key, received, expected });
+    const { real } = await placeOf(key, secret.file);
+    const folder = watched.find((each) => isWithin(real, each.real));
+    if (folder === undefined) continue;
+    problems.push(
+      problem(key, secret.file, `a file outside of ${folder.key}: it would be pushed to the peer`),
+    );
   }
   return problems;
 }
 
-function openStatus({ status }: Config): Problem[] {
-  const listen = parseListen(status.listen);
-  if (listen === undefined || isLoopback(listen) || status.token !== undefined) return [];
-  const expected =
-    'a loopback address such as "127.0.0.1:8385", or a status.token beside it: others could reach the page';
-  return [{ path: 'status.listen', received: JSON.stringify(status.listen), expected }];
-}
-
+/** Of two folders without a URL it is enough that their paths are compared. */
 function overlappingUrls({ folders }: Config): Problem[] {
-  const bases = folders.map(({ url, path }, i) => ({ key: `folders[${i}].url`, url, path }));
+  const bases = folders.map(({ url, path }, i) => ({
+    key: `folders[${i}].url`,
+    url,
+    isGiven: url !== fileBase(path),
+  }));
   return pairs(bases)
-    .filter(([a, b]) => a.url.startsWith(b.url) || b.url.startsWith(a.url))
-    .filter(
-      ([a, b]) => !(isWithin(a.path, b.path) || isWithin(b.path, a.path)) || !(isDefault(a) && isDefault(b)),
-    )
-    .map(([a, b]) => ({
-      path: b.key,
-      received: JSON.stringify(b.url),
-      expected: `a URL apart from ${a.key}, ${JSON.stringify(a.url)}: two files would share one document`,
-    }));
+    .filter(([a, b]) => (a.isGiven || b.isGiven) && (a.url.startsWith(b.url) || b.url.startsWith(a.url)))
+    .map(([a, b]) => {
+      const right = `a URL apart from ${a.key}, ${JSON.stringify(a.url)}: two files would share one document`;
+      return problem(b.key, b.url, right);
+    });
 }
 
-/** Of two folders without a URL it is enough to hear that their paths overlap. */
-function isDefault({ url, path }: { readonly url: string; readonly path: string }): boolean {
-  return url === fileBase(path);
+function unknownFolders({ folders, mirror }: Config): Problem[] {
+  const names = folders.map(({ name }) => name);
+  return mirror.citations.flatMap(({ folder }, i) => {
+    if (names.includes(folder)) return [];
+    const meant = nearest(folder, names);
+    const known = names.map((name) => JSON.stringify(name)).join(', ');
+    const right =
+      meant === undefined ? `the name of a watched folder: ${known}` : `"${meant}": did you mean that?`;
+    return [problem(`mirror.citations[${i}].folder`, folder, right)];
+  });
 }
 
-function limits({ peer, push, confirm }: Config): Problem[] {
-  const problems: Problem[] = [];
-  if (peer.url === 'embedded' && peer.dialect === 'yacy') {
-    problems.push({
-      path: 'peer.dialect',
-      received: '"yacy"',
-      expected:
-        '"auto" or "standard", which the embedded peer speaks: give the URL of your YaCy peer in peer.url',
-    });
-  }
-  if (push.backoff.min > push.backoff.max) {
-    problems.push({
-      path: 'push.backoff.min',
-      received: `"${formatDuration(push.backoff.min)}"`,
-      expected: `at most push.backoff.max, "${formatDuration(push.backoff.max)}"`,
-    });
-  }
-  if (confirm.hold !== undefined && confirm.hold >= confirm.timeout) {
-    problems.push({
-      path: 'confirm.hold',
-      received: `"${formatDuration(confirm.hold)}"`,
-      expected: `less than confirm.timeout, "${formatDuration(confirm.timeout)}": nothing could be confirmed`,
-    });
-  }
-  return problems;
+/** One mirror of the configuration, whatever it follows. */
+interface Mirror {
+  readonly key: string;
+  readonly name: string;
+  readonly path: string;
+  /** What it writes, in one spelling; where it writes many files, a wildcard that takes them all. */
+  readonly target: string;
+}
+
+function mirrorsOf({ mirror }: Config): Mirror[] {
+  const { shares, tables, citations } = mirror;
+  return [
+    ...shares.map(({ name, path, data }, i) => ({
+      ...{ key: `mirror.shares[${i}]`, name, path },
+      target: isWildcard(data) ? path.replaceAll('{data}', () => data) : path,
+    })),
+    ...tables.map(({ name, path, table }, i) => ({
+      ...{ key: `mirror.tables[${i}]`, name, path },
+      target: path.replaceAll('{table}', () => table),
+    })),
+    ...citations.map(({ name, path, folder }, i) => ({
+      ...{ key: `mirror.citations[${i}]`, name, path },
+      target: path.replaceAll('{folder}', () => folder).replaceAll('{path}', '*'),
+    })),
+    // Some file systems do not tell letters apart by case or composition.
+  ].map((each) => ({ ...each, target: each.target.normalize('NFC').toLowerCase() }));
+}
+
+function sameFiles(mirrors: readonly Mirror[]): Problem[] {
+  return mirrors.flatMap((mirror, i) => {
+    const [target, others] = [mirror.target, mirrors.slice(0, i)];
+    const same = others.find(
+      (other) => wildcard(other.target).test(target) || wildcard(target).test(other.target),
+    );
+    const around = others.find(
+      (other) => target.startsWith(`${other.target}/`) || other.target.startsWith(`${target}/`),
+    );
+    const other = same ?? around;
+    if (other === undefined) return [];
+    const why = same === undefined ? 'a file cannot be a directory' : 'both would write the same file';
+    const right = `a path apart from that of ${other.key}, ${JSON.stringify(other.path)}: ${why}`;
+    return [problem(`${mirror.key}.path`, mirror.path, right)];
+  });
 }
 
 function pairs<T>(all: readonly T[]): [T, T][] {
@@ -164,11 +174,15 @@ function placeText({ path, real }: Place): string {
   return path === real ? JSON.stringify(path) : `${JSON.stringify(path)} (which is ${JSON.stringify(real)})`;
 }
 
+async function placeOf(key: string, path: string): Promise<Place> {
+  return { key, path, real: await realPath(path) };
+}
+
 /** The real path; of what does not exist yet, the real path of the nearest parent that does. */
-async function whereItIs(path: string): Promise<string> {
+async function realPath(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch {
-    return dirname(path) === path ? path : join(await whereItIs(dirname(path)), basename(path));
+    return dirname(path) === path ? path : join(await realPath(dirname(path)), basename(path));
   }
 }

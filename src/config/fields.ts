@@ -1,76 +1,82 @@
 import { z } from 'zod';
-import {
-  type Bytes,
-  bytes,
-  DURATION_PATTERN,
-  formatBytes,
-  formatDuration,
-  type Milliseconds,
-  milliseconds,
-  parseDuration,
-  parseSize,
-  SIZE_PATTERN,
-} from './units.js';
+import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from '../lib/units.js';
 import { normaliseBase, normalisePeerUrl } from './url.js';
 
-// In every schema of this room the error text is the answer to "what would be right?"; problems.ts makes the
-// sentence around it. `change` (when to change the value) is for the README only.
+// In every schema of this room the error text is the answer to "what would be right?"; load.ts makes the sentence around it.
 
-/** A duration between two others, as text with a unit. */
-export function duration(min: string, max: string) {
-  const [low, high] = [known(parseDuration(min)), known(parseDuration(max))];
-  const right = `a duration such as "2s" or "15m", from ${formatDuration(low)} to ${formatDuration(high)}`;
-  return z
-    .string({ error: right })
-    .meta({ pattern: DURATION_PATTERN })
-    .transform((text, context): Milliseconds => {
-      const value = parseDuration(text);
-      if (value !== undefined && value >= low && value <= high) return value;
-      context.issues.push({ code: 'custom', message: right, input: text });
-      return milliseconds(0);
-    });
+/** A text, of this form where one is given. */
+export function text(right: string, form?: RegExp) {
+  const some = z.string({ error: right }).min(1, { error: right });
+  return form === undefined ? some : some.regex(form, { error: right });
 }
 
-/** A size between two others, as text with a unit or as a number of bytes. */
-export function size(min: string, max: string) {
-  const [low, high] = [known(parseSize(min)), known(parseSize(max))];
-  const right = `a size such as "64 KiB" or "8 MiB", from ${formatBytes(low)} to ${formatBytes(high)}`;
+/** A part of the file that may be left out; then each of its keys has its default. */
+export function section<T extends z.core.$ZodLooseShape>(description: string, shape: T) {
   return z
-    .union([z.string().meta({ pattern: SIZE_PATTERN }), z.int().min(low).max(high)], { error: right })
-    .transform((text, context): Bytes => {
-      const value = parseSize(text);
-      if (value !== undefined && value >= low && value <= high) return value;
-      context.issues.push({ code: 'custom', message: right, input: text });
-      return bytes(0);
-    });
+    .strictObject(shape)
+    .prefault({} as never)
+    .describe(description);
 }
 
-export function wholeNumber(min: number, max: number) {
-  return z
-    .int({ error: `a whole number from ${min} to ${max}` })
-    .min(min)
-    .max(max);
+/** A duration in ms between two others, as text with a unit. */
+export function duration(min: string, max: string, usual: string) {
+  return anyDuration(min, max).prefault(usual);
+}
+
+export function optionalDuration(min: string, max: string) {
+  return anyDuration(min, max).optional();
+}
+
+function anyDuration(min: string, max: string) {
+  const right = `a duration such as "2s" or "15m", from ${min} to ${max}`;
+  const given = z.string({ error: right }).meta({ pattern: DURATION_PATTERN });
+  return given.transform(reader(between(parseDuration, min, max), right));
+}
+
+/** A size in bytes between two others, as text with a unit or as a number of bytes. */
+export function size(min: string, max: string, usual: string) {
+  const right = `a size such as "64 KiB" or "8 MiB", from ${min} to ${max}`;
+  const given = z.union([z.string().meta({ pattern: SIZE_PATTERN }), z.int()], { error: right });
+  return given.transform(reader(between(parseSize, min, max), right)).prefault(usual);
+}
+
+export function wholeNumber(min: number, max: number, usual: number) {
+  return anyNumber(min, max).default(usual);
+}
+
+export function optionalNumber(min: number, max: number) {
+  return anyNumber(min, max).optional();
+}
+
+function anyNumber(min: number, max: number) {
+  const error = `a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min).max(max);
 }
 
 /** Requests a second; fractions are slower than one a second. */
-export function rate() {
-  return z.number({ error: 'a number from 0.01 to 10000' }).min(0.01).max(10_000);
+export function rate(usual: number) {
+  return z.number({ error: 'a number from 0.01 to 10000' }).min(0.01).max(10_000).default(usual);
 }
 
-export function flag() {
-  return z.boolean({ error: 'true or false' });
+export function flag(usual: boolean) {
+  return z.boolean({ error: 'true or false' }).default(usual);
 }
 
-export function oneOf<const T extends readonly [string, ...string[]]>(values: T) {
-  return z.enum(values, { error: values.map((value) => JSON.stringify(value)).join(' or ') });
+export function oneOf<const T extends readonly [string, ...string[]]>(values: T, usual: T[number]) {
+  const right = values.map((value) => JSON.stringify(value)).join(' or ');
+  return z.enum(values, { error: right }).default(() => usual as never);
 }
 
 /** A path, relative to the file that it stands in. */
 export function path(of: string) {
   const right = `the path of ${of}`;
   return text(right)
-    .refine((value) => !value.includes('\0'), { error: `${right}, without a NUL character` })
-    .refine((value) => !/^~(\/|$)/.test(value), { error: `${right}, written out: "~" is not expanded` });
+    .refine((value) => !value.includes('\0'), `${right}, without a NUL character`)
+    .refine((value) => !/^~(\/|$)/.test(value), `${right}, written out: "~" is not expanded`);
+}
+
+export function directory(usual: string) {
+  return path('a directory').default(usual);
 }
 
 /** What the peer's comma-separated lists and printed records carry unharmed. */
@@ -85,58 +91,68 @@ export function collection() {
 export const FOLDER_NAME = /^[^\p{Cc}\p{Cs}/\\]{1,100}$/u;
 export const FOLDER_NAME_RIGHT = 'a name of 1 to 100 characters without slashes and control characters';
 
-/** A pattern in gitignore syntax that means something: the library passes over the others without a word. */
+/** A pattern in gitignore syntax that means something: the library skips the others without a word. */
 export function pattern() {
   return text('a pattern in gitignore syntax, such as "*.log" or "drafts/"')
-    .refine((value) => value.trim() !== '' && !value.includes('\0'), {
-      error: 'a pattern in gitignore syntax that is not blank and has no NUL character',
-    })
-    .refine((value) => !value.startsWith('#'), {
-      error: 'a pattern, not a comment: write "\\\\#" where a name begins with "#"',
-    })
-    .refine((value) => !/(?<!\\)(?:\\\\)*\\$/.test(value), {
-      error: 'a pattern that does not end in a single backslash',
-    });
-}
-
-/** A pattern where "not this" would mean nothing. */
-export function positivePattern() {
-  return pattern().refine((value) => !value.startsWith('!'), {
-    error: 'a pattern without "!" (write "\\\\!" where a name begins with "!")',
-  });
+    .refine(
+      (value) => value.trim() !== '' && !value.includes('\0'),
+      'a pattern that is not blank and has no NUL',
+    )
+    .refine(
+      (value) => !value.startsWith('#'),
+      'a pattern, not a comment: write "\\\\#" where a name begins with "#"',
+    )
+    .refine(
+      (value) => !/(?<!\\)(?:\\\\)*\\$/.test(value),
+      'a pattern that does not end in a single backslash',
+    );
 }
 
 export function folderUrl() {
-  return normalised(
-    normaliseBase,
-    'an http, https, ftp or file URL such as "https://files.example.org/docs/", without credentials, query and fragment',
-  );
+  const right =
+    'an http, https, ftp or file URL such as "https://files.example.org/docs/", without credentials, query and fragment';
+  return z.string({ error: right }).transform(reader(normaliseBase, right));
 }
 
 export function peerUrl() {
-  return normalised(
-    (value) => (value === 'embedded' ? value : normalisePeerUrl(value)),
+  const right =
     '"embedded" or an http or https base URL such as "https://peer.example.org:8443", without credentials, query and ' +
-      'fragment (credentials belong in peer.auth)',
-  );
+    'fragment (credentials belong in peer.auth)';
+  const read = (given: string) => (given === 'embedded' ? given : normalisePeerUrl(given));
+  return z.string({ error: right }).transform(reader(read, right));
 }
 
-export function text(right: string, form?: RegExp) {
-  const some = z.string({ error: right }).min(1, { error: right });
-  return form === undefined ? some : some.regex(form, { error: right });
+const SECRET =
+  'exactly one of { "env": "NAME" }, { "file": "path" } and { "credential": "name" }: a secret does not stand in the configuration itself';
+
+/** Where a secret stands; never the secret itself. */
+export const secretSchema = z.union(
+  [
+    z.strictObject({ env: text('the name of an environment variable', /^[A-Za-z_][A-Za-z0-9_]*$/) }),
+    z.strictObject({ file: path('a file that holds only the secret') }),
+    z.strictObject({
+      credential: text('the plain name of a systemd credential', /^(?!\.\.?$)[A-Za-z0-9_.-]{1,255}$/),
+    }),
+  ],
+  { error: SECRET },
+);
+export type Secret = z.output<typeof secretSchema>;
+
+/** Turns what `read` understands into what it returns, and refuses the rest. */
+function reader<From, To>(read: (given: From) => To | undefined, right: string) {
+  return (given: From, context: z.core.$RefinementCtx<From>): To => {
+    const value = read(given);
+    if (value !== undefined) return value;
+    context.issues.push({ code: 'custom', message: right, input: given });
+    return z.NEVER;
+  };
 }
 
-function normalised(normalise: (value: string) => string | undefined, right: string) {
-  return z.string({ error: right }).transform((value, context) => {
-    const result = normalise(value);
-    if (result !== undefined) return result;
-    context.issues.push({ code: 'custom', message: right, input: value });
-    return value;
-  });
-}
-
-/** For the bounds written in this room: a typing error in one must not pass. */
-function known<T>(value: T | undefined): T {
-  if (value === undefined) throw new TypeError('a bound in the configuration schema is no duration or size');
-  return value;
+/** Reads as `parse` does, and takes what is not less than `min` and not more than `max`. */
+function between<From>(parse: (given: From) => number | undefined, min: From & string, max: From & string) {
+  const [low = Number.NaN, high = Number.NaN] = [parse(min), parse(max)];
+  return (given: From): number | undefined => {
+    const value = parse(given);
+    return value !== undefined && value >= low && value <= high ? value : undefined;
+  };
 }

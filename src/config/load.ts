@@ -1,10 +1,12 @@
 import { open } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { parseJson } from '../lib/json.js';
-import { checkConfig } from './check.js';
-import type { Config } from './config.js';
-import { ConfigError } from './errors.js';
+import { nearest } from '../lib/text.js';
+import { type Config, ConfigError, complete } from './config.js';
+import { contradictions, type Problem, problemLines } from './contradictions.js';
+import { configSchema, describeKey, type JsonSchema, jsonSchema } from './schema.js';
 
 export interface LoadedConfig {
   /** The file, absolute. */
@@ -13,6 +15,7 @@ export interface LoadedConfig {
 }
 
 const LARGEST_FILE_BYTES = 2 ** 20;
+const SHOWN_CHARACTERS = 80;
 
 /**
  * Reads, checks and completes a configuration file. Secrets are not looked up.
@@ -21,7 +24,7 @@ const LARGEST_FILE_BYTES = 2 ** 20;
  */
 export async function loadConfig(path: string): Promise<LoadedConfig> {
   const absolute = resolve(path);
-  const parsed = parseJson(await readConfigFile(absolute));
+  const parsed = parseJson(await readText(absolute));
   if ('fault' in parsed) {
     const { line, column, what } = parsed.fault;
     const message = `${absolute} is not JSON at line ${line}, column ${column}: ${what}.`;
@@ -30,55 +33,115 @@ export async function loadConfig(path: string): Promise<LoadedConfig> {
   return { path: absolute, config: await checkConfig(parsed.value, absolute) };
 }
 
-async function readConfigFile(path: string): Promise<string> {
-  const content = await readAtMost(path, LARGEST_FILE_BYTES + 1);
-  if (content.length > LARGEST_FILE_BYTES) {
-    throw new ConfigError(
-      'CONFIG_UNREADABLE',
-      `${path} is larger than 1 MiB: this is no configuration file.`,
-      { path },
-    );
-  }
+/**
+ * Checks and completes a configuration that was read from `file`, an absolute path. What contradicts each other is looked for
+ * where every value is right by itself.
+ *
+ * @throws ConfigError CONFIG_INVALID with all problems at once
+ */
+export async function checkConfig(input: unknown, file: string): Promise<Config> {
+  const { success, data, error } = configSchema.safeParse(input, {
+    error: ({ code, expected }) =>
+      code === 'invalid_type' && expected === 'object' ? 'an object' : undefined,
+  });
+  if (!success) throw invalid(file, problemsOf(error.issues, input));
+  const config = complete(data, dirname(file));
+  const problems = await contradictions(config);
+  if (problems.length > 0) throw invalid(file, problems);
+  return config;
+}
+
+async function readText(path: string): Promise<string> {
+  const unreadable = (why: string) =>
+    new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, { path });
+  const content = await readAtMost(path, LARGEST_FILE_BYTES + 1).catch((error: unknown) => {
+    const code = systemCode(error);
+    if (code === 'ENOENT')
+      throw new ConfigError('CONFIG_MISSING', `There is no configuration file ${path}.`, { path });
+    if (code === 'EISDIR') throw unreadable('it is a directory');
+    throw unreadable(code === 'EACCES' ? 'this user may not read it' : messageOf(error));
+  });
+  if (content.length > LARGEST_FILE_BYTES) throw unreadable('it is larger than 1 MiB');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
-    throw new ConfigError('CONFIG_UNREADABLE', `${path} is not text in UTF-8.`, { path });
+    throw unreadable('it is not text in UTF-8');
   }
 }
 
+/** Of a pipe too, whose size nobody knows before. */
 async function readAtMost(path: string, limit: number): Promise<Buffer> {
+  const handle = await open(path, 'r');
   try {
-    const handle = await open(path, 'r');
-    try {
-      const chunks: Buffer[] = [];
-      for (let left = limit; left > 0; ) {
-        const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(left, 65_536)));
-        if (bytesRead === 0) break;
-        chunks.push(buffer.subarray(0, bytesRead));
-        left -= bytesRead;
-      }
-      return Buffer.concat(chunks);
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    throw unreadable(path, error);
+    const chunks: Buffer[] = [];
+    for await (const chunk of handle.createReadStream({ end: limit - 1 })) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  } finally {
+    await handle.close();
   }
 }
 
-function unreadable(path: string, error: unknown): ConfigError {
-  const code = systemCode(error);
-  if (code === 'ENOENT') {
-    return new ConfigError('CONFIG_MISSING', `There is no configuration file ${path}.`, { path });
-  }
-  const why =
-    code === 'EISDIR'
-      ? 'it is a directory'
-      : code === 'EACCES'
-        ? 'this user may not read it'
-        : messageOf(error);
-  return new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, {
-    path,
-    code,
+function invalid(file: string, problems: readonly Problem[]): ConfigError {
+  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  const message = `${file} has ${count}:${problemLines(problems)}`;
+  return new ConfigError('CONFIG_INVALID', message, { path: file, problems });
+}
+
+/** The problems behind the schema's issues: one for each key that is wrong. */
+function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Problem[] {
+  const known = jsonSchema();
+  const problems = issues.flatMap((issue): Problem[] => {
+    const { code, path, message } = issue;
+    if (code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(path, key, known));
+    const given = valueAt(input, path);
+    const value = given === undefined ? describeKey(known, path)?.default : given;
+    return [{ path: z.core.toDotPath(path) || 'the file', received: shown(path, value), expected: message }];
   });
+  return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
+}
+
+function unknownKey(parent: readonly PropertyKey[], key: string, known: JsonSchema): Problem {
+  const here = Object.keys(describeKey(known, parent)?.properties ?? {});
+  const similar = nearest(key, here);
+  const elsewhere = keysOf(known).find((path) => path.endsWith(`.${key}`));
+  const expected =
+    similar !== undefined
+      ? `"${similar}": did you mean that?`
+      : elsewhere !== undefined
+        ? `it at ${elsewhere}`
+        : `one of ${here.map((name) => `"${name}"`).join(', ')}`;
+  return { path: z.core.toDotPath([...parent, key]), received: 'an unknown key', expected };
+}
+
+/** Every key of the file that holds a value, outer ones first: `folders[].settle`. */
+function keysOf(node: JsonSchema, prefix = ''): string[] {
+  return Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
+    `${prefix}${name}`,
+    ...keysOf(child, `${prefix}${name}.`),
+    ...keysOf(child.items ?? {}, `${prefix}${name}[].`),
+  ]);
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, step) => (typeof value === 'object' && value !== null ? Reflect.get(value, step) : undefined),
+    input,
+  );
+}
+
+/** A value for a message. Whatever stands near a password is not shown: it may be one, in the wrong place. */
+function shown(path: readonly PropertyKey[], value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (path.includes('auth')) return `a ${typeof value} (not shown here)`;
+  if (typeof value !== 'string') return String(value);
+  const text = withoutCredentials(value);
+  return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
+}
+
+/** User, password and query of a URL are not shown: people keep tokens in all of them. */
+function withoutCredentials(text: string): string {
+  return /^[a-z][a-z+.-]*:/i.test(text) ? text.replace(/\/\/.*@/s, '//***@').replace(/\?.*/s, '?***') : text;
 }

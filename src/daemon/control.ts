@@ -3,9 +3,9 @@ import { chmod, type FileHandle, open, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { durationText } from '../lib/duration-text.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
 import type { Answerer, Question } from '../report/answers.js';
 
 const SOCKET_NAME = 'control.sock';

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
 
 type Level = 'info' | 'warn' | 'error';
 

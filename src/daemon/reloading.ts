@@ -1,7 +1,5 @@
-import { changeLines } from '../config/change-text.js';
-import { changesOf } from '../config/changes.js';
+import { changeLines, type Reloaded, reloaded } from '../config/changes.js';
 import type { Config } from '../config/config.js';
-import { type Reloaded, reloaded } from '../config/reload.js';
 import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
@@ -73,7 +71,7 @@ export class Reloading {
   async #reload(): Promise<ReloadReport> {
     const { current, clock, log } = this.#options;
     const { config, restart, access } = await this.#read();
-    const changes = changeLines(changesOf(current.config, config));
+    const changes = changeLines(current.config, config);
     changes.push(...(await this.#apply(config, restart, access)));
     current.takenUp(clock.now());
     const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
 import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
 import type { SilentDisk } from '../report/live.js';
 import type { StatusReport } from '../report/status.js';
 import { statusSentence } from '../report/status.js';

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { CitationsMirrorConfig } from '../config/config.js';
-import { compareByCodePoint } from '../lib/code-points.js';
 import { messageOf, type PeersyncError } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { compareByCodePoint, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import { PeerError } from '../peer/errors.js';
 import type { Entry } from '../state/entry.js';

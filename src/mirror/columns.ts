@@ -1,4 +1,4 @@
-import { compareByCodePoint } from '../lib/code-points.js';
+import { compareByCodePoint } from '../lib/text.js';
 
 /** Which columns a table is written with, in this order and without the key, and what became of those it had. */
 export interface Columns {

@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 
 /** What the sentences of the table are filled with. */

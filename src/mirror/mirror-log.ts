@@ -1,5 +1,5 @@
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import type { MirrorRecord, MirrorTrouble } from './record.js';
 
 /** Failures thin the queue tells once for everybody. */

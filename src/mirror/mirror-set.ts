@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MirrorConfig } from '../config/config.js';
-import { tablePattern } from '../config/table-pattern.js';
+import { wildcard } from '../lib/text.js';
 import type { StateView } from '../state/state.js';
 import { CitationsMirror } from './citations-mirror.js';
 import { EditableTable } from './editable-table.js';
@@ -147,7 +147,7 @@ export class MirrorSet {
     const common = { name, every, queue };
     if (plan.kind === 'table-pattern') {
       const pattern = plan.settings.table;
-      const regExp = tablePattern(pattern);
+      const regExp = wildcard(pattern);
       return new PatternMirror({
         ...common,
         identity: { kind: 'table', path },

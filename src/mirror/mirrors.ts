@@ -1,8 +1,8 @@
 import type { MirrorConfig } from '../config/config.js';
-import { nearest } from '../config/nearest.js';
 import type { Clock } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
+import { nearest } from '../lib/text.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';

@@ -1,4 +1,4 @@
-import { compareByCodePoint } from '../lib/code-points.js';
+import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError } from './errors.js';
 import { type Place, withHash } from './place.js';
 

@@ -4,8 +4,7 @@ import type {
   ShareMirrorConfig,
   TableMirrorConfig,
 } from '../config/config.js';
-import { isTablePattern as isPattern, tablePattern as patternOf } from '../config/table-pattern.js';
-import { compareByCodePoint } from '../lib/code-points.js';
+import { compareByCodePoint, isWildcard, wildcard } from '../lib/text.js';
 import type { StateView } from '../state/state.js';
 import { recordedNames, recordOf } from './records.js';
 
@@ -50,24 +49,24 @@ export function planOf(
     if (!plans.has(plan.name)) plans.set(plan.name, plan);
   };
   for (const share of settings.shares) {
-    add({ kind: isPattern(share.data) ? 'share-pattern' : 'share', name: share.name, settings: share });
+    add({ kind: isWildcard(share.data) ? 'share-pattern' : 'share', name: share.name, settings: share });
   }
   for (const table of settings.tables) {
-    if (isPattern(table.table)) add({ kind: 'table-pattern', name: table.name, settings: table });
+    if (isWildcard(table.table)) add({ kind: 'table-pattern', name: table.name, settings: table });
     else add({ kind: 'table', name: table.name, settings: table, table: table.table, matched: false });
   }
   for (const each of settings.citations) add({ kind: 'citations', name: each.name, settings: each });
   const recorded = recordedNames(state).map((name) => ({ name, ...recordOf(state, name) }));
   for (const many of settings.tables) {
-    if (!isPattern(many.table)) continue;
-    const pattern = patternOf(many.table);
+    if (!isWildcard(many.table)) continue;
+    const pattern = wildcard(many.table);
     const nameOf = memberName(many.name, many.table);
     const known = recorded.flatMap(({ name, table = '' }) => (name === nameOf(table) ? table : []));
     for (const table of membersOf([...known, ...listed.tables], (each) => pattern.test(each)))
       add({ kind: 'table', name: nameOf(table), settings: many, table, matched: true });
   }
   for (const many of settings.shares) {
-    if (!isPattern(many.data)) continue;
+    if (!isWildcard(many.data)) continue;
     const nameOf = memberName(many.name, wholeName(many));
     const known = recorded.flatMap(({ name, share = '' }) => (name === nameOf(share) ? share : []));
     for (const share of membersOf([...known, ...listed.shares], (each) => isShareOf(many, each)))
@@ -94,7 +93,7 @@ export function dataOf({ settings: { c, data }, matched }: Extract<Plan, { kind:
 /** Whether a pattern, over what stands in its group if it has one, matches the name of a shared object. */
 export function isShareOf({ c, data }: Pick<ShareMirrorConfig, 'c' | 'data'>, name: string): boolean {
   const before = c === undefined ? '' : `${c}/`;
-  return name.startsWith(before) && patternOf(data).test(name.slice(before.length));
+  return name.startsWith(before) && wildcard(data).test(name.slice(before.length));
 }
 
 /** Of a shared object, or of a pattern over them: the group is a directory. */

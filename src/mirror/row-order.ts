@@ -1,4 +1,4 @@
-import { compareByCodePoint } from '../lib/code-points.js';
+import { compareByCodePoint } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
 import { KEY_COLUMN } from './formats/key-column.js';
 

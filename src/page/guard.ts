@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { isLoopback, type Listen } from '../config/listen.js';
+import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';

@@ -1,11 +1,11 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config/config.js';
-import { isLoopback, type Listen, parseListen } from '../config/listen.js';
 import { resolveSecret } from '../config/secret.js';
+import { isLoopback, type Listen, parseListen } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import type { AppDeps } from './app.js';
 import type { Metrics, MetricsDeps } from './metrics.js';
 

@@ -1,4 +1,4 @@
-import { wellFormed } from '../lib/well-formed.js';
+import { wellFormed } from '../lib/text.js';
 import { type Answer, type AnswerRecord, type Field, Unreadable } from './record.js';
 
 const DEEPEST = 64;

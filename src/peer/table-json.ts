@@ -1,4 +1,4 @@
-import { wellFormed } from '../lib/well-formed.js';
+import { wellFormed } from '../lib/text.js';
 import { Unreadable } from './record.js';
 import type { TableRow } from './table.js';
 import { DEEPEST, type TableHead, type TableParser, unpadded } from './table-parser.js';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { wellFormed } from '../lib/well-formed.js';
+import { wellFormed } from '../lib/text.js';
 import type { TableRow } from './table.js';
 import { quoted } from './table-words.js';
 

@@ -1,5 +1,5 @@
 import { Parser } from 'htmlparser2';
-import { wellFormed } from '../lib/well-formed.js';
+import { wellFormed } from '../lib/text.js';
 import { unusable } from './answer.js';
 import type { HttpAnswer } from './http.js';
 import { Unreadable } from './record.js';

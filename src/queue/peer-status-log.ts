@@ -1,6 +1,6 @@
-import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import { type Change, TROUBLE_WORDS } from './breaker.js';
 import type { QueuePolicy } from './options.js';
 

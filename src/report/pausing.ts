@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
 import type { Paused, RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 

@@ -6,9 +6,9 @@ import { z } from 'zod';
 import type { Config, FolderConfig } from '../config/config.js';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
-import { durationText } from '../lib/duration-text.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
 import type { AcceptedItem, ConfirmedItem, Entry, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
@@ -199,7 +199,7 @@ export class Statistics {
     this.#beginTerms(clock.now(), wallAheadMs(clock));
     for (const { collection, rules } of settings().folders) {
       this.#of(collection);
-      for (const rule of rules) if ('collection' in rule) this.#of(rule.collection);
+      for (const rule of rules) if (rule.collection !== undefined) this.#of(rule.collection);
     }
   }
 

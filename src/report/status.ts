@@ -1,10 +1,10 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
-import { wallClockText } from '../lib/duration-text.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { wallClockText } from '../lib/units.js';
 import { VERSION } from '../lib/version.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { mirrorReports } from '../mirror/report.js';

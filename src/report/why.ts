@@ -2,7 +2,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Entry, Evidence, HistoryEntry, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';

@@ -1,5 +1,5 @@
 import { ENCODINGS } from '../lib/encodings.js';
-import { encodePath } from '../lib/url-path.js';
+import { encodePath } from '../lib/text.js';
 import {
   type Entry,
   type Evidence,

@@ -1,6 +1,6 @@
-import { durationText } from '../lib/duration-text.js';
 import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
+import { durationText } from '../lib/units.js';
 import { evidenceOf } from '../peer/version-shown.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';

@@ -1,5 +1,5 @@
 import type { PeersyncError } from '../lib/errors.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import type { Place } from '../state/entries.js';
 import type { PendingItem, Trouble } from '../state/entry.js';
 import { failed, quarantined, returned } from '../state/transitions.js';

@@ -1,5 +1,5 @@
-import { durationText } from '../lib/duration-text.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
 import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { DomainGate, GATE_ATTEMPTS, gateHint, reachOf } from './domain-gate.js';

@@ -1,6 +1,6 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { sentence } from '../lib/sentence.js';
+import { sentence } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 import type { Outcome } from '../queue/options.js';
 import type { Place } from '../state/entries.js';

@@ -1,4 +1,4 @@
-import { formatBytes } from '../config/units.js';
+import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
 
 /** Why a file or a directory was not taken: everything that watching can say, in one place. */

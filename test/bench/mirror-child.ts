@@ -3,7 +3,7 @@
 // (mirror; read: the bare bytes with undici).
 import { join } from 'node:path';
 import { request } from 'undici';
-import { checkConfig } from '../../src/config/check.js';
+import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { growHeapSlowly } from '../../src/lib/memory.js';

@@ -3,7 +3,7 @@
 // does not stand in its way. Arguments: files, mirrors, directory.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { checkConfig } from '../../src/config/check.js';
+import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';

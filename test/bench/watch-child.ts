@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { lstat } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkConfig } from '../../src/config/check.js';
+import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';

@@ -1,57 +1,9 @@
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { changeLines } from '../../src/config/change-text.js';
-import { changesOf, type ListChanges, listChanges } from '../../src/config/changes.js';
-import { checkConfig } from '../../src/config/check.js';
+import { changeLines, reloaded } from '../../src/config/changes.js';
 import type { Config } from '../../src/config/config.js';
-import { reloaded } from '../../src/config/reload.js';
+import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
-
-interface Named {
-  readonly name: string;
-  readonly value: readonly number[];
-}
-
-/** What comes of a list when changes are applied to it. */
-function applied(
-  before: readonly Named[],
-  { added, removed, changed }: ListChanges<Named>,
-): Map<string, Named> {
-  const now = new Map(before.map((each) => [each.name, each]));
-  for (const { name } of removed) now.delete(name);
-  for (const { after } of changed) now.set(after.name, after);
-  for (const each of added) now.set(each.name, each);
-  return now;
-}
-
-const value = fc.array(fc.integer({ min: 0, max: 1 }), { maxLength: 2 });
-const lists = fc.uniqueArray(
-  fc.record({ name: fc.constantFrom(...'abcdefgh'), value }, { noNullPrototype: true }),
-  { selector: ({ name }) => name },
-);
-
-describe('the changes between two lists', () => {
-  it('applied to the one give the other, whatever they are, and name nothing that is the same', () => {
-    fc.assert(
-      fc.property(lists, lists, (before, after) => {
-        const changes = listChanges<Named>(before, after);
-        expect(applied(before, changes)).toEqual(new Map(after.map((each) => [each.name, each])));
-        const touched = [
-          ...changes.added,
-          ...changes.removed,
-          ...changes.changed.map((change) => change.after),
-        ];
-        expect(new Set(touched.map(({ name }) => name)).size).toBe(touched.length);
-        for (const { before: was, after: is } of changes.changed) expect(was).not.toEqual(is);
-        const same = after.filter((each) =>
-          before.some((other) => JSON.stringify(other) === JSON.stringify(each)),
-        );
-        for (const { name } of same) expect(touched.map((each) => each.name)).not.toContain(name);
-      }),
-    );
-  });
-});
 
 const directory = temporaryDirectory();
 
@@ -72,8 +24,8 @@ describe('the changes between two configurations', () => {
       { path: 'a', collection: 'x' },
       { path: 'b', collection: 'y' },
     ];
-    const changes = changesOf(await config({ folders }), await config({ folders: [...folders].reverse() }));
-    expect(changeLines(changes)).toEqual([]);
+    const [before, after] = [await config({ folders }), await config({ folders: [...folders].reverse() })];
+    expect(changeLines(before, after)).toEqual([]);
   });
 
   it('are told a line each, with values as they stand in the file', async () => {
@@ -94,7 +46,7 @@ describe('the changes between two configurations', () => {
       push: { concurrency: 8, backoff: { min: '2s' }, maxBytes: '1 MiB' },
       alerts: { timeToSearch: '1m' },
     });
-    expect(changeLines(changesOf(before, after))).toEqual([
+    expect(changeLines(before, after)).toEqual([
       `folder c (${join(directory, 'c')}): added`,
       `folder b (${join(directory, 'b')}): removed`,
       'folder a: collection, settle changed',

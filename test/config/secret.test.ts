@@ -3,8 +3,9 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/config/errors.js';
-import { resolveSecret, type Secret } from '../../src/config/secret.js';
+import { ConfigError } from '../../src/config/config.js';
+import type { Secret } from '../../src/config/fields.js';
+import { resolveSecret } from '../../src/config/secret.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/config/check.js';
 import type { Config } from '../../src/config/config.js';
+import { checkConfig } from '../../src/config/load.js';
 import { ConfigHolder } from '../../src/daemon/config-holder.js';
 import { Reloading, type ReloadingParts } from '../../src/daemon/reloading.js';
 import { PeersyncError } from '../../src/lib/errors.js';

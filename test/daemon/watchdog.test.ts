@@ -1,7 +1,7 @@
 import { statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkConfig } from '../../src/config/check.js';
+import { checkConfig } from '../../src/config/load.js';
 import { Notifier } from '../../src/daemon/systemd-notifier.js';
 import { askDisk, disksOf, Watchdog, type WatchdogDeps } from '../../src/daemon/watchdog.js';
 import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bytes } from '../../src/config/units.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { openMirrors } from '../support/mirrors.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -216,8 +215,8 @@ describe('a mirror of a hostile peer', () => {
     const { mirrors, root, close } = await openMirrors({
       baseUrl: url,
       directory: temporaryDirectory(),
-      tables: [{ table: 'prices', maxSize: bytes(2 * 1024 * 1024) }],
-      shares: [{ data: 'report.pdf', maxSize: bytes(2 * 1024 * 1024) }],
+      tables: [{ table: 'prices', maxSize: 2 * 1024 * 1024 }],
+      shares: [{ data: 'report.pdf', maxSize: 2 * 1024 * 1024 }],
     });
     const run = async () => {
       const reports: MirrorReport[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { durationText } from '../../src/lib/duration-text.js';
+import { durationText } from '../../src/lib/units.js';
 
 test.each([
   [0, '0ms'],

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { MirrorConfig } from '../../src/config/config.js';
-import { mirrorSchema } from '../../src/config/schema-mirror.js';
+import { mirrorSchema } from '../../src/config/schema.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorPeer } from '../../src/mirror/parts.js';

@@ -1,4 +1,4 @@
-import { mirrorSchema } from '../../src/config/schema-mirror.js';
+import { mirrorSchema } from '../../src/config/schema.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';

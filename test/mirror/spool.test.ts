@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareByCodePoint } from '../../src/lib/code-points.js';
+import { compareByCodePoint } from '../../src/lib/text.js';
 import { RowSpool, type SpoolOptions } from '../../src/mirror/spool.js';
 import type { TableRow } from '../../src/peer/table.js';
 import { Random } from '../support/random.js';

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type { MirrorConfig, ShareMirrorConfig, TableMirrorConfig } from '../../src/config/config.js';
-import { bytes, milliseconds } from '../../src/config/units.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
@@ -28,7 +27,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
 }> {
   const { baseUrl, directory, tables = [], shares = [], timeouts = {}, clock = systemClock } = setting;
   const log = silentLogger;
-  const usual = { every: milliseconds(3_600_000), maxSize: bytes(64 * 1024 * 1024), versions: 0 };
+  const usual = { every: 3_600_000, maxSize: 64 * 1024 * 1024, versions: 0 };
   const oneWay = { format: 'csv', neutralise: false, edit: false, deletes: false, maxDeletes: 10 } as const;
   const settings: MirrorConfig = {
     root: join(directory, 'mirror'),

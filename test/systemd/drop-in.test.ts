@@ -22,7 +22,7 @@ import {
   write,
 } from '../../src/commands/service/installation.js';
 import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/unit-drop-in.js';
-import { checkConfig } from '../../src/config/check.js';
+import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 async function runsOf(config: object, parts: Partial<Runs> = {}): Promise<Runs> {

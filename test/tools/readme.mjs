@@ -1,11 +1,12 @@
 // Writes the generated parts of the README anew: the configuration, from the schema, and the metrics, from their table. Needs
 // the build.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { configDocs } from '../../dist/config/docs.js';
+import { jsonSchema } from '../../dist/config/schema.js';
 import { metricDocs } from '../../dist/page/metrics.js';
+import { configDocs } from './config-docs.mjs';
 
 const path = new URL('../../README.md', import.meta.url);
-const parts = { config: configDocs(), metrics: metricDocs() };
+const parts = { config: configDocs(jsonSchema()), metrics: metricDocs() };
 const readme = Object.entries(parts).reduce(
   (text, [name, docs]) =>
     text.replace(

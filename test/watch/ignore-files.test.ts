@@ -1,7 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { milliseconds } from '../../src/config/units.js';
 import { until } from '../support/wait.js';
 import { folderOf, type Started, WatchWorld } from './world.js';
 
@@ -54,7 +53,7 @@ describe('a .peersyncignore file', () => {
     world.write('.peersyncignore', 'secret*\n');
     world.write('secret.txt');
     // Half-written is what is written again before it was at rest, on a machine however busy.
-    const settle = milliseconds(4_000);
+    const settle = 4_000;
     const inbox = await world.start({ folders: [folderOf(world.root, { settle })] });
     await inbox.watcher.idle();
     const seen: string[] = [];

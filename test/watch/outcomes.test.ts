@@ -13,7 +13,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { bytes } from '../../src/config/units.js';
 import { EncodingDetector } from '../../src/content/encoding.js';
 import type { Encoding } from '../../src/lib/encodings.js';
 import { until } from '../support/wait.js';
@@ -51,7 +50,7 @@ describe('a file', () => {
   it('over the limit is passed over, and taken when the limit is raised', async () => {
     const world = new WatchWorld();
     world.write('large.txt', 'x'.repeat(2_000));
-    const small = await world.start({ folders: [folderOf(world.root, { maxFileSize: bytes(1_000) })] });
+    const small = await world.start({ folders: [folderOf(world.root, { maxFileSize: 1_000 })] });
     await small.watcher.idle();
     expect(small.get('large.txt')).toMatchObject({
       status: 'passed',
@@ -64,7 +63,7 @@ describe('a file', () => {
     await large.watcher.stop();
     const again = await world.start({
       state: small.state,
-      folders: [folderOf(world.root, { maxFileSize: bytes(1_000) })],
+      folders: [folderOf(world.root, { maxFileSize: 1_000 })],
     });
     await again.watcher.idle();
     expect(again.status('large.txt')).toBe('passed');

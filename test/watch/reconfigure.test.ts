@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { milliseconds } from '../../src/config/units.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { FsEvents } from '../../src/watch/fs-events.js';
 import type { WatchSettings } from '../../src/watch/watcher.js';
@@ -88,7 +87,7 @@ describe('a watcher that is told to watch otherwise', () => {
 
   it('keeps what settles in a folder that is as before', async () => {
     const world = new WatchWorld();
-    const folder = folderOf(world.root, { settle: milliseconds(20 * SETTLE_MS) });
+    const folder = folderOf(world.root, { settle: 20 * SETTLE_MS });
     const started = await world.start({ folders: [folder] });
     const { watcher } = started;
     await watcher.idle();

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { milliseconds } from '../../src/config/units.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
 
@@ -37,7 +36,7 @@ describe('the watcher', () => {
 
   it('takes a file that is appended to slowly once, when the last byte is in', async () => {
     const world = new WatchWorld();
-    const settle = milliseconds(3_000);
+    const settle = 3_000;
     const inbox = await world.start({ folders: [folderOf(world.root, { settle })] });
     await inbox.watcher.idle();
     const versions: (string | undefined)[] = [];

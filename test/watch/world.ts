@@ -1,7 +1,6 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FolderConfig } from '../../src/config/config.js';
-import { bytes, milliseconds } from '../../src/config/units.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/encodings.js';
 import type { Logger } from '../../src/lib/logger.js';
@@ -23,8 +22,8 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
     include: ['*'],
     ignore: ['.git', '*.part'],
     rules: [],
-    settle: milliseconds(SETTLE_MS),
-    maxFileSize: bytes(1_048_576),
+    settle: SETTLE_MS,
+    maxFileSize: 1_048_576,
     followSymlinks: false,
     ...changes,
   };

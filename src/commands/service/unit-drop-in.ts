@@ -1,6 +1,6 @@
 import { dirname, sep } from 'node:path';
 import type { Config } from '../../config/config.js';
-import type { Secret } from '../../config/secret.js';
+import type { Secret } from '../../config/fields.js';
 import { EXIT, PeersyncError } from '../../lib/errors.js';
 
 /** What the unit runs, and where. */

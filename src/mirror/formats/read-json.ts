@@ -1,5 +1,5 @@
 import { JsonScanner, OffsetFault } from '../../lib/json.js';
-import { wellFormed } from '../../lib/well-formed.js';
+import { wellFormed } from '../../lib/text.js';
 import { columnInPeer, KEY_COLUMN } from './key-column.js';
 import { LineCounter, type TableBuilder } from './table-builder.js';
 

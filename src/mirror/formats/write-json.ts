@@ -1,4 +1,4 @@
-import { wellFormed } from '../../lib/well-formed.js';
+import { wellFormed } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 import { columnInFile, KEY_COLUMN } from './key-column.js';
 import { slices } from './slices.js';

@@ -1,4 +1,4 @@
-import { wellFormed } from '../../lib/well-formed.js';
+import { wellFormed } from '../../lib/text.js';
 import { slices } from './slices.js';
 import type { Rows, WrittenTable } from './write.js';
 

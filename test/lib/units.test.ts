@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatDuration, parseDuration, parseSize } from '../../src/config/units.js';
+import { formatBytes, formatDuration, parseDuration, parseSize } from '../../src/lib/units.js';
 
 describe('durations', () => {
   it.each([

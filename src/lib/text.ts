@@ -1,0 +1,90 @@
+/** A text as a sentence of its own: with a full stop, unless it ends like one. */
+export function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
+/** The text with every surrogate that stands alone replaced by U+FFFD, as its UTF-8 would have it. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
+}
+
+/**
+ * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The state on disk leaves out
+ * what follows from it: another encoding would be another schema there.
+ */
+export function encodePath(path: string): string {
+  return /^[\w\-.~/]*$/.test(path) ? path : path.split('/').map(encodeName).join('/');
+}
+
+function encodeName(name: string): string {
+  return encodeURIComponent(wellFormed(name).normalize('NFC')).replace(
+    /[!'()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/**
+ * Compares by code point, which is the order of the bytes in UTF-8. JavaScript's `<` compares UTF-16 units and puts
+ * what is beyond U+FFFF before U+E000.
+ *
+ * @returns less than, equal to or more than 0, as `sort` wants it
+ */
+export function compareByCodePoint(a: string, b: string): number {
+  const shorter = Math.min(a.length, b.length);
+  for (let i = 0; i < shorter; i += 1) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return rank(x) - rank(y);
+  }
+  return a.length - b.length;
+}
+
+function rank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit;
+}
+
+/** Whether a text stands for every name that it matches: it holds `*` or `?`. */
+export function isWildcard(text: string): boolean {
+  return /[*?]/.test(text);
+}
+
+/** What a wildcard takes: `*` for any characters, also none, and `?` for one; everything else for itself. */
+export function wildcard(text: string): RegExp {
+  const source = text
+    .replace(/[\\^$.+()[\]{}|]/g, (character) => `\\${character}`)
+    .replace(/\*+/g, '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${source}$`, 'su');
+}
+
+/** The word of `words` that was probably meant by `given`: a typing error or two away. */
+export function nearest(given: string, words: readonly string[]): string | undefined {
+  const meant = plain(given);
+  const limit = Math.max(1, Math.floor(meant.length / 3));
+  return words
+    .map((word) => ({ word, distance: editDistance(meant, plain(word)) }))
+    .filter(({ distance }) => distance <= limit)
+    .sort((a, b) => a.distance - b.distance)[0]?.word;
+}
+
+/** `maxitems` is as near to `maxItems` as can be; a whole text in place of a key costs no time. */
+function plain(word: string): string {
+  return word.toLowerCase().slice(0, 40);
+}
+
+/** How many characters must be put in, left out, replaced or swapped with their neighbour. */
+function editDistance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? at(i - 2, j - 2) + 1 : replaced;
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
