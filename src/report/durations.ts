@@ -4,8 +4,8 @@ import {
   encodeIntoCompressedBase64,
   type Histogram,
 } from 'hdr-histogram-js';
-import type { AcceptedItem, ConfirmedItem, PendingItem } from '../state/entry.js';
-import { BEGINNINGS, beginningOf } from '../state/transitions.js';
+import type { Item } from '../state/entry.js';
+import { beginningOf } from '../state/transitions.js';
 
 /** How long it took; the percentiles are absent while nothing was counted in that time. In ms, exact to 1 %. */
 export interface Percentiles {
@@ -136,41 +136,9 @@ export class WaitingItems {
 }
 
 /**
- * How a folder was watched from a time on: what lay there before counts from then; how long a file had to be unchanged, in ms; and
- * how far the wall clock, which the times of files are of, was ahead of steady time.
+ * Since when a file has been *at rest* in the version that its item is about, in ms since the epoch: since when the present work on
+ * it counts. It follows from the record alone, so that it is the same after a restart.
  */
-export type WatchTerm = readonly [beganAt: number, settleMs: number, wallAheadMs: number];
-
-/** Where the file itself says when it last changed. */
-const DATED_BY_FILE: ReadonlySet<string | undefined> = new Set<string>([
-  BEGINNINGS.newFile,
-  BEGINNINGS.fileChanged,
-  BEGINNINGS.fileBack,
-  BEGINNINGS.sentBefore,
-]);
-
-/**
- * Since when a file has been *at rest* in the version that its item is about, in ms since the epoch.
- *
- * That is when it had not changed (by its ctime, which a rename sets too) for `settle`; but not before its folder was
- * watched, not while it was gone, and not after it was found. An item whose file did not change (its document was missed,
- * a person asked for another try, a rule changed) counts from that moment. It follows from the record alone, so that it
- * is the same after a restart.
- *
- * @param termAt how the folder was watched at a time; undefined where that is not known any more
- */
-export function atRestSince(
-  { folder, history, since, version }: PendingItem | AcceptedItem | ConfirmedItem,
-  termAt: (folder: string, at: number) => WatchTerm | undefined,
-): number {
-  const index = beginningOf(history);
-  const begun = history[Math.max(0, index)];
-  if (begun === undefined) return since;
-  const term = DATED_BY_FILE.has(begun.note) ? termAt(folder, begun.at) : undefined;
-  if (term === undefined) return begun.at;
-  const [beganAt, settleMs, wallAheadMs] = term;
-  const before = history[index - 1];
-  const goneAt = before?.status === 'gone' ? before.at : 0;
-  const restedAt = Math.round(version.ctimeMs) - wallAheadMs + settleMs;
-  return Math.min(begun.at, Math.max(restedAt, beganAt, goneAt));
+export function atRestSince({ history, since }: Item): number {
+  return history[Math.max(0, beginningOf(history))]?.at ?? since;
 }

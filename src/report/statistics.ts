@@ -1,15 +1,14 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { Histogram as Counted } from 'prom-client';
 import { z } from 'zod';
-import type { Config, FolderConfig } from '../config/config.js';
+import type { Config } from '../config/config.js';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import type { AcceptedItem, ConfirmedItem, Entry, PendingItem } from '../state/entry.js';
+import type { ConfirmedItem, Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
 import {
@@ -19,7 +18,6 @@ import {
   percentilesOf,
   RecentDurations,
   WaitingItems,
-  type WatchTerm,
 } from './durations.js';
 
 /** The time from *at rest* to *confirmed* of the files of one collection. Times are ms since the epoch. */
@@ -93,7 +91,6 @@ const keptSchema = z.object({
   version: z.literal(3),
   /** How far the wall clock was ahead of steady time at the end; the next run begins with the wall clock. */
   wallAheadMs: z.number(),
-  terms: z.record(z.string(), z.array(z.tuple([z.number(), z.number(), z.number()]).readonly())),
   samples: z.array(sampleSchema),
   collections: z.record(z.string(), z.array(z.tuple([z.number(), z.string()]).readonly()).readonly()),
   lastConfirmedAt: z.number().optional(),
@@ -106,8 +103,6 @@ const HOUR_MS = 3_600_000;
 const SPEED_MS = 60_000;
 /** How often what outlives a restart is written, in ms. */
 const KEEP_MS = 120_000;
-/** So many ways in which a folder was watched outlive a restart. */
-const TERMS_KEPT = 20;
 /** An alert is over when all was well for so long, in ms, so that it does not come and go. */
 const WELL_MS = 300_000;
 /** So many collections have statistics of their own; the others are counted together, under a name that no collection can have. */
@@ -151,11 +146,6 @@ export class Statistics {
   readonly histogram = timeToSearchHistogram();
   readonly #deps: StatisticsDeps;
   readonly #startedAt: number;
-  /** How each folder was watched, oldest first. A term begins with the daemon, a change of the folder, or a clock that was set. */
-  readonly #terms = new Map<string, WatchTerm[]>();
-  /** The folders as the last terms have them. */
-  #folders: readonly FolderConfig[] = [];
-  #wallAheadMs = 0;
   readonly #collections = new Map<string, CollectionStatistics>();
   readonly #totals = { accepted: 0, confirmed: 0, quarantined: 0 };
   #samples: readonly Sample[] = [];
@@ -195,9 +185,7 @@ export class Statistics {
 
   /** The folders of the configuration may be others from now on. */
   reconfigured(): void {
-    const { clock, settings } = this.#deps;
-    this.#beginTerms(clock.now(), wallAheadMs(clock));
-    for (const { collection, rules } of settings().folders) {
+    for (const { collection, rules } of this.#deps.settings().folders) {
       this.#of(collection);
       for (const rule of rules) if (rule.collection !== undefined) this.#of(rule.collection);
     }
@@ -231,24 +219,7 @@ export class Statistics {
     };
   }
 
-  /** @param at what is found from then on is found in the new way */
-  #beginTerms(at: number, aheadMs: number): void {
-    const { folders } = this.#deps.settings();
-    for (const folder of folders) {
-      const { name, settle } = folder;
-      const known = this.#folders.find((one) => one.name === name);
-      if (aheadMs === this.#wallAheadMs && isDeepStrictEqual(known, folder)) continue;
-      this.#terms.set(name, [...(this.#terms.get(name) ?? []), [at, settle, aheadMs]]);
-    }
-    this.#folders = folders;
-    this.#wallAheadMs = aheadMs;
-  }
-
   #onChange(after: Entry | undefined, before: Entry | undefined): void {
-    const now = this.#deps.clock.now();
-    const aheadMs = wallAheadMs(this.#deps.clock);
-    if (Math.abs(aheadMs - this.#wallAheadMs) >= 1_000)
-      this.#beginTerms(after?.history.at(-1)?.at ?? now, aheadMs);
     this.#countWaiting(before, -1);
     this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
@@ -259,11 +230,12 @@ export class Statistics {
       this.#totals.accepted += 1;
       this.#slot.accepted += 1;
     }
-    if (after.status === 'confirmed') this.#confirmed(after, now);
+    if (after.status === 'confirmed') this.#confirmed(after);
   }
 
-  #confirmed(item: ConfirmedItem, now: number): void {
-    const since = this.#restSince(item);
+  #confirmed(item: ConfirmedItem): void {
+    const now = this.#deps.clock.now();
+    const since = atRestSince(item);
     const tookMs = now - (since > now ? this.#startedAt : since);
     const { collection, took } = this.#of(item.collection);
     took.add(tookMs, now);
@@ -276,11 +248,7 @@ export class Statistics {
 
   #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
     if (entry?.status === 'pending' || entry?.status === 'accepted')
-      this.#of(entry.collection).waiting.add(this.#restSince(entry), by);
-  }
-
-  #restSince(item: PendingItem | AcceptedItem | ConfirmedItem): number {
-    return atRestSince(item, (folder, at) => this.#terms.get(folder)?.findLast(([beganAt]) => beganAt <= at));
+      this.#of(entry.collection).waiting.add(atRestSince(entry), by);
   }
 
   #of(collection: string): CollectionStatistics {
@@ -360,8 +328,6 @@ export class Statistics {
       const byMs = kept.wallAheadMs;
       if (kept.lastConfirmedAt !== undefined)
         this.#lastConfirmedAt = Math.min(now, kept.lastConfirmedAt + byMs);
-      // Records are dated by the steady time of their run, and so is how they were watched then.
-      for (const [folder, terms] of Object.entries(kept.terms)) this.#terms.set(folder, terms);
       this.#samples = kept.samples
         .map((sample) => ({ ...sample, at: sample.at + byMs }))
         .filter(({ at }) => at > now - HOUR_MS && at <= now);
@@ -385,9 +351,8 @@ export class Statistics {
         if (slots.length > 0) collections[collection] = slots;
         await clock.sleep(0);
       }
-      const terms = this.#folders.map(({ name }) => [name, this.#terms.get(name)?.slice(-TERMS_KEPT) ?? []]);
       const kept: z.infer<typeof keptSchema> = {
-        ...{ version: 3, wallAheadMs: wallAheadMs(clock), terms: Object.fromEntries(terms), collections },
+        ...{ version: 3, wallAheadMs: wallAheadMs(clock), collections },
         ...{ samples: [...this.#samples], lastConfirmedAt: this.#lastConfirmedAt },
       };
       await writeFileAtomic(join(dir, FILE), `${JSON.stringify(kept)}\n`);

@@ -30,7 +30,7 @@ const HISTORY_LENGTH = 8;
 
 /**
  * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
- * same work. Of the first group the file itself tells since when it was at rest; the others begin when they are noted.
+ * same work. Of the first group the moment is when the file came to rest, which may be before it was found.
  */
 export const BEGINNINGS = {
   newFile: 'new file',
@@ -82,16 +82,25 @@ function next(
 /**
  * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
  * (`accepted`); anything else is `pending`.
+ *
+ * @param restedAt since when it has been at rest; the work on it counts from then, unless it is the same file as before
  */
-export function read(before: Entry | undefined, to: Destination, version: Version, now: number): Item {
+export function read(
+  before: Entry | undefined,
+  to: Destination,
+  version: Version,
+  now: number,
+  restedAt = now,
+): Item {
   if (before !== undefined && isItem(before) && before.status !== 'gone' && isSame(before, to, version))
     return { ...before, version } as Item;
   const sent = certainlySent(before);
   const core = { ...documentOf({ ...to, version }), attempts: 0, since: now };
   const isTakenAnew = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
+  const begunAt = isTakenAnew ? now : restedAt;
   if (isSent(sent, version, to)) {
     const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
-    return { ...core, status: 'accepted', sent, history: next(before, 'accepted', now, note) };
+    return { ...core, status: 'accepted', sent, history: next(before, 'accepted', begunAt, note) };
   }
   let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
   if (before === undefined) note = BEGINNINGS.newFile;
@@ -101,7 +110,7 @@ export function read(before: Entry | undefined, to: Destination, version: Versio
     status: 'pending',
     notBefore: Math.max(now, landedAt(before) + APART_MS),
     ...(sent ? { sent } : {}),
-    history: next(before, 'pending', now, note),
+    history: next(before, 'pending', begunAt, note),
   };
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
+import { wallAheadMs } from '../lib/clock.js';
 import { ENCODINGS } from '../lib/encodings.js';
 import {
   type Entry,
@@ -187,6 +188,16 @@ export class Reconciler {
     return notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore;
   }
 
+  /**
+   * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too) for `settle`; not before its
+   * folder was watched, and not while it was gone.
+   */
+  #restedAt(before: Entry | undefined, { ctimeMs }: FileStat): number {
+    const { clock, folder } = this.#deps;
+    const goneAt = before?.status === 'gone' ? before.since : 0;
+    return Math.max(Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle, this.#beganAt, goneAt);
+  }
+
   #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
     const { debouncer } = this.#deps;
     switch (found.kind) {
@@ -227,9 +238,11 @@ export class Reconciler {
       return;
     }
     const before = state.get(folder.name, path);
-    const item = read(before, { folder: folder.name, path, url, collection }, version, clock.now());
-    const isNew = before === undefined || before.status === 'gone';
-    state.put(isNew && cameLater ? broughtIn(item) : item);
+    const isBroughtIn = cameLater && (before === undefined || before.status === 'gone');
+    const now = clock.now();
+    const restedAt = isBroughtIn ? now : Math.min(now, this.#restedAt(before, version));
+    const item = read(before, { folder: folder.name, path, url, collection }, version, now, restedAt);
+    state.put(isBroughtIn ? broughtIn(item) : item);
     this.#conflicts.met(path);
     commits.changed();
   }

@@ -56,45 +56,6 @@ describe('time-to-search', () => {
     expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
   });
 
-  it('counts a folder that joins the configuration from then on', async () => {
-    const d = await desk();
-    await d.clock.advance(5 * HOUR);
-    d.folders = [
-      ...d.folders,
-      { name: 'new', path: '/srv/new', collection: 'docs', settle: 2_000, rules: [] },
-    ];
-    d.figures.reconfigured();
-    await d.clock.advance(MINUTE);
-    const to = { folder: 'new', path: 'old.txt', url: 'https://x.example/old', collection: 'new' };
-    const version = {
-      size: 1,
-      mtimeMs: 0,
-      ctimeMs: 0,
-      ino: 1,
-      sha256: 'a'.repeat(64),
-      encoding: 'utf-8',
-    } as const;
-    d.state.put(read(undefined, to, version, d.clock.now()));
-    const { oldestSince = 0 } = rowOf(d, 'new');
-    expect(d.clock.now() - oldestSince).toBeLessThanOrEqual(MINUTE);
-    expect(d.clock.now() - oldestSince).toBeGreaterThanOrEqual(MINUTE - 5_000);
-  });
-
-  it('counts what lay at the new path of a folder from when it became that, and what waited from before', async () => {
-    const d = await desk();
-    const began = d.clock.now();
-    await d.drop('known');
-    await d.clock.advance(5 * HOUR);
-    d.folders = d.folders.map((folder) => ({ ...folder, path: '/srv/elsewhere' }));
-    d.figures.reconfigured();
-    await d.clock.advance(1_000);
-    d.find('lay-there', began + HOUR);
-    d.confirm('lay-there');
-    expectNear(rowOf(d).hour.p95Ms, 1_000);
-    d.confirm('known');
-    expectNear(rowOf(d).hour.p99Ms, 5 * HOUR);
-  });
-
   it('tells how many wait, and about since when: quarantined and removed ones do not', async () => {
     const d = await desk();
     for (const name of ['a', 'b', 'c', 'd']) {

@@ -66,18 +66,20 @@ export class Desk {
 
   /** A file that was changed now, and is found once it is at rest. */
   async drop(path: string, collection = 'docs'): Promise<void> {
-    const ctimeMs = this.clock.wall();
+    const changedAt = this.clock.now();
     await this.clock.advance(SETTLE);
-    this.find(path, ctimeMs, collection);
+    this.find(path, changedAt, collection);
   }
 
-  find(path: string, ctimeMs: number, collection = 'docs'): void {
+  /** A file that was changed then is found now. */
+  find(path: string, changedAt: number, collection = 'docs'): void {
     const to = { folder: 'f', path, url: `https://x.example/${path}`, collection };
     const version = {
-      ...{ size: 1, mtimeMs: 0, ctimeMs, ino: 1, encoding: 'utf-8' as const },
-      sha256: String(ctimeMs).padStart(64, '0'),
+      ...{ size: 1, mtimeMs: 0, ctimeMs: changedAt, ino: 1, encoding: 'utf-8' as const },
+      sha256: String(changedAt).padStart(64, '0'),
     };
-    this.state.put(read(this.state.get('f', path), to, version, this.clock.now()));
+    const now = this.clock.now();
+    this.state.put(read(this.state.get('f', path), to, version, now, Math.min(now, changedAt + SETTLE)));
   }
 
   accept(path: string): void {
