@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FileStat } from '../lib/file-stat.js';
-import type { Entry, QuarantinedItem } from './entry.js';
-import { decode, encode, ownCopy, statKey, statusOf, UrlBases } from './line.js';
+import { type Entry, type QuarantinedItem, statKey } from './entry.js';
+import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
 
 /** Names one record. Every Entry is a Place. */
 export interface Place {
@@ -22,7 +22,7 @@ export interface Selection {
 }
 
 /** The records as readers see them. */
-export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'delete'>;
+export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'into' | 'delete'>;
 
 /** One directory with records in or below it. Both by name. */
 interface Directory {
@@ -79,27 +79,40 @@ export class Entries {
   }
 
   /** @returns the line that was there before */
-  set(folderName: string, path: string, line: string): string | undefined {
+  set(folder: string, path: string, line: string): string | undefined {
+    return this.into(folder, parentOf(path))(ownCopy(nameOf(path)), line);
+  }
+
+  /**
+   * Sets many records of one directory, by a name that is no part of another text. To be used until something is deleted.
+   *
+   * @returns how to set one; that returns the line that was there before
+   */
+  into(folderName: string, path: string): (name: string, line: string) => string | undefined {
     let folder = this.#folders.get(folderName);
     if (folder === undefined) {
       folder = { root: { lines: new Map() }, counts: noCounts(), quarantined: new Set() };
       this.#folders.set(folderName, folder);
     }
+    const known = folder;
     let directory = folder.root;
-    for (const name of namesOf(parentOf(path))) {
+    for (const name of namesOf(path)) {
       directory.directories ??= new Map();
-      let next = directory.directories.get(name);
-      if (next === undefined) {
-        next = { lines: new Map() };
-        directory.directories.set(ownCopy(name), next);
+      let inner = directory.directories.get(name);
+      if (inner === undefined) {
+        inner = { lines: new Map() };
+        directory.directories.set(ownCopy(name), inner);
       }
-      directory = next;
+      directory = inner;
     }
-    const before = directory.lines.get(nameOf(path));
-    if (before !== undefined) count(folder, path, before, -1);
-    directory.lines.set(before === undefined ? ownCopy(nameOf(path)) : nameOf(path), line);
-    count(folder, path, line, 1);
-    return before;
+    const { lines } = directory;
+    return (name, line) => {
+      const before = lines.get(name);
+      if (before !== undefined) count(known, path, name, before, -1);
+      lines.set(name, line);
+      count(known, path, name, line, 1);
+      return before;
+    };
   }
 
   /** @returns the line that was there */
@@ -107,7 +120,7 @@ export class Entries {
     const before = this.line(folderName, path);
     const folder = this.#folders.get(folderName);
     if (before === undefined || folder === undefined) return undefined;
-    count(folder, path, before, -1);
+    count(folder, parentOf(path), nameOf(path), before, -1);
     if (remove(folder.root, path)) this.#folders.delete(folderName);
     return before;
   }
@@ -225,12 +238,12 @@ function noCounts(): Record<Entry['status'], number> {
 }
 
 /** The record comes (1) or goes (-1). */
-function count({ counts, quarantined }: Folder, path: string, line: string, by: 1 | -1): void {
+function count(folder: Folder, directory: string, name: string, line: string, by: 1 | -1): void {
   const status = statusOf(line);
-  counts[status] += by;
+  folder.counts[status] += by;
   if (status !== 'quarantined') return;
-  if (by === 1) quarantined.add(path);
-  else quarantined.delete(path);
+  if (by === 1) folder.quarantined.add(join(directory, name));
+  else folder.quarantined.delete(join(directory, name));
 }
 
 /** Removes a record, and the directories it stands in as far as nothing is left in them. Returns whether nothing is left. */

@@ -51,7 +51,7 @@ type SentRow = readonly [
 ];
 /** A number stands for the date that was shown. */
 type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
-type WaitRow = readonly [notBefore: number | null, inDoubt?: SentRow | null];
+type WaitRow = readonly [notBefore?: number | null, doubt?: SentRow | null];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
 type HistoryRow = readonly (number | string)[];
 
@@ -113,29 +113,20 @@ export function ownCopy(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }
 
-/**
- * What a record's line begins with: a file whose key is that of its record has the recorded version. Compare it with
- * `line.startsWith(key)`; a worker that lists a directory can send keys instead of stats.
- */
-export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
-  return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
-}
-
 export function statusOf(line: string): Entry['status'] {
   return statusOfCode(line.charAt(codeAt(line)));
 }
 
 /** @throws Error when no status has this letter */
-function statusOfCode(letter: unknown): Entry['status'] {
-  const status = typeof letter === 'string' && letter.length === 1 && STATUSES[CODES.indexOf(letter)];
+function statusOfCode(letter: string): Entry['status'] {
+  const status = letter.length === 1 && STATUSES[CODES.indexOf(letter)];
   if (status) return status;
   throw new Error(`a record has the unknown status ${JSON.stringify(letter)}`);
 }
 
-/** The number of an item's base. */
-export function baseOf(line: string): number | undefined {
-  const number = Number.parseInt(line.slice(codeAt(line) + 1), 10);
-  return Number.isNaN(number) ? undefined : number;
+/** The number of an item's base; NaN for a file that is passed over. */
+export function baseOf(line: string): number {
+  return Number.parseInt(line.slice(codeAt(line) + 1), 10);
 }
 
 function codeAt(line: string): number {
@@ -145,72 +136,66 @@ function codeAt(line: string): number {
 }
 
 export function encode(entry: Entry, bases: UrlBases): string {
-  const { version, since, trouble, sent, status } = entry;
+  const { version, since, status, sent, trouble } = entry;
   const { size, mtimeMs, ctimeMs, ino } = version;
   const content = hasContent(version) ? version : undefined;
-  let [url, base, attempts]: [string | null, number | '', number | null] = [null, '', null];
+  let code = CODES.charAt(STATUSES.indexOf(status));
+  let [url, attempts]: [string?, number?] = [];
   if (entry.status !== 'passed') {
     const path = encodePath(entry.path);
-    const isUsual = entry.url.endsWith(path);
-    const before = isUsual ? entry.url.slice(0, entry.url.length - path.length) : undefined;
-    base = bases.numberOf({ url: before, collection: entry.collection });
-    url = isUsual ? null : entry.url;
-    attempts = entry.attempts || null;
+    const before = entry.url.endsWith(path) ? entry.url.slice(0, entry.url.length - path.length) : undefined;
+    code += bases.numberOf({ url: before, collection: entry.collection });
+    if (before === undefined) url = entry.url;
+    if (entry.attempts > 0) attempts = entry.attempts;
   }
   return JSON.stringify(
-    trimmed<Row>([
-      size,
-      mtimeMs,
-      ctimeMs === mtimeMs ? '' : ctimeMs,
-      ino,
-      `${CODES.charAt(STATUSES.indexOf(status))}${base}`,
-      since,
-      historyRow(entry),
-      content === undefined ? null : packHash(content.sha256),
-      content === undefined ? null : ENCODINGS.indexOf(content.encoding),
-      sent === undefined ? null : sentRow(sent, entry),
+    trimmed([
+      ...[size, mtimeMs, ctimeMs === mtimeMs ? '' : ctimeMs, ino, code, since, historyRow(entry)],
+      content && packHash(content.sha256),
+      content && ENCODINGS.indexOf(content.encoding),
+      sent && sentRow(sent, entry),
       detailRow(entry),
-      url,
-      attempts,
-      trouble === undefined ? null : [trouble.code, trouble.message, trouble.hint],
+      ...[url, attempts, trouble && [trouble.code, trouble.message, trouble.hint]],
     ]),
   );
 }
 
+/** Without what is undefined at the end; elsewhere that becomes null in JSON. */
+function trimmed(row: readonly unknown[]): readonly unknown[] {
+  return row.slice(0, 1 + row.findLastIndex((value) => value !== undefined));
+}
+
 function historyRow(entry: Entry): HistoryRow {
   const { history, status, since } = entry;
+  const evidence = entry.status === 'confirmed' ? noteOf(entry.evidence) : undefined;
   return history.flatMap((change, i) => {
+    const { note } = change;
+    let kept: number | string = NO_NOTE;
+    if (note !== undefined) kept = note === evidence ? EVIDENCE_NOTE : NOTES.indexOf(note);
+    if (note !== undefined && kept === -1) kept = note;
     const isPresent = i === history.length - 1 && change.status === status && change.at === since;
-    const note = noteCode(change.note, entry);
-    return isPresent ? [note] : [STATUSES.indexOf(change.status), change.at - since, note];
+    return isPresent ? [kept] : [STATUSES.indexOf(change.status), change.at - since, kept];
   });
 }
 
-function noteCode(note: string | undefined, entry: Entry): number | string {
-  if (note === undefined) return NO_NOTE;
-  if (entry.status === 'confirmed' && note === evidenceNote(entry.evidence)) return EVIDENCE_NOTE;
-  const known = NOTES.indexOf(note);
-  return known === -1 ? note : known;
-}
-
 /** What the history notes of a confirmation; see `confirmed`. */
-function evidenceNote({ kind, shown }: Evidence): string {
+function noteOf({ kind, shown }: Evidence): string {
   return `${kind} ${shown}`.slice(0, 300);
 }
 
-function sentRow(sent: Sent, { version, since, ...rest }: Entry): SentRow {
-  const { size, peerAt, lastModified, words } = sent;
-  const sha256 = hasContent(version) ? version.sha256 : undefined;
-  return trimmed<SentRow>([
-    sent.at - since,
-    peerAt === undefined ? null : peerAt - since,
-    size === version.size ? null : size,
-    lastModified === undefined ? null : lastModified === wholeSeconds(version) || lastModified,
-    words ?? null,
-    sent.digest === sent.sha256 ? null : packHash(sent.digest),
-    sent.sha256 === sha256 ? null : packHash(sent.sha256),
-    'url' in rest && sent.url === rest.url ? null : sent.url,
-    'collection' in rest && sent.collection === rest.collection ? null : sent.collection,
+function sentRow(sent: Sent, { version, since, ...rest }: Entry): readonly unknown[] {
+  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection } = sent;
+  const isOfVersion = hasContent(version) && sha256 === version.sha256;
+  return trimmed([
+    at - since,
+    peerAt === undefined ? undefined : peerAt - since,
+    size === version.size ? undefined : size,
+    lastModified === wholeSeconds(version) || lastModified,
+    words,
+    digest === sha256 ? undefined : packHash(digest),
+    isOfVersion ? undefined : packHash(sha256),
+    'url' in rest && url === rest.url ? undefined : url,
+    'collection' in rest && collection === rest.collection ? undefined : collection,
   ]);
 }
 
@@ -218,33 +203,25 @@ function wholeSeconds({ mtimeMs }: FileStat): number {
   return Math.floor(mtimeMs / 1000) * 1000 + 0;
 }
 
-function detailRow(entry: Entry): EvidenceRow | WaitRow | null {
+function detailRow(entry: Entry): readonly unknown[] | undefined {
   const { since } = entry;
   if (entry.status === 'confirmed') {
     const { kind, at, shown } = entry.evidence;
-    const moment = Date.parse(shown);
-    const isDate = !Number.isNaN(moment) && new Date(moment).toISOString() === shown;
-    let short: string | number | null = isDate ? moment - since : shown;
-    if (shown === usuallyShown(kind, entry.sent)) short = null;
-    return trimmed<EvidenceRow>([KINDS.indexOf(kind), at - since, short]);
+    const date = Date.parse(shown);
+    const isDate = !Number.isNaN(date) && new Date(date).toISOString() === shown;
+    const isUsual = shown === usuallyShown(kind, entry.sent);
+    return trimmed([KINDS.indexOf(kind), at - since, isUsual ? undefined : isDate ? date - since : shown]);
   }
-  if (entry.status !== 'pending') return null;
+  if (entry.status !== 'pending') return undefined;
   const { notBefore, doubt } = entry;
-  if (notBefore === since && doubt === undefined) return null;
-  return trimmed<WaitRow>([
-    notBefore === since ? null : notBefore,
-    doubt === undefined ? null : sentRow(doubt, entry),
-  ]);
+  const row = trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
+  return row.length === 0 ? undefined : row;
 }
 
-/** What a peer that has the version shows of it; a date of its own for the other kinds. */
+/** What a peer that has the version shows of it; of other kinds it is a date. */
 function usuallyShown(kind: Evidence['kind'], sent: Sent): string {
   if (kind === 'size') return `${sent.size} bytes`;
   return kind === 'present' ? sent.url : `sha256 ${sent.digest}`;
-}
-
-function trimmed<T extends readonly unknown[]>(row: T): T {
-  return row.slice(0, 1 + row.findLastIndex((value) => value !== null)) as unknown as T;
 }
 
 /** 43 characters instead of 64; anything but a hash stays readable. */
@@ -256,18 +233,38 @@ function unpackHash(packed: string): string {
   return packed.startsWith('#') ? packed.slice(1) : Buffer.from(packed, 'base64url').toString('hex');
 }
 
+/** A record whose fields are still being added. */
+type Unfinished = {
+  -readonly [Field in keyof Entry]: Entry[Field];
+} & { [Field in 'url' | 'collection' | 'attempts' | 'notBefore' | 'doubt' | 'evidence']?: unknown };
+
 /** The record of which the line was made. A fresh object each time. */
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
   const row = JSON.parse(line) as Row;
-  const [size, mtimeMs, ctime, ino, , since, changes, hash, encoding, sent, detail, url, attempts, trouble] =
-    row;
-  const stat = { size, mtimeMs, ctimeMs: ctime === '' ? mtimeMs : ctime, ino };
-  const content = { sha256: unpackHash(hash ?? ''), encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
-  const version = typeof hash === 'string' ? { ...stat, ...content } : stat;
-  const status = statusOf(line);
+  const [
+    size,
+    mtimeMs,
+    ctime,
+    ino,
+    code,
+    since,
+    history,
+    hash,
+    encoding,
+    sent,
+    detail,
+    url,
+    attempts,
+    trouble,
+  ] = row;
+  const status = statusOfCode(code.charAt(0));
+  const ctimeMs = ctime === '' ? mtimeMs : ctime;
+  const sha256 = typeof hash === 'string' ? unpackHash(hash) : '';
+  const content = { size, mtimeMs, ctimeMs, ino, sha256, encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
+  const version = typeof hash === 'string' ? content : { size, mtimeMs, ctimeMs, ino };
   const entry: Unfinished = { folder, path, version, status, since, history: [] };
   if (status !== 'passed') {
-    const base = bases.get(baseOf(line) ?? -1);
+    const base = bases.get(Number(code.slice(1)));
     if (base === undefined) throw new Error(`the URL base of ${folder}/${path} is not known`);
     entry.url = url ?? `${base.url ?? ''}${encodePath(path)}`;
     entry.collection = base.collection;
@@ -275,48 +272,48 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   }
   if (sent) entry.sent = sentOf(sent, entry);
   if (trouble) entry.trouble = { code: trouble[0], message: trouble[1], hint: trouble[2] };
+  let note: string | undefined;
   if (status === 'pending') {
-    const [notBefore, doubt] = (detail ?? []) as WaitRow | [];
+    const [notBefore, doubt] = (detail ?? []) as WaitRow;
     entry.notBefore = notBefore ?? since;
     if (doubt) entry.doubt = sentOf(doubt, entry);
   } else if (status === 'confirmed' && entry.sent) {
-    const [code, after, kept] = detail as EvidenceRow;
-    const kind = KINDS[code] ?? 'present';
+    const [number, at, kept] = detail as EvidenceRow;
+    const kind = KINDS[number] ?? 'present';
     const date = typeof kept === 'number' ? new Date(since + kept).toISOString() : kept;
-    const shown = date ?? usuallyShown(kind, entry.sent);
-    entry.evidence = { kind, at: since + after, shown };
+    const evidence = { kind, at: since + at, shown: date ?? usuallyShown(kind, entry.sent) };
+    entry.evidence = evidence;
+    note = noteOf(evidence);
   }
-  entry.history = historyOf(changes, entry);
-  return entry as unknown as Entry;
+  entry.history = historyOf(history, status, since, note);
+  return entry as Entry;
 }
 
-/** A record whose fields are still being added. */
-type Unfinished = Pick<Entry, 'version' | 'status' | 'since'> & {
-  sent?: Sent;
-  evidence?: Evidence;
-} & Record<string, unknown>;
-
-function sentOf(row: SentRow, { version, since, ...rest }: Unfinished): Sent {
+function sentOf(row: SentRow, entry: Unfinished): Sent {
+  const { version, since } = entry;
   const [at, peerAt, size, lastModified, words, digest, hash, url, collection] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
-  return {
+  const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
     sha256,
     size: size ?? version.size,
     digest: digest ? unpackHash(digest) : sha256,
-    url: url ?? String(rest.url ?? ''),
-    collection: collection ?? String(rest.collection ?? ''),
+    url: url ?? String(entry.url ?? ''),
+    collection: collection ?? String(entry.collection ?? ''),
     at: since + at,
-    ...(typeof peerAt === 'number' ? { peerAt: since + peerAt } : {}),
-    ...(lastModified == null
-      ? {}
-      : { lastModified: lastModified === true ? wholeSeconds(version) : lastModified }),
-    ...(typeof words === 'number' ? { words } : {}),
   };
+  if (typeof peerAt === 'number') sent.peerAt = since + peerAt;
+  if (lastModified === true) sent.lastModified = wholeSeconds(version);
+  else if (typeof lastModified === 'number') sent.lastModified = lastModified;
+  if (typeof words === 'number') sent.words = words;
+  return sent;
 }
 
+/** @param evidence the note of it */
 function historyOf(
   row: HistoryRow,
-  { status: present, since, evidence }: Unfinished,
+  present: Entry['status'],
+  since: number,
+  evidence: string | undefined,
 ): readonly HistoryEntry[] {
   const history: HistoryEntry[] = [];
   for (let i = 0; i < row.length; i += 3) {
@@ -325,92 +322,39 @@ function historyOf(
     const at = isPresent ? since : since + (row[i + 1] as number);
     const kept = isPresent ? row[i] : row[i + 2];
     let note = typeof kept === 'string' ? kept : NOTES[kept as number];
-    if (kept === EVIDENCE_NOTE && evidence) note = evidenceNote(evidence);
+    if (kept === EVIDENCE_NOTE) note = evidence;
     history.push(note === undefined ? { status, at } : { status, at, note });
   }
   return history;
 }
 
-/** What is not there, or the same as the record has already, is 0. */
-type SentRow1 = readonly [
-  ...(readonly [
-    sha256: string | 0,
-    size: number,
-    digest: string | 0,
-    url: string | 0,
-    collection: string | 0,
-  ]),
-  ...(readonly [at: number, peerAt?: number | null, lastModified?: number | null, words?: number]),
-];
-type Row1 = readonly [
-  ...(readonly [code: string, folder: string, path: string, since: number]),
-  history: readonly (string | number)[],
-  version: readonly [size: number, mtimeMs: number, ctimeMs: number | null, ino: number, string?, number?],
-  sent: SentRow1 | 0,
-  trouble: Row[13] | 0,
-  ...(readonly [url?: string, collection?: string, attempts?: number]),
-  /** The kind of the evidence, its moment and what was shown; or how long a pending item waits, and the doubt. */
-  ...(readonly [first?: string | number, second?: number | SentRow1, third?: string]),
-];
+type Values = readonly (string | number | null)[];
 
-/** The record of a row of schema 1, as peersync wrote it until November 2026: it says the same as a line, in another order. */
+/** The record of a row of schema 1, as peersync wrote it until November 2026: the same as a line says, in another order. */
 export function entryOfSchema1(row: readonly unknown[]): Entry {
-  const [
-    code,
-    folder,
-    path,
-    since,
-    history,
-    version,
-    sent,
-    trouble,
-    url,
-    collection,
-    attempts,
-    first,
-    second,
-    third,
-  ] = row as Row1;
+  const [code, folder, path, since] = row as readonly [string, string, string, number];
   const status = statusOfCode(code);
+  const [history, version, sent] = row.slice(4, 7) as [Values, Values, Values | 0];
+  const [trouble, url, collection, attempts, first, second, shown] = row.slice(7);
   const [size, mtimeMs, ctimeMs, ino, sha256, encoding] = version;
+  const bases = new UrlBases();
+  const base = bases.numberOf({ url: undefined, collection: String(collection) });
   const changes = history.map((value, i) => {
-    if (i % 3 === 0) return STATUSES.indexOf(statusOfCode(value));
+    if (i % 3 === 0) return STATUSES.indexOf(statusOfCode(String(value)));
     return i % 3 === 2 && value === 0 ? NO_NOTE : value;
   });
-  let detail: Row[10] = null;
-  if (status === 'pending')
-    detail = [since + Number(first), Array.isArray(second) ? sentRowOf1(second as SentRow1) : null];
-  else if (status === 'confirmed')
-    detail = [KINDS.indexOf(first as Evidence['kind']), Number(second), third ?? null];
-  const bases = new UrlBases();
-  const base = status === 'passed' ? '' : bases.numberOf({ url: undefined, collection: collection ?? '' });
-  const line: Row = [
-    ...([size, mtimeMs, ctimeMs ?? '', ino, `${code}${base}`, since, changes] as const),
-    ...([
-      sha256 === undefined ? null : `#${sha256}`,
-      encoding ?? null,
-      sent === 0 ? null : sentRowOf1(sent),
-      detail,
-    ] as const),
-    ...([url ?? null, attempts ?? null, trouble || null] as const),
-  ];
-  return decode(JSON.stringify(line), folder, path, bases);
+  const evidence = [KINDS.indexOf(first as (typeof KINDS)[number]), second, shown];
+  const wait = [since + Number(first), Array.isArray(second) ? sentOfSchema1(second) : null];
+  const line = JSON.stringify([
+    ...[size, mtimeMs, ctimeMs ?? '', ino, `${code}${base}`, since, changes, sha256 && `#${sha256}`],
+    ...[encoding, sent ? sentOfSchema1(sent) : null, status === 'confirmed' ? evidence : wait],
+    ...[url, attempts, trouble || null],
+  ]);
+  return decode(line, folder, path, bases);
 }
 
-function sentRowOf1([
-  sha256,
-  size,
-  digest,
-  url,
-  collection,
-  at,
-  peerAt,
-  lastModified,
-  words,
-]: SentRow1): SentRow {
-  const hash = (text: string | 0) => (text === 0 ? null : `#${text}`);
-  return [
-    ...([at, peerAt ?? null, size, lastModified ?? null, words ?? null] as const),
-    ...([hash(digest), hash(sha256), url || null, collection || null] as const),
-  ];
+function sentOfSchema1([sha256, size, digest, url, collection, ...rest]: Values): readonly unknown[] {
+  const [at, peerAt, lastModified, words] = rest;
+  const hash = (text?: string | number | null) => (text ? `#${text}` : null);
+  return [at, peerAt, size, lastModified, words, hash(digest), hash(sha256), url || null, collection || null];
 }

@@ -97,7 +97,9 @@ function addToSum(sum: number, checksum: number): number {
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
 const READ_BYTES = 256 * 1024;
 const PREFIX_BYTES = 9;
-const [NEWLINE, QUOTE, BACKSLASH, BRACE] = [0x0a, 0x22, 0x5c, 0x7b];
+const [NEWLINE, QUOTE, SLASH, BACKSLASH, BRACE] = [0x0a, 0x22, 0x2f, 0x5c, 0x7b];
+const HEX = Buffer.from('0123456789abcdef');
+const NO_PLACE = Buffer.alloc(0);
 
 /** What reading a file of lines found. */
 interface FileFound {
@@ -123,35 +125,48 @@ async function readLines(
 ): Promise<FileFound> {
   const found: FileFound = { lines: 0, sumBeforeLast: 0, damaged: 0, soundBytes: 0, bytes: 0 };
   let buffer = Buffer.allocUnsafe(READ_BYTES);
-  let [held, sum] = [0, 0];
-  // Damaged lines since the last sound one: torn if nothing sound follows.
-  let doubtful = 0;
+  // Bytes of a line that is not read to its end, and damaged lines since the last sound one: torn if nothing sound follows.
+  let [held, doubtful, sum] = [0, 0, 0];
   for (;;) {
     const { bytesRead } = await file.read(buffer, held, buffer.length - held, found.bytes);
     if (bytesRead === 0) return found;
     found.bytes += bytesRead;
     const end = held + bytesRead;
     let start = 0;
-    for (let newline = buffer.indexOf(NEWLINE, held); newline !== -1 && newline < end; ) {
-      const checksum = crc32(buffer.subarray(start + PREFIX_BYTES, newline));
-      if (Number.parseInt(buffer.toString('latin1', start, start + PREFIX_BYTES), 16) !== checksum)
-        doubtful += 1;
-      else {
+    for (let at = buffer.indexOf(NEWLINE, held); at !== -1 && at < end; at = buffer.indexOf(NEWLINE, start)) {
+      const checksum = crc32(buffer.subarray(start + PREFIX_BYTES, at));
+      if (claims(buffer, start, checksum)) {
         found.lines += 1;
         found.damaged += doubtful;
         doubtful = 0;
-        found.soundBytes = found.bytes - end + newline + 1;
+        found.soundBytes = found.bytes - end + at + 1;
         found.sumBeforeLast = sum;
         sum = addToSum(sum, checksum);
-        onLine(buffer, start + PREFIX_BYTES, newline);
-      }
-      start = newline + 1;
-      newline = buffer.indexOf(NEWLINE, start);
+        onLine(buffer, start + PREFIX_BYTES, at);
+      } else doubtful += 1;
+      start = at + 1;
     }
     buffer.copy(buffer, 0, start, end);
     held = end - start;
     if (held === buffer.length) buffer = Buffer.concat([buffer], 2 * buffer.length);
   }
+}
+
+/** Whether the checksum stands there, as `Framer` writes it. */
+function claims(buffer: Buffer, start: number, checksum: number): boolean {
+  for (let i = 0; i < 8; i += 1)
+    if (buffer[start + i] !== HEX[(checksum >>> (28 - 4 * i)) & 15]) return false;
+  return true;
+}
+
+/** Where the string of JSON ends that begins at `start`: behind its closing quote. */
+function endOfString(buffer: Buffer, start: number): number {
+  let at = start + 1;
+  while (buffer[at] !== QUOTE) {
+    if (at >= buffer.length) throw new Error('a record has no place');
+    at += buffer[at] === BACKSLASH ? 2 : 1;
+  }
+  return at + 1;
 }
 
 /**
@@ -187,6 +202,9 @@ export class Loader {
   outdated = false;
   #headers = 0;
   #footer: Footer | undefined;
+  /** The text of the place of the last record, up to its name, and what sets a record there. */
+  #place = NO_PLACE;
+  #put: ReturnType<Entries['into']> | undefined;
 
   constructor(
     readonly dir: string,
@@ -245,6 +263,7 @@ export class Loader {
   async #readFile(path: string): Promise<FileFound> {
     const before = this.#headers;
     this.#footer = undefined;
+    this.#place = NO_PLACE;
     const file = await this.open(path, 'r');
     try {
       return await readLines(file, (buffer, start, end) => this.#take(buffer, start, end));
@@ -266,19 +285,24 @@ export class Loader {
     else this.#row(JSON.parse(buffer.toString('utf8', start, end)));
   }
 
-  /** `"folder","path",[…]` */
+  /** `"folder","directory/name",[…]`; the directory is looked up only where it is not that of the record before. */
   #record(buffer: Buffer, start: number, end: number): void {
     const path = endOfString(buffer, start) + 1;
     const line = endOfString(buffer, path) + 1;
-    this.data.entries.set(
-      JSON.parse(buffer.toString('utf8', start, path - 1)),
-      JSON.parse(buffer.toString('utf8', path, line - 1)),
-      buffer.toString('utf8', line, end),
-    );
+    const name = Math.max(path, buffer.lastIndexOf(SLASH, line)) + 1;
+    if (buffer.compare(this.#place, 0, this.#place.length, start, name) !== 0) {
+      const place = buffer.toString('utf8', start, Math.max(path + 1, name - 1));
+      const [folder, directory] = JSON.parse(`[${place}"]`) as [string, string];
+      this.#put = this.data.entries.into(folder, directory);
+      this.#place = Buffer.from(buffer.subarray(start, name));
+    }
+    const text = buffer.toString('utf8', name, line - 2);
+    this.#put?.(text.includes('\\') ? JSON.parse(`"${text}"`) : text, buffer.toString('utf8', line, end));
   }
 
   #row(row: readonly unknown[]): void {
     const { entries, meta } = this.data;
+    this.#place = NO_PLACE;
     const [kind, first, second, third] = row as readonly [string, string, string, string | undefined];
     if (kind === '-') entries.delete(first, second);
     else if (kind === 'u') entries.bases.set(Number(first), { collection: second, url: third ?? undefined });
@@ -306,7 +330,7 @@ export class Loader {
       looked += 1;
       if (looked % 5_000 === 0) await nextTurn();
       const base = baseOf(line);
-      if (base === undefined || entries.bases.get(base) !== undefined) continue;
+      if (Number.isNaN(base) || entries.bases.get(base) !== undefined) continue;
       entries.delete(folder, directory === '' ? name : `${directory}/${name}`);
       dropped += 1;
     }
@@ -314,14 +338,4 @@ export class Loader {
     const [files, are] = dropped === 1 ? ['1 file', 'it is'] : [`${dropped} files`, 'they are'];
     this.damage.push(`The URL base of ${files} is lost; ${are} new again.`);
   }
-}
-
-/** Where the string of JSON ends that begins at `start`: behind its closing quote. */
-function endOfString(buffer: Buffer, start: number): number {
-  let at = start + 1;
-  while (buffer[at] !== QUOTE) {
-    if (at >= buffer.length) throw new Error('a record has no place');
-    at += buffer[at] === BACKSLASH ? 2 : 1;
-  }
-  return at + 1;
 }

@@ -45,6 +45,6 @@ export function sentOf(item: PendingItem): Sent {
 /** What a file's record goes through when nothing goes wrong. */
 export function lifeOf(item: PendingItem): readonly [Entry, Entry, Entry] {
   const inPeer = accepted(item, sentOf(item), SINCE + 3_000);
-  const evidence = { kind: 'lastModified', at: SINCE + 4_000, shown: '2026-01-01T00:00:00Z' } as const;
+  const evidence = { kind: 'lastModified', at: SINCE + 4_000, shown: '2026-01-01T00:00:00.000Z' } as const;
   return [item, inPeer, confirmed(inPeer, evidence, SINCE + 5_000)];
 }
