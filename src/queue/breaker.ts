@@ -1,4 +1,8 @@
-import type { Lane, Outcome, QueuePolicy } from './options.js';
+import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
+import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
 /** The outcomes that open the circuit when there are enough of them. */
 export type TroubleKind = 'unreachable' | 'failing' | 'denied';
@@ -19,7 +23,21 @@ export interface Trouble {
   readonly hint?: string;
 }
 
-export type CircuitState = 'closed' | 'open' | 'half-open';
+/** All times are in ms since the epoch. */
+export interface CircuitStatus {
+  readonly state: 'closed' | 'open' | 'half-open';
+  /** Closed: since when the peer answers (or the queue was made). Else: since when it is in this kind of trouble. */
+  readonly since: number;
+  /** Since when it is in trouble of any kind; only while not closed. */
+  readonly downSince?: number;
+  readonly reason?: Trouble;
+  /** The lanes that the trouble holds back; empty while closed. */
+  readonly held: readonly Lane[];
+  /** When one request may try again; only while open. */
+  readonly nextProbeAt?: number;
+  /** Requests that failed since this kind of trouble began; 0 while closed. */
+  readonly tries: number;
+}
 
 /** Given to a request at its start and back with its outcome. */
 export interface Ticket {
@@ -29,35 +47,39 @@ export interface Ticket {
   readonly epoch: number;
 }
 
-/** What an outcome did to the circuit. */
-export type Change =
-  | { readonly kind: 'none' }
-  | TroubleChange
-  | {
-      readonly kind: 'closed';
-      /** Since the first trouble of any kind began. */
-      readonly downMs: number;
-      /** Requests that failed in that time. */
-      readonly tries: number;
-    };
-
-export interface TroubleChange {
-  /** `still`: a probe failed like those before it. `other-trouble`: it is of another kind now. */
-  readonly kind: 'opened' | 'still' | 'other-trouble';
-  readonly trouble: Trouble;
-  /** Requests that failed since the trouble of this kind began. */
-  readonly tries: number;
-  /** Since the trouble of this kind began. */
-  readonly troubleMs: number;
-  readonly nextProbeMs: number;
+/** How a request ended. */
+export interface Ended {
+  readonly ticket: Ticket;
+  readonly outcome: Outcome;
+  /** What it was rejected with; read only where the outcome is trouble, or the peer is busy. */
+  readonly error?: unknown;
+  readonly now: number;
 }
 
-const NONE: Change = { kind: 'none' };
+export interface BreakerDeps {
+  readonly policy: QueuePolicy;
+  readonly log: Logger;
+  /** What the peer is called in the log. */
+  readonly peerName: string;
+  /** From 0 to 1, for jitter. */
+  readonly random: () => number;
+}
 
-interface Strike {
-  readonly lane: Lane;
-  readonly kind: TroubleKind;
-  readonly at: number;
+/** While the circuit is not closed. `since` and `tries` are of this kind of trouble, `downSince` and `downTries` of any kind. */
+interface Outage {
+  reason: Trouble;
+  readonly since: number;
+  tries: number;
+  readonly downSince: number;
+  downTries: number;
+  /** The lanes that had the trouble. */
+  readonly lanes: Set<Lane>;
+  /** Probes that failed one after the other. */
+  step: number;
+  probeAt: number;
+  probe: Ticket | undefined;
+  /** When the trouble was last logged. */
+  loggedAt: number;
 }
 
 /**
@@ -66,8 +88,7 @@ interface Strike {
  * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of its lane, for one page of
  *   a peer may fail while others work, and the `unreachable` ones of all lanes. The circuit opens at `policy.openAfter`
  *   strikes, counted for the kind of the last one.
- * - *Open*: nothing of the held lanes may start. `tick` makes it half-open once the backoff is over; `endWait` ends the
- *   backoff.
+ * - *Open* until the backoff is over: nothing of the held lanes may start. `endWait` ends the backoff.
  * - *Half-open*: one request of the held lanes may start, as the *probe*; the circuit stays half-open until one comes. An
  *   answer to the probe closes the circuit and resets the backoff. Trouble opens it for longer, or from the first wait on if
  *   it is of another kind: then the peer is on its way back. An aborted probe leaves room for the next.
@@ -79,170 +100,242 @@ interface Strike {
  * `interactive` is never held. Whether the peer is reachable shows there as anywhere; any other trouble of a person's request
  * concerns that request only.
  *
- * A request that started before the circuit last opened proves nothing any more.
- *
- * All times are in ms of one clock that is never set.
+ * A request that started before the circuit last opened proves nothing any more. Trouble is logged when it begins, when it turns into
+ * another kind, again after every `logAgainMs`, and when it is over. All times are by one steady clock.
  */
 export class Breaker {
-  readonly #policy: QueuePolicy;
-  readonly #random: () => number;
-  #state: CircuitState = 'closed';
-  #reason: Trouble | undefined;
-  /** The lanes that had the trouble. */
-  readonly #troubled = new Set<Lane>();
-  #strikes: readonly Strike[] = [];
-  /** All trouble since the circuit was closed. */
-  #downSince = 0;
-  #downTries = 0;
-  /** The part of it that is of the kind of now. */
-  #troubleSince = 0;
-  #troubleTries = 0;
+  readonly #deps: BreakerDeps;
+  #outage: Outage | undefined;
+  #strikes: readonly { readonly lane: Lane; readonly kind: TroubleKind; readonly at: number }[] = [];
   #epoch = 0;
-  #step = 0;
-  #probeAt = 0;
-  #probe: Ticket | undefined;
+  #closedSince: number;
 
-  constructor(policy: QueuePolicy, random: () => number) {
-    this.#policy = policy;
-    this.#random = random;
+  constructor(deps: BreakerDeps, now: number) {
+    this.#deps = deps;
+    this.#closedSince = now;
   }
 
-  get state(): CircuitState {
-    return this.#state;
+  status(now: number): CircuitStatus {
+    if (this.#outage === undefined) return { state: 'closed', since: this.#closedSince, held: [], tries: 0 };
+    const { reason, since, downSince, tries, probeAt } = this.#outage;
+    const held = LANES.filter((lane) => this.holds(lane));
+    const isOpen = now < probeAt;
+    return {
+      ...{ state: isOpen ? 'open' : 'half-open', since, downSince, held, tries, reason },
+      ...(isOpen ? { nextProbeAt: probeAt } : {}),
+    };
   }
 
-  /** Why it is not closed. */
-  get reason(): Trouble | undefined {
-    return this.#reason;
+  /** When a probe may start; in the past while the circuit is closed. */
+  get probeAt(): number {
+    return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** Requests that failed since the trouble of the kind of now began; 0 while closed. */
-  get tries(): number {
-    return this.#state === 'closed' ? 0 : this.#troubleTries;
-  }
-
-  /** When the trouble of the kind of now began, and when any did; undefined while closed. */
-  get began(): { readonly trouble: number; readonly down: number } | undefined {
-    return this.#state === 'closed' ? undefined : { trouble: this.#troubleSince, down: this.#downSince };
-  }
-
-  /** When an open circuit becomes half-open. */
-  get probeAt(): number | undefined {
-    return this.#state === 'open' ? this.#probeAt : undefined;
+  /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
+  answeringForMs(now: number): number {
+    return this.#outage === undefined ? now - this.#closedSince : 0;
   }
 
   /** Whether the trouble keeps this lane back. */
   holds(lane: Lane): boolean {
-    if (this.#state === 'closed' || lane === 'interactive') return false;
-    return this.#reason?.kind === 'unreachable' || this.#troubled.has(lane);
+    if (this.#outage === undefined || lane === 'interactive') return false;
+    return this.#outage.reason.kind === 'unreachable' || this.#outage.lanes.has(lane);
   }
 
-  /** From when on a request of this lane may start: in the past for now, infinity while a probe is under way. */
+  /** From when on a request of this lane may start: infinity while a probe is under way. */
   admitsFrom(lane: Lane): number {
-    if (!this.holds(lane)) return Number.NEGATIVE_INFINITY;
-    if (this.#state === 'open') return this.#probeAt;
-    return this.#probe === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-  }
-
-  /** Time has passed. @returns whether the circuit became half-open */
-  tick(now: number): boolean {
-    if (this.#state !== 'open' || now < this.#probeAt) return false;
-    this.#state = 'half-open';
-    return true;
+    if (this.#outage === undefined || !this.holds(lane)) return Number.NEGATIVE_INFINITY;
+    return this.#outage.probe === undefined ? this.#outage.probeAt : Number.POSITIVE_INFINITY;
   }
 
   /** Ends the backoff now: somebody knows that the peer is back, or wants to know. */
   endWait(now: number): void {
-    if (this.#state === 'open') this.#probeAt = Math.min(this.#probeAt, now);
+    if (this.#outage) this.#outage.probeAt = Math.min(this.#outage.probeAt, now);
   }
 
-  /** A request starts; only where `admitsFrom` allows, after a `tick`. */
+  /** A request starts; only where `admitsFrom` allows. */
   started(lane: Lane, now: number): Ticket {
     const ticket = { lane, startedAt: now, epoch: this.#epoch };
-    if (this.holds(lane)) this.#probe = ticket;
+    if (this.#outage && this.holds(lane)) this.#outage.probe = ticket;
     return ticket;
   }
 
-  /** A request ended. @param troubleOf describes the trouble; called only if there is one */
-  ended(ticket: Ticket, outcome: Outcome, now: number, troubleOf: (kind: TroubleKind) => Trouble): Change {
-    const wasProbe = this.#probe === ticket;
-    if (wasProbe) this.#probe = undefined;
+  /** A request ended. @returns whether that closed the circuit */
+  ended(end: Ended): boolean {
+    const { ticket, outcome } = end;
+    const wasProbe = this.#outage?.probe === ticket;
+    if (this.#outage && wasProbe) this.#outage.probe = undefined;
     switch (outcome.kind) {
       case 'aborted':
-        return NONE;
+        return false;
       case 'busy':
         // A peer that is too busy has not looked at the credentials.
-        return this.#reason?.kind === 'denied' ? NONE : this.#answered(ticket, now);
+        return this.#outage?.reason.kind !== 'denied' && this.#answered(end);
       case 'answered':
-        return this.#answered(ticket, now);
+        return this.#answered(end);
       default:
-        if (ticket.lane === 'interactive' && outcome.kind !== 'unreachable') return NONE;
-        return this.#failed(ticket, wasProbe, troubleOf(outcome.kind), now);
+        if (ticket.lane !== 'interactive' || outcome.kind === 'unreachable')
+          this.#failed(end, outcome.kind, wasProbe);
+        return false;
     }
   }
 
-  #answered(ticket: Ticket, now: number): Change {
-    if (ticket.epoch !== this.#epoch) return NONE;
+  #answered({ ticket, now }: Ended): boolean {
+    if (ticket.epoch !== this.#epoch) return false;
     this.#strikes = this.#strikes.filter(({ lane, kind }) => kind !== 'unreachable' && lane !== ticket.lane);
-    if (this.#state === 'closed') return NONE;
-    if (this.#reason?.kind !== 'unreachable' && !this.holds(ticket.lane)) return NONE;
-    this.#state = 'closed';
-    this.#reason = undefined;
-    this.#troubled.clear();
-    return { kind: 'closed', downMs: now - this.#downSince, tries: this.#downTries };
+    const outage = this.#outage;
+    if (outage === undefined || (outage.reason.kind !== 'unreachable' && !this.holds(ticket.lane)))
+      return false;
+    this.#outage = undefined;
+    this.#closedSince = now;
+    const [downMs, tries] = [now - outage.downSince, outage.downTries];
+    this.#deps.log.info(
+      { downMs: Math.round(downMs), tries },
+      `${this.#deps.peerName} answers again after ${durationText(downMs)}; ${tries} ${tries === 1 ? 'try' : 'tries'}.`,
+    );
+    return true;
   }
 
-  #failed(ticket: Ticket, wasProbe: boolean, trouble: Trouble, now: number): Change {
-    const isFirst = this.#state === 'closed';
-    const isSame = trouble.kind === this.#reason?.kind;
-    if (!isFirst) this.#downTries += 1;
-    if (isSame) this.#troubleTries += 1;
-    if (ticket.epoch !== this.#epoch) return NONE;
-    if (isSame && wasProbe) {
-      this.#step += 1;
-      return this.#wait('still', trouble, now);
+  #failed({ ticket, error, now }: Ended, kind: TroubleKind, wasProbe: boolean): void {
+    const before = this.#outage;
+    const isSame = before?.reason.kind === kind;
+    if (before) before.downTries += 1;
+    if (before && isSame) before.tries += 1;
+    if (ticket.epoch !== this.#epoch) return;
+    if (before && isSame && !wasProbe) {
+      before.lanes.add(ticket.lane);
+      return;
     }
-    if (isSame) {
-      this.#troubled.add(ticket.lane);
-      return NONE;
+    if (before && isSame) {
+      before.step += 1;
+      this.#open(before, kind, error, now);
+      return;
     }
-    this.#strikes = [...this.#strikes, { lane: ticket.lane, kind: trouble.kind, at: now }];
-    if (!wasProbe && this.#strikes.length < this.#policy.openAfter[trouble.kind]) return NONE;
-    if (isFirst) {
-      this.#downSince = this.#strikes[0]?.at ?? now;
-      this.#downTries = this.#strikes.length;
-    }
-    for (const { lane } of isFirst ? this.#strikes : [ticket]) this.#troubled.add(lane);
-    return this.#open(isFirst ? 'opened' : 'other-trouble', trouble, now);
-  }
-
-  #open(kind: 'opened' | 'other-trouble', trouble: Trouble, now: number): TroubleChange {
-    const alike = this.#strikes.filter((strike) => strike.kind === trouble.kind);
-    this.#troubleSince = alike[0]?.at ?? now;
-    this.#troubleTries = alike.length;
-    this.#epoch += 1;
+    const strikes = [...this.#strikes, { lane: ticket.lane, kind, at: now }];
+    this.#strikes = strikes;
+    if (!wasProbe && strikes.length < this.#deps.policy.openAfter[kind]) return;
     this.#strikes = [];
-    this.#step = 0;
-    this.#probe = undefined;
-    return this.#wait(kind, trouble, now);
+    this.#epoch += 1;
+    const alike = strikes.filter((strike) => strike.kind === kind);
+    const outage = {
+      ...{ since: alike[0]?.at ?? now, tries: alike.length },
+      downSince: before?.downSince ?? strikes[0]?.at ?? now,
+      downTries: before?.downTries ?? strikes.length,
+      lanes: new Set(before ? [...before.lanes, ticket.lane] : strikes.map(({ lane }) => lane)),
+      ...{ reason: troubleOf(kind, error), step: 0, probeAt: now, probe: undefined },
+      loggedAt: Number.NEGATIVE_INFINITY,
+    };
+    this.#open(outage, kind, error, now);
   }
 
-  #wait(kind: TroubleChange['kind'], trouble: Trouble, now: number): TroubleChange {
-    const { probeMs, probeMaxMs, deniedProbeMs, deniedProbeMaxMs } = this.#policy;
-    const [first, longest] =
-      trouble.kind === 'denied' ? [deniedProbeMs, deniedProbeMaxMs] : [probeMs, probeMaxMs];
-    this.#state = 'open';
-    this.#reason = trouble;
-    const nextProbeMs = backoffMs(this.#step, first, longest, this.#random);
-    this.#probeAt = now + nextProbeMs;
-    return { kind, trouble, tries: this.#troubleTries, troubleMs: now - this.#troubleSince, nextProbeMs };
+  #open(outage: Outage, kind: TroubleKind, error: unknown, now: number): void {
+    const { log, peerName, policy, random } = this.#deps;
+    const isDenied = kind === 'denied';
+    const firstMs = isDenied ? policy.deniedProbeMs : policy.probeMs;
+    const waitMs = backoffMs(
+      outage.step,
+      firstMs,
+      isDenied ? policy.deniedProbeMaxMs : policy.probeMaxMs,
+      random,
+    );
+    outage.reason = troubleOf(kind, error);
+    outage.probeAt = now + waitMs;
+    this.#outage = outage;
+    if (now - outage.loggedAt < policy.logAgainMs) return;
+    outage.loggedAt = now;
+    const { code, hint, message } = outage.reason;
+    const what = TROUBLE_WORDS[kind];
+    const still = outage.step === 0 ? what : `still ${what} after ${durationText(now - outage.since)}`;
+    const why = hint === undefined ? sentence(message) : `${sentence(message)} ${sentence(hint)}`;
+    log.warn(
+      { kind, ...(code === undefined ? {} : { code }), tries: outage.tries, nextProbeMs: Math.round(waitMs) },
+      `${peerName} ${still}: ${why} ${nextTry(waitMs)}`,
+    );
   }
+}
+
+/**
+ * The peer asked to be left alone for a while.
+ *
+ * - *Over*: `until` is past.
+ * - *Paused*, entered by `busy`: until the longest wait that was asked for is over. Without a Retry-After the wait is
+ *   ours, longer with each `busy` of a request that started after the last one; `answered` makes it short again.
+ *
+ * That the peer asks to wait is logged as information, and as trouble once it has lasted for `busyLogMs`.
+ */
+export class BusyPause {
+  readonly #deps: BreakerDeps;
+  /** The end of the pause. */
+  until = Number.NEGATIVE_INFINITY;
+  #since = 0;
+  #busyAt = Number.NEGATIVE_INFINITY;
+  #step = 0;
+  /** When it was last logged as trouble. */
+  #loggedAt: number | undefined;
+
+  constructor(deps: BreakerDeps) {
+    this.#deps = deps;
+  }
+
+  busy({ ticket, error, now }: Ended, retryAfterMs = 0): void {
+    const { log, peerName, policy, random } = this.#deps;
+    const isFirst = this.#step === 0;
+    if (isFirst) this.#since = now;
+    if (isFirst || ticket.startedAt >= this.#busyAt) this.#step += 1;
+    this.#busyAt = now;
+    const ownMs = backoffMs(this.#step - 1, policy.busyMs, policy.busyMaxMs, random);
+    this.until = Math.max(
+      this.until,
+      now + (retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs),
+    );
+    const waitMs = this.until - now;
+    const fields = { kind: 'busy', waitMs: Math.round(waitMs) };
+    const why = sentence(messageOf(error));
+    if (isFirst) {
+      this.#loggedAt = undefined;
+      log.info(fields, `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`);
+    } else if (
+      now >=
+      (this.#loggedAt === undefined ? this.#since + policy.busyLogMs : this.#loggedAt + policy.logAgainMs)
+    ) {
+      this.#loggedAt = now;
+      log.warn(
+        fields,
+        `${peerName} still asks to wait after ${durationText(now - this.#since)}: ${why} ${nextTry(waitMs)}`,
+      );
+    }
+  }
+
+  answered({ ticket, now }: Ended): void {
+    if (this.#step === 0 || ticket.startedAt < this.#busyAt) return;
+    this.#step = 0;
+    if (this.#loggedAt === undefined) return;
+    const busyMs = now - this.#since;
+    this.#deps.log.info(
+      { busyMs },
+      `${this.#deps.peerName} takes requests again after ${durationText(busyMs)}.`,
+    );
+  }
+}
+
+function nextTry(ms: number): string {
+  return `Work waits and nothing is lost; next try in ${durationText(ms)}.`;
+}
+
+function troubleOf(kind: TroubleKind, error: unknown): Trouble {
+  const code = systemCode(error);
+  return {
+    kind,
+    message: messageOf(error),
+    ...(code === undefined ? {} : { code }),
+    ...(error instanceof PeersyncError ? { hint: error.hint } : {}),
+  };
 }
 
 /**
  * The wait after the `step`-th failure in a row (0 is the first): `firstMs` doubled each step up to `maxMs`, then
  * shortened by up to half at random, so that many who lost the same peer do not come back together.
  */
-export function backoffMs(step: number, firstMs: number, maxMs: number, random: () => number): number {
+function backoffMs(step: number, firstMs: number, maxMs: number, random: () => number): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(step, 30)) * (0.5 + random() / 2);
 }

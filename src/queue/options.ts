@@ -7,17 +7,17 @@ import type { Logger } from '../lib/logger.js';
  *
  * - `interactive`: a person waits for it. It passes the others, a pause, and an open circuit.
  * - `confirm`: look-ups of what the peer shows.
- * - `push`: documents on their way to the peer; the last shared slots are kept for them.
+ * - `push`: documents on their way to the peer; the last shared slots are kept for them. It shares its slots with `confirm`.
  * - `mirror`: downloads. They may take long and wait for our own disk, so they have slots of their own, and their latency says
  *   nothing about the peer.
- * - `audit`: look-ups of what was confirmed long ago.
+ * - `audit`: look-ups of what was confirmed long ago; one at a time, so it has slots of its own, too.
  */
 export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
 
 /** The lanes that share their slots; each of the others has as many as its concurrency says. */
 export function isShared(lane: Lane): boolean {
-  return lane !== 'interactive' && lane !== 'mirror';
+  return lane === 'confirm' || lane === 'push';
 }
 
 export function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
@@ -64,10 +64,6 @@ export const DEFAULT_POLICY = {
   busyLogMs: 60_000,
   /** Longest Retry-After that is believed. */
   retryAfterMaxMs: 3_600_000,
-  /** A lane that could have started something for this long goes next, whatever its priority. */
-  patienceMs: 10_000,
-  /** How long a request may take to end after its signal aborted; then it is given up. */
-  abortMs: 5000,
   /** Latency counts as slow above this multiple of its smoothed minimum … */
   slowFactor: 3,
   /** … and this much over it, so that the noise of a near peer does not count. */
@@ -103,35 +99,11 @@ export interface RequestQueueOptions extends QueueLimits {
   readonly random?: () => number;
 }
 
-/** What the queue itself refuses; the errors of requests pass through it unchanged. */
-export class QueueError extends PeersyncError {}
-
-/** The error of every request that the stop of the queue overtakes. */
-export function queueStopped(): QueueError {
-  return new QueueError({
+/** The error of every request that the stop of the queue overtakes. The errors of requests pass through it unchanged. */
+export function queueStopped(): PeersyncError {
+  return new PeersyncError({
     code: 'QUEUE_STOPPED',
     message: 'The queue was stopped before this request was answered.',
     hint: 'Nothing to do: it is sent again after the next start.',
-  });
-}
-
-/** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
-export function checkLimits({ lanes, maxConcurrency }: QueueLimits): void {
-  const isCount = (value: number) => Number.isInteger(value) && value >= 1;
-  check('maxConcurrency', maxConcurrency, isCount(maxConcurrency), 'a whole number from 1 up');
-  for (const name of LANES) {
-    const { requestsPerSecond, concurrency } = lanes[name];
-    check(`${name}.requestsPerSecond`, requestsPerSecond, requestsPerSecond > 0, 'a number above 0');
-    check(`${name}.concurrency`, concurrency, isCount(concurrency), 'a whole number from 1 up');
-  }
-}
-
-function check(name: string, received: number, isValid: boolean, expected: string): void {
-  if (isValid) return;
-  throw new QueueError({
-    code: 'QUEUE_OPTION',
-    message: `${name} must be ${expected}; received ${received}.`,
-    hint: `Set ${name} to ${expected}.`,
-    details: { name, received },
   });
 }

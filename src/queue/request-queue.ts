@@ -1,40 +1,59 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock, Timer } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import PQueue from 'p-queue';
+import type { Timer } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
-import type { Logger } from '../lib/logger.js';
-import type { Ticket } from './breaker.js';
-import { type End, LaneQueue, type LaneStatus, QueuedRequest, turnsOf } from './lane-queue.js';
+import { Breaker, BusyPause, type CircuitStatus, type Ticket } from './breaker.js';
+import { ConcurrencyLimit } from './concurrency-limit.js';
 import {
-  checkLimits,
   DEFAULT_POLICY,
   eachLane,
+  isShared,
   LANES,
   type Lane,
+  type LaneLimits,
   type Outcome,
   type QueueLimits,
-  type QueuePolicy,
   queueStopped,
   type RequestQueueOptions,
 } from './options.js';
-import { type CircuitStatus, PeerHealth } from './peer-health.js';
-import { PeerStatusLog } from './peer-status-log.js';
 
-/** The wake timer waits this long at most, in ms, or for this part of the time: timers stand still while the machine is suspended. */
-const SLEEP_MS = 60_000;
-const SLEEP_SHARE = 0.01;
-/** The date of a time changes only if somebody set the clock by more than this, in ms. */
-
+/** The wake timer waits this long at most, in ms: timers stand still while the machine is suspended. */
+const LONGEST_TIMER_MS = 60_000;
 /** How long one request may run, in ms, unless somebody says otherwise. */
 const LONGEST_MS = 15 * 60_000;
 /** Shared objects and tables stream, and may take so many times as long as anything else. */
 const STREAMING = 12;
+/** From this rate on there is no limit. */
+const UNLIMITED_RATE = 10_000;
+/**
+ * Above this rate the starts of a lane come in groups, so many groups a second. p-queue waits with timers that fire a millisecond
+ * late: with one start an interval a rate of 200 became 197, and 1,000 and 5,000 became 940; with groups 201, 1,000, 5,003.
+ */
+const GROUPS_PER_SECOND = 20;
+/** p-queue counts by the wall clock. It is this much late with a start only if somebody set that clock back, in ms. */
+const LATE_MS = 1_000;
+/** The median latency is that of so many answers. */
+const LATENCIES = 101;
+/** From this many shared slots on two are kept for push: while one request is answered, the peer works on the other. */
+const KEEP_TWO_FROM = 3;
+/** The outcomes that an overloaded peer gives. */
+const REFUSALS: ReadonlySet<Outcome['kind']> = new Set(['busy', 'failing', 'unreachable']);
 
 /** A pause that a person asked for. In ms since the epoch. */
 export interface Paused {
   readonly since: number;
   /** When it ends by itself. */
   readonly until?: number;
+}
+
+export interface LaneStatus {
+  readonly started: number;
+  /** Ended with an error; aborted ones are not counted. */
+  readonly failed: number;
+  readonly running: number;
+  readonly waiting: number;
+  /** Median of the last hundred answers, in ms. */
+  readonly p50LatencyMs?: number;
 }
 
 /** All times are in ms since the epoch, by our clock. */
@@ -49,115 +68,191 @@ export interface QueueStatus {
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;
 }
 
-interface Producer {
-  readonly resolve: () => void;
+/** A promise that somebody else settles. */
+interface Resolvers<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
   readonly reject: (reason: unknown) => void;
+}
+
+/** One request: *waiting* in its lane until it starts or leaves, then *running* until its work ends. */
+interface Request {
+  readonly lane: LaneQueue;
+  /** What p-queue starts; resolves when the work is over. Never rejects. */
+  readonly perform: () => Promise<void>;
+  /** Takes it out of p-queue while it waits. */
+  readonly leaving: AbortController;
+  /** Asks the work to end. */
+  readonly ending: AbortController;
+  readonly promise: Promise<unknown>;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** One lane with its figures. p-queue keeps its order, concurrency and rate. */
+class LaneQueue {
+  readonly health: HealthCheck;
+  /** In the order of p-queue. */
+  readonly waiting = new Set<Request>();
+  readonly running = new Set<Request>();
+  readonly latencies: number[] = [];
+  queue: PQueue;
+  started = 0;
+  failed = 0;
+  startedAt = Number.NEGATIVE_INFINITY;
+  readonly #onNext: () => void;
+
+  /** @param onNext called when p-queue may start another */
+  constructor(
+    readonly name: Lane,
+    public limits: LaneLimits,
+    longestMs: number,
+    onNext: () => void,
+  ) {
+    this.#onNext = onNext;
+    this.queue = this.#make();
+    this.health = new HealthCheck(`request ${name}`, `no ${name} request ends within its time-outs`, {
+      busy: () => this.running.size > 0,
+      limitMs: name === 'mirror' ? longestMs * STREAMING : longestMs,
+    });
+  }
+
+  /** Between two starts, or groups of starts. */
+  get intervalMs(): number {
+    return (1_000 * this.#group) / this.limits.requestsPerSecond;
+  }
+
+  add(request: Request): void {
+    this.waiting.add(request);
+    this.queue.add(request.perform, { signal: request.leaving.signal }).catch(() => {});
+  }
+
+  /** From now on these hold. What runs goes on, and counts. */
+  limit(limits: LaneLimits, now: number): void {
+    const isSameRate = limits.requestsPerSecond === this.limits.requestsPerSecond;
+    this.limits = limits;
+    this.queue.pause();
+    this.queue.concurrency = limits.concurrency;
+    if (isSameRate) return;
+    // The rate of a p-queue cannot be changed: another one goes on.
+    this.queue.clear();
+    this.queue = this.#make();
+    // Counts as the last start, so that a new rate does not let two requests start together.
+    if (now < this.startedAt + this.intervalMs) void this.queue.start().add(async () => {});
+    this.queue.pause();
+    for (const request of this.waiting) this.add(request);
+  }
+
+  status(): LaneStatus {
+    const { failed, latencies, running, started, waiting } = this;
+    const p50LatencyMs = latencies.toSorted((a, b) => a - b)[latencies.length >> 1];
+    return {
+      ...{ started, failed, running: running.size, waiting: waiting.size },
+      ...(p50LatencyMs === undefined ? {} : { p50LatencyMs }),
+    };
+  }
+
+  get #group(): number {
+    return Math.max(1, Math.floor(this.limits.requestsPerSecond / GROUPS_PER_SECOND));
+  }
+
+  #make(): PQueue {
+    const { concurrency, requestsPerSecond } = this.limits;
+    const rate = { strict: true, intervalCap: this.#group, interval: this.intervalMs };
+    const isLimited = requestsPerSecond < UNLIMITED_RATE;
+    return new PQueue({ autoStart: false, concurrency, ...(isLimited ? rate : {}) }).on('next', this.#onNext);
+  }
 }
 
 /**
  * Every request to the peer passes through this queue.
  *
- * A request enters by `run` and waits in its lane, a p-queue that keeps its order, concurrency and rate. The lane is offered
- * a slot once all of these allow it: the shared slots that the peer seems to bear, the circuit breaker, the pause that the
- * peer asked for (`Retry-After`), and the pause that a person asked for. The end of each request updates these, and
- * frees the slot for the next.
+ * A request enters by `run` and waits in its lane, a p-queue that keeps its order, concurrency and rate. A p-queue is paused whenever
+ * one of these holds its lane back: the shared slots that the peer seems to bear, the circuit breaker, the pause that the
+ * peer asked for (`Retry-After`), and the pause that a person asked for. The start and the end of each request update these.
  *
  * - *Serving*: as above.
  * - *Paused* by a person, entered by `pause`: running requests may end, and only `interactive` starts. `resume` or its
  *   `until` ends it.
  * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED and nothing more starts. Running requests may
- *   end within the grace, are then aborted, and are given up if they do not end.
+ *   end within the grace, and are then aborted.
  *
- * `interactive` and `mirror` have slots of their own; `interactive` passes pauses and the open circuit. Nobody has to keep a
+ * Only `confirm` and `push` share their slots; `interactive` passes pauses and the open circuit. Nobody has to keep a
  * backlog here: a producer awaits `ready` before each `run`.
  */
 export class RequestQueue {
   /** That requests which may start do start, and that running ones end. */
   readonly health: readonly HealthCheck[];
-  readonly #checks: Readonly<Record<Lane, { readonly starts: HealthCheck; readonly ends: HealthCheck }>>;
-  readonly #classify: (error: unknown) => Outcome;
-  readonly #clock: Clock;
-  readonly #log: Logger;
-  readonly #policy: QueuePolicy;
-  readonly #health: PeerHealth;
+  readonly #starts: HealthCheck;
+  readonly #options: RequestQueueOptions;
+  readonly #breaker: Breaker;
+  readonly #busyPause: BusyPause;
+  readonly #limit: ConcurrencyLimit;
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same, in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
-  readonly #producers = eachLane(() => new Set<Producer>());
+  readonly #producers = eachLane(() => new Set<Resolvers<void>>());
   readonly #listeners = new Set<() => void>();
   #maxConcurrency: number;
-  #sharedInUse = 0;
   #lastShared: Lane | undefined;
-  #pause: { readonly since: number; readonly until: number } | undefined;
-  /** The end of the pause as listeners know it. */
-  #knownUntil: number | undefined;
-  #starts = 0;
+  #paused: Paused | undefined;
   #isFilling = false;
   #isStopping = false;
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
 
-  /** @throws QueueError QUEUE_OPTION for a rate or concurrency that is none */
   constructor(options: RequestQueueOptions) {
-    const { lanes, maxConcurrency, classify, clock, log, peerName, random = Math.random } = options;
-    checkLimits(options);
-    this.#classify = classify;
-    this.#clock = clock;
-    this.#log = log;
+    const {
+      lanes,
+      longestMs = LONGEST_MS,
+      maxConcurrency,
+      clock,
+      log,
+      peerName,
+      random = Math.random,
+    } = options;
+    this.#options = options;
+    const policy = { ...DEFAULT_POLICY, ...options.policy };
+    this.#breaker = new Breaker({ policy, log, peerName, random }, clock.now());
+    this.#busyPause = new BusyPause({ policy, log, peerName, random });
+    this.#limit = new ConcurrencyLimit(maxConcurrency, policy);
     this.#maxConcurrency = maxConcurrency;
-    this.#policy = { ...DEFAULT_POLICY, ...options.policy };
-    const statusLog = new PeerStatusLog(log, peerName, this.#policy);
-    this.#health = new PeerHealth(this.#policy, random, maxConcurrency, statusLog, clock.now());
-    this.#lanes = eachLane((name): LaneQueue => {
-      const onStart = (request: QueuedRequest) => this.#perform(this.#lanes[name], request);
-      return new LaneQueue(name, lanes[name], onStart, () => this.#update());
-    });
+    this.#lanes = eachLane((name) => new LaneQueue(name, lanes[name], longestMs, () => this.#update()));
     this.#byPriority = LANES.map((name) => this.#lanes[name]);
-    const { longestMs = LONGEST_MS } = options;
-    this.#checks = eachLane((name) => ({
-      starts: new HealthCheck(`queue ${name}`, `${name} requests that may start wait in the queue`, {
-        busy: () => this.mayStart(name),
-      }),
-      ends: new HealthCheck(`request ${name}`, `no ${name} request ends within its time-outs`, {
-        busy: () => this.#lanes[name].running.size > 0,
-        limitMs: name === 'mirror' ? longestMs * STREAMING : longestMs,
-      }),
-    }));
-    this.health = Object.values(this.#checks).flatMap(({ starts, ends }) => [starts, ends]);
+    this.#starts = new HealthCheck('queue', 'requests that may start wait in the queue', {
+      busy: () => LANES.some((name) => this.mayStart(name)),
+    });
+    this.health = [this.#starts, ...this.#byPriority.map(({ health }) => health)];
   }
 
   /**
    * Runs `work` when its lane's turn comes; settles as it does.
    *
-   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the queue stops, and has to end
-   * soon after (`policy.abortMs`).
+   * `work` gets a signal that aborts with the caller's, or at the end of the grace when the queue stops, and has to end soon after.
    *
-   * @throws QueueError QUEUE_STOPPED when the queue stops first; the signal's reason when it aborts first
+   * @throws QUEUE_STOPPED when the queue stops first; the signal's reason when it aborts first
    */
   run<T>(
-    lane: Lane,
+    name: Lane,
     work: (signal: AbortSignal) => Promise<T>,
-    options: { readonly signal?: AbortSignal } = {},
+    { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<T> {
-    const { signal } = options;
     if (this.#isStopping) return Promise.reject(queueStopped());
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const queue = this.#lanes[lane];
-    const request = new QueuedRequest<T>(work, this.#clock, this.#policy.abortMs);
+    const { promise, resolve, reject } = withResolvers<T>();
+    const [leaving, ending, lane] = [new AbortController(), new AbortController(), this.#lanes[name]];
+    const perform = () => this.#perform(request, () => work(ending.signal)).then(resolve, reject);
+    const request: Request = { lane, perform, leaving, ending, promise, reject };
     if (signal) {
-      const onAbort = () => {
-        if (queue.remove(request)) request.reject(signal.reason);
-        else request.abort(signal.reason);
-      };
+      const onAbort = () => this.#end(request, signal.reason);
       const onSettled = () => signal.removeEventListener('abort', onAbort);
       // One signal may well end every request there is.
       setMaxListeners(0, signal);
       signal.addEventListener('abort', onAbort);
-      request.result.then(onSettled, onSettled);
+      promise.then(onSettled, onSettled);
     }
-    queue.add(request, signal !== undefined, this.#clock.now());
+    lane.add(request);
     this.#update();
-    return request.result;
+    return promise;
   }
 
   /**
@@ -166,97 +261,86 @@ export class RequestQueue {
    *
    * Meant for one producer a lane that awaits it before each `run`; then no more than that many ever wait.
    *
-   * @throws QueueError QUEUE_STOPPED when the queue stops; the signal's reason when it aborts first
+   * @throws QUEUE_STOPPED when the queue stops; the signal's reason when it aborts first
    */
-  async ready(lane: Lane, signal?: AbortSignal): Promise<void> {
+  async ready(name: Lane, signal?: AbortSignal): Promise<void> {
     if (this.#isStopping) throw queueStopped();
     signal?.throwIfAborted();
-    const producers = this.#producers[lane];
-    if (producers.size === 0 && this.#room(lane, this.#clock.now()) > 0) return;
-    let onAbort = () => {};
-    const released = new Promise<void>((resolve, reject) => {
-      const producer = { resolve, reject };
-      onAbort = () => {
-        producers.delete(producer);
-        reject(signal?.reason);
-      };
-      producers.add(producer);
-    });
+    const producers = this.#producers[name];
+    if (producers.size === 0 && this.hasRoom(name)) return;
+    const producer = withResolvers<void>();
+    const onAbort = () => {
+      producers.delete(producer);
+      producer.reject(signal?.reason);
+    };
+    producers.add(producer);
     signal?.addEventListener('abort', onAbort);
-    await released.finally(() => signal?.removeEventListener('abort', onAbort));
+    await producer.promise.finally(() => signal?.removeEventListener('abort', onAbort));
   }
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
-  hasRoom(lane: Lane): boolean {
-    return !this.#isStopping && this.#room(lane, this.#clock.now()) > 0;
+  hasRoom(name: Lane): boolean {
+    return !this.#isStopping && this.#room(this.#lanes[name], this.#options.clock.now()) > 0;
   }
 
   /** Whether anything runs or waits in this lane. */
-  isBusy(lane: Lane): boolean {
-    const { running, waiting } = this.#lanes[lane];
+  isBusy(name: Lane): boolean {
+    const { running, waiting } = this.#lanes[name];
     return running.size + waiting.size > 0;
   }
 
   /** Whether a request waits in this lane that nothing holds back at this moment. */
-  mayStart(lane: Lane): boolean {
-    const queue = this.#lanes[lane];
-    const isTurn = () => this.#turns(this.#clock.now()).includes(queue);
-    return !this.#isStopping && !queue.isRateLimited && isTurn();
+  mayStart(name: Lane): boolean {
+    const now = this.#options.clock.now();
+    const lane = this.#lanes[name];
+    const isOnTime = now <= lane.startedAt + lane.intervalMs + LATE_MS;
+    if (this.#isStopping || lane.waiting.size === 0 || (lane.queue.isRateLimited && isOnTime)) return false;
+    return this.#slots(lane, now) > lane.running.size;
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
   get answeringForMs(): number {
-    return this.#health.answeringForMs(this.#clock.now());
+    return this.#breaker.answeringForMs(this.#options.clock.now());
   }
 
   status(): QueueStatus {
-    const { busyPause, limit } = this.#health;
-    const paused = this.#paused;
+    const now = this.#options.clock.now();
+    const { until } = this.#busyPause;
     return {
-      circuit: this.#health.circuit(),
-      ...(busyPause.until > this.#clock.now() ? { pausedUntil: Math.round(busyPause.until) } : {}),
-      ...(paused === undefined ? {} : { paused }),
-      concurrency: { running: this.#sharedInUse, limit: limit.limit, max: this.#maxConcurrency },
+      circuit: this.#breaker.status(now),
+      ...(until > now ? { pausedUntil: until } : {}),
+      ...(this.#paused === undefined ? {} : { paused: this.#paused }),
+      concurrency: { running: this.#sharedInUse, limit: this.#limit.limit, max: this.#maxConcurrency },
       lanes: eachLane((name) => this.#lanes[name].status()),
     };
   }
 
   /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
   tryNow(): void {
-    this.#health.breaker.endWait(this.#clock.now());
+    this.#breaker.endWait(this.#options.clock.now());
     this.#update();
   }
 
   /** A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces the pause before. */
-  pause({ since, until = Number.POSITIVE_INFINITY }: Paused): void {
-    this.#pause = { since, until };
-    this.#knownUntil = this.#paused?.until;
-    this.#notify();
-    this.#update();
+  pause(paused: Paused): void {
+    this.#setPaused(paused);
   }
 
   /** Ends the pause. */
   resume(): void {
-    if (this.#pause === undefined) return;
-    this.#pause = undefined;
-    this.#notify();
+    if (this.#paused !== undefined) this.#setPaused(undefined);
+  }
+
+  /** From now on other limits hold. Running requests go on and count, also where they are more than a lower limit allows. */
+  limit({ lanes, maxConcurrency }: QueueLimits): void {
+    const now = this.#options.clock.now();
+    for (const lane of this.#byPriority) lane.limit(lanes[lane.name], now);
+    this.#maxConcurrency = maxConcurrency;
+    this.#limit.max = maxConcurrency;
     this.#update();
   }
 
-  /**
-   * From now on other limits hold. Running requests go on and count, also where they are more than a lower limit allows.
-   *
-   * @throws QueueError QUEUE_OPTION, and then nothing changed
-   */
-  limit(limits: QueueLimits): void {
-    checkLimits(limits);
-    for (const name of LANES) this.#lanes[name].limit(limits.lanes[name], this.#clock.now());
-    this.#maxConcurrency = limits.maxConcurrency;
-    this.#health.limit.max = limits.maxConcurrency;
-    this.#update();
-  }
-
-  /** Calls `listener` whenever circuit or pause change. @returns what ends that */
+  /** Calls `listener` when a pause of a person begins, changes or ends. @returns what ends that */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -271,178 +355,164 @@ export class RequestQueue {
     const reason = queueStopped();
     this.#isStopping = true;
     this.#timer?.cancel();
-    for (const name of LANES) {
+    for (const { name, waiting } of this.#byPriority) {
       for (const producer of this.#producers[name]) producer.reject(reason);
-      for (const request of this.#lanes[name].waiting.keys()) request.reject(reason);
-      this.#lanes[name].clear();
+      for (const request of waiting) this.#end(request, reason);
     }
-    const running = () => LANES.flatMap((name) => [...this.#lanes[name].running]);
-    const ended = Promise.allSettled(running().map(({ result }) => result));
+    const running = () => this.#byPriority.flatMap((lane) => [...lane.running]);
+    const ended = Promise.allSettled(running().map(({ promise }) => promise));
     if (running().length > 0 && graceMs > 0) {
       const grace = new AbortController();
-      await Promise.race([ended, this.#clock.sleep(graceMs, grace.signal)]);
+      await Promise.race([ended, this.#options.clock.sleep(graceMs, grace.signal)]);
       grace.abort();
     }
-    for (const request of running()) request.abort(reason);
+    for (const request of running()) this.#end(request, reason);
     await ended;
   }
 
-  /** p-queue starts this request. */
-  async #perform(lane: LaneQueue, request: QueuedRequest): Promise<void> {
-    const now = this.#clock.now();
-    lane.begin(request, now);
-    this.#checks[lane.name].starts.progress();
-    this.#starts += 1;
-    if (lane.isShared) {
-      this.#sharedInUse += 1;
-      this.#lastShared = lane.name;
+  /** Takes a request out that waits, or asks its work to end. */
+  #end(request: Request, reason: unknown): void {
+    const { ending, lane, leaving, reject } = request;
+    if (!lane.waiting.delete(request)) {
+      ending.abort(reason);
+      return;
     }
-    const ticket = this.#health.breaker.started(lane.name, now);
-    const working = request.work();
+    leaving.abort(reason);
+    reject(reason);
     this.#update();
-    const end = await working;
+  }
+
+  /** p-queue starts this request. */
+  async #perform<T>(request: Request, work: () => Promise<T>): Promise<T> {
+    const { clock, classify } = this.#options;
+    const { ending, lane } = request;
+    const now = clock.now();
+    lane.waiting.delete(request);
+    lane.running.add(request);
+    lane.started += 1;
+    lane.startedAt = now;
+    this.#starts.progress();
+    if (isShared(lane.name)) this.#lastShared = lane.name;
+    const ticket = this.#breaker.started(lane.name, now);
+    // Before its work, which may look at the queue.
+    this.#update();
     try {
-      this.#ended(lane, request, ticket, end);
+      const value = await work();
+      this.#ended(request, ticket, { kind: 'answered' });
+      return value;
     } catch (error) {
-      this.#log.error({ err: error }, 'The queue failed at the end of a request.');
-    } finally {
-      request.settle();
+      const outcome: Outcome = ending.signal.aborted ? { kind: 'aborted' } : classify(error);
+      if (outcome.kind !== 'aborted') lane.failed += 1;
+      this.#ended(request, ticket, outcome, error);
+      throw error;
     }
   }
 
-  #ended(lane: LaneQueue, request: QueuedRequest, ticket: Ticket, end: End): void {
-    const now = this.#clock.now();
-    const wasFull = this.#sharedInUse >= this.#health.limit.limit;
+  #ended(request: Request, ticket: Ticket, outcome: Outcome, error?: unknown): void {
+    const now = this.#options.clock.now();
+    const { lane } = request;
+    const wasFull = this.#sharedInUse >= this.#limit.limit;
     lane.running.delete(request);
-    this.#checks[lane.name].ends.progress();
-    if (lane.isShared) this.#sharedInUse -= 1;
-    // Until p-queue says that the slot is free: the peer may bear less now, or be away.
-    for (const queue of this.#byPriority) queue.pause();
-    const outcome = this.#outcomeOf(end, request.isAborted);
-    if (outcome.kind === 'answered') lane.answered(now - ticket.startedAt);
-    if (!end.ok && outcome.kind !== 'aborted') lane.failed += 1;
-    if (this.#health.ended(ticket, outcome, end.ok ? undefined : end.error, wasFull, now)) this.#notify();
+    lane.health.progress();
+    if (outcome.kind === 'answered') {
+      lane.latencies.push(now - ticket.startedAt);
+      if (lane.latencies.length > LATENCIES) lane.latencies.shift();
+    }
+    const end = { ticket, outcome, error, now };
+    if (this.#breaker.ended(end)) this.#limit.restart();
+    if (outcome.kind === 'answered' && isShared(lane.name))
+      this.#limit.answered(lane.name, ticket.startedAt, now, wasFull);
+    if (REFUSALS.has(outcome.kind) && lane.name !== 'interactive') this.#limit.refused(ticket.startedAt, now);
+    if (outcome.kind === 'answered') this.#busyPause.answered(end);
+    if (outcome.kind === 'busy') this.#busyPause.busy(end, outcome.retryAfterMs);
+    this.#update();
   }
 
-  #outcomeOf(end: End, isAborted: boolean): Outcome {
-    if (end.ok) return { kind: 'answered' };
-    return isAborted ? { kind: 'aborted' } : this.#classify(end.error);
+  get #sharedInUse(): number {
+    return this.#lanes.confirm.running.size + this.#lanes.push.running.size;
   }
 
   /** From when on nothing but its own limits holds a lane back; infinity until somebody or something decides that. */
   #admitsFrom(lane: Lane): number {
-    if (this.#pause !== undefined && lane !== 'interactive') return Number.POSITIVE_INFINITY;
-    return this.#health.admitsFrom(lane);
+    if (lane === 'interactive') return Number.NEGATIVE_INFINITY;
+    if (this.#paused !== undefined) return Number.POSITIVE_INFINITY;
+    return Math.max(this.#breaker.admitsFrom(lane), this.#busyPause.until);
   }
 
   /** How many more requests may come to wait in a lane: as many as could start together, one while its rate is spent. */
-  #room(name: Lane, now: number): number {
+  #room({ limits, name, queue, waiting }: LaneQueue, now: number): number {
     if (this.#admitsFrom(name) > now) return 0;
-    const { concurrency, isRateLimited, isShared, waiting } = this.#lanes[name];
-    const slots = isShared ? Math.min(concurrency, this.#health.limit.limit) : concurrency;
-    return (isRateLimited ? 1 : slots) - waiting.size;
-  }
-
-  /** The lanes where a request may start as far as anything but the rate is concerned, first the one that goes first. */
-  #turns(now: number): readonly LaneQueue[] {
-    const own: LaneQueue[] = [];
-    const shared: LaneQueue[] = [];
-    for (const lane of this.#byPriority)
-      if (lane.hasNext && this.#admitsFrom(lane.name) <= now) (lane.isShared ? shared : own).push(lane);
-    const { limit } = this.#health.limit;
-    const { patienceMs } = this.#policy;
-    const turns = turnsOf(shared, {
-      limit,
-      running: this.#sharedInUse,
-      last: this.#lastShared,
-      patienceMs,
-      now,
-    });
-    return own.length === 0 ? turns : [...own, ...turns];
-  }
-
-  /** Offers slots to the lanes, one at a time, until none starts anything more. */
-  #fill(now: number): void {
-    this.#isFilling = true;
-    let starts: number;
-    do {
-      starts = this.#starts;
-      if (!this.#byPriority.some(({ hasNext }) => hasNext)) break;
-      const turns = this.#turns(now);
-      for (const lane of this.#byPriority) if (!turns.includes(lane)) lane.pause();
-      for (const lane of turns) if (this.#starts === starts) lane.offer(now);
-    } while (this.#starts !== starts);
-    this.#isFilling = false;
-  }
-
-  /** Starts what may start now, releases the producers whose lanes have room, and sets the wake timer. */
-  #update(): void {
-    if (this.#isStopping || this.#isFilling) return;
-    const now = this.#clock.now();
-    if (this.#tick(now)) this.#notify();
-    this.#fill(now);
-    for (const name of LANES) {
-      const producers = this.#producers[name];
-      if (producers.size === 0) continue;
-      let room = this.#room(name, now);
-      for (const producer of producers) {
-        if (room <= 0) break;
-        room -= 1;
-        producers.delete(producer);
-        producer.resolve();
-      }
-    }
-    this.#setTimer(now);
-  }
-
-  /** Time has passed. @returns whether circuit or pause changed, or the end of the pause has another date */
-  #tick(now: number): boolean {
-    const isHalfOpen = this.#health.breaker.tick(now);
-    if (this.#pause === undefined) return isHalfOpen;
-    if (now >= this.#pause.until) this.#pause = undefined;
-    const isSame = this.#pause !== undefined && this.#paused?.until === this.#knownUntil;
-    this.#knownUntil = this.#paused?.until;
-    return isHalfOpen || !isSame;
+    const slots = isShared(name) ? Math.min(limits.concurrency, this.#limit.limit) : limits.concurrency;
+    return (queue.isRateLimited ? 1 : slots) - waiting.size;
   }
 
   /**
-   * Sets the wake timer for the first moment at which time alone lets something start; an earlier one may stand.
-   *
-   * @param now when it was last decided what may start. Not later: what became free since then would be missed.
+   * How many requests of a lane may run now, those that do included. Of the shared slots the last ones are kept for push while any of it
+   * waits: two, or one where there are fewer than three. Where there is one in all, push and confirm take turns.
    */
+  #slots(lane: LaneQueue, now: number): number {
+    if (this.#admitsFrom(lane.name) > now) return 0;
+    const { concurrency } = lane.limits;
+    if (!isShared(lane.name)) return concurrency;
+    const { confirm, push } = this.#lanes;
+    const { limit } = this.#limit;
+    const other = lane === push ? confirm : push;
+    const wants = (each: LaneQueue) =>
+      each.waiting.size > 0 && !each.queue.isRateLimited && this.#admitsFrom(each.name) <= now;
+    let kept = 0;
+    if (limit === 1) kept = wants(other) && this.#lastShared === lane.name ? 1 : 0;
+    else if (lane === confirm && wants(push))
+      kept = Math.max(0, (limit >= KEEP_TWO_FROM ? 2 : 1) - push.running.size);
+    return Math.min(concurrency, limit - other.running.size - kept);
+  }
+
+  /**
+   * Holds back the lanes that may not start more, starts what may start, releases the producers whose lanes have room, and sets the
+   * wake timer. Called whenever something changed; while it starts requests, each start only holds back.
+   */
+  #update(): void {
+    if (this.#isStopping) return;
+    const now = this.#options.clock.now();
+    if (this.#paused?.until !== undefined && now >= this.#paused.until) this.resume();
+    const mayRun = (lane: LaneQueue) => this.#slots(lane, now) > lane.running.size;
+    for (const lane of this.#byPriority) if (!mayRun(lane)) lane.queue.pause();
+    if (this.#isFilling) return;
+    this.#isFilling = true;
+    for (const lane of this.#byPriority) if (mayRun(lane)) lane.queue.start();
+    this.#isFilling = false;
+    for (const lane of this.#byPriority)
+      for (const producer of [...this.#producers[lane.name]].slice(0, this.#room(lane, now))) {
+        this.#producers[lane.name].delete(producer);
+        producer.resolve();
+      }
+    this.#setTimer(now);
+  }
+
+  /** Sets the wake timer for the first moment at which time alone lets something start; an earlier one may stand. */
   #setTimer(now: number): void {
-    let next = Number.POSITIVE_INFINITY;
-    const consider = (time = Number.POSITIVE_INFINITY) => {
-      if (time > now && time < next) next = time;
-    };
-    consider(this.#health.breaker.probeAt);
-    consider(this.#health.busyPause.until);
-    consider(this.#pause?.until);
-    for (const { lateAt } of this.#byPriority) consider(lateAt);
-    if (next === Number.POSITIVE_INFINITY) return;
-    const at = Math.min(next, now + Math.max(SLEEP_MS, (next - now) * SLEEP_SHARE));
-    if (this.#timerAt <= at) return;
+    const times = [this.#breaker.probeAt, this.#busyPause.until, this.#paused?.until ?? 0];
+    const ahead = times.filter((time) => time > now);
+    const next = Math.min(...ahead, now + LONGEST_TIMER_MS);
+    if (ahead.length === 0 || this.#timerAt <= next) return;
     this.#timer?.cancel();
-    this.#timerAt = at;
-    this.#timer = this.#clock.after(Math.max(0, Math.ceil(at - this.#clock.now())), () => {
+    this.#timerAt = next;
+    this.#timer = this.#options.clock.after(next - now, () => {
       this.#timerAt = Number.POSITIVE_INFINITY;
       this.#update();
     });
   }
 
-  get #paused(): Paused | undefined {
-    if (this.#pause === undefined) return undefined;
-    const { since, until } = this.#pause;
-    return { since, ...(Number.isFinite(until) ? { until } : {}) };
+  #setPaused(paused: Paused | undefined): void {
+    this.#paused = paused;
+    for (const listener of this.#listeners) listener();
+    this.#update();
   }
+}
 
-  #notify(): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener();
-      } catch (error) {
-        this.#log.error({ err: error }, `A listener of the queue failed: ${messageOf(error)}`);
-      }
-    }
-  }
+function withResolvers<T>(): Resolvers<T> {
+  let [resolve, reject]: [Resolvers<T>['resolve'], Resolvers<T>['reject']] = [() => {}, () => {}];
+  const promise = new Promise<T>((...both) => {
+    [resolve, reject] = both;
+  });
+  return { promise, resolve, reject };
 }

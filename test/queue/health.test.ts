@@ -70,7 +70,7 @@ describe('the health checks of the queue', () => {
     // The alarm that should ring then is late.
     clock.skip(2_000);
     expect(queue.mayStart('push')).toBe(true);
-    expect(busyIn(queue)).toEqual(['push requests that may start wait in the queue']);
+    expect(busyIn(queue)).toEqual(['requests that may start wait in the queue']);
     await clock.advance(1);
     expect(gate.running).toEqual(['probe']);
     expect(queue.mayStart('push')).toBe(false);

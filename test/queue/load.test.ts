@@ -86,11 +86,7 @@ describe('with real timers', () => {
       }
     };
     const all = Array.from({ length: 20 }, (_, n) => push(n));
-    await new Promise<void>((resolve) => {
-      queue.onChange(() => {
-        if (queue.status().circuit.state === 'half-open') resolve();
-      });
-    });
+    await until(() => queue.status().circuit.tries > 3, 'probes failed');
     isAway = false;
     await Promise.all(all);
     expect(order.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n));

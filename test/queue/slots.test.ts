@@ -5,7 +5,7 @@ import { Gate, lanesOf, openQueue, settle, UNLIMITED } from './queue-setup.js';
 /** A queue whose peer has shown that it bears as many requests as there are slots. */
 async function openSlots(options: Parameters<typeof openQueue>[0] = {}) {
   const { queue } = openQueue({ maxConcurrency: 2, ...options });
-  for (let i = 0; i < 2; i += 1) await queue.run('audit', async () => {});
+  for (let i = 0; i < 2; i += 1) await queue.run('push', async () => {});
   await settle();
   return { queue, gate: new Gate() };
 }
@@ -27,15 +27,42 @@ test('slots are taken in the instant that a request enters, while there are any'
   expect(queue.status().lanes.push).toMatchObject({ running: 2, waiting: 1 });
 });
 
-test('slots are shared by confirm, push and audit; the other lanes have their own', async () => {
-  const { queue, gate } = await openSlots({ lanes: lanesOf({ ...UNLIMITED, concurrency: 1 }) });
-  for (const lane of ['audit', 'push', 'confirm', 'mirror', 'interactive'] as const)
+test('slots are shared by confirm and push; the other lanes have their own', async () => {
+  const { queue, gate } = await openSlots({ lanes: lanesOf({ ...UNLIMITED, concurrency: 2 }) });
+  for (const lane of ['push', 'confirm', 'mirror', 'audit', 'interactive'] as const)
     enter(queue, gate, lane, lane, `${lane} 2`);
-  expect(gate.order.toSorted()).toEqual(['audit', 'interactive', 'mirror', 'push']);
+  expect(gate.order).toEqual([
+    ...['push', 'push 2', 'mirror', 'mirror 2', 'audit', 'audit 2', 'interactive', 'interactive 2'],
+  ]);
   expect(queue.status().concurrency.running).toBe(2);
-  gate.end('audit');
+  gate.end('push');
   await settle();
   expect(gate.order.at(-1)).toBe('confirm');
+});
+
+test('the last free slots are kept for push until two of it run, or one where there are two slots', async () => {
+  const many = await openSlots({ maxConcurrency: 4 });
+  while (many.queue.status().concurrency.limit < 4)
+    await Promise.all(['a', 'b', 'c', 'd'].map(() => many.queue.run('push', async () => {})));
+  await settle();
+  enter(many.queue, many.gate, 'push', 'p1');
+  enter(many.queue, many.gate, 'confirm', 'c1', 'c2', 'c3', 'c4', 'c5');
+  enter(many.queue, many.gate, 'push', 'p2', 'p3');
+  expect(many.gate.order).toEqual(['p1', 'c1', 'c2', 'c3']);
+  many.gate.end('c1');
+  await settle();
+  expect(many.gate.order.at(-1)).toBe('p2');
+  many.gate.end('c2');
+  await settle();
+  expect(many.gate.order.at(-1)).toBe('c4');
+  const { queue, gate } = await openSlots();
+  enter(queue, gate, 'confirm', 'c1', 'c2', 'c3');
+  enter(queue, gate, 'push', 'p1', 'p2');
+  gate.end('c1');
+  await settle();
+  gate.end('c2');
+  await settle();
+  expect(gate.order).toEqual(['c1', 'c2', 'p1', 'c3']);
 });
 
 test('there is room in a lane for as many as could start together, and none while it is paused', async () => {

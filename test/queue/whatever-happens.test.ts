@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LANES, type Lane, type Outcome } from '../../src/queue/options.js';
+import { isShared, LANES, type Lane, type Outcome } from '../../src/queue/options.js';
 import { Bad, lanesOf, openQueue, settle } from './queue-setup.js';
 
 const KINDS = ['answered', 'unreachable', 'failing', 'busy', 'denied'] as const;
@@ -56,9 +56,8 @@ test('whatever happens, limits hold when a request starts, nothing that may star
       const work = (lane: Lane) => (signal: AbortSignal) =>
         new Promise<void>((resolve, reject) => {
           const status = queue.status();
-          const isShared = lane !== 'interactive' && lane !== 'mirror';
           if (status.lanes[lane].running > concurrency) wrong.push(`more than the concurrency of ${lane}`);
-          if (isShared && status.concurrency.running > status.concurrency.limit)
+          if (isShared(lane) && status.concurrency.running > status.concurrency.limit)
             wrong.push('more than slots');
           if (lane !== 'interactive' && status.paused !== undefined) wrong.push('while paused');
           const entry = {
