@@ -94,12 +94,12 @@ async function writeTo(
     await writeAll(out, await piecesOf(out, format, table, columns, onlyOf(rows, columns, table)));
     return;
   }
-  const { RowSpool } = await import('../mirror/spool.js');
-  const spool = await RowSpool.fill(rows, { directory: tmpdir(), name: table, signal });
+  const { RowStore } = await import('../mirror/row-store.js');
+  const store = await RowStore.fill(rows, { directory: tmpdir(), name: table, signal });
   try {
-    await writeAll(out, await piecesOf(out, format, table, spool.columns, spool.read()));
+    await writeAll(out, await piecesOf(out, format, table, store.columns, store.read()));
   } finally {
-    await spool.close();
+    await store.close();
   }
 }
 

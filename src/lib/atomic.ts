@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** Makes a rename or unlink in `directory` survive a power cut. */
@@ -15,18 +15,19 @@ export async function syncDirectory(directory: string): Promise<void> {
 /**
  * Replaces `path` whole: a reader sees the old content or the new, never a part, also after a power cut.
  *
- * @param mode permission bits of the new file; 0600 unless given
+ * @param options.mode permission bits of the new file; 0600 unless given
+ * @param options.temporary where the content is written first, in the same directory; a name of its own unless given
  */
 export async function writeFileAtomic(
   path: string,
-  content: string | Uint8Array,
-  options: { readonly mode?: number } = {},
+  content: string | Uint8Array | AsyncIterable<string | Uint8Array>,
+  options: { readonly mode?: number; readonly temporary?: string } = {},
 ): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const temporary = options.temporary ?? `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     const handle = await open(temporary, 'wx', options.mode ?? 0o600);
     try {
-      await handle.writeFile(content);
+      await writeFile(handle, content);
       await handle.sync();
     } finally {
       await handle.close();

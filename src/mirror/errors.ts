@@ -18,7 +18,7 @@ interface Row {
 }
 
 /** Every error of this room, and what to do about it. */
-const TABLE = {
+const ERRORS = {
   MIRROR_OUTSIDE: {
     message: ({ what, detail }) => `${what} would be written outside the mirror root ${detail}.`,
     hint: 'Remove the link that leads out of the root, or point mirror.root at the directory that is meant.',
@@ -82,22 +82,16 @@ const TABLE = {
   },
 } as const satisfies Record<string, Row>;
 
-export type MirrorErrorCode = keyof typeof TABLE;
+export type MirrorErrorCode = keyof typeof ERRORS;
 
 /** Why a mirror could not be written; `code` says which. The old file is as it was. */
 export class MirrorError extends PeersyncError {
   declare readonly code: MirrorErrorCode;
 
-  constructor(code: MirrorErrorCode, facts: Facts, cause?: unknown) {
-    const row: Row = TABLE[code];
-    super({
-      code,
-      message: row.message(facts),
-      hint: row.hint,
-      exitCode: row.exitCode ?? EXIT.failure,
-      details: { ...facts },
-      cause,
-    });
+  constructor(code: MirrorErrorCode, what: string, detail = '', cause?: unknown) {
+    const { message, hint, exitCode = EXIT.failure }: Row = ERRORS[code];
+    const facts = { what, detail };
+    super({ code, message: message(facts), hint, exitCode, details: facts, cause });
   }
 }
 
@@ -109,14 +103,14 @@ export function writeError(error: unknown, what: string): MirrorError {
     case 'ENOSPC':
     case 'EDQUOT':
     case 'EFBIG':
-      return new MirrorError('MIRROR_FULL', { what, detail: system }, error);
+      return new MirrorError('MIRROR_FULL', what, system, error);
     case 'EISDIR':
-      return new MirrorError('MIRROR_BLOCKED', { what, detail: 'a directory' }, error);
+      return new MirrorError('MIRROR_BLOCKED', what, 'a directory', error);
     case 'ENOTDIR':
     case 'EEXIST':
-      return new MirrorError('MIRROR_BLOCKED', { what, detail: 'something that is no directory' }, error);
+      return new MirrorError('MIRROR_BLOCKED', what, 'something that is no directory', error);
     default:
-      return new MirrorError('MIRROR_UNWRITABLE', { what, detail: system ?? messageOf(error) }, error);
+      return new MirrorError('MIRROR_UNWRITABLE', what, system ?? messageOf(error), error);
   }
 }
 
@@ -126,4 +120,131 @@ export function isTooLarge(error: unknown): boolean {
     (error instanceof PeerError && error.code === 'PEER_ANSWER_TOO_LARGE') ||
     (error instanceof MirrorError && error.code === 'MIRROR_TOO_LARGE')
   );
+}
+
+interface AlarmRow {
+  readonly message: (facts: Facts) => string;
+  /** @param accept the command that accepts it */
+  readonly hint: (accept: string) => string;
+}
+
+const stays = 'the file stays as it was';
+const ifRight = (accepting: string) => (accept: string) =>
+  `If that is right, ${accept} ${accepting}; if not, look at the peer.`;
+const orAnew = 'or move the file aside to have it written anew';
+const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
+
+/** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), or a file that a person edits cannot be taken (EDIT_). */
+const ALARMS = {
+  SHARE_GONE: {
+    message: ({ what }) => `The peer does not have ${what} any more; ${stays}.`,
+    hint: ifRight('removes the file, until the peer has the object again'),
+  },
+  SHARE_EMPTY: {
+    message: ({ what }) => `The peer answers for ${what} with nothing at all; ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  SHARE_HTML: {
+    message: ({ what }) =>
+      `The peer answers for ${what} with an HTML page, which it was not before; ${stays}.`,
+    hint: ifRight('takes the page'),
+  },
+  SHARE_TYPE: {
+    message: ({ what, detail }) =>
+      `The peer answers for ${what} with something of another kind (${detail}); ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  SHARE_ERROR_PAGE: {
+    message: ({ what, detail }) =>
+      `The peer answers for ${what} with what looks like an error (${detail}); ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  MIRROR_TOO_LARGE: {
+    message: ({ what, detail }) =>
+      `The peer's answer for ${what} is larger than maxSize (${detail}); ${stays}.`,
+    hint: ifRight('takes it this once; raise maxSize to take it always'),
+  },
+  TABLE_GONE: {
+    message: ({ what }) => `The peer does not have ${what} any more; ${stays}.`,
+    hint: ifRight('removes the file, until the peer has the table again'),
+  },
+  TABLE_EMPTY: {
+    message: ({ what, detail }) => `The peer shows no rows of ${what}, where there were ${detail}; ${stays}.`,
+    hint: ifRight('takes it as it is'),
+  },
+  COLUMNS_LOST: {
+    message: ({ what, detail }) =>
+      `The peer does not show these columns of ${what} any more: ${detail}; ${stays}.`,
+    hint: ifRight('goes on without them'),
+  },
+  EDIT_UNREADABLE: {
+    message: ({ what, detail }) => `${what} cannot be read as the table that it is: ${detail}.`,
+    hint: () => `Mend that place, ${orAnew}; ${leftAlone}.`,
+  },
+  EDIT_TOO_LARGE: {
+    message: ({ what, detail }) => `${what} is too large to be edited: ${detail}.`,
+    hint: () => 'Set "edit" to false for this table, or keep fewer rows in it.',
+  },
+  EDIT_COLUMNS: {
+    message: ({ what, detail }) => `${what} ${detail}.`,
+    hint: () => `Put the columns right, ${orAnew}; ${leftAlone}.`,
+  },
+  EDIT_DELETES: {
+    message: ({ what, detail }) => `From ${what} ${detail}.`,
+    hint: (accept) =>
+      `If they are to go, ${accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
+  },
+  EDIT_KEYS: {
+    message: ({ what, detail }) => `${what} cannot be merged: ${detail}.`,
+    hint: () =>
+      'Rows are told apart by their keys: mend the table in the peer, or set "edit" to false for it.',
+  },
+} as const satisfies Record<string, AlarmRow>;
+
+export type AlarmCode = keyof typeof ALARMS;
+
+/** Waits for a person: following the peer, or the file, would replace good data. Both were left alone. */
+export class MirrorAlarm extends PeersyncError {
+  declare readonly code: AlarmCode;
+
+  /**
+   * @param name of the mirror
+   * @param what is mirrored, in words: `the table "prices"`; of EDIT_ codes the file
+   */
+  constructor(code: AlarmCode, name: string, what: string, detail = '') {
+    const { message, hint }: AlarmRow = ALARMS[code];
+    super({
+      code,
+      message: message({ what, detail }),
+      hint: hint(`\`peersync mirror accept ${shellWord(name)}\``),
+      details: { mirror: name },
+      exitCode: EXIT.quarantined,
+    });
+  }
+}
+
+/** As it is typed into a shell. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Characters of a name that a sentence shows. */
+const SHOWN = 100;
+/** Names that a sentence lists. */
+const LISTED = 5;
+
+/** A name of the peer in a sentence: in quotes, cut if it is long, and without anything that moves a cursor or hides text. */
+export function quoted(name: string): string {
+  const characters = [...name.slice(0, 4 * SHOWN)];
+  const shown = characters.slice(0, SHOWN).join('');
+  return JSON.stringify(characters.length > SHOWN ? `${shown}…` : shown).replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  );
+}
+
+/** Several names in a sentence. */
+export function quotedList(names: readonly string[]): string {
+  const shown = names.slice(0, LISTED).map(quoted).join(', ');
+  return names.length > LISTED ? `${shown} and ${names.length - LISTED} more` : shown;
 }

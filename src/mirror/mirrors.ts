@@ -1,21 +1,25 @@
+import { join, posix } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { MirrorConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
+import { PeerError } from '../peer/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { CitationsMirror, passes } from './citations.js';
 import { MirrorError } from './errors.js';
-import { Leftovers } from './leftovers.js';
-import { MirrorSet } from './mirror-set.js';
-import type { Mirror, MirrorPeer, MirrorTools } from './parts.js';
-import { PatternMirror } from './pattern-mirror.js';
+import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
+import { dataOf, type Listed, type ListedPlan, type Plan, planOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
-import { recordOf } from './records.js';
-import { reportOf } from './report.js';
-import { Rounds } from './rounds.js';
-import { Runner } from './runner.js';
+import { runMirror } from './run.js';
+import { Scheduler } from './scheduler.js';
+import { downloads, isOld, ShareMirror } from './share.js';
+import { EditedTableMirror, TableMirror } from './table.js';
+import { fillTemplate, type TargetPath, TargetPaths } from './target-path.js';
+import { sweep } from './whole-file.js';
 
 /** How many runs that a person asked for are under way at a time. */
 const AT_ONCE = 4;
@@ -42,70 +46,59 @@ interface Asked {
 }
 
 /**
- * What comes from the peer: shared objects, tables and citations as files that follow it.
+ * What comes from the peer: shared objects, tables and citations as files that follow it. There is a mirror for each entry of the
+ * configuration, and one for each table and each shared object that a pattern matches, from the moment it was first listed.
  *
- * Life: made from its parts; `start` lets each mirror run again and again (see `Rounds`); `stop` calls off what is under way and
- * resolves when nothing is. `configure` changes which mirrors there are in between. `run` and `accept` work with and without `start`. A failure of one mirror is in its record and
- * ends no other.
+ * Life: made from its parts; `start` lets each mirror run again and again (see `Scheduler`); `stop` calls off what is under way and
+ * resolves when nothing is. `configure` changes which mirrors there are in between. `run` and `accept` work with and without
+ * `start`. A failure of one mirror is in its record and ends no other.
  */
 export class Mirrors {
   readonly #parts: MirrorsParts;
-  #settings: MirrorConfig;
-  readonly #set: MirrorSet;
-  readonly #runner: Runner;
-  readonly #rounds: Rounds;
-  readonly #leftovers: Leftovers;
+  readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
+  readonly #scheduler: Scheduler;
+  readonly #paths = new TargetPaths();
+  /** By name, each with what it was made from. */
+  readonly #mirrors = new Map<string, { readonly mirror: Mirror; readonly plan: Plan }>();
   readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
     limitMs: LONGEST_SILENCE_MS,
-    busy: () => this.#rounds.underWay > 0 && this.#elsewhere === 0,
+    busy: () => this.#scheduler.underWay > 0 && this.#elsewhere === 0,
   });
   /** Requests and commits under way, which have health checks of their own. */
   #elsewhere = 0;
   readonly #stopping = new AbortController();
+  #settings: MirrorConfig;
+  /** What the peer said last; undefined before it was asked. */
+  #listed: Listed = { share: undefined, table: undefined };
   #unsubscribe = (): void => {};
-  #isStarted = false;
   #starting: Promise<void> = Promise.resolve();
   #prepared: Promise<void> | undefined;
 
   constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
-    const kept: MirrorTools['state'] = {
-      entries: state.entries,
-      get: (folder, path) => state.get(folder, path),
-      meta: (name) => state.meta(name),
-      setMeta: (name, value) => state.setMeta(name, value),
-      commit: () => this.#await(parts.commit ?? (() => state.commit())),
-    };
-    const counting: MirrorTools['queue'] = {
-      run: (lane, work, options) => this.#await(() => queue.run(lane, work, options)),
-    };
-    const root = () => this.#settings.root;
-    const tools: MirrorTools = {
-      ...{ peer, queue: counting, state: kept, stateDir, clock, log },
-      get root() {
-        return root();
-      },
-    };
+    const commit = parts.commit ?? (() => state.commit());
     this.#parts = parts;
     this.#settings = settings;
-    this.#runner = new Runner(tools);
-    const onNew = (mirrors: readonly Mirror[]): void => {
-      if (this.#isStarted) this.#rounds.takeUp(mirrors);
+    this.#deps = {
+      ...{ peer, state, stateDir, clock, log, root: settings.root },
+      commit: () => this.#await(commit),
+      ask: (signal, work) => this.#await(() => askInTurn(queue, signal, work)),
     };
-    this.#set = new MirrorSet({ settings, state, tools, onNew });
-    this.#rounds = new Rounds({ set: this.#set, runner: this.#runner, state, clock, random });
-    this.#leftovers = new Leftovers({ set: this.#set, state, stateDir, root, clock, log });
+    this.#scheduler = new Scheduler({
+      ...{ clock, random },
+      run: (mirror, options) => runMirror(mirror, this.#deps, options),
+      hasFailed: ({ name }) => records.of(state, name)?.failure !== undefined,
+      onOver: ({ name }) => this.#forget(name),
+    });
+    this.#addMissing();
   }
 
-  /** `onFailure` hears of an error that is not one of a single mirror: a disk that fails, a bug. */
+  /** `onFailure` is given an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
-    this.#isStarted = true;
     this.#unsubscribe = this.#parts.state.onChange((after, before) => {
       if (after !== undefined && after.status !== before?.status) this.#itemChanged(after);
     });
-    this.#starting = this.#prepare().then(() => {
-      if (!this.#stopping.signal.aborted) this.#rounds.start(onFailure);
-    }, onFailure);
+    this.#starting = this.#prepare().then(() => this.#scheduler.start(onFailure), onFailure);
   }
 
   /**
@@ -117,17 +110,20 @@ export class Mirrors {
   async configure(settings: MirrorConfig): Promise<void> {
     await this.#starting;
     await this.#prepared?.catch(() => {});
-    const leaving = this.#set.notIn(settings);
-    await this.#runner.dismiss(leaving);
-    await this.#rounds.letGo(leaving);
+    const plans = new Map(this.#plansOf(settings).map((plan) => [plan.name, plan]));
+    const isMoved = settings.root !== this.#settings.root;
+    const leaving = [...this.#mirrors.values()]
+      .filter(({ plan }) => isMoved || !isDeepStrictEqual(plans.get(plan.name), plan))
+      .map(({ mirror }) => mirror);
+    await this.#scheduler.remove(leaving);
     for (const mirror of leaving) {
       await mirror.close?.();
-      this.#set.remove(mirror.name);
+      this.#forget(mirror.name);
     }
     this.#settings = settings;
-    const added = this.#set.configure(settings);
-    this.#leftovers.forgetStrays();
-    if (this.#isStarted && !this.#stopping.signal.aborted) this.#rounds.takeUp(added);
+    this.#deps.root = settings.root;
+    this.#addMissing();
+    this.#forgetStrays();
   }
 
   async stop(): Promise<void> {
@@ -135,17 +131,16 @@ export class Mirrors {
     this.#unsubscribe();
     await this.#starting;
     await this.#prepared?.catch(() => {});
-    await this.#rounds.stop();
-    await this.#runner.idle();
-    for (const mirror of this.#set.all) await mirror.close?.();
+    await this.#scheduler.stop();
+    for (const { mirror } of this.#mirrors.values()) await mirror.close?.();
   }
 
   /**
-   * Runs mirrors now, each once, and tells of each as it ends; a pattern first asks for the list, then all that it brought
+   * Runs mirrors now, each once, and reports each as it ends; a pattern first asks for the list, then all that it brought
    * run.
    *
    * @param names all unless given
-   * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as `Runner.run`
+   * @throws MirrorError MIRROR_UNKNOWN for a name that none has, before anything runs; else as `Scheduler.run`
    */
   async *run(
     names: readonly string[] | undefined,
@@ -153,59 +148,63 @@ export class Mirrors {
   ): AsyncGenerator<MirrorReport, void> {
     for (const name of names ?? []) this.#called(name);
     await this.#prepare();
-    const signals = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
     const wanted = (): readonly Mirror[] =>
-      names === undefined ? this.#set.all : [...new Set(names.flatMap((name) => this.#called(name)))];
+      names === undefined
+        ? [...this.#mirrors.values()].map(({ mirror }) => mirror)
+        : [...new Set(names.flatMap((name) => this.#called(name)))];
     const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
-    yield* this.#runEach(patterns, signals);
+    yield* this.#runEach(patterns, signal);
     yield* this.#runEach(
       wanted().filter((mirror) => !patterns.includes(mirror)),
-      signals,
+      signal,
     );
   }
 
   /**
    * A person accepts what raised the alarm of a mirror: it runs now, without that one check.
    *
-   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Runner.run`
+   * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Scheduler.run`
    */
   async accept(name: string, { signal }: Asked = {}): Promise<MirrorReport> {
     this.#called(name);
     await this.#prepare();
-    const mirror = this.#set.get(name);
-    const alarm = recordOf(this.#parts.state, name)?.alarm;
+    const mirror = this.#mirrors.get(name)?.mirror;
+    const alarm = records.of(this.#parts.state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
-      throw new MirrorError('MIRROR_NO_ALARM', { what: JSON.stringify(name), detail: '' });
+      throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
-    const signals = AbortSignal.any([this.#stopping.signal, ...(signal ? [signal] : [])]);
-    return this.#runNow(mirror, [alarm.code], signals);
+    return this.#runNow(mirror, [alarm.code], signal ?? this.#stopping.signal);
   }
 
   get health(): readonly HealthCheck[] {
-    return [this.#rounds.health, this.#health];
+    return [this.#health];
   }
 
   /** Of all mirrors, in the order of the configuration. */
   get names(): readonly string[] {
-    return this.#set.plans.map(({ name }) => name);
+    return this.#plansOf(this.#settings).map(({ name }) => name);
   }
 
   /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
-    return this.#set.plans.map((plan) => {
-      const nextAt = this.#rounds.nextAt(plan.name);
+    return this.#plansOf(this.#settings).map((plan) => {
+      const mirror = this.#mirrors.get(plan.name)?.mirror;
+      const nextAt = mirror && this.#scheduler.nextAt(mirror);
       return {
-        ...reportOf(plan, recordOf(this.#parts.state, plan.name)),
-        running: this.#runner.isRunning(plan.name),
+        ...reportOf(plan, records.of(this.#parts.state, plan.name)),
+        running: mirror !== undefined && this.#scheduler.isRunning(mirror),
         ...(nextAt === undefined ? {} : { nextAt }),
       };
     });
   }
 
   /** Ends early when a run throws, or when nobody wants to know any more: the others are called off then, and waited for. */
-  async *#runEach(mirrors: readonly Mirror[], signal: AbortSignal): AsyncGenerator<MirrorReport, void> {
+  async *#runEach(
+    mirrors: readonly Mirror[],
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<MirrorReport, void> {
     const ending = new AbortController();
-    const signals = AbortSignal.any([ending.signal, signal]);
+    const signals = AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]);
     const waiting = [...mirrors];
     const underWay = new Map<Mirror, Promise<readonly [Mirror, MirrorReport]>>();
     try {
@@ -213,10 +212,11 @@ export class Mirrors {
         while (underWay.size < AT_ONCE) {
           const mirror = waiting.shift();
           if (mirror === undefined) break;
-          if (this.#set.get(mirror.name) !== mirror) continue;
+          if (this.#mirrors.get(mirror.name)?.mirror !== mirror) continue;
+          const run = this.#runNow(mirror, [], signals);
           underWay.set(
             mirror,
-            this.#runNow(mirror, [], signals).then((report) => [mirror, report] as const),
+            run.then((report) => [mirror, report] as const),
           );
         }
         if (underWay.size === 0) return;
@@ -231,13 +231,9 @@ export class Mirrors {
   }
 
   async #runNow(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<MirrorReport> {
-    const result = await this.#runner.run(mirror, { accepted, isAsked: true, signal });
-    if (result.end === 'over' && this.#set.get(mirror.name) === mirror) this.#set.remove(mirror.name);
-    if (this.#isStarted) this.#rounds.ended(mirror, result);
-    return result.report;
+    return (await this.#scheduler.run(mirror, { accepted, isAsked: true, signal })).report;
   }
 
-  /** Called for every file of an import: only those that it may concern are asked. */
   async #await<T>(work: () => Promise<T>): Promise<T> {
     this.#elsewhere += 1;
     try {
@@ -248,33 +244,160 @@ export class Mirrors {
     }
   }
 
+  /** Called for every file of an import: only those that it may concern are asked. */
   #itemChanged(item: Entry): void {
     for (const { name, folder } of this.#settings.citations) {
-      const mirror = folder === item.folder ? this.#set.get(name) : undefined;
-      if (mirror?.itemChanged?.(item)) this.#rounds.takeForward(mirror);
+      const mirror = folder === item.folder ? this.#mirrors.get(name)?.mirror : undefined;
+      if (mirror?.itemChanged?.(item)) this.#scheduler.replan(mirror);
     }
   }
 
-  /** @throws MirrorError MIRROR_UNKNOWN */
+  /**
+   * What a name given by a person stands for: a mirror, or a pattern and all that it brought.
+   *
+   * @throws MirrorError MIRROR_UNKNOWN
+   */
   #called(name: string): readonly Mirror[] {
-    const mirrors = this.#set.called(name);
-    if (mirrors.length > 0) return mirrors;
-    const meant = nearest(
-      name,
-      this.#set.all.map((mirror) => mirror.name),
+    const called = this.#mirrors.get(name);
+    if (called === undefined) {
+      const meant = nearest(name, [...this.#mirrors.keys()]);
+      const detail = meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`;
+      throw new MirrorError('MIRROR_UNKNOWN', JSON.stringify(name), detail);
+    }
+    const { mirror, plan } = called;
+    if (!(mirror instanceof PatternMirror)) return [mirror];
+    const all = [...this.#mirrors.values()].filter((each) => each.plan.settings === plan.settings);
+    return all.map((each) => each.mirror);
+  }
+
+  #plansOf(settings: MirrorConfig): readonly Plan[] {
+    return planOf(settings, this.#parts.state, this.#listed);
+  }
+
+  /** Makes the mirrors that are planned and not there yet. No two write the same file. */
+  #addMissing(): void {
+    const missing = this.#plansOf(this.#settings).filter(({ name }) => !this.#mirrors.has(name));
+    const ofFiles = missing.filter((plan) => plan.kind !== 'citations' && plan.role !== 'pattern');
+    const targets = this.#paths.claimAll(
+      ofFiles.map((plan) => ({
+        owner: plan.name,
+        wanted: wantedPath(plan),
+        held: records.of(this.#parts.state, plan.name)?.path,
+        neighbours:
+          plan.kind !== 'citations' &&
+          (plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit)),
+      })),
     );
-    const detail = meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`;
-    throw new MirrorError('MIRROR_UNKNOWN', { what: JSON.stringify(name), detail });
+    const targetOf = new Map(ofFiles.map((plan, i) => [plan.name, targets[i] ?? wantedPath(plan)]));
+    for (const plan of missing) {
+      const mirror = this.#make(plan, targetOf.get(plan.name) ?? wantedPath(plan));
+      this.#mirrors.set(plan.name, { mirror, plan });
+      this.#scheduler.add(mirror);
+    }
+  }
+
+  #make(plan: Plan, target: TargetPath): Mirror {
+    const deps: MirrorDeps = { ...this.#deps };
+    if (plan.kind === 'citations') return new CitationsMirror(plan, deps);
+    if (plan.role === 'pattern') {
+      return new PatternMirror(plan, deps, (sources) => {
+        this.#listed = { ...this.#listed, [plan.kind]: sources };
+        this.#addMissing();
+      });
+    }
+    if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
+    const isListed = (): boolean => this.#listed.table?.includes(plan.source) ?? true;
+    const Made = plan.settings.edit ? EditedTableMirror : TableMirror;
+    return new Made({ plan, target, isListed, deps });
+  }
+
+  /** It is no more, until a configuration or a list brings it again. */
+  #forget(name: string): void {
+    this.#mirrors.delete(name);
+    this.#paths.release(name);
   }
 
   /** Before anything runs: sweeps what a killed process left, and forgets mirrors that are configured no more. */
   #prepare(): Promise<void> {
-    this.#prepared ??= this.#tidy();
+    this.#prepared ??= this.#sweep().then(() => this.#forgetStrays());
     return this.#prepared;
   }
 
-  async #tidy(): Promise<void> {
-    await this.#leftovers.sweep();
-    this.#leftovers.forgetStrays();
+  /** Removes the unfinished files of an earlier process where mirrors write, but for what a download can be gone on with. */
+  async #sweep(): Promise<void> {
+    const { state, stateDir, clock, log } = this.#parts;
+    const { root } = this.#settings;
+    const spared = new Set<string>();
+    for (const name of downloads.names(state)) {
+      const download = this.#mirrors.has(name) ? downloads.of(state, name) : undefined;
+      if (download === undefined || isOld(download.version, clock.now()))
+        downloads.keep(state, name, undefined);
+      else spared.add(posix.basename(download.file));
+    }
+    let swept = await sweep({ root: join(stateDir, 'mirrors'), path: '.' }, 'alone');
+    // Where mirrors write, or wrote: there may be much besides that is not theirs to look at.
+    const written = [
+      ...[...this.#mirrors.values()].map(({ mirror }) => mirror.identity),
+      ...records.names(state).flatMap((name) => records.of(state, name) ?? []),
+    ];
+    const depths = new Map<string, 'alone' | 'below'>();
+    for (const { kind, path } of written) {
+      const directory = posix.dirname(path.replace(/\{.*/s, '{'));
+      if (kind === 'citations') depths.set(directory, 'below');
+      else if (!depths.has(directory)) depths.set(directory, 'alone');
+    }
+    for (const [path, depth] of depths) swept += await sweep({ root, path }, depth, spared);
+    if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
   }
+
+  /** Forgets what is kept of mirrors that are not configured any more. Their files stay. */
+  #forgetStrays(): void {
+    const { state, log } = this.#parts;
+    for (const name of records.names(state)) {
+      if (this.#mirrors.has(name)) continue;
+      const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
+      log.info({ event: 'mirror', mirror: name }, said);
+    }
+    for (const kept of [records, passes, downloads]) {
+      for (const name of kept.names(state)) if (!this.#mirrors.has(name)) kept.keep(state, name, undefined);
+    }
+  }
+}
+
+/** Where the file of a plan stands unless another mirror is in the way. */
+function wantedPath(plan: Plan): TargetPath {
+  const { settings } = plan;
+  if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, changed: [] };
+  return fillTemplate(settings.path, variablesOf(plan));
+}
+
+/** What the template of a path may name. */
+function variablesOf(plan: ListedPlan): Parameters<typeof fillTemplate>[1] {
+  if (plan.kind === 'table') return { table: plan.source };
+  return plan.role === 'member' ? { data: dataOf(plan).split('/') } : {};
+}
+
+/** The peer works, and says something about this one request: nobody else has to wait for that. */
+const OF_THE_REQUEST = ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED'];
+
+/** Asks the peer when it is a mirror's turn. */
+async function askInTurn<T>(
+  queue: Pick<RequestQueue, 'run'>,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const result = await queue.run(
+    'mirror',
+    async (signal): Promise<{ readonly value: T } | { readonly error: PeerError }> => {
+      try {
+        return { value: await work(signal) };
+      } catch (error) {
+        if (error instanceof PeerError && OF_THE_REQUEST.includes(error.code)) return { error };
+        throw error;
+      }
+    },
+    signal === undefined ? {} : { signal },
+  );
+  if ('error' in result) throw result.error;
+  return result.value;
 }

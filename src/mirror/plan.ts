@@ -5,34 +5,40 @@ import type {
   TableMirrorConfig,
 } from '../config/config.js';
 import { compareByCodePoint, isWildcard, wildcard } from '../lib/text.js';
-import type { StateView } from '../state/state.js';
-import { recordedNames, recordOf } from './records.js';
+import type { Json } from '../state/load.js';
+import type { State, StateView } from '../state/state.js';
+import { defined, type MirrorRecord, type MirrorReport } from './record.js';
 
-/** What the configuration, and the tables that are known, come to: one entry a mirror. */
+/** How a mirror came to be: configured by name, configured as a pattern, or found by a pattern. */
+type Role = 'single' | 'pattern' | 'member';
+
+/** One mirror of the configuration, or one that a pattern found. */
 export type Plan =
   | {
       readonly kind: 'share';
       readonly name: string;
       readonly settings: ShareMirrorConfig;
-      /** The name of the object in the peer, where a pattern brought it here. */
-      readonly matched?: string;
+      /** The name of the object in the peer, with its group, or the pattern. */
+      readonly source: string;
+      readonly role: Role;
     }
-  | { readonly kind: 'share-pattern'; readonly name: string; readonly settings: ShareMirrorConfig }
   | {
       readonly kind: 'table';
       readonly name: string;
       readonly settings: TableMirrorConfig;
-      readonly table: string;
-      /** Whether a pattern brought it here. */
-      readonly matched: boolean;
+      /** The name of the table in the peer, or the pattern. */
+      readonly source: string;
+      readonly role: Role;
     }
-  | { readonly kind: 'table-pattern'; readonly name: string; readonly settings: TableMirrorConfig }
   | { readonly kind: 'citations'; readonly name: string; readonly settings: CitationsMirrorConfig };
+
+/** A plan of something that the peer lists. */
+export type ListedPlan = Exclude<Plan, { kind: 'citations' }>;
 
 /** What the peer's lists said last, as far as they are known. */
 export interface Listed {
-  readonly shares: readonly string[];
-  readonly tables: readonly string[];
+  readonly share: readonly string[] | undefined;
+  readonly table: readonly string[] | undefined;
 }
 
 /**
@@ -42,68 +48,110 @@ export interface Listed {
 export function planOf(
   settings: MirrorConfig,
   state: Pick<StateView, 'meta' | 'metaNames'>,
-  listed: Listed = { shares: [], tables: [] },
+  listed: Listed = { share: undefined, table: undefined },
 ): readonly Plan[] {
+  const roleOf = (text: string): Role => (isWildcard(text) ? 'pattern' : 'single');
+  const shares = settings.shares.map((each): ListedPlan => {
+    const { name, data, c } = each;
+    const source = c === undefined ? data : `${c}/${data}`;
+    return { kind: 'share', name, settings: each, source, role: roleOf(data) };
+  });
+  const tables = settings.tables.map((each): ListedPlan => {
+    const { name, table } = each;
+    return { kind: 'table', name, settings: each, source: table, role: roleOf(table) };
+  });
+  const citations = settings.citations.map(
+    (each): Plan => ({ kind: 'citations', name: each.name, settings: each }),
+  );
+  const recorded = records.names(state).map((name) => ({ name, ...records.of(state, name) }));
+  const members = [...tables, ...shares]
+    .filter(({ role }) => role === 'pattern')
+    .flatMap((pattern) => {
+      const known = recorded.flatMap(({ name, [pattern.kind]: source = '' }) =>
+        name === memberName(pattern, source) ? [source] : [],
+      );
+      const sources = [...known, ...(listed[pattern.kind] ?? [])].filter((each) => isMatch(pattern, each));
+      return [...new Set(sources)].sort(compareByCodePoint).map((source): ListedPlan => {
+        return { ...pattern, name: memberName(pattern, source), source, role: 'member' };
+      });
+    });
   const plans = new Map<string, Plan>();
-  const add = (plan: Plan): void => {
+  for (const plan of [...shares, ...tables, ...citations, ...members]) {
     if (!plans.has(plan.name)) plans.set(plan.name, plan);
-  };
-  for (const share of settings.shares) {
-    add({ kind: isWildcard(share.data) ? 'share-pattern' : 'share', name: share.name, settings: share });
-  }
-  for (const table of settings.tables) {
-    if (isWildcard(table.table)) add({ kind: 'table-pattern', name: table.name, settings: table });
-    else add({ kind: 'table', name: table.name, settings: table, table: table.table, matched: false });
-  }
-  for (const each of settings.citations) add({ kind: 'citations', name: each.name, settings: each });
-  const recorded = recordedNames(state).map((name) => ({ name, ...recordOf(state, name) }));
-  for (const many of settings.tables) {
-    if (!isWildcard(many.table)) continue;
-    const pattern = wildcard(many.table);
-    const nameOf = memberName(many.name, many.table);
-    const known = recorded.flatMap(({ name, table = '' }) => (name === nameOf(table) ? table : []));
-    for (const table of membersOf([...known, ...listed.tables], (each) => pattern.test(each)))
-      add({ kind: 'table', name: nameOf(table), settings: many, table, matched: true });
-  }
-  for (const many of settings.shares) {
-    if (!isWildcard(many.data)) continue;
-    const nameOf = memberName(many.name, wholeName(many));
-    const known = recorded.flatMap(({ name, share = '' }) => (name === nameOf(share) ? share : []));
-    for (const share of membersOf([...known, ...listed.shares], (each) => isShareOf(many, each)))
-      add({ kind: 'share', name: nameOf(share), settings: many, matched: share });
   }
   return [...plans.values()];
 }
 
-function membersOf(names: readonly string[], matches: (name: string) => boolean): readonly string[] {
-  return [...new Set(names.filter(matches))].sort(compareByCodePoint);
-}
-
-/** A pattern that was given a name of its own gives it to each of its members. */
-function memberName(name: string, pattern: string): (member: string) => string {
-  return (member) => (name === pattern ? printable(member) : `${name}/${printable(member)}`);
+/** Whether a pattern, over what stands in its group if it has one, matches the name of a table or shared object. */
+export function isMatch({ kind, settings }: ListedPlan, source: string): boolean {
+  if (kind === 'table') return wildcard(settings.table).test(source);
+  const group = settings.c === undefined ? '' : `${settings.c}/`;
+  return source.startsWith(group) && wildcard(settings.data).test(source.slice(group.length));
 }
 
 /** The name of a shared object within its group. */
-export function dataOf({ settings: { c, data }, matched }: Extract<Plan, { kind: 'share' }>): string {
-  if (matched === undefined) return data;
-  return c === undefined ? matched : matched.slice(c.length + 1);
+export function dataOf({ settings: { c, data }, source, role }: Extract<Plan, { kind: 'share' }>): string {
+  if (role !== 'member') return data;
+  return c === undefined ? source : source.slice(c.length + 1);
 }
 
-/** Whether a pattern, over what stands in its group if it has one, matches the name of a shared object. */
-export function isShareOf({ c, data }: Pick<ShareMirrorConfig, 'c' | 'data'>, name: string): boolean {
-  const before = c === undefined ? '' : `${c}/`;
-  return name.startsWith(before) && wildcard(data).test(name.slice(before.length));
-}
-
-/** Of a shared object, or of a pattern over them: the group is a directory. */
-export function wholeName({ c, data }: Pick<ShareMirrorConfig, 'c' | 'data'>): string {
-  return c === undefined ? data : `${c}/${data}`;
+/** A pattern that was given a name of its own gives it to each of its members. */
+function memberName({ name, source }: ListedPlan, member: string): string {
+  return name === source ? printable(member) : `${name}/${printable(member)}`;
 }
 
 /** What the peer calls something may hold anything; what is typed and shown may not. */
-function printable(table: string): string {
-  return table.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
+function printable(name: string): string {
+  return name.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
     [...Buffer.from(c)].map((byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join(''),
   );
 }
+
+/** What is known of each mirror without a daemon: of those that a pattern brought, what it found last. */
+export function mirrorReports(
+  settings: MirrorConfig,
+  state: Pick<StateView, 'meta' | 'metaNames'>,
+): MirrorReport[] {
+  return planOf(settings, state).map((plan) => reportOf(plan, records.of(state, plan.name)));
+}
+
+/** Of a mirror that has not run yet, what the configuration says. */
+export function reportOf(plan: Plan, record: MirrorRecord | undefined): MirrorReport {
+  const { kind, name, settings } = plan;
+  if (record !== undefined) return { name, ...record };
+  const table = kind === 'table' && plan.role !== 'pattern' ? plan.source : undefined;
+  const share = kind === 'share' && plan.role === 'member' ? plan.source : undefined;
+  return { name, path: settings.path, kind, ...defined({ table, share }) };
+}
+
+/** What is kept in state of each mirror under one prefix. In memory: commit it when it has to hold. */
+export class KeptOfMirrors<T extends object> {
+  readonly #prefix: string;
+  readonly #required: readonly string[];
+
+  /** @param required names that every kept value has */
+  constructor(prefix: string, ...required: readonly (keyof T & string)[]) {
+    this.#prefix = prefix;
+    this.#required = required;
+  }
+
+  of(state: Pick<StateView, 'meta'>, name: string): T | undefined {
+    const kept = state.meta(this.#prefix + name);
+    if (typeof kept !== 'object' || kept === null) return undefined;
+    return this.#required.every((key) => key in kept) ? (kept as T) : undefined;
+  }
+
+  /** Keeps a value, or forgets it. */
+  keep(state: Pick<State, 'setMeta'>, name: string, value: T | undefined): void {
+    // It is made of JSON values only, which an interface cannot say.
+    state.setMeta(this.#prefix + name, value as Json | undefined);
+  }
+
+  /** The names of all mirrors of which something is kept. */
+  names(state: Pick<StateView, 'metaNames'>): readonly string[] {
+    return state.metaNames(this.#prefix).map((name) => name.slice(this.#prefix.length));
+  }
+}
+
+/** What each mirror came to last. Committed after its file is in place. */
+export const records = new KeptOfMirrors<MirrorRecord>('mirror/', 'kind', 'path');

@@ -32,8 +32,8 @@ export interface ShareVersion {
   readonly at: number;
 }
 
-/** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
-export interface MirrorRecord {
+/** What a mirror is, wherever its record is kept. */
+export interface Identity {
   readonly kind: 'share' | 'table' | 'citations';
   /** Below the root, as it is on disk; of citations the template. */
   readonly path: string;
@@ -41,11 +41,12 @@ export interface MirrorRecord {
   readonly table?: string;
   /** Of a share that a pattern found, its name in the peer. */
   readonly share?: string;
-  readonly triedAt?: number;
+}
+
+/** What a run that went well found out. Times are ms since the epoch. */
+export interface Facts {
   /** When the file was last known to be what the peer has. */
   readonly succeededAt?: number;
-  /** When its content last changed. */
-  readonly changedAt?: number;
   readonly rows?: number;
   readonly bytes?: number;
   /** Of the content, lower-case hex. */
@@ -58,17 +59,24 @@ export interface MirrorRecord {
   readonly version?: ShareVersion;
   /** As it was written, so that a change by others is noticed. */
   readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number };
+  /** Since when a person has accepted that the peer has it no more: it is waited for. */
+  readonly absentSince?: number;
+  readonly conflicts?: readonly Conflict[];
+  /** What a reader of `status` should know: names that were made safe, rows not deleted. */
+  readonly notes?: readonly string[];
+}
+
+/** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
+export interface MirrorRecord extends Identity, Facts {
+  readonly triedAt?: number;
+  /** When its content last changed. */
+  readonly changedAt?: number;
   /** The last try failed, and the next may succeed by itself. */
   readonly failure?: MirrorTrouble;
   /** Tries that failed one after the other. */
   readonly failures?: number;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */
   readonly alarm?: MirrorTrouble;
-  /** Since when, in ms since the epoch, a person has accepted that the peer has it no more: it is waited for. */
-  readonly absentSince?: number;
-  readonly conflicts?: readonly Conflict[];
-  /** What a reader of `status` should know: names that were made safe, rows not deleted. */
-  readonly notes?: readonly string[];
 }
 
 /** For `status`, `mirror` and the log. */
@@ -83,11 +91,11 @@ export interface MirrorReport extends MirrorRecord {
   readonly isOver?: boolean;
 }
 
-/** What the record says of the file that stands at this path. */
-export function knownFile(
-  record: MirrorRecord | undefined,
-  path: string,
-): { readonly sha256: string; readonly file: NonNullable<MirrorRecord['file']> } | undefined {
-  if (record?.sha256 === undefined || record.file === undefined || record.path !== path) return undefined;
-  return { sha256: record.sha256, file: record.file };
+type Optional<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
+type Required<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] };
+
+/** The value without its undefined entries, which no record holds. */
+export function defined<T extends object>(value: T): Optional<T> & Required<T> {
+  const entries = Object.entries(value).filter(([, each]) => each !== undefined);
+  return Object.fromEntries(entries) as Optional<T> & Required<T>;
 }

@@ -1,13 +1,30 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash, type Hash, randomBytes } from 'node:crypto';
 import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
-import { type FileHandle, lstat, open, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  opendir,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { MirrorError, writeError } from './errors.js';
-import { reach, type Spot } from './root.js';
-import { temporaryName } from './temporary.js';
-import { keepVersion } from './versions.js';
+
+/** A file below a root directory, which no write leaves. */
+export interface Target {
+  /** The directory; created when it does not exist. */
+  readonly root: string;
+  /** Of the file, relative, with "/" between its parts. */
+  readonly path: string;
+}
 
 /** What tells one state of a file from another without reading it. */
 export interface FileStamp {
@@ -40,7 +57,7 @@ export interface Begun {
 
 export interface ReplaceOptions {
   /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
-  readonly before?: { readonly sha256: string; readonly file: FileStamp } | undefined;
+  readonly before?: { readonly sha256?: string; readonly file?: FileStamp } | undefined;
   /** Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given. */
   readonly versions?: number;
   /** Most bytes of content; unlimited unless given. */
@@ -57,48 +74,49 @@ export interface ReplaceOptions {
 
 /** Bytes that may have to be asked for again after a crash. */
 const UNSAFE_BYTES = 4 * 2 ** 20;
+const READ_BYTES = 2 ** 18;
+const TEMPORARY = /^\.peersync-[\da-f]{16}\.tmp$/;
 
 /**
  * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing, also when the process is
  * killed or the power goes. The content is streamed to a temporary file beside it, which stays only where `begun` asks for that
- * and the content breaks off. Content that is what
- * stands there changes nothing, so that mtime tells when it changed. A new file is 0644 less the umask, an existing one
- * keeps its mode and, where that is allowed, its owner.
+ * and the content breaks off. Content that is what stands there changes nothing, so that mtime tells when it changed. A new file
+ * is 0644 less the umask, an existing one keeps its mode and, where that is allowed, its owner.
  *
  * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; and whatever
  *   `content`, `lastLook` or the signal throws. The old file is as it was.
  */
 export async function replaceWhole(
-  spot: Spot,
+  target: Target,
   content: AsyncIterable<string | Uint8Array>,
   options: ReplaceOptions = {},
 ): Promise<WholeFile> {
-  const path = await reach(spot);
-  const shown = join(spot.root, spot.path);
+  const path = await reach(target);
+  const onDisk = diskErrorsOf(target);
   const { begun } = options;
   const temporary = join(dirname(path), begun?.name ?? temporaryName());
   const flags = begun !== undefined && begun.bytes > 0 ? constants.O_RDWR | constants.O_NOFOLLOW : 'wx';
   // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
-  const mode = (await onDisk(shown, () => regularFile(path)))?.mode ?? 0o644;
-  const handle = await onDisk(shown, () => open(temporary, flags, (mode & 0o777) | 0o600));
+  const mode = (await onDisk(regularFile(path)))?.mode ?? 0o644;
+  const handle = await onDisk(open(temporary, flags, (mode & 0o777) | 0o600));
   let stays = false;
   try {
-    const written = await writeAll(handle, content, shown, options).catch((error: unknown) => {
+    const written = await writeAll(handle, content, target, options).catch((error: unknown) => {
       stays = begun !== undefined && !(error instanceof MirrorError);
       throw error;
     });
-    const old = await onDisk(shown, () => regularFile(path));
-    if (old !== undefined && (await onDisk(shown, () => isSame(path, old, written, options.before)))) {
+    const old = await onDisk(regularFile(path));
+    if (old !== undefined && (await onDisk(isSame(path, old, written, options.before)))) {
       return { changed: false, path, ...written, file: stampOf(old) };
     }
-    await onDisk(shown, () => finish(handle, old));
-    const file = stampOf(await onDisk(shown, () => handle.stat()));
-    if (old !== undefined) await onDisk(shown, () => keepVersion(path, options.versions ?? 0));
+    await onDisk(finish(handle, old));
+    const file = stampOf(await onDisk(handle.stat()));
+    if (old !== undefined) await onDisk(keepVersion(path, options.versions ?? 0));
     options.signal?.throwIfAborted();
     options.lastLook?.();
-    await onDisk(shown, async () => renameSync(temporary, path));
+    await onDisk((async () => renameSync(temporary, path))());
     stays = true;
-    await onDisk(shown, () => syncDirectory(dirname(path)));
+    await onDisk(syncDirectory(dirname(path)));
     return { changed: true, path, ...written, file };
   } finally {
     await handle.close();
@@ -113,16 +131,16 @@ export async function replaceWhole(
  * @throws MirrorError as `replaceWhole`
  */
 export async function removeWhole(
-  spot: Spot,
+  target: Target,
   options: Pick<ReplaceOptions, 'versions' | 'lastLook'> = {},
 ): Promise<boolean> {
-  const path = await reach(spot);
-  const shown = join(spot.root, spot.path);
-  if ((await onDisk(shown, () => regularFile(path))) === undefined) return false;
-  await onDisk(shown, () => keepVersion(path, options.versions ?? 0));
+  const path = await reach(target);
+  const onDisk = diskErrorsOf(target);
+  if ((await onDisk(regularFile(path))) === undefined) return false;
+  await onDisk(keepVersion(path, options.versions ?? 0));
   options.lastLook?.();
-  await onDisk(shown, async () => unlinkSync(path));
-  await onDisk(shown, () => syncDirectory(dirname(path)));
+  await onDisk((async () => unlinkSync(path))());
+  await onDisk(syncDirectory(dirname(path)));
   return true;
 }
 
@@ -132,37 +150,48 @@ export async function stampAt(path: string): Promise<FileStamp | undefined> {
   return stats && stampOf(stats);
 }
 
+/** The stamp of the file that stands at a target; undefined also where nobody can look. */
+export async function stampOfTarget({ root, path }: Target): Promise<FileStamp | undefined> {
+  return await stampAt(join(root, path)).catch(() => undefined);
+}
+
 export function sameStamp(a: FileStamp, b: FileStamp): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ino === b.ino;
 }
 
-function stampOf({ size, mtimeMs, ino }: Stats): FileStamp {
+export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
   return { size, mtimeMs, ino };
 }
 
-async function regularFile(path: string): Promise<Stats | undefined> {
+/** Undefined where nothing stands there. */
+export async function statsAt(path: string): Promise<Stats | undefined> {
   try {
-    const stats = await lstat(path);
-    return stats.isFile() ? stats : undefined;
+    return await lstat(path);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
 
+async function regularFile(path: string): Promise<Stats | undefined> {
+  const stats = await statsAt(path);
+  return stats?.isFile() ? stats : undefined;
+}
+
 async function writeAll(
   handle: FileHandle,
   content: AsyncIterable<string | Uint8Array>,
-  shown: string,
+  target: Target,
   { maxBytes = Number.POSITIVE_INFINITY, signal, begun }: ReplaceOptions,
 ): Promise<{ readonly sha256: string; readonly bytes: number }> {
+  const onDisk = diskErrorsOf(target);
   const hash = createHash('sha256');
   let bytes = begun?.bytes ?? 0;
-  if (bytes > 0) await onDisk(shown, () => takeUp(handle, bytes, hash));
+  if (bytes > 0) await onDisk(takeUp(handle, bytes, hash));
   let safe = bytes;
   const keep = async (): Promise<void> => {
     if (begun === undefined || safe === bytes) return;
-    await onDisk(shown, () => handle.datasync());
+    await onDisk(handle.datasync());
     await begun.safe(bytes);
     safe = bytes;
   };
@@ -171,10 +200,10 @@ async function writeAll(
       signal?.throwIfAborted();
       const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
       if (bytes + chunk.length > maxBytes) {
-        throw new MirrorError('MIRROR_TOO_LARGE', { what: shown, detail: `${maxBytes} bytes` });
+        throw new MirrorError('MIRROR_TOO_LARGE', join(target.root, target.path), `${maxBytes} bytes`);
       }
       hash.update(chunk);
-      await onDisk(shown, () => handle.writeFile(chunk));
+      await onDisk(handle.writeFile(chunk));
       bytes += chunk.length;
       if (bytes - safe >= UNSAFE_BYTES) await keep();
     }
@@ -187,13 +216,7 @@ async function writeAll(
 
 /** Reads what holds of a file that goes on, and cuts off the rest. */
 async function takeUp(handle: FileHandle, bytes: number, hash: Hash): Promise<void> {
-  const buffer = Buffer.allocUnsafe(2 ** 18);
-  for (let left = bytes; left > 0; ) {
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(left, buffer.length));
-    if (bytesRead === 0) throw new Error('it became shorter');
-    hash.update(buffer.subarray(0, bytesRead));
-    left -= bytesRead;
-  }
+  if ((await hashFrom(handle, hash, bytes)) < bytes) throw new Error('it became shorter');
   await handle.truncate(bytes);
 }
 
@@ -204,7 +227,8 @@ async function isSame(
   before: ReplaceOptions['before'],
 ): Promise<boolean> {
   if (old.size !== written.bytes) return false;
-  if (before !== undefined && sameStamp(before.file, stampOf(old))) return before.sha256 === written.sha256;
+  if (before?.file !== undefined && before.sha256 !== undefined && sameStamp(before.file, stampOf(old)))
+    return before.sha256 === written.sha256;
   return (await hashOf(path)) === written.sha256;
 }
 
@@ -213,15 +237,24 @@ export async function hashOf(path: string): Promise<string> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const hash = createHash('sha256');
-    const buffer = Buffer.allocUnsafe(2 ** 18);
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, 0, buffer.length);
-      if (bytesRead === 0) return hash.digest('hex');
-      hash.update(buffer.subarray(0, bytesRead));
-    }
+    await hashFrom(handle, hash, Number.MAX_SAFE_INTEGER);
+    return hash.digest('hex');
   } finally {
     await handle.close();
   }
+}
+
+/** Hashes at most so many bytes from where the handle stands. @returns how many there were */
+async function hashFrom(handle: FileHandle, hash: Hash, most: number): Promise<number> {
+  const buffer = Buffer.allocUnsafe(READ_BYTES);
+  let bytes = 0;
+  while (bytes < most) {
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(most - bytes, buffer.length));
+    if (bytesRead === 0) break;
+    hash.update(buffer.subarray(0, bytesRead));
+    bytes += bytesRead;
+  }
+  return bytes;
 }
 
 async function finish(handle: FileHandle, old: Stats | undefined): Promise<void> {
@@ -233,11 +266,129 @@ async function finish(handle: FileHandle, old: Stats | undefined): Promise<void>
   await handle.sync();
 }
 
-/** Runs what touches the disk; its errors become words about the file. */
-async function onDisk<T>(shown: string, work: () => Promise<T>): Promise<T> {
+/**
+ * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count` of them. The file itself is
+ * never moved, so that it is there at every instant; after a crash at any step the next call goes on from there.
+ */
+async function keepVersion(path: string, count: number): Promise<void> {
+  if (count === 0) return;
+  const [current, latest] = [await statsAt(path), await statsAt(`${path}.1`)];
+  // A process that was killed before it replaced the file had kept it already.
+  if (current === undefined || current.ino === latest?.ino) return;
+  let free = 1;
+  while (free < count && (await statsAt(`${path}.${free}`)) !== undefined) free += 1;
+  for (let at = free; at > 1; at -= 1) await rename(`${path}.${at - 1}`, `${path}.${at}`);
+  const temporary = join(dirname(path), temporaryName());
   try {
-    return await work();
+    await linkOrCopy(path, temporary);
+    await rename(temporary, `${path}.1`);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A second name for what stands at `path`, or a copy where the file system has no such names. */
+async function linkOrCopy(path: string, to: string): Promise<void> {
+  try {
+    await link(path, to);
+  } catch (error) {
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? ''))
+      throw error;
+    await copyFile(path, to, constants.COPYFILE_EXCL);
+    const handle = await open(to, 'r');
+    await handle.sync().finally(() => handle.close());
+  }
+}
+
+/** Awaits what touches the disk; its errors become words about the file. */
+function diskErrorsOf({ root, path }: Target): <T>(work: Promise<T>) => Promise<T> {
+  return (work) =>
+    work.catch((error: unknown) => {
+      throw writeError(error, join(root, path));
+    });
+}
+
+/**
+ * The real path of a target, with the directories above it made (0755). A link within the root is followed as long as it
+ * stays within.
+ *
+ * @throws MirrorError MIRROR_OUTSIDE when a link, or the path itself, leads out of the root; MIRROR_BLOCKED, MIRROR_FULL or
+ *   MIRROR_UNWRITABLE when the directories cannot be made
+ */
+export async function reach({ root, path }: Target): Promise<string> {
+  const parts = path.split('/');
+  const shown = join(root, path);
+  if (parts.some((part) => part === '' || part === '.' || part === '..')) {
+    throw new MirrorError('MIRROR_OUTSIDE', JSON.stringify(path), root);
+  }
+  const name = parts.pop() ?? '';
+  try {
+    await mkdir(root, { recursive: true, mode: 0o755 });
+    const real = await realpath(root);
+    let directory = real;
+    for (const part of parts) directory = await enter(join(directory, part), real, { root, path });
+    return join(directory, name);
   } catch (error) {
     throw writeError(error, shown);
   }
+}
+
+/** @returns the real path of a directory, made if there is none */
+async function enter(directory: string, realRoot: string, { root, path }: Target): Promise<string> {
+  const shown = join(root, path);
+  await mkdir(directory, { mode: 0o755 }).catch((error: unknown) => {
+    if (systemCode(error) !== 'EEXIST') throw error;
+  });
+  const real = await realpath(directory).catch((error: unknown) => {
+    if (systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ELOOP') throw error;
+    throw new MirrorError('MIRROR_BLOCKED', shown, `a link that leads nowhere (${directory})`);
+  });
+  if (!isWithin(real, realRoot)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
+  if ((await stat(real)).isDirectory()) return real;
+  throw new MirrorError('MIRROR_BLOCKED', shown, `something that is no directory (${directory})`);
+}
+
+function isWithin(real: string, root: string): boolean {
+  return `${real}${sep}`.startsWith(root === sep ? sep : `${root}${sep}`);
+}
+
+/** A name for a file that is not finished; names of the peer never become one like it. */
+export function temporaryName(): string {
+  return `.peersync-${randomBytes(8).toString('hex')}.tmp`;
+}
+
+/**
+ * Removes what a killed process left unfinished in a directory: files with names of ours, and nothing else. Links are not
+ * followed; what cannot be read or removed is passed over. To be called while nothing is being written there.
+ *
+ * @param target.path the directory, below the root; nothing is done where a link leads out of the root
+ * @param depth how far: the directory alone, or all below it as well
+ * @param spared names of files that are gone on with
+ * @returns how many were removed
+ */
+export async function sweep(
+  { root, path }: Target,
+  depth: 'alone' | 'below',
+  spared: ReadonlySet<string> = new Set(),
+): Promise<number> {
+  const directory = await realpath(join(root, path)).catch(() => '');
+  const realRoot = await realpath(root).catch(() => undefined);
+  const waiting = realRoot !== undefined && isWithin(directory, realRoot) ? [directory] : [];
+  let removed = 0;
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    try {
+      for await (const entry of await opendir(next)) {
+        const path = join(next, entry.name);
+        if (entry.isDirectory() && depth === 'below') waiting.push(path);
+        if (!entry.isFile() || !TEMPORARY.test(entry.name) || spared.has(entry.name)) continue;
+        await unlink(path);
+        removed += 1;
+      }
+    } catch (error) {
+      // Only system errors have a code: a bug of ours is not passed over.
+      if (systemCode(error) === undefined) throw error;
+    }
+  }
+  return removed;
 }

@@ -7,7 +7,7 @@ import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
-import { keepRecord } from '../../src/mirror/records.js';
+import { records } from '../../src/mirror/plan.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { LANES } from '../../src/queue/options.js';
@@ -54,7 +54,7 @@ for (const [i, name] of names.entries()) {
     changedAt: i,
     bytes: i,
   };
-  keepRecord(state, name, { kind: 'share', sha256, ...record });
+  records.keep(state, name, { kind: 'share', sha256, ...record });
 }
 await state.commit();
 const limits = { requestsPerSecond: 10, concurrency: 2 };

@@ -11,9 +11,15 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { EditableTableParts, EditKnown, EditOutcome, EditPeer } from '../../src/mirror/edit-table.js';
-import { EditableTable } from '../../src/mirror/editable-table.js';
 import type { Conflict } from '../../src/mirror/record.js';
+import {
+  type EditKnown,
+  type EditOptions,
+  type EditOutcome,
+  type EditPeer,
+  TwoWayTable,
+  type TwoWayTableParts,
+} from '../../src/mirror/two-way/two-way-table.js';
 import type { TableRow } from '../../src/peer/table.js';
 import { FakeClock } from '../support/fake-clock.js';
 
@@ -91,16 +97,19 @@ export class Desk {
   /** An hour ahead: every file that is written now is at rest. */
   clock = new FakeClock(Date.now() + 3_600_000);
   known: EditKnown = {};
-  table: EditableTable;
+  table: TwoWayTable;
   /** Throw here, to end a run as a crash would. */
   onStep: (step: string) => void = () => {};
-  readonly #parts: Omit<EditableTableParts, 'clock'>;
+  readonly #peer: EditPeer;
+  readonly #parts: Omit<TwoWayTableParts, 'deps'> & {
+    readonly deps: Omit<TwoWayTableParts['deps'], 'clock'>;
+  };
   #edits = 0;
 
   constructor(
     directory: string,
     peer: EditPeer,
-    settings: Partial<EditableTableParts['settings']> = {},
+    settings: Partial<TwoWayTableParts['settings']> = {},
     readonly path = 'tables/T.ndjson',
   ) {
     this.root = join(directory, 'root');
@@ -112,38 +121,33 @@ export class Desk {
       settings: {
         format: 'ndjson',
         columns: undefined,
-        search: undefined,
-        count: undefined,
         deletes: true,
         maxDeletes: 10,
-        neutralise: false,
         versions: 0,
         ...settings,
       },
-      root: this.root,
       path,
-      stateDir: join(directory, 'state'),
-      peer,
-      log,
+      deps: { root: this.root, stateDir: join(directory, 'state'), log },
     };
+    this.#peer = peer;
     this.table = this.open();
   }
 
-  open(settings: Partial<EditableTableParts['settings']> = {}): EditableTable {
+  open(settings: Partial<TwoWayTableParts['settings']> = {}): TwoWayTable {
     const { clock } = this;
-    this.table = new EditableTable({
+    this.table = new TwoWayTable({
       ...this.#parts,
-      clock,
+      deps: { ...this.#parts.deps, clock },
       settings: { ...this.#parts.settings, ...settings },
     });
     return this.table;
   }
 
-  async run(options: { accept?: boolean } = {}): Promise<EditOutcome> {
-    const outcome = await this.table.run(this.known, options);
+  async run(options: EditOptions = {}): Promise<EditOutcome> {
+    const outcome = await this.table.run(this.known, this.#peer, options);
     if (outcome.kind === 'settled') this.known = outcome.record;
     if (outcome.kind === 'alarm') {
-      const { code, message, hint } = outcome.alarm;
+      const { code, message, hint } = outcome.trouble;
       const alarm = { code, message, hint, since: this.clock.now() };
       this.known = { ...this.known, conflicts: outcome.conflicts, alarm };
     }
@@ -156,10 +160,10 @@ export class Desk {
     return outcome;
   }
 
-  async alarm(): Promise<Extract<EditOutcome, { kind: 'alarm' }>['alarm']> {
+  async alarm(): Promise<Extract<EditOutcome, { kind: 'alarm' }>['trouble']> {
     const outcome = await this.run();
     if (outcome.kind !== 'alarm') throw new Error(`no alarm: ${JSON.stringify(outcome)}`);
-    return outcome.alarm;
+    return outcome.trouble;
   }
 
   text(): string {

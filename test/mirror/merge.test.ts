@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withKeys } from '../../src/mirror/edit-key.js';
-import { type Grid, merge } from '../../src/mirror/merge.js';
+import { type Grid, merge, withKeys } from '../../src/mirror/two-way/merge.js';
 
 type Rows = Record<string, Record<string, string>>;
 
@@ -11,15 +10,15 @@ function grid(rows: Rows, columns: readonly string[] = ['a', 'b']): Grid {
 }
 
 /** The merge, with the cells to be set as plain objects. */
-function merged(base: Rows | undefined, peer: Rows, mine: Rows, deletes = true) {
-  const { set, ...rest } = merge(base && grid(base), grid(peer), grid(mine), { deletes });
+async function merged(base: Rows | undefined, peer: Rows, mine: Rows, deletes = true) {
+  const { set, ...rest } = await merge(base && grid(base), grid(peer), grid(mine), { deletes });
   return { ...rest, set: Object.fromEntries(set.map(({ pk, cells }) => [pk, Object.fromEntries(cells)])) };
 }
 
-const nothing = { set: {}, deletes: [], clashes: [], returned: [] };
+const nothing = { set: {}, deletes: [], conflicts: [], returned: [] };
 
 describe('a three-way merge of tables', () => {
-  test.each<[string, Rows | undefined, Rows, Rows, Partial<ReturnType<typeof merged>>]>([
+  test.each<[string, Rows | undefined, Rows, Rows, Partial<Awaited<ReturnType<typeof merged>>>]>([
     [
       'a cell changed in the file is told',
       { k: { a: '1', b: '2' } },
@@ -41,7 +40,7 @@ describe('a three-way merge of tables', () => {
       { k: { a: '1' } },
       { k: { a: 'p' } },
       { k: { a: 'm' } },
-      { clashes: [{ pk: 'k', column: 'a' }] },
+      { conflicts: [{ pk: 'k', column: 'a' }] },
     ],
     [
       'a cleared cell is told as an empty one',
@@ -66,7 +65,7 @@ describe('a three-way merge of tables', () => {
       { k: { a: 'p' } },
       { k: { a: 'm', b: 'm' } },
       {
-        clashes: [
+        conflicts: [
           { pk: 'k', column: 'a' },
           { pk: 'k', column: 'b' },
         ],
@@ -78,14 +77,14 @@ describe('a three-way merge of tables', () => {
       { k: { a: '1' } },
       { k: { a: '2' } },
       {},
-      { clashes: [{ pk: 'k' }] },
+      { conflicts: [{ pk: 'k' }] },
     ],
     [
       'so it does where the change is in a column that the file does not have',
       { k: { a: '1' } },
       { k: { a: '1', hidden: '2' } },
       {},
-      { clashes: [{ pk: 'k' }] },
+      { conflicts: [{ pk: 'k' }] },
     ],
     ['a row removed on both sides is gone', { k: { a: '1' } }, {}, {}, {}],
     ['a row removed in the peer leaves the file', { k: { a: '1' } }, {}, { k: { a: '1' } }, {}],
@@ -94,51 +93,51 @@ describe('a three-way merge of tables', () => {
       { k: { a: '1' } },
       {},
       { k: { a: '2' } },
-      { clashes: [{ pk: 'k' }] },
+      { conflicts: [{ pk: 'k' }] },
     ],
     [
       'without a base nothing is told, and differences clash',
       undefined,
       { k: { a: '1' }, p: { a: '1' } },
       { k: { a: '2' }, m: { a: '1' } },
-      { clashes: [{ pk: 'k', column: 'a' }, { pk: 'm' }] },
+      { conflicts: [{ pk: 'k', column: 'a' }, { pk: 'm' }] },
     ],
-  ])('%s', (_, base, peer, mine, expected) => {
-    expect(merged(base, peer, mine)).toEqual({ ...nothing, ...expected });
+  ])('%s', async (_, base, peer, mine, expected) => {
+    expect(await merged(base, peer, mine)).toEqual({ ...nothing, ...expected });
   });
 
-  test('a row removed from the file comes back where deletions are off', () => {
+  test('a row removed from the file comes back where deletions are off', async () => {
     const row = { k: { a: '1' } };
-    expect(merged(row, row, {}, false)).toEqual({ ...nothing, returned: ['k'] });
+    expect(await merged(row, row, {}, false)).toEqual({ ...nothing, returned: ['k'] });
   });
 
-  test('cells of columns that the file does not have are left alone', () => {
+  test('cells of columns that the file does not have are left alone', async () => {
     const sides = [
       grid({ k: { a: '1', x: '1' } }),
       grid({ k: { a: '1', x: '1' } }),
       grid({ k: { a: '2' } }),
     ] as const;
-    const { set } = merge(...sides, { deletes: true });
+    const { set } = await merge(...sides, { deletes: true });
     expect(set).toEqual([{ pk: 'k', cells: new Map([['a', '2']]) }]);
   });
 
-  test('once it was told, and the file follows, there is nothing more to tell', () => {
+  test('once it was told, and the file follows, there is nothing more to tell', async () => {
     const rows = fc.dictionary(
       fc.constantFrom('k1', 'k2', '__proto__', 'k3'),
       fc.dictionary(fc.constantFrom('a', 'b', 'constructor'), fc.constantFrom('', '1', '2')),
     );
-    fc.assert(
-      fc.property(rows, rows, rows, fc.boolean(), (base, peer, mine, deletes) => {
+    await fc.assert(
+      fc.asyncProperty(rows, rows, rows, fc.boolean(), async (base, peer, mine, deletes) => {
         const columns = ['a', 'b', 'constructor'];
         const before = grid(peer, columns);
-        const plan = merge(grid(base, columns), before, grid(mine, columns), { deletes });
+        const plan = await merge(grid(base, columns), before, grid(mine, columns), { deletes });
         const told = new Map(before.rows);
         for (const { pk, cells } of plan.set) told.set(pk, new Map([...(told.get(pk) ?? []), ...cells]));
         for (const pk of plan.deletes) told.delete(pk);
         const after = { columns, rows: told };
-        expect(merge(after, after, after, { deletes })).toEqual({ ...nothing, set: [] });
+        expect(await merge(after, after, after, { deletes })).toEqual({ ...nothing, set: [] });
         // Cut short before the file was written, the next run tells nothing twice.
-        const again = merge(grid(base, columns), after, grid(mine, columns), { deletes });
+        const again = await merge(grid(base, columns), after, grid(mine, columns), { deletes });
         expect({ set: again.set, deletes: again.deletes }).toEqual({ set: [], deletes: [] });
       }),
     );
@@ -147,26 +146,27 @@ describe('a three-way merge of tables', () => {
 
 describe('the key of a new row', () => {
   const row = (cells: Record<string, string>) => ({ pk: '', cells: new Map(Object.entries(cells)) });
-  const keys = (...args: Parameters<typeof withKeys>) => [...withKeys(...args).rows.keys()];
+  const keys = (rows: Parameters<typeof withKeys>[0], taken: readonly string[] = [], salt = 'salt') => [
+    ...withKeys(rows, (pk) => taken.includes(pk), salt).keys(),
+  ];
 
   test('is twelve digits and letters, and the same each time', () => {
-    const [key] = keys([row({ a: '1' })], ['a'], undefined, 'salt');
+    const [key] = keys([row({ a: '1' })]);
     expect(key).toMatch(/^[0-9a-z]{12}$/);
-    expect(keys([row({ a: '1', b: '' })], ['a', 'b'], undefined, 'salt')).toEqual([key]);
-    expect(keys([row({ a: '1' })], ['a'], undefined, 'other')).not.toEqual([key]);
-    expect(keys([row({ a: '2' })], ['a'], undefined, 'salt')).not.toEqual([key]);
+    expect(keys([row({ a: '1', b: '' })])).toEqual([key]);
+    expect(keys([row({ a: '1' })], [], 'other')).not.toEqual([key]);
+    expect(keys([row({ a: '2' })])).not.toEqual([key]);
   });
 
   test('differs among equal rows, and from those that were there before', () => {
-    const [first, second] = keys([row({ a: '1' }), row({ a: '1' })], ['a'], undefined, 'salt');
+    const [first = '', second] = keys([row({ a: '1' }), row({ a: '1' })]);
     expect(first).not.toBe(second);
-    const base = grid({ [first ?? '']: { a: '1' } });
-    expect(keys([row({ a: '1' })], ['a'], base, 'salt')).toEqual([second]);
-    const kept = { pk: first ?? '', cells: new Map([['a', '1']]) };
-    expect(keys([row({ a: '1' }), kept], ['a'], undefined, 'salt')).toEqual([first, second]);
+    expect(keys([row({ a: '1' })], [first])).toEqual([second]);
+    const kept = { pk: first, cells: new Map([['a', '1']]) };
+    expect(keys([row({ a: '1' }), kept])).toEqual([first, second]);
   });
 
   test('is not given to a line in which nothing stands', () => {
-    expect(keys([row({ a: '', b: '' }), row({})], ['a'], undefined, 'salt')).toEqual([]);
+    expect(keys([row({ a: '', b: '' }), row({})])).toEqual([]);
   });
 });

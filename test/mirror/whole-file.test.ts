@@ -18,8 +18,14 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { sweep, temporaryName } from '../../src/mirror/temporary.js';
-import { hashOf, removeWhole, replaceWhole, stampAt } from '../../src/mirror/whole-file.js';
+import {
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  stampAt,
+  sweep,
+  temporaryName,
+} from '../../src/mirror/whole-file.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -34,7 +40,7 @@ function setting(path = 'a/b.csv') {
   const root = join(temporaryDirectory(), 'root');
   const file = join(root, path);
   return {
-    spot: { root, path },
+    target: { root, path },
     file,
     content: (name = file) => readFileSync(name, 'utf8'),
     /** Everything beside the file, also what is hidden. */
@@ -57,8 +63,8 @@ async function asUserWithoutRights(directory: string, work: () => Promise<void>)
 
 describe('a file that is replaced whole', () => {
   it('is made with its directories, readable for all, and what it holds is told', async () => {
-    const { spot, file, content, names } = setting();
-    const result = await replaceWhole(spot, pieces('ab', Buffer.from('c')));
+    const { target, file, content, names } = setting();
+    const result = await replaceWhole(target, pieces('ab', Buffer.from('c')));
     expect(content()).toBe('abc');
     expect(names()).toEqual(['b.csv']);
     expect(statSync(file).mode & 0o777).toBe(0o644 & ~process.umask());
@@ -73,12 +79,12 @@ describe('a file that is replaced whole', () => {
   });
 
   it('stays as it is, mtime and all, when the content is the same', async () => {
-    const { spot, file, names } = setting();
-    const first = await replaceWhole(spot, pieces('abc'));
+    const { target, file, names } = setting();
+    const first = await replaceWhole(target, pieces('abc'));
     utimesSync(file, 1000, 1000);
     const known = { sha256: first.sha256, file: (await stampAt(file)) ?? first.file };
     for (const before of [undefined, first, known]) {
-      const again = await replaceWhole(spot, pieces('a', 'bc'), { before, versions: 3 });
+      const again = await replaceWhole(target, pieces('a', 'bc'), { before, versions: 3 });
       expect(again).toMatchObject({ changed: false, sha256: first.sha256, bytes: 3, file: known.file });
     }
     expect(statSync(file).mtimeMs).toBe(1_000_000);
@@ -86,25 +92,25 @@ describe('a file that is replaced whole', () => {
   });
 
   it('is put back when somebody changed it, also to as many bytes', async () => {
-    const { spot, file, content } = setting();
-    const before = await replaceWhole(spot, pieces('abc'));
+    const { target, file, content } = setting();
+    const before = await replaceWhole(target, pieces('abc'));
     writeFileSync(file, 'xyz');
     utimesSync(file, 1000, 1000);
-    expect(await replaceWhole(spot, pieces('abc'), { before })).toMatchObject({ changed: true });
+    expect(await replaceWhole(target, pieces('abc'), { before })).toMatchObject({ changed: true });
     expect(content()).toBe('abc');
   });
 
   it('keeps its mode', async () => {
-    const { spot, file } = setting();
-    await replaceWhole(spot, pieces('a'));
+    const { target, file } = setting();
+    await replaceWhole(target, pieces('a'));
     chmodSync(file, 0o664);
-    await replaceWhole(spot, pieces('b'));
+    await replaceWhole(target, pieces('b'));
     expect(statSync(file).mode & 0o777).toBe(0o664);
   });
 
   it('is at no instant readable for others than before, nor is what is about to replace it', async () => {
-    const { spot, file } = setting();
-    await replaceWhole(spot, pieces('a'));
+    const { target, file } = setting();
+    await replaceWhole(target, pieces('a'));
     chmodSync(file, 0o600);
     const modes: number[] = [];
     async function* content(): AsyncGenerator<string> {
@@ -112,38 +118,41 @@ describe('a file that is replaced whole', () => {
         modes.push(statSync(join(dirname(file), name)).mode & 0o777);
       yield 'b';
     }
-    await replaceWhole(spot, content());
+    await replaceWhole(target, content());
     expect(modes).toEqual([0o600, 0o600]);
   });
 
   it('goes on where its content broke off, and is replaced, where the file may only be read', async () => {
-    const { spot, file, content } = setting();
-    await asUserWithoutRights(dirname(spot.root), async () => {
-      await replaceWhole(spot, pieces('old'));
+    const { target, file, content } = setting();
+    await asUserWithoutRights(dirname(target.root), async () => {
+      await replaceWhole(target, pieces('old'));
       chmodSync(file, 0o444);
       const begun = { name: temporaryName(), bytes: 0, safe: async () => {} };
       const breaksOff = async function* () {
         yield 'new, ';
         throw new Error('it broke off');
       };
-      await expect(replaceWhole(spot, breaksOff(), { begun })).rejects.toThrow('it broke off');
+      await expect(replaceWhole(target, breaksOff(), { begun })).rejects.toThrow('it broke off');
       const rest = { begun: { ...begun, bytes: 5 }, versions: 1 };
-      expect(await replaceWhole(spot, pieces('and whole'), rest)).toMatchObject({ changed: true, bytes: 14 });
+      expect(await replaceWhole(target, pieces('and whole'), rest)).toMatchObject({
+        changed: true,
+        bytes: 14,
+      });
     });
     expect([content(), content(`${file}.1`)]).toEqual(['new, and whole', 'old']);
     expect(statSync(file).mode & 0o777).toBe(0o444);
   });
 
   it('keeps as many versions as asked for, the latest as NAME.1', async () => {
-    const { spot, file, content, names } = setting();
-    for (const text of ['1', '2', '3', '4']) await replaceWhole(spot, pieces(text), { versions: 2 });
+    const { target, file, content, names } = setting();
+    for (const text of ['1', '2', '3', '4']) await replaceWhole(target, pieces(text), { versions: 2 });
     expect(names()).toEqual(['b.csv', 'b.csv.1', 'b.csv.2']);
     expect([content(), content(`${file}.1`), content(`${file}.2`)]).toEqual(['4', '3', '2']);
   });
 
   it('keeps all versions after a process was killed between any two steps', async () => {
-    const { spot, file, content, names } = setting();
-    for (const text of ['1', '2', '3']) await replaceWhole(spot, pieces(text), { versions: 3 });
+    const { target, file, content, names } = setting();
+    for (const text of ['1', '2', '3']) await replaceWhole(target, pieces(text), { versions: 3 });
     // Killed after .2 was moved on: .2 is free.
     const moved = join(dirname(file), 'b.csv.3');
     writeFileSync(moved, content(`${file}.2`));
@@ -151,12 +160,12 @@ describe('a file that is replaced whole', () => {
     // … and after the file was linked: it is its own version already.
     unlinkSync(`${file}.1`);
     linkSync(file, `${file}.1`);
-    await replaceWhole(spot, pieces('4'), { versions: 3 });
+    await replaceWhole(target, pieces('4'), { versions: 3 });
     expect(names()).toEqual(['b.csv', 'b.csv.1', 'b.csv.2', 'b.csv.3']);
     expect(names().map((name) => content(join(dirname(file), name)))).toEqual(['4', '3', '2', '1']);
     // Killed while versions moved on: nothing goes as long as there is a gap.
     unlinkSync(`${file}.2`);
-    await replaceWhole(spot, pieces('5'), { versions: 3 });
+    await replaceWhole(target, pieces('5'), { versions: 3 });
     expect(names().map((name) => content(join(dirname(file), name)))).toEqual(['5', '4', '3', '1']);
   });
 
@@ -166,28 +175,30 @@ describe('a file that is replaced whole', () => {
     ['the last look finds it changed', { content: pieces('new'), lastLook: () => fail() }],
     ['it is called off', { content: pieces('new'), signal: AbortSignal.abort(new Error('stop')) }],
   ])('is as it was when %s, and nothing else is left', async (_, { content: fresh, ...options }) => {
-    const { spot, content, names } = setting();
-    await replaceWhole(spot, pieces('old'));
-    await expect(replaceWhole(spot, fresh, options)).rejects.toThrow(/torn|larger than 3 bytes|changed|stop/);
+    const { target, content, names } = setting();
+    await replaceWhole(target, pieces('old'));
+    await expect(replaceWhole(target, fresh, options)).rejects.toThrow(
+      /torn|larger than 3 bytes|changed|stop/,
+    );
     expect(content()).toBe('old');
     expect(names()).toEqual(['b.csv']);
   });
 
   it('is removed after a version of it was kept', async () => {
-    const { spot, file, content, names } = setting();
-    await replaceWhole(spot, pieces('old'));
-    expect(await removeWhole(spot, { versions: 1 })).toBe(true);
+    const { target, file, content, names } = setting();
+    await replaceWhole(target, pieces('old'));
+    expect(await removeWhole(target, { versions: 1 })).toBe(true);
     expect(names()).toEqual(['b.csv.1']);
     expect(content(`${file}.1`)).toBe('old');
-    expect(await removeWhole(spot)).toBe(false);
+    expect(await removeWhole(target)).toBe(false);
   });
 });
 
 describe('a file that cannot be written', () => {
   it('because a directory stands there is told as that', async () => {
-    const { spot, file } = setting();
+    const { target, file } = setting();
     mkdirSync(file, { recursive: true });
-    await expect(replaceWhole(spot, pieces('a'))).rejects.toMatchObject({
+    await expect(replaceWhole(target, pieces('a'))).rejects.toMatchObject({
       code: 'MIRROR_BLOCKED',
       message: `${file} cannot be written: a directory stands there.`,
     });
@@ -195,18 +206,18 @@ describe('a file that cannot be written', () => {
   });
 
   it('because a file stands where its directory should is told as that', async () => {
-    const { spot } = setting('a/b/c.csv');
-    mkdirSync(spot.root, { recursive: true });
-    writeFileSync(join(spot.root, 'a'), 'mine');
-    await expect(replaceWhole(spot, pieces('a'))).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
-    expect(readFileSync(join(spot.root, 'a'), 'utf8')).toBe('mine');
+    const { target } = setting('a/b/c.csv');
+    mkdirSync(target.root, { recursive: true });
+    writeFileSync(join(target.root, 'a'), 'mine');
+    await expect(replaceWhole(target, pieces('a'))).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    expect(readFileSync(join(target.root, 'a'), 'utf8')).toBe('mine');
   });
 
   it('because the disk takes no more is told as that, and nothing is left', async () => {
-    const { spot, file } = setting('a/b');
+    const { target, file } = setting('a/b');
     // The shell limits how large files may become, as a quota does.
     const limited = `trap '' XFSZ; ulimit -f 512; exec "$@"`;
-    const arguments_ = ['-c', limited, 'sh', process.execPath, program, spot.root, '4000000', '1'];
+    const arguments_ = ['-c', limited, 'sh', process.execPath, program, target.root, '4000000', '1'];
     expect(execFileSync('bash', arguments_, { encoding: 'utf8' })).toBe('MIRROR_FULL\n');
     expect(readdirSync(dirname(file))).toEqual([]);
   });
@@ -214,9 +225,9 @@ describe('a file that cannot be written', () => {
 
 describe('a process that is killed while it replaces a file', () => {
   it('leaves the old content or the new at every instant, and versions that are whole', async () => {
-    const { spot, file, names } = setting('a/b');
+    const { target, file, names } = setting('a/b');
     const bytes = 400_000;
-    await replaceWhole(spot, pieces('a'.repeat(bytes)));
+    await replaceWhole(target, pieces('a'.repeat(bytes)));
     let looks = 0;
     const look = (path = file) => {
       const content = readFileSync(path, 'latin1');
@@ -224,7 +235,7 @@ describe('a process that is killed while it replaces a file', () => {
       looks += 1;
     };
     for (let killed = 0; killed < 12; killed += 1) {
-      const child = spawn(process.execPath, [program, spot.root, `${bytes}`, '100000'], { stdio: 'pipe' });
+      const child = spawn(process.execPath, [program, target.root, `${bytes}`, '100000'], { stdio: 'pipe' });
       const ended = once(child, 'exit');
       let said = 0;
       child.stdout.on('data', () => {
@@ -241,66 +252,66 @@ describe('a process that is killed while it replaces a file', () => {
         look(join(dirname(file), version));
     }
     expect(looks).toBeGreaterThan(30);
-    await sweep(spot.root, 'below');
+    await sweep({ ...target, path: '.' }, 'below');
     // It may have been killed while no file was the latest version; the next one goes on from there.
-    await replaceWhole(spot, pieces('z'.repeat(bytes)), { versions: 2 });
+    await replaceWhole(target, pieces('z'.repeat(bytes)), { versions: 2 });
     expect(names()).toEqual(['b', 'b.1', 'b.2']);
     for (const name of names()) look(join(dirname(file), name));
   });
 
   it('between two versions leaves a gap that the next one fills', async () => {
-    const { spot, file, names } = setting('a/b');
-    for (const content of ['1', '2', '3']) await replaceWhole(spot, pieces(content), { versions: 2 });
+    const { target, file, names } = setting('a/b');
+    for (const content of ['1', '2', '3']) await replaceWhole(target, pieces(content), { versions: 2 });
     renameSync(`${file}.1`, `${file}.2`);
-    await replaceWhole(spot, pieces('4'), { versions: 2 });
+    await replaceWhole(target, pieces('4'), { versions: 2 });
     expect(names().map((name) => readFileSync(join(dirname(file), name), 'utf8'))).toEqual(['4', '3', '2']);
   });
 });
 
 describe('a link within the mirror root', () => {
   it('is not followed out of it', async () => {
-    const { spot } = setting('a/b/c.csv');
+    const { target } = setting('a/b/c.csv');
     const outside = temporaryDirectory();
-    mkdirSync(spot.root);
-    for (const [link, target] of [
+    mkdirSync(target.root);
+    for (const [link, to] of [
       ['a', outside],
       ['a', '..'],
       ['a', '../root/../..'],
     ] as const) {
-      symlinkSync(target, join(spot.root, link));
-      await expect(replaceWhole(spot, pieces('x'))).rejects.toMatchObject({ code: 'MIRROR_OUTSIDE' });
+      symlinkSync(to, join(target.root, link));
+      await expect(replaceWhole(target, pieces('x'))).rejects.toMatchObject({ code: 'MIRROR_OUTSIDE' });
       expect(readdirSync(outside)).toEqual([]);
-      unlinkSync(join(spot.root, link));
+      unlinkSync(join(target.root, link));
     }
   });
 
   it('is followed within it, and the root itself may be one', async () => {
-    const { spot, file } = setting('a/b.csv');
+    const { target, file } = setting('a/b.csv');
     const elsewhere = temporaryDirectory();
-    symlinkSync(elsewhere, spot.root);
+    symlinkSync(elsewhere, target.root);
     mkdirSync(join(elsewhere, 'real'));
     symlinkSync('real', join(elsewhere, 'a'));
-    expect(await replaceWhole(spot, pieces('x'))).toMatchObject({ path: join(elsewhere, 'real/b.csv') });
+    expect(await replaceWhole(target, pieces('x'))).toMatchObject({ path: join(elsewhere, 'real/b.csv') });
     expect(readFileSync(file, 'utf8')).toBe('x');
   });
 
   it('that stands where the file should be is replaced itself', async () => {
-    const { spot, file, names } = setting();
+    const { target, file, names } = setting();
     const mine = join(temporaryDirectory(), 'mine');
     writeFileSync(mine, 'x');
     mkdirSync(dirname(file), { recursive: true });
     symlinkSync(mine, file);
-    expect(await replaceWhole(spot, pieces('y'), { versions: 1 })).toMatchObject({ changed: true });
+    expect(await replaceWhole(target, pieces('y'), { versions: 1 })).toMatchObject({ changed: true });
     expect(lstatSync(file).isFile()).toBe(true);
     expect(names()).toEqual(['b.csv']);
     expect(readFileSync(mine, 'utf8')).toBe('x');
   });
 
   it('that leads nowhere is in the way', async () => {
-    const { spot } = setting();
-    mkdirSync(spot.root);
-    symlinkSync('nowhere', join(spot.root, 'a'));
-    await expect(replaceWhole(spot, pieces('x'))).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
+    const { target } = setting();
+    mkdirSync(target.root);
+    symlinkSync('nowhere', join(target.root, 'a'));
+    await expect(replaceWhole(target, pieces('x'))).rejects.toMatchObject({ code: 'MIRROR_BLOCKED' });
   });
 });
 
@@ -323,11 +334,11 @@ describe('what a killed process left', () => {
     for (const name of kept) writeFileSync(join(root, 'a', name), '');
     for (const directory of [root, join(root, 'a/b'), outside])
       writeFileSync(join(directory, temporaryName()), '');
-    expect(await sweep(join(root, 'a'), 'alone')).toBe(0);
-    expect(await sweep(root, 'below')).toBe(2);
+    expect(await sweep({ root, path: 'a' }, 'alone')).toBe(0);
+    expect(await sweep({ root, path: '.' }, 'below')).toBe(2);
     expect(readdirSync(join(root, 'a')).sort()).toEqual([...kept, 'b'].sort());
     expect(readdirSync(outside)).toHaveLength(1);
-    expect(await sweep(join(root, 'none'), 'below')).toBe(0);
+    expect(await sweep({ root, path: 'none' }, 'below')).toBe(0);
   });
 });
 

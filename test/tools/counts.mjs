@@ -41,18 +41,6 @@ const KNOWN_CIRCLES = [
     files: ['peer/asking.ts', 'peer/http.ts'],
     plan: 'the types of an answer stand with the one file that makes requests',
   },
-  {
-    files: ['slices', 'write-csv', 'write-json', 'write-xml', 'write'].map(
-      (name) => `mirror/formats/${name}.ts`,
-    ),
-    plan: 'the type of rows stands with the formats, which the choice of one imports',
-  },
-  {
-    files: ['decode', 'read-csv', 'read-json', 'read', 'table-builder'].map(
-      (name) => `mirror/formats/${name}.ts`,
-    ),
-    plan: 'the fault of a table stands with what builds one',
-  },
 ];
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })

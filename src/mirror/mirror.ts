@@ -1,0 +1,140 @@
+import type { Clock } from '../lib/clock.js';
+import type { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { Citation, CitationOptions, CitationQuery } from '../peer/citation.js';
+import type { ShareOptions, ShareQuery, ShareStream } from '../peer/share.js';
+import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
+import type { Entry } from '../state/entry.js';
+import type { State } from '../state/state.js';
+import { MirrorError, quoted } from './errors.js';
+import { isMatch, type ListedPlan } from './plan.js';
+import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
+
+interface Asked {
+  readonly signal?: AbortSignal;
+}
+
+/** What mirrors ask of the peer client. */
+export interface MirrorPeer {
+  readonly baseUrl: string;
+  citation(query: CitationQuery, options?: CitationOptions): Promise<Citation | undefined>;
+  share<T>(
+    query: ShareQuery,
+    use: (share: ShareStream) => Promise<T>,
+    options?: ShareOptions,
+  ): Promise<T | undefined>;
+  shares(options?: Asked): Promise<readonly string[] | undefined>;
+  readonly tables: {
+    maxKeyBytes(options?: Asked): Promise<number | undefined>;
+    list(options?: Asked): Promise<readonly string[]>;
+    stream<T>(
+      query: TableQuery,
+      use: (table: TableStream) => Promise<T>,
+      options?: Asked & { readonly maxBytes?: number },
+    ): Promise<T | undefined>;
+    set(table: string, rows: readonly TableRow[], options?: Asked): Promise<readonly TableRow[]>;
+    deleteRows(table: string, keys: readonly string[], options?: Asked): Promise<readonly string[]>;
+  };
+}
+
+/** What every mirror works with. */
+export interface MirrorDeps {
+  readonly peer: MirrorPeer;
+  /** Asks the peer when it is a mirror's turn. A long answer is one task from beginning to end. */
+  ask<T>(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  readonly state: Pick<State, 'entries' | 'get' | 'meta' | 'setMeta' | 'metaNames'>;
+  /** Resolves when all changes of the state are on disk. */
+  commit(): Promise<void>;
+  /** Absolute: everything is written below it. */
+  readonly root: string;
+  /** Absolute: for temporary files that are not mirrored. */
+  readonly stateDir: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface FollowOptions {
+  /** Codes of alarms that a person accepts: those checks are left out. */
+  readonly accepted: readonly string[];
+  /** Whether a person asked for the run: then nothing is left for later. */
+  readonly isAsked?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** For a record: what happened, what to do. */
+export type Trouble = Pick<PeersyncError, 'code' | 'message' | 'hint'>;
+
+/** How a run that went well ended. */
+export type Followed =
+  | { readonly kind: 'followed'; readonly changed: boolean; readonly facts: Facts }
+  /** The file cannot be taken as it is: it waits for a person. */
+  | { readonly kind: 'alarm'; readonly trouble: Trouble; readonly conflicts?: readonly Conflict[] }
+  /** Somebody writes the file just now: again in a few seconds, without a word. */
+  | { readonly kind: 'later' }
+  /** It is over: nothing is left to follow. `changed`: whether there was a file, which was removed. */
+  | { readonly kind: 'over'; readonly changed: boolean };
+
+/** One mirror: how often it runs, and what a run does. */
+export interface Mirror {
+  readonly name: string;
+  readonly identity: Identity;
+  /** In ms. */
+  readonly every: number;
+  /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
+  nextIn?(): number | undefined;
+  /** To be called for each item that got another status. @returns whether the next run is due earlier for that */
+  itemChanged?(item: Entry): boolean;
+  /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
+  looksEdited?(): Promise<boolean>;
+  close?(): Promise<void>;
+  /**
+   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
+   * MirrorAlarm waits for a person, anything else is tried again.
+   */
+  follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+}
+
+/** A peer that lists more is not listing what a person made. */
+const MOST_MEMBERS = 10_000;
+
+/**
+ * A pattern over the tables, or the shared objects, of the peer. A run asks for the list of them; each that matches is a mirror of
+ * its own, and stays one when it is not on the list any more, until a person accepts that.
+ */
+export class PatternMirror implements Mirror {
+  readonly name: string;
+  readonly identity: Identity;
+  readonly every: number;
+  readonly #plan: ListedPlan;
+  readonly #deps: MirrorDeps;
+  readonly #onList: (sources: readonly string[]) => void;
+
+  /** @param onList is given all that the peer has, each time it was asked */
+  constructor(plan: ListedPlan, deps: MirrorDeps, onList: (sources: readonly string[]) => void) {
+    const { name, kind, settings } = plan;
+    this.name = name;
+    this.identity = { kind, path: settings.path };
+    this.every = settings.every;
+    this.#plan = plan;
+    this.#deps = deps;
+    this.#onList = onList;
+  }
+
+  async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
+    const { ask, peer } = this.#deps;
+    const { kind, source } = this.#plan;
+    const one = kind === 'table' ? 'table' : 'shared object';
+    const sources = await ask(signal, (signal) =>
+      kind === 'table' ? peer.tables.list({ signal }) : peer.shares({ signal }),
+    );
+    if (sources === undefined) throw new MirrorError('MIRROR_NO_LIST', quoted(source), `${one}s`);
+    const matching = sources.filter((each) => isMatch(this.#plan, each)).length;
+    if (matching > MOST_MEMBERS) {
+      throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
+    }
+    this.#onList(sources);
+    const follows = `Follows ${matching} ${matching === 1 ? one : `${one}s`} of the peer.`;
+    const notes = [matching === 0 ? `None of the ${one}s of the peer matches it.` : follows];
+    return { kind: 'followed', changed: false, facts: { notes } };
+  }
+}

@@ -1,0 +1,293 @@
+import { join } from 'node:path';
+import { compareByCodePoint } from '../lib/text.js';
+import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
+import { writeTable } from './formats/write.js';
+import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
+import type { Plan } from './plan.js';
+import { type Conflict, defined, type Identity, type MirrorRecord } from './record.js';
+import { RowStore } from './row-store.js';
+import { pathNotes, type TargetPath } from './target-path.js';
+import { type EditPeer, TwoWayTable } from './two-way/two-way-table.js';
+import { removeWhole, replaceWhole, stampOfTarget, type Target } from './whole-file.js';
+
+export interface TableMirrorParts {
+  readonly plan: Extract<Plan, { kind: 'table' }>;
+  readonly target: TargetPath;
+  /** Whether the peer's list of tables had it when that was last read; where it was not read, yes. */
+  readonly isListed: () => boolean;
+  readonly deps: MirrorDeps;
+}
+
+/** A table as the peer has it now, complete and checked; its rows wait on disk until `rows` is closed. */
+interface ReadTable {
+  readonly rows: RowStore;
+  readonly columns: Columns;
+}
+
+/** What mirrors of a table have in common. */
+abstract class AnyTableMirror {
+  readonly name: string;
+  readonly identity: Identity;
+  readonly every: number;
+  protected readonly parts: TableMirrorParts;
+  protected readonly target: Target;
+
+  constructor(parts: TableMirrorParts) {
+    const { plan, target, deps } = parts;
+    this.name = plan.name;
+    this.identity = { kind: 'table', path: target.path, table: plan.source };
+    this.every = plan.settings.every;
+    this.parts = parts;
+    this.target = { root: deps.root, path: target.path };
+  }
+
+  /**
+   * Reads the table whole.
+   *
+   * @returns undefined where there is no such table and none is missed: a person accepted that it is gone, or accepts it now, or
+   *   it was only ever seen on the list of tables
+   * @throws MirrorAlarm where it would replace good data; MirrorError MIRROR_NOTHING where there never was one; PeerError
+   */
+  protected async read(
+    before: MirrorRecord | undefined,
+    { accepted, signal }: FollowOptions,
+  ): Promise<ReadTable | undefined> {
+    const { plan, isListed } = this.parts;
+    const { settings, source, role } = plan;
+    const what = `the table ${quoted(source)}`;
+    const alarm = (code: AlarmCode, detail?: string) => new MirrorAlarm(code, this.name, what, detail);
+    const came = await this.#rows(accepted, signal).catch((error: unknown) => {
+      throw isTooLarge(error) ? alarm('MIRROR_TOO_LARGE', `${settings.maxSize} bytes`) : error;
+    });
+    // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
+    const hadRows =
+      before?.rows === undefined ? (await stampOfTarget(this.target)) !== undefined : before.rows > 0;
+    if (came === undefined || (came.rows.rows === 0 && hadRows && !isListed())) {
+      await came?.rows.close();
+      if (before?.absentSince !== undefined) return undefined;
+      // It was on the list, and went before it was read.
+      if (before?.file === undefined && role === 'member' && !isListed()) return undefined;
+      if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', what, 'table');
+      if (!accepted.includes('TABLE_GONE')) throw alarm('TABLE_GONE');
+      return undefined;
+    }
+    try {
+      const isEmpty = came.rows.rows === 0;
+      if (isEmpty && hadRows && !accepted.includes('TABLE_EMPTY')) {
+        throw alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
+      }
+      const columns = columnsOf(settings.columns, before?.columns, came.columns, isEmpty);
+      if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
+        throw alarm('COLUMNS_LOST', quotedList(columns.lost));
+      }
+      return { rows: came.rows, columns };
+    } catch (error) {
+      await came.rows.close();
+      throw error;
+    }
+  }
+
+  /** @param remove removes the file, and says what conflicts are left */
+  protected async withoutTable(
+    before: MirrorRecord | undefined,
+    remove: () => Promise<readonly Conflict[]>,
+  ): Promise<Followed> {
+    const { plan, deps } = this.parts;
+    const { absentSince, file } = before ?? {};
+    const isMember = plan.role === 'member';
+    // There never was a file of ours: what stands there is not touched.
+    if (isMember && file === undefined && absentSince === undefined) return { kind: 'over', changed: false };
+    if (absentSince !== undefined) {
+      const facts = { absentSince, ...defined({ conflicts: before?.conflicts }) };
+      return { kind: 'followed', changed: false, facts };
+    }
+    const changed = (await stampOfTarget(this.target)) !== undefined;
+    const conflicts = await remove();
+    if (isMember && conflicts.length === 0) return { kind: 'over', changed };
+    const facts = { absentSince: deps.clock.now(), ...(conflicts.length > 0 ? { conflicts } : {}) };
+    return { kind: 'followed', changed, facts };
+  }
+
+  /** The rows, and all columns that the peer named, also those without a cell. */
+  async #rows(accepted: readonly string[], signal: AbortSignal) {
+    const { plan, deps } = this.parts;
+    const { search, count, maxSize, sortBy } = plan.settings;
+    const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
+    const query = { table: plan.source, ...defined({ search, count }) };
+    let rows: RowStore | undefined;
+    try {
+      return await deps.ask(signal, (signal) =>
+        deps.peer.tables.stream(
+          query,
+          async (table) => {
+            const directory = join(deps.stateDir, 'mirrors');
+            rows = await RowStore.fill(table.rows, { directory, name: plan.source, sortBy, signal });
+            return { rows, columns: [...new Set([...(table.columns ?? []), ...rows.columns])] };
+          },
+          { maxBytes, signal },
+        ),
+      );
+    } catch (error) {
+      // The rows were complete, and the answer was not.
+      await rows?.close();
+      throw error;
+    }
+  }
+}
+
+/**
+ * A table of the peer as a file that is only written.
+ *
+ * The rows wait on disk, the whole of them is checked, and then the file is written. A table that is gone, without
+ * rows where it had some, or without columns that it had, is an alarm. Accepting that it is gone removes the file, and the
+ * mirror waits for the table to come back; accepting the others writes what there is.
+ */
+export class TableMirror extends AnyTableMirror implements Mirror {
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+    const { plan, target } = this.parts;
+    const { format, neutralise, versions } = plan.settings;
+    const read = await this.read(before, options);
+    if (read === undefined) {
+      return this.withoutTable(before, async () => {
+        await removeWhole(this.target, { versions });
+        return [];
+      });
+    }
+    const { rows, columns } = read;
+    try {
+      const table = { name: plan.source, columns: columns.written };
+      const text = writeTable(format, table, rows.read(), { neutralise });
+      const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, {
+        before: before?.path === target.path ? before : undefined,
+        versions,
+        signal: options.signal,
+      });
+      const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
+      const notes = [...pathNotes(target), ...missing];
+      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered };
+      return { kind: 'followed', changed, facts: { ...facts, ...(notes.length > 0 ? { notes } : {}) } };
+    } finally {
+      await rows.close();
+    }
+  }
+}
+
+/** Ends the run of a two-way table where there is no table to be merged with. */
+class NoTable extends Error {}
+
+/**
+ * A table of the peer as a file that a person edits: what reads and checks the table is the same, what becomes of the file
+ * is decided by the two-way table.
+ */
+export class EditedTableMirror extends AnyTableMirror implements Mirror {
+  readonly #table: TwoWayTable;
+
+  constructor(parts: TableMirrorParts) {
+    super(parts);
+    const { plan, target, deps } = parts;
+    const { name, source: table, settings } = plan;
+    this.#table = new TwoWayTable({ name, table, settings, path: target.path, deps });
+  }
+
+  looksEdited(): Promise<boolean> {
+    return this.#table.looksEdited();
+  }
+
+  close(): Promise<void> {
+    return this.#table.close();
+  }
+
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
+    const { accepted, signal } = options;
+    let read: ReadTable | undefined;
+    try {
+      const peer = this.#peer(before, options, async (table) => {
+        await read?.rows.close();
+        read = table;
+      });
+      const accept = accepted.some((code) => code.startsWith('EDIT_'));
+      const outcome = await this.#table.run(before ?? {}, peer, { accept, signal });
+      if (outcome.kind !== 'settled') return outcome;
+      const { record, changed } = outcome;
+      const columns = read?.columns.remembered ?? record.columns;
+      const notes = [...pathNotes(this.parts.target), ...record.notes];
+      return { kind: 'followed', changed, facts: { ...record, columns, notes } };
+    } catch (error) {
+      if (!(error instanceof NoTable)) throw error;
+      return this.withoutTable(before, () => this.#table.retire(before ?? {}));
+    } finally {
+      await read?.rows.close();
+    }
+  }
+
+  /** What one run asks of the peer. What the run itself removed is not missed afterwards. */
+  #peer(
+    before: MirrorRecord | undefined,
+    options: FollowOptions,
+    onRead: (read: ReadTable) => Promise<void>,
+  ): EditPeer {
+    const { plan, deps } = this.parts;
+    const { ask, peer } = deps;
+    let isWritten = false;
+    /** Rows that must be left by now; some, where this run set any. */
+    let left = 0;
+    return {
+      maxKeyBytes: (signal) => ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })),
+      read: async () => {
+        const byOwnHand = isWritten ? ['COLUMNS_LOST', ...(left === 0 ? ['TABLE_EMPTY'] : [])] : [];
+        const accepted = [...options.accepted, ...byOwnHand];
+        const read = await this.read(before, { ...options, accepted });
+        if (read === undefined) throw new NoTable();
+        await onRead(read);
+        left = read.rows.rows;
+        return { columns: read.columns.written, rows: read.rows.read() };
+      },
+      set: (rows, signal) => {
+        isWritten = true;
+        left = Number.POSITIVE_INFINITY;
+        return ask(signal, (signal) => peer.tables.set(plan.source, rows, { signal }));
+      },
+      deleteRows: (keys, signal) => {
+        isWritten = true;
+        left -= keys.length;
+        return ask(signal, (signal) => peer.tables.deleteRows(plan.source, keys, { signal }));
+      },
+    };
+  }
+}
+
+/** Which columns a table is written with, in this order and without the key, and what became of those it had. */
+interface Columns {
+  readonly written: readonly string[];
+  /** To be remembered: those of the peer. A column that is only configured cannot be lost. */
+  readonly remembered: readonly string[];
+  /** Remembered, and wanted, but not shown any more. */
+  readonly lost: readonly string[];
+  /** Configured, and never shown. */
+  readonly missing: readonly string[];
+}
+
+/**
+ * Columns stand as configured; else as they always did, with new ones behind them by code point.
+ *
+ * @param isEmpty a table without rows may show no columns, and has lost none
+ */
+function columnsOf(
+  configured: readonly string[] | undefined,
+  remembered: readonly string[] = [],
+  shown: readonly string[],
+  isEmpty: boolean,
+): Columns {
+  const isWanted = (column: string): boolean => configured === undefined || configured.includes(column);
+  const before = remembered.filter(isWanted);
+  const known = new Set(before);
+  const present = new Set(isEmpty ? [...before, ...shown] : shown);
+  const added = [...present].filter((column) => isWanted(column) && !known.has(column));
+  const kept = [...before.filter((column) => present.has(column)), ...added.sort(compareByCodePoint)];
+  return {
+    written: configured ?? kept,
+    remembered: kept,
+    lost: before.filter((column) => !present.has(column)),
+    missing: (configured ?? []).filter((column) => !present.has(column) && !known.has(column)),
+  };
+}

@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import { compareByCodePoint } from '../lib/text.js';
+import { MirrorError, quoted } from './errors.js';
+
+/** Where a file stands below the root, and what had to be changed for that. */
+export interface TargetPath {
+  /** Relative, with "/" between its parts. */
+  readonly path: string;
+  /** Names of the peer that could not be file names as they are; for `status`. */
+  readonly changed: readonly { readonly from: string; readonly to: string }[];
+}
+
+/** Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds still fit a file system. */
+const LONGEST_NAME_BYTES = 200;
+const LONGEST_PART_BYTES = 225;
+
+/** Control, bidirectional and other characters that make a name look like another, and those with a meaning somewhere. */
+const FORBIDDEN =
+  /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]/gu;
+/** At the front: hidden files, the home of a shell, blanks. */
+const FORBIDDEN_FRONT = /^[.~\s]+/u;
+/** At the end: what Windows cuts off, and what editors call their backups. */
+const FORBIDDEN_END = /[.~\s]+$/u;
+const RESERVED = /^(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$)(?=\.|$)/iu;
+/** As names are that were made safe: no other name may look like one. */
+const MADE_SAFE = /~[\da-f]{8}(?:\.[a-z][\da-z]{0,9})?$/iu;
+const EXTENSION = /\.[a-z][\da-z]{0,9}$/iu;
+
+/**
+ * The name as a file name that is safe on every system: one part of a path, at most 200 bytes, in NFC. What had to be
+ * changed gets "~" and the first 8 hex digits of the sha256 of the original, before the extension if it has one, so
+ * that different names stay different.
+ */
+export function safeName(original: string): string {
+  const cleaned = original
+    .replace(FORBIDDEN, '_')
+    .normalize('NFC')
+    .replace(FORBIDDEN_FRONT, '_')
+    .replace(FORBIDDEN_END, '_')
+    .replace(RESERVED, '_$&');
+  const safe = cleaned === original && cleaned !== '' && !MADE_SAFE.test(cleaned);
+  if (safe && Buffer.byteLength(cleaned) <= LONGEST_NAME_BYTES) return cleaned;
+  return withHash(cleaned, original, LONGEST_NAME_BYTES);
+}
+
+/** Puts "~" and 8 hex digits that stand for `original` before the extension of `name`, cut to `bytes`. */
+function withHash(name: string, original: string, bytes = LONGEST_PART_BYTES): string {
+  const hash = createHash('sha256').update(original).digest('hex').slice(0, 8);
+  const extension = EXTENSION.exec(name)?.[0] ?? '';
+  const stem = cut(name.slice(0, name.length - extension.length), bytes - extension.length - hash.length - 1);
+  return `${stem === '' ? '_' : stem}~${hash}${extension}`;
+}
+
+/** Cut at a character, never in the middle of one. */
+function cut(text: string, bytes: number): string {
+  const head = Buffer.from(text).subarray(0, bytes);
+  return new TextDecoder().decode(head, { stream: true });
+}
+
+/**
+ * Fills the names of the peer into a path template: `{table}` in `tables/{table}.csv`. What stands in the template itself is
+ * the user's choice and stays; a value is one part of a path, made safe, or, given as a list, that many parts.
+ */
+export function fillTemplate(
+  template: string,
+  variables: Readonly<Record<string, string | readonly string[]>>,
+): TargetPath {
+  const changed: { from: string; to: string }[] = [];
+  const replaced = (from: string, to: string): string => {
+    if (to !== from) changed.push({ from, to });
+    return to;
+  };
+  const filled = template.replace(/\{(\w+)\}/g, (braces, name: string) => {
+    const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (value === undefined) return braces;
+    return [value]
+      .flat()
+      .map((part) => replaced(part, safeName(part)))
+      .join('/');
+  });
+  const parts = filled
+    .split('/')
+    .map((part) =>
+      Buffer.byteLength(part) <= LONGEST_PART_BYTES ? part : replaced(part, withHash(part, part)),
+    );
+  return { path: parts.join('/'), changed };
+}
+
+/** What had to be changed in names of the peer, for a reader of `status`. */
+export function pathNotes({ changed }: TargetPath): string[] {
+  return changed.map(({ from, to }) => `${quoted(from)} cannot be a file name as it is; it is called ${to}.`);
+}
+
+/** A mirror that wants a file below the root. */
+export interface Claim {
+  /** The name of the mirror. */
+  readonly owner: string;
+  readonly wanted: TargetPath;
+  /** Where its file stands already, from its record: it stays there as long as that is a path that it may have. */
+  readonly held?: string | undefined;
+  /** Whether files appear beside it: NAME.1 and so on, NAME.conflict-TIME. */
+  readonly neighbours: boolean;
+}
+
+/** What a file takes up on a disk that ignores case and how characters are composed. */
+interface Footprint {
+  readonly file: string;
+  readonly directories: readonly string[];
+  /** What the file, or a directory of it, is a version or conflict file of, by its name. */
+  readonly stems: readonly string[];
+  readonly neighbours: boolean;
+}
+
+/**
+ * The target paths of all mirrors of one root: no two mirrors ever write the same file, also on a disk that ignores case or how
+ * characters are composed, and no file of one stands where another has a directory, a version or a conflict file.
+ *
+ * A claim gets the path that it asks for unless that is in the way of one granted before; then its name gets "~" and 8 hex
+ * digits of the sha256 of its owner's name. Claims made together are granted in an order that is not theirs: first those whose
+ * file stands there already, then by the owner's name, by code point.
+ */
+export class TargetPaths {
+  readonly #granted = new Map<string, Footprint>();
+
+  /**
+   * Grants a path to each; an owner that had one gives it back first.
+   *
+   * @returns the paths in the order of the claims
+   * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for that
+   */
+  claimAll(claims: readonly Claim[]): readonly TargetPath[] {
+    for (const { owner } of claims) this.release(owner);
+    const taken = new Taken(this.#granted.values());
+    const order = [...claims].sort(
+      (a, b) => Number(isHeld(b)) - Number(isHeld(a)) || compareByCodePoint(a.owner, b.owner),
+    );
+    const granted = new Map(order.map((claim) => [claim, this.#grant(claim, taken)]));
+    return claims.map((claim) => granted.get(claim) ?? claim.wanted);
+  }
+
+  /** Gives a path back; it does not matter whether there was one. */
+  release(owner: string): void {
+    this.#granted.delete(owner);
+  }
+
+  #grant(claim: Claim, taken: Taken): TargetPath {
+    const { owner, wanted, neighbours, held } = claim;
+    const possible = candidates(wanted.path, owner);
+    for (const path of held !== undefined && isHeld(claim) ? [held, ...possible] : possible) {
+      const footprint = footprintOf(path, neighbours);
+      if (!taken.allows(footprint)) continue;
+      taken.add(footprint);
+      this.#granted.set(owner, footprint);
+      if (path === wanted.path) return wanted;
+      return { path, changed: [...wanted.changed, { from: wanted.path, to: path }] };
+    }
+    throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
+  }
+}
+
+/** What is granted, made for looking it up. */
+class Taken {
+  /** Whether files appear beside it, by the file. */
+  readonly #files = new Map<string, boolean>();
+  readonly #directories = new Set<string>();
+  readonly #stems = new Set<string>();
+
+  constructor(footprints: Iterable<Footprint>) {
+    for (const footprint of footprints) this.add(footprint);
+  }
+
+  add({ file, directories, stems, neighbours }: Footprint): void {
+    this.#files.set(file, neighbours);
+    for (const directory of directories) this.#directories.add(directory);
+    for (const stem of stems) this.#stems.add(stem);
+  }
+
+  allows({ file, directories, stems, neighbours }: Footprint): boolean {
+    if (this.#files.has(file) || this.#directories.has(file)) return false;
+    if (directories.some((directory) => this.#files.has(directory))) return false;
+    if (stems.some((stem) => this.#files.get(stem))) return false;
+    return !(neighbours && this.#stems.has(file));
+  }
+}
+
+function footprintOf(path: string, neighbours: boolean): Footprint {
+  const file = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
+  const parts = file.split('/');
+  const directories = parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
+  return { file, directories, stems: [...directories, file].flatMap(stemsOf), neighbours };
+}
+
+/** Of which files this could be a version or a conflict file. */
+function stemsOf(name: string): readonly string[] {
+  const suffixes = name.matchAll(/\.(?:[1-9]\d{0,3}$|conflict-(?=[^/]*$))/g);
+  return [...suffixes].map(({ index }) => name.slice(0, index));
+}
+
+function isHeld({ held, wanted, owner }: Claim): boolean {
+  return held !== undefined && candidates(wanted.path, owner).includes(held);
+}
+
+/** The path as it is, then with the owner's hash in the last part, then in all parts. */
+function candidates(path: string, owner: string): readonly string[] {
+  const parts = path.split('/');
+  const hashed = parts.map((part) => withHash(part.replace(/\.(?=conflict-)/gi, '_'), owner));
+  return [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
+}

@@ -1,0 +1,299 @@
+import { createHash } from 'node:crypto';
+import { constants, lstatSync } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { basename, dirname, join, posix } from 'node:path';
+import { writeFileAtomic } from '../../lib/atomic.js';
+import type { Clock } from '../../lib/clock.js';
+import { messageOf, systemCode } from '../../lib/errors.js';
+import { type AlarmCode, writeError } from '../errors.js';
+import type { Conflict } from '../record.js';
+import {
+  type FileStamp,
+  hashOf,
+  reach,
+  removeWhole,
+  replaceWhole,
+  sameStamp,
+  stampAt,
+  stampOf,
+  statsAt,
+  type Target,
+  temporaryName,
+  type WholeFile,
+} from '../whole-file.js';
+import { inTurns, type MergeConflict } from './merge.js';
+
+/** Bytes: a larger file is not taken for one that a person edits. */
+export const LARGEST_EDITED = 64 * 2 ** 20;
+/** Ms: a file that was written less long ago may be written still. */
+const REST_MS = 2_000;
+/** Ms: how long a run waits for it to come to rest. */
+const PATIENCE_MS = 6_000;
+/** Conflicts that are listed of one conflict file; the file itself has all. */
+const LISTED = 100;
+const HASHED_BYTES = 2 ** 20;
+
+/** The user's file, as it was read while at rest. Its inode stays open until it is left. */
+export interface ReadFile {
+  readonly kind: 'read';
+  readonly bytes: Buffer;
+  readonly sha256: string;
+  readonly stamp: FileStamp;
+  readonly mode: number;
+  readonly handle: FileHandle;
+}
+
+export type Reading =
+  | ReadFile
+  | { readonly kind: 'missing' }
+  /** It is being written. */
+  | { readonly kind: 'moving' }
+  /** `what` stands there, as the end of a sentence. */
+  | { readonly kind: 'unfit'; readonly code: AlarmCode; readonly what: string };
+
+/** Somebody wrote the file between the reading and the replacing; the new one is as they left it. */
+export class Overtaken extends Error {}
+
+/**
+ * The file that a person edits: read only while at rest, replaced only while it is what was read. What cannot be merged is saved as a
+ * *conflict file*, a whole copy beside it. Once written these are the person's and never changed; a conflict *stands* for as long as
+ * its file does.
+ *
+ * An editor may have the file open when it is replaced, and write into what no name leads to any more. So the inode that
+ * was replaced stays open, is looked at again by the next run, and what was written there is saved as a conflict file.
+ */
+export class EditedFile {
+  readonly #target: Target;
+  readonly #clock: Clock;
+  /** As the last run left it, or found it; undefined where there was none. */
+  #left: FileStamp | undefined;
+  #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
+  #replaced: { readonly file: ReadFile; stamp: FileStamp } | undefined;
+
+  constructor(target: Target, clock: Clock) {
+    this.#target = target;
+    this.#clock = clock;
+  }
+
+  async looksEdited(): Promise<boolean> {
+    if (await this.#isWrittenLate()) return true;
+    const now = await stampAt(await reach(this.#target));
+    if (now === undefined || this.#left === undefined) return now !== this.#left;
+    return !sameStamp(now, this.#left);
+  }
+
+  /** Reads the file, after a while if it was written just now. */
+  async read(signal: AbortSignal | undefined): Promise<Reading> {
+    const path = await reach(this.#target);
+    const until = this.#clock.now() + PATIENCE_MS;
+    for (;;) {
+      const reading = await this.#readOnce(path);
+      // What moves looks edited, until it is read.
+      if (reading.kind !== 'moving') return reading;
+      this.#left = undefined;
+      if (signal?.aborted || this.#clock.now() >= until) return reading;
+      await this.#clock.sleep(REST_MS / 4, signal);
+    }
+  }
+
+  /**
+   * Puts new content in the place of what was read (of nothing, where nothing was).
+   *
+   * @throws Overtaken when that is not what stands there any more
+   */
+  async replace(
+    read: ReadFile | undefined,
+    content: AsyncIterable<string>,
+    options: { readonly versions: number; readonly signal: AbortSignal | undefined },
+  ): Promise<WholeFile> {
+    const path = await reach(this.#target);
+    const lastLook = () => lookAgain(path, read);
+    const written = await replaceWhole(this.#target, content, { ...options, lastLook });
+    this.#left = written.file;
+    if (written.changed && read !== undefined) {
+      // The one that was replaced before may have been written while this run went on.
+      await this.close();
+      this.#replaced = { file: read, stamp: read.stamp };
+    }
+    return written;
+  }
+
+  /**
+   * Removes the file that was read.
+   *
+   * @throws Overtaken when that is not what stands there any more
+   */
+  async remove(read: ReadFile, versions: number): Promise<void> {
+    const path = await reach(this.#target);
+    await removeWhole(this.#target, { versions, lastLook: () => lookAgain(path, read) });
+  }
+
+  /** Ends with a file that was read; one that was replaced is looked at again. */
+  async leave(read: ReadFile): Promise<void> {
+    if (this.#replaced?.file !== read) await read.handle.close();
+  }
+
+  /**
+   * Saves what was written into the file after it was replaced.
+   *
+   * @returns the path of the conflict file, below the root; undefined where nothing was
+   */
+  async saveLate(): Promise<string | undefined> {
+    const replaced = this.#replaced;
+    if (replaced === undefined || !(await this.#isWrittenLate())) return undefined;
+    const { handle, sha256, mode } = replaced.file;
+    const bytes = await contentOf(handle);
+    const saved = (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
+    replaced.stamp = stampOf(await handle.stat());
+    return saved;
+  }
+
+  /** Ends with the inode that was replaced last; what was written into it is saved before. */
+  async close(): Promise<void> {
+    const replaced = this.#replaced;
+    try {
+      await this.saveLate();
+    } finally {
+      this.#replaced = undefined;
+      await replaced?.file.handle.close();
+    }
+  }
+
+  /**
+   * Writes a whole copy of the user's file beside it, as NAME.conflict-TIME; where there is one with the same content, that
+   * one does.
+   *
+   * @returns its path, below the root
+   */
+  async saveConflict({ bytes, mode }: Pick<ReadFile, 'bytes' | 'mode'>): Promise<string> {
+    const { root, path: file } = this.#target;
+    const directory = dirname(await reach(this.#target));
+    const sha256 = await sha256Of(bytes);
+    const paths = await this.#conflictFiles();
+    for (const path of paths) {
+      const name = join(directory, basename(path));
+      const stats = await statsAt(name);
+      const isSame = stats?.isFile() && stats.size === bytes.length && (await hashOf(name)) === sha256;
+      if (isSame) return path;
+    }
+    const time = new Date(this.#clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
+    const first = `${file}.conflict-${time}`;
+    let path = first;
+    for (let i = 2; paths.includes(path); i += 1) path = `${first}-${i}`;
+    try {
+      const temporary = join(directory, temporaryName());
+      await writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary });
+    } catch (error) {
+      throw writeError(error, join(root, path));
+    }
+    return path;
+  }
+
+  /**
+   * The conflicts whose files a person has not removed yet, and new ones.
+   *
+   * @param known what stood before
+   * @param file where the file with new conflicts was saved
+   */
+  async standing(
+    known: readonly Conflict[] = [],
+    file?: string,
+    conflicts: readonly MergeConflict[] = [],
+  ): Promise<readonly Conflict[]> {
+    const at = this.#clock.now();
+    const fresh = file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
+    const all = [...known.filter((conflict) => conflict.file !== file), ...fresh];
+    return (await this.#conflictFiles()).flatMap((path) => {
+      const listed = all.filter((conflict) => conflict.file === path);
+      return listed.length > 0 ? listed : [{ pk: '', file: path, at }];
+    });
+  }
+
+  /** The conflict files that a person has not removed yet, below the root, the oldest first. */
+  async #conflictFiles(): Promise<readonly string[]> {
+    const { path } = this.#target;
+    const begin = `${posix.basename(path)}.conflict-`;
+    const names = await readdir(dirname(await reach(this.#target)));
+    const ours = names.filter((name) => name.startsWith(begin)).sort();
+    return ours.map((name) => posix.join(posix.dirname(path), name));
+  }
+
+  async #readOnce(path: string): Promise<Reading> {
+    const before = await statsAt(path);
+    this.#left = before && stampOf(before);
+    if (before === undefined) return { kind: 'missing' };
+    if (!before.isFile()) return unreadable('something that is no regular file stands there');
+    if (!this.#isAtRest(stampOf(before))) return { kind: 'moving' };
+    if (before.size > LARGEST_EDITED) {
+      const what = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
+      return { kind: 'unfit', code: 'EDIT_TOO_LARGE', what };
+    }
+    let handle: FileHandle;
+    try {
+      handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      // By now nothing stands there, or a link.
+      if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return { kind: 'moving' };
+      return unreadable(messageOf(error));
+    }
+    let isKept = false;
+    try {
+      const bytes = await contentOf(handle);
+      const stamp = stampOf(await handle.stat());
+      const now = await stampAt(path);
+      const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
+      if (!isWhole || now === undefined || !sameStamp(now, stamp)) return { kind: 'moving' };
+      isKept = true;
+      const sha256 = await sha256Of(bytes);
+      return { kind: 'read', bytes, sha256, stamp, mode: before.mode & 0o777, handle };
+    } finally {
+      if (!isKept) await handle.close();
+    }
+  }
+
+  /** Times that lie in the future say nothing: then it has to look the same for as long. */
+  #isAtRest(stamp: FileStamp): boolean {
+    const now = this.#clock.now();
+    if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
+    return this.#clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
+  }
+
+  async #isWrittenLate(): Promise<boolean> {
+    if (this.#replaced === undefined) return false;
+    const { file, stamp } = this.#replaced;
+    const { size, mtimeMs } = await file.handle.stat();
+    return size !== stamp.size || mtimeMs !== stamp.mtimeMs;
+  }
+}
+
+function unreadable(what: string): Reading {
+  return { kind: 'unfit', code: 'EDIT_UNREADABLE', what };
+}
+
+/** @throws Overtaken when what stands there is not what was read */
+function lookAgain(path: string, read: ReadFile | undefined): void {
+  const now = lstatSync(path, { throwIfNoEntry: false });
+  const isAsRead = read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
+  if (!isAsRead) throw new Overtaken();
+}
+
+/** From its beginning, at most one byte more than may be edited. */
+async function contentOf(handle: FileHandle): Promise<Buffer> {
+  const { size } = await handle.stat();
+  const buffer = Buffer.alloc(Math.min(size, LARGEST_EDITED) + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return buffer.subarray(0, length);
+}
+
+/** In lower-case hex; gives way to other work now and then. */
+export async function sha256Of(bytes: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  const slices = Array.from({ length: Math.ceil(bytes.length / HASHED_BYTES) }, (_, i) => i * HASHED_BYTES);
+  for await (const at of inTurns(slices, 8)) hash.update(bytes.subarray(at, at + HASHED_BYTES));
+  return hash.digest('hex');
+}

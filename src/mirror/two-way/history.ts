@@ -1,0 +1,257 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { z } from 'zod';
+import type { TableText } from '../formats/read.js';
+import { type Cells, differing, type Grid, inTurns, type Outbound, withKeys } from './merge.js';
+
+/** Ms: an editor that has had a file open for longer is not recognised. */
+export const LONGEST_KEPT = 7 * 86_400_000;
+/** Earlier copies of one table. */
+const MOST_VERSIONS = 100;
+/** Characters of what is remembered of one table; a change counts as many as its text has, and 32 for the rest. */
+const MOST_CHARACTERS = 2 ** 20;
+
+/**
+ * A cell that changed, or (without a column) a row that came or went: what was there before (of a row the empty text, null where it
+ * was not there), and whether the change came from the file.
+ */
+type Change = readonly [pk: string, column: string | null, was: string | null, byFile: boolean];
+
+/** A copy that was mirrored before: what has to be undone to get it from the one that came after it. */
+export interface Version {
+  /** When it was mirrored, and when the next one came, in ms since the epoch. */
+  readonly at: number;
+  readonly until: number;
+  /** As of the last copy. */
+  readonly shown: readonly string[];
+  readonly columns: readonly string[];
+  readonly changes: readonly Change[];
+}
+
+/** The last copy, and those before it. */
+export interface Copies {
+  /** Goes into the keys of new rows; the same as long as there is a base. */
+  readonly salt: string;
+  /** The columns that the file had. */
+  readonly shown: readonly string[];
+  /** The columns in which something stood, also those that the file did not have. */
+  readonly columns: readonly string[];
+  /** When its rows were mirrored first, in ms since the epoch. */
+  readonly at: number;
+  /** The copies before it, the latest last. */
+  readonly history: readonly Version[];
+  /** The peer's rows with all their cells, in the order of the file; read when they are asked for. */
+  grid(): Promise<Grid>;
+}
+
+export const historySchema = z.array(
+  z.object({
+    at: z.number(),
+    until: z.number(),
+    shown: z.array(z.string()),
+    columns: z.array(z.string()),
+    changes: z.array(z.tuple([z.string(), z.string().nullable(), z.string().nullable(), z.boolean()])),
+  }),
+);
+
+/**
+ * How the rows came to be from those of a base.
+ *
+ * @param sent what the peer was sent since, as far as it shows that
+ * @returns undefined where they are the same
+ */
+export async function versionBetween(
+  base: Copies,
+  grid: Grid,
+  sent: Outbound,
+  now: number,
+): Promise<Version | undefined> {
+  const before = await base.grid();
+  const columns = new Set([...before.columns, ...grid.columns]);
+  const set = new Map<string, Cells>();
+  for (const { pk, cells } of sent.set) set.set(pk, new Map([...(set.get(pk) ?? []), ...cells]));
+  const deleted = new Set(sent.deletes);
+  const none: Cells = new Map();
+  const changes: Change[] = [];
+  for await (const pk of inTurns(new Set([...before.rows.keys(), ...grid.rows.keys()]))) {
+    const [was, is, sentCells] = [before.rows.get(pk), grid.rows.get(pk), set.get(pk)];
+    const isRowByFile = is === undefined ? deleted.has(pk) : sentCells !== undefined;
+    if ((was === undefined) !== (is === undefined)) {
+      changes.push([pk, null, was === undefined ? null : '', isRowByFile]);
+    }
+    for (const column of differing(was ?? none, is ?? none, columns)) {
+      const byFile = is === undefined ? isRowByFile : sentCells?.get(column) === (is.get(column) ?? '');
+      changes.push([pk, column, was?.get(column) ?? '', byFile]);
+    }
+  }
+  const { at, shown } = base;
+  return changes.length === 0 ? undefined : { at, until: now, shown, columns: base.columns, changes };
+}
+
+/** The history with one more version, without what is too old or too much: the oldest go first. */
+export function nextHistory(history: readonly Version[], version: Version | undefined, now: number) {
+  const latestFirst = [...history, ...(version ? [version] : [])].reverse();
+  let characters = 0;
+  const end = latestFirst.findIndex(({ until, changes }, i) => {
+    for (const [, , was] of changes) characters += 32 + (was?.length ?? 0);
+    return i >= MOST_VERSIONS || characters > MOST_CHARACTERS || now - until > LONGEST_KEPT;
+  });
+  const kept = end === -1 ? latestFirst : latestFirst.slice(0, end);
+  return kept.reverse().map(({ shown, columns, changes, ...times }) => ({
+    ...{ ...times, shown: [...shown], columns: [...columns] },
+    changes: changes.map(([pk, column, was, byFile]): [string, string | null, string | null, boolean] => [
+      ...([pk, column, was, byFile] as const),
+    ]),
+  }));
+}
+
+/** The earlier copy that a file was made from. */
+export interface Earlier {
+  /** When it was mirrored. */
+  readonly at: number;
+  readonly shown: readonly string[];
+  readonly columns: readonly string[];
+  /** Whether it had a row. */
+  readonly isTaken: (pk: string) => boolean;
+  /** What file and peer would have in common by now if nobody but the person had changed anything since. */
+  readonly common: Grid;
+}
+
+/** A cell, or a row, that changed since an earlier copy; values as in `Change`. */
+interface Place {
+  readonly pk: string;
+  readonly column: string | null;
+  readonly newest: string | null;
+  /** As it was in the copy. */
+  copy: string | null;
+  /** As the person left it since, or else as it was in the copy. */
+  common: string | null;
+  byFile: boolean;
+}
+
+/**
+ * Finds the earlier copy that a file was plainly made from: an editor had opened it, the mirror wrote a newer one, and the
+ * editor saved its own over that. Compared with the newest copy such a file looks as if the person had taken back
+ * what the peer changed since.
+ *
+ * Plain it is where nothing that the peer changed since stands in the file as the peer has it, and at least one thing stands
+ * there as it was. What the person changed since is no change of the peer: to undo one's own edit is an edit. Of several copies it
+ * is the one from which the file differs least: merged with a newer one it would still look as if changes of the peer were
+ * taken back.
+ */
+export async function findEarlier(mine: TableText, base: Copies, now: number): Promise<Earlier | undefined> {
+  if (base.history.length === 0) return undefined;
+  const newest = await base.grid();
+  const places = new Places(newest);
+  const hasNewRows = mine.rows.some(({ pk }) => pk === '');
+  let rows = withKeys(mine.rows, () => false, base.salt);
+  let found: Earlier | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const version of base.history.toReversed()) {
+    if (now - version.until > LONGEST_KEPT) break;
+    await nextTurn();
+    for (const change of version.changes) places.undo(change);
+    if (lackedColumns(mine, version).length > 0) continue;
+    if (hasNewRows) rows = withKeys(mine.rows, places.isTaken(), base.salt);
+    const columns = new Set([...version.shown, ...base.shown, ...mine.columns]);
+    const differences = places.differencesFrom(rows, columns);
+    if (differences === undefined || differences >= least) continue;
+    least = differences;
+    found = { ...version, isTaken: places.isTaken(), common: places.common() };
+  }
+  return found;
+}
+
+/** Columns in which something stands in the file that was written from a base, and that the file does not have. */
+export function lackedColumns(
+  mine: Pick<TableText, 'columns'>,
+  { shown, columns }: Pick<Version, 'shown' | 'columns'>,
+): readonly string[] {
+  const filled = new Set(columns);
+  return shown.filter((column) => filled.has(column) && !mine.columns.includes(column));
+}
+
+/** All places that changed since an earlier copy, while one goes back from the newest. */
+class Places {
+  readonly #newest: Grid;
+  readonly #places = new Map<string, Place>();
+
+  constructor(newest: Grid) {
+    this.#newest = newest;
+  }
+
+  undo([pk, column, was, byFile]: Change): void {
+    const key = JSON.stringify([pk, column]);
+    let place = this.#places.get(key);
+    if (place === undefined) {
+      const row = this.#newest.rows.get(pk);
+      const newest = column === null ? (row === undefined ? null : '') : (row?.get(column) ?? '');
+      place = { pk, column, newest, copy: newest, common: newest, byFile: false };
+      this.#places.set(key, place);
+    }
+    if (byFile && !place.byFile) {
+      place.byFile = true;
+      place.common = place.copy;
+    }
+    place.copy = was;
+    if (!place.byFile) place.common = was;
+  }
+
+  /** Whether the copy had a row; holds also once one goes on. */
+  isTaken(): (pk: string) => boolean {
+    const changed = new Map<string, boolean>();
+    for (const { pk, column, copy } of this.#places.values())
+      if (column === null) changed.set(pk, copy !== null);
+    return (pk) => changed.get(pk) ?? this.#newest.rows.has(pk);
+  }
+
+  /** What file and peer have in common, as `Earlier` says. */
+  common(): Grid {
+    const rows = new Map(this.#newest.rows);
+    for (const { pk, column, common, newest } of this.#places.values()) {
+      if (column !== null || common === newest) continue;
+      if (common === null) rows.delete(pk);
+      else rows.set(pk, new Map());
+    }
+    for (const { pk, column, common, newest } of this.#places.values()) {
+      const row = rows.get(pk);
+      if (column === null || common === newest || row === undefined) continue;
+      rows.set(pk, new Map([...row, [column, common ?? '']]));
+    }
+    return { columns: this.#newest.columns, rows };
+  }
+
+  /**
+   * In how many places more the file differs from the copy than from the newest one; undefined where it was not plainly made from
+   * the copy.
+   */
+  differencesFrom(rows: ReadonlyMap<string, Cells>, columns: ReadonlySet<string>): number | undefined {
+    let differences = 0;
+    let isPlain = false;
+    for (const place of this.#places.values()) {
+      const { pk, column } = place;
+      const row = rows.get(pk);
+      if (column !== null && (row === undefined || !columns.has(column))) continue;
+      const ofRow = column === null ? undefined : this.#places.get(JSON.stringify([pk, null]));
+      const mine = column === null ? (row === undefined ? null : '') : (row?.get(column) ?? '');
+      // Of a row that is not there its cells say nothing.
+      const differsFrom = (side: 'common' | 'newest') => ofRow?.[side] !== null && mine !== place[side];
+      differences += Number(differsFrom('common')) - Number(differsFrom('newest'));
+      const { common } = place;
+      const [copy, newest] = (['copy', 'newest'] as const).map((side) =>
+        ofRow?.[side] === null ? common : place[side],
+      );
+      if (common === newest || ofRow?.common === null) continue;
+      const isAsCopied = mine === copy || mine === common;
+      const isAsNewest = mine === newest && !(column === null && row && this.#isAnother(place, row, columns));
+      if (!isAsNewest) isPlain ||= isAsCopied;
+      else if (!isAsCopied) return undefined;
+    }
+    return isPlain ? differences : undefined;
+  }
+
+  /** A row that both added is the peer's only if it is the same. */
+  #isAnother({ pk, common }: Place, row: Cells, columns: ReadonlySet<string>): boolean {
+    const newest = this.#newest.rows.get(pk);
+    return common === null && newest !== undefined && differing(row, newest, columns).length > 0;
+  }
+}

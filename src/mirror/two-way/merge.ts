@@ -1,0 +1,228 @@
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TableRow } from '../../peer/table.js';
+
+export type Cells = ReadonlyMap<string, string>;
+
+/** A table in memory, by key. A cell that is not there is an empty one. */
+export interface Grid {
+  readonly columns: readonly string[];
+  readonly rows: ReadonlyMap<string, Cells>;
+}
+
+/** What both sides changed: the peer's stays. Without a column: one side changed the row, the other removed it. */
+export interface MergeConflict {
+  readonly pk: string;
+  readonly column?: string;
+}
+
+/** Changes of the file that the peer is to be sent. */
+export interface Outbound {
+  /** To be committed: the changed cells only; of new rows those that are not empty, at least one. */
+  readonly set: readonly TableRow[];
+  /** Keys of rows. */
+  readonly deletes: readonly string[];
+}
+
+/** The file takes everything else from the peer as it is afterwards. */
+export interface Merge extends Outbound {
+  readonly conflicts: readonly MergeConflict[];
+  /** Keys of rows that were removed from the file, and come back. */
+  readonly returned: readonly string[];
+}
+
+/** What each side has in one row. */
+interface Sides {
+  readonly pk: string;
+  readonly base: Cells | undefined;
+  readonly peer: Cells | undefined;
+  readonly mine: Cells | undefined;
+}
+
+/** Rows that are looked at without giving way to other work. */
+const ROWS_A_TURN = 1_000;
+/** Stands in a base for what nobody knows: no cell holds half of a surrogate pair. */
+const UNKNOWN = '\ud800';
+
+/** The same items, with a pause now and then so that other work can go on. */
+export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): AsyncGenerator<T, void> {
+  let count = 0;
+  for (const item of items) {
+    yield item;
+    count += 1;
+    if (count % each === 0) await nextTurn();
+  }
+}
+
+/**
+ * Three-way merge by key and cell of `peer` and `mine`, that both come from `base`. Changes of one side go to the other,
+ * equal changes are no changes, and of different ones the peer's stays (a conflict). Without a base nobody knows who
+ * changed what: then every difference is a conflict, and nothing is sent to the peer.
+ *
+ * Only the columns of `mine` are compared: of the others the file says nothing.
+ *
+ * @param rules.deletes whether a row that is removed from the file is removed from the peer
+ */
+export async function merge(
+  base: Grid | undefined,
+  peer: Grid,
+  mine: Grid,
+  rules: { readonly deletes: boolean },
+): Promise<Merge> {
+  const plan: Plan = { set: [], deletes: [], conflicts: [], returned: [] };
+  for await (const pk of inTurns(new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]))) {
+    const sides = { pk, base: base?.rows.get(pk), peer: peer.rows.get(pk), mine: mine.rows.get(pk) };
+    if (base === undefined) compareRow(sides, mine.columns, plan);
+    else mergeRow(sides, mine.columns, rules.deletes, plan);
+  }
+  return plan;
+}
+
+interface Plan {
+  readonly set: TableRow[];
+  readonly deletes: string[];
+  readonly conflicts: MergeConflict[];
+  readonly returned: string[];
+}
+
+function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, plan: Plan): void {
+  const { pk, base, peer, mine } = sides;
+  if (mine === undefined) {
+    if (base === undefined || peer === undefined) return;
+    if (!deletes) plan.returned.push(pk);
+    else if (sameCells(base, peer)) plan.deletes.push(pk);
+    else plan.conflicts.push({ pk });
+  } else if (peer === undefined) {
+    if (base === undefined) plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
+    else if (differing(base, mine, columns).length > 0) plan.conflicts.push({ pk });
+  } else if (base === undefined) {
+    compareRow(sides, columns, plan);
+  } else {
+    const cells = new Map<string, string>();
+    for (const column of differing(base, mine, columns)) {
+      const wanted = mine.get(column) ?? '';
+      const there = peer.get(column) ?? '';
+      if (there === wanted) continue;
+      if (there === (base.get(column) ?? '')) cells.set(column, wanted);
+      else plan.conflicts.push({ pk, column });
+    }
+    if (cells.size > 0) plan.set.push({ pk, cells });
+  }
+}
+
+/**
+ * Two rows that have nothing in common but the key. They are not mixed: a row that is half of one and half of the other
+ * would be a lie.
+ */
+function compareRow({ pk, peer, mine }: Sides, columns: readonly string[], plan: Plan): void {
+  if (mine === undefined) return;
+  if (peer === undefined) plan.conflicts.push({ pk });
+  else for (const column of differing(peer, mine, columns)) plan.conflicts.push({ pk, column });
+}
+
+function cellsOfNew(mine: Cells, columns: readonly string[]): Cells {
+  const cells = new Map([...mine].filter(([, value]) => value !== ''));
+  const [first] = columns;
+  // A row is created by a cell that is committed, be it empty.
+  if (cells.size === 0 && first !== undefined) cells.set(first, '');
+  return cells;
+}
+
+/** Of these columns those in which two rows differ. */
+export function differing(a: Cells, b: Cells, columns: Iterable<string>): readonly string[] {
+  return [...columns].filter((column) => (a.get(column) ?? '') !== (b.get(column) ?? ''));
+}
+
+/** Whether two rows have the same cells, in all columns that either has. */
+function sameCells(a: Cells, b: Cells): boolean {
+  return differing(a, b, a.keys()).length === 0 && differing(a, b, b.keys()).length === 0;
+}
+
+/** A base where nobody knows which of two it is: what differs between them equals nothing, so that every change there is a conflict. */
+export async function eitherOf(a: Grid, b: Grid): Promise<Grid> {
+  const columns = [...new Set([...a.columns, ...b.columns])];
+  const rows = new Map<string, Cells>();
+  for await (const pk of inTurns(new Set([...a.rows.keys(), ...b.rows.keys()]))) {
+    const [one, other] = [a.rows.get(pk), b.rows.get(pk)];
+    const unknown = one && other ? differing(one, other, columns) : columns;
+    rows.set(pk, new Map([...(one ?? []), ...unknown.map((column) => [column, UNKNOWN] as const)]));
+  }
+  return { columns, rows };
+}
+
+/** What a run had sent, or was about to send, and the peer shows; together with a base that has these changes. */
+export interface Absorbed {
+  readonly base: Grid;
+  readonly done: Outbound;
+}
+
+/**
+ * The base as it is after a run was cut short: what that run had sent to the peer, and the peer shows, is common to
+ * both sides by now, as if the file had been written. Without this a person who takes such an edit back would be
+ * taken for one who changed nothing.
+ */
+export function absorb(base: Grid, sent: Outbound, peer: Grid): Absorbed {
+  const done: { set: TableRow[]; deletes: string[] } = { set: [], deletes: [] };
+  if (sent.set.length + sent.deletes.length === 0) return { base, done };
+  const rows = new Map(base.rows);
+  for (const { pk, cells } of sent.set) {
+    const shown = peer.rows.get(pk);
+    const seen = [...cells].filter(([column, value]) => shown && (shown.get(column) ?? '') === value);
+    if (seen.length === 0) continue;
+    rows.set(pk, new Map([...(rows.get(pk) ?? []), ...seen]));
+    done.set.push({ pk, cells: new Map(seen) });
+  }
+  for (const pk of sent.deletes) {
+    if (peer.rows.has(pk)) continue;
+    rows.delete(pk);
+    done.deletes.push(pk);
+  }
+  return { base: { columns: base.columns, rows }, done };
+}
+
+const KEY_LENGTH = 12;
+
+/**
+ * Gives new rows their keys: 12 characters [0-9a-z], made of what stands in the row. So a run that ended between the commit
+ * of a row and the writing of the file finds the same key again, and adds nothing twice. Of equal rows each has its own, and
+ * a key that the base has is of a row that was there before. New rows without anything in them are left out: spreadsheets
+ * like to leave such lines.
+ *
+ * @param isTaken whether the base has a row of this key
+ * @param salt differs between mirrors, so that two people who add equal rows add two
+ * @returns all rows by their keys
+ */
+export function withKeys(
+  rows: readonly TableRow[],
+  isTaken: (pk: string) => boolean,
+  salt: string,
+): ReadonlyMap<string, Cells> {
+  const keyed = new Map<string, Cells>();
+  for (const { pk, cells } of rows) if (pk !== '') keyed.set(pk, cells);
+  const tries = new Map<string, number>();
+  for (const { pk, cells } of rows) {
+    const filled = pk === '' ? [...cells].filter(([, value]) => value !== '') : [];
+    if (filled.length === 0) continue;
+    // The same for rows with the same cells, in whatever order.
+    const content = JSON.stringify(filled.sort(([a], [b]) => (a < b ? -1 : 1)));
+    let occurrence = tries.get(content) ?? 0;
+    let key = keyOf(salt, content, occurrence);
+    while (keyed.has(key) || isTaken(key)) {
+      occurrence += 1;
+      key = keyOf(salt, content, occurrence);
+    }
+    tries.set(content, occurrence + 1);
+    keyed.set(key, cells);
+  }
+  return keyed;
+}
+
+function keyOf(salt: string, content: string, occurrence: number): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([salt, content, occurrence]))
+    .digest('hex');
+  // 15 hexadecimal digits make 60 bits; 12 digits to base 36 hold 62.
+  return BigInt(`0x${hash.slice(0, 15)}`)
+    .toString(36)
+    .padStart(KEY_LENGTH, '0');
+}

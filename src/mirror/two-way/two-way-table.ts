@@ -1,0 +1,515 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { TableMirrorConfig } from '../../config/config.js';
+import type { TableRow } from '../../peer/table.js';
+import { type AlarmCode, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
+import { readTable, type TableText } from '../formats/read.js';
+import { writeTable } from '../formats/write.js';
+import type { MirrorDeps } from '../mirror.js';
+import type { Conflict, MirrorRecord } from '../record.js';
+import type { WholeFile } from '../whole-file.js';
+import { BaseStore, type Last, type Stale } from './base.js';
+import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
+import { type Earlier, findEarlier, LONGEST_KEPT, lackedColumns, versionBetween } from './history.js';
+import {
+  absorb,
+  type Cells,
+  eitherOf,
+  type Grid,
+  inTurns,
+  type Merge,
+  merge,
+  type Outbound,
+  withKeys,
+} from './merge.js';
+
+/** Rows that are written without giving way to other work. */
+const ROWS_A_TURN = 100;
+/** Rows that are committed, or deleted, and then read back together: that may be a pass over the whole table. */
+const ROWS_A_GROUP = 1_000;
+/** Rows: a larger table is not taken for one that a person edits. */
+const MOST_ROWS = 100_000;
+/** Characters: longer keys and names of columns are none. */
+const LONGEST_NAME = 500;
+
+/** The peer's table as it is now. */
+export interface EditSource {
+  /** Without the key, in the order in which the file has them; only the configured ones where there are such. */
+  readonly columns: readonly string[];
+  /** In the order in which the file has them, with all cells that the peer has, also those of no column above. */
+  readonly rows: AsyncIterable<readonly TableRow[]>;
+}
+
+/** What a run of a two-way table asks of the peer. Whatever these throw ends the run, and the file stays. */
+export interface EditPeer {
+  /** Bytes of the longest key that a row can have in the peer; undefined where it has no limit. */
+  maxKeyBytes(signal: AbortSignal | undefined): Promise<number | undefined>;
+  /** The whole table, checked as that of any mirror (vanished, emptied, columns lost: throws). `rows` is read once. */
+  read(signal: AbortSignal | undefined): Promise<EditSource>;
+  /** As the client's: each row committed, only the given cells, and read back. */
+  set(rows: readonly TableRow[], signal: AbortSignal | undefined): Promise<unknown>;
+  /** As the client's: gone, and that seen. */
+  deleteRows(keys: readonly string[], signal: AbortSignal | undefined): Promise<unknown>;
+}
+
+export interface TwoWayTableParts {
+  /** Of the mirror, for its base. */
+  readonly name: string;
+  /** The table itself, also where the configuration has a pattern. */
+  readonly table: string;
+  readonly settings: Pick<TableMirrorConfig, 'format' | 'columns' | 'deletes' | 'maxDeletes' | 'versions'>;
+  /** Of the file, below the root. */
+  readonly path: string;
+  readonly deps: Pick<MirrorDeps, 'root' | 'stateDir' | 'clock' | 'log'>;
+}
+
+/** What the record of the mirror says, where there is one. */
+export type EditKnown = Pick<MirrorRecord, 'sha256' | 'conflicts' | 'alarm'>;
+
+export interface EditOptions {
+  /** A person accepts the alarm that the record has: these rows may be deleted, and no others. */
+  readonly accept?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** How a run ended; a run that failed throws what made it fail, and the user's file is as it was. */
+export type EditOutcome =
+  | {
+      readonly kind: 'settled';
+      /** Whether the file changed; if not, its mtime stays. */
+      readonly changed: boolean;
+      /** What of the record is new. */
+      readonly record: Required<
+        Pick<MirrorRecord, 'rows' | 'bytes' | 'sha256' | 'columns' | 'file' | 'conflicts' | 'notes'>
+      >;
+      /** What was written to the peer. */
+      readonly written: { readonly rows: number; readonly deleted: number };
+    }
+  /** Somebody writes the file just now: to be run again in a few seconds, without a word. */
+  | { readonly kind: 'later' }
+  /** The user's file cannot be taken as it is: nothing was written, neither there nor to the peer. */
+  | { readonly kind: 'alarm'; readonly trouble: MirrorAlarm; readonly conflicts: readonly Conflict[] };
+
+/** The peer's table, in memory. */
+interface PeerTable {
+  /** As the file has them. */
+  readonly columns: readonly string[];
+  /** All cells; its columns are those in which something stands. */
+  readonly grid: Grid;
+}
+
+/** What a person left in the file. */
+interface Edit {
+  readonly read: ReadFile;
+  readonly mine: TableText;
+  /** Where the file was made from an earlier copy than the last. */
+  readonly earlier: Earlier | undefined;
+}
+
+/** What became of the edits of a file. */
+interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
+  readonly rows: number;
+  readonly deleted: number;
+  /** All that was sent since the base. */
+  readonly sinceBase: Outbound;
+}
+
+/**
+ * A table of the peer that a person edits in its file.
+ *
+ * A run reads the file while it is at rest, reads the peer's table, and merges the two with the *base*: the last state that
+ * both had in common. What only the file changed is sent to the peer; then the peer's table is read again, and the file
+ * is written from that. What both changed differently stays as the peer has it, and the file is saved as a conflict file
+ * before it is replaced. A file that cannot be taken as it is (unreadable, columns missing, too many rows removed)
+ * raises an alarm, and nothing is written on either side.
+ *
+ * A file that was plainly made from an earlier copy than the last (see `findEarlier`) is merged with that one, so that what the peer
+ * changed since stays. Saving the same file once more is meant, if the peer changed nothing meanwhile.
+ *
+ * A run may end at any instant, and the next one goes on from there: what is about to be sent to the peer is on disk before
+ * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
+ */
+export class TwoWayTable {
+  readonly #parts: TwoWayTableParts;
+  readonly #file: EditedFile;
+  readonly #bases: BaseStore;
+
+  constructor(parts: TwoWayTableParts) {
+    const { name, table, path, deps } = parts;
+    this.#parts = parts;
+    this.#file = new EditedFile({ root: deps.root, path }, deps.clock);
+    this.#bases = new BaseStore(deps.stateDir, name, table, deps.clock);
+  }
+
+  /**
+   * Merges the file with the peer, once.
+   *
+   * @throws what `peer` throws, MirrorError, or the reason of the signal; the file is as it was
+   */
+  async run(known: EditKnown, peer: EditPeer, options: EditOptions = {}): Promise<EditOutcome> {
+    await this.#saveLate();
+    const reading = await this.#file.read(options.signal);
+    options.signal?.throwIfAborted();
+    if (reading.kind === 'moving') return { kind: 'later' };
+    const read = reading.kind === 'read' ? reading : undefined;
+    try {
+      if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
+      return await this.#sync(read, known, peer, options);
+    } catch (error) {
+      if (error instanceof Overtaken) return { kind: 'later' };
+      if (!(error instanceof MirrorAlarm && error.code.startsWith('EDIT_'))) throw error;
+      return { kind: 'alarm', trouble: error, conflicts: await this.#file.standing(known.conflicts) };
+    } finally {
+      if (read !== undefined) await this.#file.leave(read);
+    }
+  }
+
+  /** Whether the file is another one than the last run left: a stat, to be asked every 2 seconds. */
+  looksEdited(): Promise<boolean> {
+    return this.#file.looksEdited();
+  }
+
+  /**
+   * The table is gone, and a person accepted that: the file goes, after it was saved as a conflict file if it holds
+   * edits; then the base.
+   *
+   * @throws MirrorAlarm, MirrorError
+   */
+  async retire(known: EditKnown): Promise<readonly Conflict[]> {
+    await this.#saveLate();
+    const reading = await this.#file.read(undefined);
+    if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
+    if (reading.kind === 'moving') throw this.#isMoving();
+    if (reading.kind === 'read') {
+      const last = await this.#bases.load(reading.sha256);
+      try {
+        if (reading.sha256 !== (last?.base.file ?? known.sha256)) await this.#file.saveConflict(reading);
+        this.#step('the file is about to be removed');
+        await this.#file.remove(reading, this.#parts.settings.versions);
+      } catch (error) {
+        throw error instanceof Overtaken ? this.#isMoving() : error;
+      } finally {
+        await this.#file.leave(reading);
+      }
+    }
+    await this.#bases.forget();
+    return this.#file.standing(known.conflicts);
+  }
+
+  /** Closes what is open; what an editor wrote too late is saved before. */
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async #sync(
+    read: ReadFile | undefined,
+    known: EditKnown,
+    peer: EditPeer,
+    options: EditOptions,
+  ): Promise<EditOutcome> {
+    const { signal } = options;
+    const last = await this.#bases.load(read?.sha256);
+    const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
+    const before = await this.#readPeer(peer, signal);
+    if (edit) this.#checkNewKeys(edit.mine, before.grid, await peer.maxKeyBytes(signal));
+    const sent = edit && (await this.#send(edit, before, last, known, peer, options));
+    const after = sent && sent.rows + sent.deleted > 0 ? await this.#readPeer(peer, signal) : before;
+    const { conflicts = [], returned = [] } = sent ?? {};
+    const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
+    this.#step('what clashes is saved');
+    const now = this.#parts.deps.clock.now();
+    const seen = edit?.earlier && { saved: edit.read.sha256, at: now, copyAt: edit.earlier.at };
+    const stale = edit ? seen : last?.base.stale;
+    const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
+    const columns = [...after.columns, ...this.#unfilled(had, after, last)];
+    const sinceBase = sent?.sinceBase ?? last?.sent;
+    const written = await this.#write(read, { columns, grid: after.grid }, stale, last, sinceBase, signal);
+    return {
+      kind: 'settled',
+      changed: written.changed,
+      written: { rows: sent?.rows ?? 0, deleted: sent?.deleted ?? 0 },
+      record: {
+        rows: after.grid.rows.size,
+        bytes: written.bytes,
+        sha256: written.sha256,
+        columns: after.columns,
+        file: written.file,
+        conflicts: await this.#file.standing(known.conflicts, conflictFile, conflicts),
+        notes: [...staleNotes(stale, now), ...returnedNotes(returned)],
+      },
+    };
+  }
+
+  /**
+   * The table that the person left in the file.
+   *
+   * @throws MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE, EDIT_COLUMNS
+   */
+  async #readEdit(read: ReadFile, last: Last | undefined): Promise<Edit> {
+    const { base, other } = last ?? {};
+    if (base?.file === read.sha256) {
+      // What was not touched need not be read, whatever a format loses on the way.
+      const rows = [...(await base.grid()).rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
+      return { read, mine: { columns: base.shown, rows }, earlier: undefined };
+    }
+    const mine = await this.#tableOf(read);
+    const isMeant = base?.stale?.saved === read.sha256;
+    const now = this.#parts.deps.clock.now();
+    const earlier = base && !isMeant ? await findEarlier(mine, base, now) : undefined;
+    // Of two that may hold, the file need not have the columns of both.
+    const isOfOther = other !== undefined && lackedColumns(mine, base ?? other.base).length > 0;
+    this.#checkColumns(mine, earlier ?? (isOfOther ? other.base : base));
+    return { read, mine, earlier };
+  }
+
+  async #tableOf({ bytes }: ReadFile): Promise<TableText> {
+    const { format } = this.#parts.settings;
+    if (format === 'xml') throw new TypeError('XML is not edited');
+    const unreadable = (what: string) => this.#alarm('EDIT_UNREADABLE', what);
+    // A list of rows that is empty may be meant so; a file without anything in it is an accident.
+    if (bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))) {
+      throw unreadable('line 1, column 1: nothing stands in it');
+    }
+    const result = await readTable(format, bytes);
+    if ('fault' in result) {
+      const { line, column, what } = result.fault;
+      throw unreadable(`line ${line}, column ${column}: ${what}`);
+    }
+    const { rows } = result.table;
+    if (rows.length > MOST_ROWS) {
+      throw this.#alarm('EDIT_TOO_LARGE', `it has ${rows.length} rows, of at most ${MOST_ROWS}`);
+    }
+    for (const { pk, line } of rows) {
+      if (pk.length > LONGEST_NAME)
+        throw unreadable(`line ${line}: a key of more than ${LONGEST_NAME} characters`);
+      if (pk.endsWith('\0'))
+        throw unreadable(`line ${line}: a key that ends with NUL, which peers take for padding`);
+    }
+    return result.table;
+  }
+
+  /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
+  #checkColumns(mine: TableText, copy: Pick<Earlier, 'shown' | 'columns'> | undefined): void {
+    const { format, columns: configured } = this.#parts.settings;
+    // A list without rows names no columns, and lacks none.
+    if (format !== 'csv' && mine.rows.length === 0) return;
+    const missing = copy === undefined ? [] : lackedColumns(mine, copy);
+    if (missing.length > 0) {
+      throw this.#alarm('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
+    }
+    const known = configured && new Set([...configured, ...(copy?.shown ?? [])]);
+    const strange = mine.columns.filter(
+      (column) => column === '' || column.length > LONGEST_NAME || known?.has(column) === false,
+    );
+    if (strange.length > 0) {
+      throw this.#alarm('EDIT_COLUMNS', `has columns that this mirror cannot have: ${quotedList(strange)}`);
+    }
+  }
+
+  /** Refuses new rows whose keys the peer would cut. @param most bytes of a key; undefined for no limit */
+  #checkNewKeys({ rows }: TableText, there: Grid, most = Number.POSITIVE_INFINITY): void {
+    const long = rows.find(({ pk }) => Buffer.byteLength(pk) > most && !there.rows.has(pk));
+    if (long === undefined) return;
+    const what = `the key ${JSON.stringify(long.pk)} has ${Buffer.byteLength(long.pk)} bytes`;
+    const limit = `keys of this peer have at most ${most}`;
+    throw this.#alarm('EDIT_UNREADABLE', `line ${long.line}: ${what}, and ${limit}`);
+  }
+
+  /** @throws MirrorAlarm EDIT_TOO_LARGE, EDIT_KEYS */
+  async #readPeer(peer: EditPeer, signal: AbortSignal | undefined): Promise<PeerTable> {
+    const source = await peer.read(signal);
+    const rows = new Map<string, Cells>();
+    const filled = new Set<string>();
+    let size = 0;
+    for await (const group of source.rows) {
+      for (const { pk, cells } of group) {
+        if (rows.has(pk)) {
+          throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
+        }
+        rows.set(pk, cells);
+        size += pk.length;
+        for (const [column, value] of cells) {
+          size += value.length;
+          if (value !== '') filled.add(column);
+        }
+      }
+      if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
+        const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
+        throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
+      }
+    }
+    this.#step('the table is read');
+    return { columns: source.columns, grid: { columns: [...filled].sort(), rows } };
+  }
+
+  /**
+   * Sends the peer what a person changed in the file: what is about to be sent is on disk first, then it is sent group by group, each
+   * read back by the peer's client.
+   *
+   * @throws MirrorAlarm EDIT_DELETES before anything was sent
+   */
+  async #send(
+    { read, mine: text, earlier }: Edit,
+    { grid: theirs }: PeerTable,
+    last: Last | undefined,
+    known: EditKnown,
+    peer: EditPeer,
+    { accept = false, signal }: EditOptions,
+  ): Promise<Sent> {
+    const { deletes, maxDeletes } = this.#parts.settings;
+    const grid = await last?.base.grid();
+    const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
+    const mine = { columns: text.columns, rows: withKeys(text.rows, isTaken, last?.base.salt ?? '') };
+    const common = earlier?.common ?? grid;
+    const absorbed = common && last && absorb(common, last.sent, theirs);
+    const other = earlier === undefined ? last?.other : undefined;
+    const old = other && absorb(await other.base.grid(), other.sent, theirs).base;
+    const certain = absorbed && old ? await eitherOf(absorbed.base, old) : absorbed?.base;
+    // A file that is as it was written is its own base.
+    const base = certain ?? (read.sha256 === known.sha256 ? mine : undefined);
+    const merged = await merge(base, theirs, mine, { deletes });
+    this.#checkDeletes(merged.deletes, maxDeletes, known, accept);
+    const { set, deletes: keys, conflicts, returned } = merged;
+    const sent = { rows: set.length, deleted: keys.length, conflicts, returned };
+    if (last === undefined || absorbed === undefined || set.length + keys.length === 0) {
+      return { ...sent, rows: 0, deleted: 0, sinceBase: last?.sent ?? { set: [], deletes: [] } };
+    }
+    const { done } = absorbed;
+    const sinceBase = {
+      set: [...done.set, ...set],
+      deletes: [...new Set([...done.deletes, ...keys])],
+    };
+    await this.#bases.intend(sinceBase, last.base);
+    this.#step('the intents are kept');
+    for (const rows of groupsOf(set)) {
+      signal?.throwIfAborted();
+      this.#step('rows are about to be committed');
+      await peer.set(rows, signal);
+      this.#step('rows were committed');
+    }
+    for (const group of groupsOf(keys)) {
+      signal?.throwIfAborted();
+      this.#step('rows are about to be deleted');
+      await peer.deleteRows(group, signal);
+      this.#step('rows were deleted');
+    }
+    return { ...sent, sinceBase };
+  }
+
+  #checkDeletes(keys: readonly string[], most: number, known: EditKnown, accept: boolean): void {
+    if (keys.length <= most) return;
+    const removed = `${keys.length} rows were removed (${quotedList(keys)})`;
+    const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${most}, at once`);
+    // What a person accepted are the rows that were named, and not others that were removed since.
+    if (!accept || known.alarm?.message !== alarm.message) throw alarm;
+  }
+
+  async #write(
+    read: ReadFile | undefined,
+    { columns, grid }: PeerTable,
+    stale: Stale | undefined,
+    last: Last | undefined,
+    sinceBase: Outbound | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<WholeFile> {
+    const { base, other } = last ?? {};
+    const file = await this.#hashOf(columns, grid);
+    const seen = absorb(grid, sinceBase ?? { set: [], deletes: [] }, grid).done;
+    const version = base && (await versionBetween(base, grid, seen, this.#parts.deps.clock.now()));
+    const isSame = base?.file === file && version === undefined && base.stale === stale;
+    const isKnown = isSame && other === undefined;
+    if (!isKnown) {
+      // After another change of the peer the same file would take back more than it did.
+      const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
+      const content = { file, replaces: read?.sha256, shown: columns, grid, stale: kept };
+      await this.#bases.prepare(content, base, version);
+    }
+    this.#step('the new base is prepared');
+    const { versions } = this.#parts.settings;
+    const text = this.#text(columns, grid);
+    const written = await this.#file.replace(read, text, { versions, signal }).catch(async (error) => {
+      if (error instanceof Overtaken) await this.#bases.withdraw();
+      throw error;
+    });
+    this.#step('the file is written');
+    if (isKnown) await this.#bases.fulfil();
+    else await this.#bases.settle();
+    this.#step('the new base holds');
+    return written;
+  }
+
+  /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
+  #unfilled(had: readonly string[], after: PeerTable, last: Last | undefined): readonly string[] {
+    if (last === undefined || this.#parts.settings.columns !== undefined) return [];
+    const others = new Set([...after.columns, ...last.base.columns]);
+    return had.filter((column) => !others.has(column));
+  }
+
+  #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
+    const { table, settings } = this.#parts;
+    async function* groups(): AsyncGenerator<readonly TableRow[]> {
+      for await (const [pk, cells] of inTurns(rows, ROWS_A_TURN)) yield [{ pk, cells }];
+    }
+    return writeTable(settings.format, { name: table, columns }, groups(), { neutralise: false });
+  }
+
+  async #hashOf(columns: readonly string[], grid: Grid): Promise<string> {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const text of this.#text(columns, grid)) {
+      hash.update(text);
+      bytes += Buffer.byteLength(text);
+      if (bytes > LARGEST_EDITED) {
+        throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
+      }
+    }
+    return hash.digest('hex');
+  }
+
+  async #saveLate(): Promise<void> {
+    const file = await this.#file.saveLate();
+    if (file === undefined) return;
+    const { name, deps } = this.#parts;
+    const said = 'what an editor wrote into a file that was replaced meanwhile is saved';
+    deps.log.warn({ mirror: name, file }, said);
+  }
+
+  #isMoving(): MirrorError {
+    const { deps, path } = this.#parts;
+    return new MirrorError('MIRROR_BLOCKED', join(deps.root, path), 'a file that is being written');
+  }
+
+  #alarm(code: AlarmCode, detail: string): MirrorAlarm {
+    const { name, deps, path } = this.#parts;
+    return new MirrorAlarm(code, name, join(deps.root, path), detail);
+  }
+
+  #step(step: string): void {
+    this.#parts.deps.log.debug({ mirror: this.#parts.name }, step);
+  }
+}
+
+/** Nobody edited the file, and no run was cut short: there is nothing to send. */
+function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
+  return last?.base.file === read.sha256 && last.sent.set.length + last.sent.deletes.length === 0;
+}
+
+/** What a person is told of it, until the file is edited again, and for as long as earlier copies are known. */
+function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
+  if (stale === undefined || now - stale.at > LONGEST_KEPT) return [];
+  const textOf = (at: number) => new Date(at).toLocaleString('sv-SE').slice(0, 16);
+  const copy = stale.copyAt === undefined ? 'an earlier copy' : `the copy of ${textOf(stale.copyAt)}`;
+  return [
+    `At ${textOf(stale.at)} the file was saved from ${copy}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
+  ];
+}
+
+function returnedNotes(keys: readonly string[]): readonly string[] {
+  if (keys.length === 0) return [];
+  const removed = `Rows that were removed from the file came back (${quotedList(keys)})`;
+  return [`${removed}: "deletes" is off for this table.`];
+}
+
+function* groupsOf<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < all.length; at += ROWS_A_GROUP) yield all.slice(at, at + ROWS_A_GROUP);
+}

@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Claim, TargetPaths } from '../../src/mirror/target-path.js';
+
+function claim(owner: string, path: string, more: Partial<Claim> = {}): Claim {
+  return { owner, wanted: { path, changed: [] }, neighbours: false, ...more };
+}
+
+function paths(...claims: Claim[]): string[] {
+  return new TargetPaths().claimAll(claims).map(({ path }) => path);
+}
+
+const hashed = (path: string) => new RegExp(`^${path.replace(/(\.\w+)?$/, '~[\\da-f]{8}$1')}$`);
+
+describe('two mirrors that would write', () => {
+  it.each([
+    ['the same file', 'a.csv', 'a.csv'],
+    ['what some disks take for the same file', 'Prices.csv', 'prices.csv'],
+    ['names that only differ in how they are composed', '\u00e9.csv', 'e\u0301.csv'],
+    ['names that only differ in case beyond ASCII', 'STRASSE.csv', 'straße.csv'],
+    ['in directories that some disks take for the same', 'A/x.csv', 'a/x.csv'],
+  ])('%s get different ones: the first by name has it', (_, one, other) => {
+    const [first, second] = paths(claim('a', one), claim('b', other));
+    expect(first).toBe(one);
+    expect(second).toMatch(hashed(other));
+  });
+
+  it('a file where the other has a directory get different ones', () => {
+    expect(paths(claim('a', 'x'), claim('b', 'x/y'))).toEqual([
+      'x',
+      expect.stringMatching(/^x~\w{8}\/y~\w{8}$/),
+    ]);
+    expect(paths(claim('a', 'X/y'), claim('b', 'x'))).toEqual(['X/y', expect.stringMatching(/^x~\w{8}$/)]);
+  });
+
+  it.each(['.1', '.12', '.conflict-20261121T081500Z'])('a file that is NAME%s of the other', (suffix) => {
+    const keeping = claim('a', 'x.csv', { neighbours: true });
+    expect(paths(keeping, claim('b', `X.csv${suffix}`))).toEqual(['x.csv', expect.stringContaining('~')]);
+    expect(paths(claim('a', `X.csv${suffix}`), { ...keeping, owner: 'b' })).toEqual([
+      `X.csv${suffix}`,
+      expect.stringMatching(/^x~\w{8}\.csv$/),
+    ]);
+    expect(paths(keeping, claim('b', `x.csv${suffix}/y`))[1]).toContain('~');
+    // Where no versions are kept such a name is as good as any.
+    expect(paths(claim('a', 'x.csv'), claim('b', `x.csv${suffix}`))).toEqual(['x.csv', `x.csv${suffix}`]);
+  });
+});
+
+describe('target paths', () => {
+  it('do not depend on the order of the claims', () => {
+    const claims = ['a.csv', 'A.csv', 'á.csv', 'a.csv/b', 'A.CSV', 'x'].map((path, i) =>
+      claim(`m${i}`, path),
+    );
+    const expected = paths(...claims);
+    expect(new Set(expected).size).toBe(6);
+    expect(paths(...claims.toReversed()).toReversed()).toEqual(expected);
+  });
+
+  it('stay with who has them, also when somebody comes whose name is before, or who made it necessary goes', () => {
+    expect(paths(claim('a', 'X.csv'), claim('b', 'x.csv', { held: 'x.csv' }))).toEqual([
+      expect.stringMatching(/^X~\w{8}\.csv$/),
+      'x.csv',
+    ]);
+    const [, held = ''] = paths(claim('a', 'X.csv'), claim('b', 'x.csv'));
+    expect(paths(claim('b', 'x.csv', { held }))).toEqual([held]);
+  });
+
+  it('follow the configuration when it names another path, and no record that names any', () => {
+    expect(paths(claim('a', 'new.csv', { held: 'old.csv' }))).toEqual(['new.csv']);
+    expect(paths(claim('a', 'x.csv', { held: '../../etc/passwd' }))).toEqual(['x.csv']);
+  });
+
+  it('are free again when they are given back, and are claimed one after the other as well as together', () => {
+    const places = new TargetPaths();
+    places.claimAll([claim('a', 'x/y.csv')]);
+    expect(places.claimAll([claim('b', 'X/Y.csv')])[0]?.path).toMatch(/^X\/Y~/);
+    places.release('a');
+    places.release('a');
+    expect(places.claimAll([claim('c', 'x')])[0]?.path).toMatch(/^x~/);
+    places.release('b');
+    expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
+    expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
+    places.claimAll([claim('d', 'z.1')]);
+    places.release('d');
+    expect(places.claimAll([claim('e', 'z', { neighbours: true })])[0]?.path).toBe('z');
+  });
+
+  it('say what was changed', () => {
+    const [, second] = new TargetPaths().claimAll([claim('a', 'x'), claim('b', 'x')]);
+    expect(second?.changed).toEqual([{ from: 'x', to: second?.path }]);
+  });
+
+  it('never are in the way of each other', () => {
+    const part = fc.constantFrom(
+      'a',
+      'A',
+      'á',
+      'b',
+      'a.1',
+      'b.2',
+      'a.conflict-x',
+      'a.conflict-x.conflict-y',
+      'a.1.2',
+    );
+    const path = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'));
+    const wanted = fc.record({ path, neighbours: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(wanted, { maxLength: 12 }), (all) => {
+        const claims = all.map(({ path, neighbours }, i) => claim(`m${i}`, path, { neighbours }));
+        const granted = new TargetPaths().claimAll(claims).map(({ path }) => path.toUpperCase());
+        for (const [i, one] of granted.entries()) {
+          for (const [j, other] of granted.entries()) {
+            if (i === j) continue;
+            expect(one).not.toBe(other);
+            expect(one.startsWith(`${other}/`)).toBe(false);
+            if (all[j]?.neighbours)
+              expect(one).not.toMatch(new RegExp(`^${literally(other)}\\.(\\d+|CONFLICT-[^/]*)(/|$)`));
+          }
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+function literally(text: string): string {
+  return text.replaceAll('.', '\\.');
+}
