@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** A timer that can be called off; calling it off twice is harmless. */
 export interface Timer {
@@ -83,19 +84,8 @@ export const systemClock: Clock = {
     if (options?.background) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
-  sleep(ms, signal) {
-    return new Promise((resolve) => {
-      if (signal?.aborted) {
-        resolve();
-        return;
-      }
-      const finish = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', finish);
-        resolve();
-      };
-      const timer = setTimeout(finish, Math.min(ms, LONGEST_TIMER_MS));
-      signal?.addEventListener('abort', finish, { once: true });
-    });
+  async sleep(ms, signal) {
+    const options = signal === undefined ? {} : { signal };
+    await delay(Math.min(ms, LONGEST_TIMER_MS), undefined, options).catch(() => {});
   },
 };

@@ -122,7 +122,7 @@ export function metricDocs(): string {
 export interface MetricsDeps {
   status(): StatusReport;
   readonly state: Pick<State, 'figures'>;
-  readonly statistics: Pick<Statistics, 'totals' | 'histogram'>;
+  readonly statistics: Pick<Statistics, 'totals' | 'histograms'>;
   readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
   readonly clock: Clock;
 }
@@ -156,7 +156,7 @@ export class Metrics {
     this.#values = valuesOf(this.#deps, followers);
     // To read took a moment where there are thousands of mirrors: the daemon's work goes on before it is written.
     await this.#deps.clock.sleep(0);
-    return { type, text: `${this.#syncs()}\n${await registry.metrics()}` };
+    return { type, text: await registry.metrics() };
   }
 
   #newRegistry(type: string): Registry {
@@ -178,23 +178,10 @@ export class Metrics {
         },
       });
     }
-    registry.registerMetric(this.#deps.statistics.histogram);
+    for (const histogram of Object.values(this.#deps.statistics.histograms))
+      registry.registerMetric(histogram);
     collectDefaultMetrics({ register: registry });
     return registry;
-  }
-
-  /** The times of the disk, which the state has counted: a metric of the library can only count by itself. */
-  #syncs(): string {
-    const { atMost, bounds, count, sum } = this.#deps.state.figures().syncs;
-    const name = 'peersync_state_sync_seconds';
-    return [
-      `# HELP ${name} ${METRICS[name]}`,
-      `# TYPE ${name} histogram`,
-      ...bounds.map((bound, i) => `${name}_bucket{le="${bound}"} ${atMost[i]}`),
-      `${name}_bucket{le="+Inf"} ${count}`,
-      `${name}_sum ${sum}`,
-      `${name}_count ${count}`,
-    ].join('\n');
   }
 }
 

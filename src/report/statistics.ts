@@ -58,7 +58,7 @@ export interface Totals {
 }
 
 export interface StatisticsDeps {
-  readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
+  readonly state: Pick<State, 'counts' | 'entries' | 'onChange' | 'onSync'>;
   readonly clock: Clock;
   readonly log: Logger;
   /** As they are now; a reload may change them. */
@@ -111,15 +111,23 @@ const OTHERS = '(others)';
 /** The upper ends of the buckets that monitoring reads, in seconds: from half a second to a day. */
 const BUCKETS_S = [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400];
 
-/** Time-to-search since the start, as monitoring counts it. */
-export function timeToSearchHistogram(): Counted<'collection'> {
-  return new Counted({
-    name: 'peersync_time_to_search_seconds',
-    help: 'Time from a file being at rest until it is confirmed, since the start.',
-    labelNames: ['collection'],
-    buckets: BUCKETS_S,
-    registers: [],
-  });
+/** What monitoring counts itself, from the start: the time to search, and how long the disk took to make changes durable. */
+export function histograms() {
+  return {
+    timeToSearch: new Counted({
+      name: 'peersync_time_to_search_seconds',
+      help: 'Time from a file being at rest until it is confirmed, since the start.',
+      labelNames: ['collection'],
+      buckets: BUCKETS_S,
+      registers: [],
+    }),
+    stateSync: new Counted({
+      name: 'peersync_state_sync_seconds',
+      help: 'How long the disk took to make changes durable (fdatasync).',
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+      registers: [],
+    }),
+  };
 }
 
 interface CollectionStatistics {
@@ -143,7 +151,7 @@ interface CollectionStatistics {
  * logged too; and without a word when the limit is taken out of the configuration.
  */
 export class Statistics {
-  readonly histogram = timeToSearchHistogram();
+  readonly histograms = histograms();
   readonly #deps: StatisticsDeps;
   readonly #startedAt: number;
   readonly #collections = new Map<string, CollectionStatistics>();
@@ -162,6 +170,7 @@ export class Statistics {
   constructor(deps: StatisticsDeps) {
     this.#deps = deps;
     this.#startedAt = deps.clock.now();
+    deps.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
   }
 
   /** To be called before anything else changes the state. */
@@ -239,7 +248,7 @@ export class Statistics {
     const tookMs = now - (since > now ? this.#startedAt : since);
     const { collection, took } = this.#of(item.collection);
     took.add(tookMs, now);
-    this.histogram.observe({ collection }, tookMs / 1_000);
+    this.histograms.timeToSearch.observe({ collection }, tookMs / 1_000);
     this.#slot.durations.recordValue(Math.round(tookMs));
     this.#totals.confirmed += 1;
     this.#lastConfirmedAt = now;

@@ -2,7 +2,6 @@ import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Adapter } from 'lowdb';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
-import { Buckets, type BucketsReading } from '../lib/buckets.js';
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -43,14 +42,10 @@ export interface DiskFigures {
   readonly compacting: boolean;
   /** How often that happened since the state was opened. */
   readonly compactions: number;
-  /** How long the syncs of changes took, in seconds. */
-  readonly syncs: BucketsReading;
   /** What the last commit failed with; absent when it did not. */
   readonly failure?: PeersyncError;
 }
 
-/** In seconds: from a disk that only remembers to one that is going to fail. */
-const SYNC_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 /** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 
@@ -85,6 +80,8 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #closing = new AbortController();
   /** One sentence for each repair that reading made. */
   readonly repairs: string[] = [];
+  /** Called with how long each sync of changes took, in seconds. */
+  onSync: (seconds: number) => void = () => {};
   /** What the last write failed with; undefined when it did not. */
   failure: PeersyncError | undefined;
 
@@ -101,7 +98,6 @@ export class JournalAdapter implements Adapter<StateData> {
   #putOffTo = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
-  readonly #syncs = new Buckets(SYNC_BOUNDS);
 
   /** What touches the journal happens one after the other; this is the last of it. */
   #last: Promise<void> = Promise.resolve();
@@ -123,7 +119,6 @@ export class JournalAdapter implements Adapter<StateData> {
       generation: this.#generation,
       compacting: this.#compaction !== undefined,
       compactions: this.#compactions,
-      syncs: this.#syncs.read(),
       ...(this.failure === undefined ? {} : { failure: this.failure }),
     };
   }
@@ -242,7 +237,7 @@ export class JournalAdapter implements Adapter<StateData> {
       isWritten = true;
       const started = this.#clock.now();
       await file.datasync();
-      this.#syncs.add((this.#clock.now() - started) / 1000);
+      this.onSync((this.#clock.now() - started) / 1000);
       journal.end = end;
     } catch (error) {
       journal.isSpoiled = isWritten;

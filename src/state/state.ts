@@ -125,6 +125,11 @@ export class State extends StateView {
     return { records: entries.size, unsaved: changes.size, ...this.#adapter.figures() };
   }
 
+  /** Is called with how long each sync of changes took, in seconds. */
+  set onSync(listener: (seconds: number) => void) {
+    this.#adapter.onSync = listener;
+  }
+
   /** Puts a record in the place of the one before. In memory; see `commit`. */
   put(entry: Entry): void {
     const { entries } = this.#low.data;

@@ -12,7 +12,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { ConfigurationReport, Live, SilentDisk } from '../../src/report/live.js';
 import { RecentEvents } from '../../src/report/live.js';
-import { type Sample, type StatisticsReport, timeToSearchHistogram } from '../../src/report/statistics.js';
+import { histograms, type Sample, type StatisticsReport } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
 import type { OpenFile } from '../../src/state/load.js';
@@ -50,7 +50,7 @@ export class PageAtWork {
   isDialectKnown = true;
   stuck: readonly Stuck[] = [];
   readonly samples: Sample[] = [];
-  readonly timeToSearch = timeToSearchHistogram();
+  readonly histograms = histograms();
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
   figures: StatisticsReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
   readonly #stopping = new AbortController();
@@ -61,7 +61,8 @@ export class PageAtWork {
 
   private constructor({ clock = systemClock }: PageOptions) {
     this.clock = clock;
-    for (const seconds of [0.5, 6, 7, 8, 20]) this.timeToSearch.observe({ collection: 'inbox' }, seconds);
+    for (const seconds of [0.5, 6, 7, 8, 20])
+      this.histograms.timeToSearch.observe({ collection: 'inbox' }, seconds);
     const say = (level: string) => (_fields: object, message: string) =>
       void this.logged.push({ level, message });
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
@@ -96,6 +97,7 @@ export class PageAtWork {
       log: this.recents,
       ...(open ? { open } : {}),
     });
+    this.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
     this.folders = this.#config.folders.map(({ name }) => ({
       ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
       lastScan: {
@@ -169,7 +171,7 @@ export class PageAtWork {
       ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
       statistics: {
         totals: () => ({ accepted: 8, confirmed: 4, quarantined: 2 }),
-        histogram: this.timeToSearch,
+        histograms: this.histograms,
       },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
       env: process.env,

@@ -208,7 +208,7 @@ describe('what monitoring reads', () => {
     await d.drop('b.txt');
     d.quarantine('b.txt');
     expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
-    const { values } = await d.figures.histogram.get();
+    const { values } = await d.figures.histograms.timeToSearch.get();
     const partOf = (part: string, le?: number) =>
       values.find(({ metricName, labels }) => metricName?.endsWith(part) && Object(labels).le === le)?.value;
     expect(values.every(({ labels }) => labels.collection === 'docs')).toBe(true);
