@@ -1,9 +1,11 @@
 import { fingerprintNow, type ReadOrder } from './content/reader.js';
 import { serve } from './lib/work-thread.js';
 import { type Order, pack } from './uplink/packing.js';
+import { listWork } from './watch/lister.js';
 
-// The thread that reads files: one for what comes in and what goes out, for each thread costs 10 MB.
+// What threads do: one reads files, for what comes in and what goes out, for each thread costs 10 MB; others list directories.
 serve({
+  ...listWork,
   read: (orders: readonly ReadOrder[]) => ({ value: orders.map(fingerprintNow) }),
   pack: (order: Order) => {
     const delivery = pack(order);

@@ -25,7 +25,7 @@ import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
-import { ThreadLister } from '../watch/lister.js';
+import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import type { ConfigHolder } from './config-holder.js';
 import { Housekeeping } from './housekeeping.js';
@@ -106,7 +106,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     commit,
     clock,
     log,
-    onChange: () => void watcher.rescan(undefined).catch(onFailure),
+    onChange: () => void watcher.rescan().catch(onFailure),
   });
   const fileThread = new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
     log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
@@ -117,25 +117,26 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   });
   const askFiles: WorkThread['ask'] = (work, order, transfer) =>
     files.during(() => fileThread.ask(work, order, transfer));
-  const lister = new ThreadLister({
-    clock,
-    open: () =>
-      new WorkThread(new URL('../watch/list-thread.js', import.meta.url), (error) =>
-        log.error(
-          { err: error },
-          `a thread that lists folders broke down: ${messageOf(error)}; it starts anew`,
-        ),
+  const listThread = () =>
+    new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
+      log.error(
+        { err: error },
+        `a thread that lists folders broke down: ${messageOf(error)}; it starts anew`,
       ),
+    );
+  const listThreads = [listThread(), listThread()] as const;
+  shutdown.add('list threads', async () => {
+    for (const thread of listThreads) await thread.close();
   });
-  shutdown.add('list threads', () => lister.close());
   const watcher: Watcher = new Watcher({
     folders: config.folders,
     state,
+    commit,
     clock,
     log,
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
     readGroup: (orders) => askFiles('read', orders),
-    lister,
+    list: listIn(listThreads),
     hints: options.follow && config.watch.hints,
     rescanMs: config.watch.rescan,
     onStanding: () => uplink.foldersChanged(),

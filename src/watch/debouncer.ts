@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file-stat.js';
-import { directoryOf, forEachLimited, joinPath } from './paths.js';
+import { directoryOf, joinPath } from './lister.js';
 
 /**
  * Why a path is looked at. A `rescan` also tries again what could not be read, though nothing about it changed; what was
@@ -15,6 +15,10 @@ export interface Seen {
   readonly since: number;
 }
 
+/** fs events are gathered for so many ms, so that many of one path cost one look. */
+const GATHER_MS = 30;
+/** So many paths are looked at at once. */
+const LOOKS_AT_ONCE = 16;
 /** So many paths wait one by one; of what else changes only the directory is remembered. */
 const MOST_PATHS = 10_000;
 /**
@@ -24,25 +28,22 @@ const MOST_PATHS = 10_000;
 const SHORTEST_SETTLE_MS = 20;
 
 interface Waiting {
+  /** In ms since the epoch. */
   readonly due: number;
   readonly purpose: 'change' | 'asked';
-  readonly seen: Seen | undefined;
+  readonly seen?: Seen | undefined;
 }
 
 export interface DebouncerOptions {
-  /** The folder's name. */
-  readonly name: string;
   /** A file is at rest when it did not change for so many ms. */
   readonly settleMs: number;
-  /** fs events are gathered for so many ms, so that many of one path cost one look. */
-  readonly gatherMs: number;
-  /** So many paths are looked at at once. */
-  readonly looksAtOnce: number;
   readonly clock: Clock;
   /** Is to end in `atRest` with what was seen, if the file is there and of interest. */
   readonly lookAt: (path: string, purpose: Purpose, seen: Seen | undefined) => Promise<void>;
+  /** Something in a directory changed, it is not known what. */
   readonly lookIn: (directory: string) => Promise<void>;
   readonly onError: (error: unknown, path: string) => void;
+  /** Called when a round of looks ended. */
   readonly onQuiet: () => void;
 }
 
@@ -59,10 +60,8 @@ export interface DebouncerOptions {
 export class Debouncer {
   readonly #options: DebouncerOptions;
   readonly #settleMs: number;
-  readonly #paths = new Map<string, Waiting>();
-  /** When to list a directory: something in it changed, it is not known what. */
-  readonly #directories = new Map<string, number>();
-  #seen = 0;
+  /** By path; a directory that something changed in ends in a slash. */
+  readonly #waiting = new Map<string, Waiting>();
   #looking: Promise<void> | undefined;
   #timer: { readonly at: number; readonly timer: Timer } | undefined;
   #stopped = false;
@@ -74,7 +73,7 @@ export class Debouncer {
 
   /** Whether anything waits or is looked at. */
   get busy(): boolean {
-    return this.isLooking || this.#paths.size > 0 || this.#directories.size > 0;
+    return this.isLooking || this.#waiting.size > 0;
   }
 
   get isLooking(): boolean {
@@ -83,32 +82,38 @@ export class Debouncer {
 
   /** How many files were written a moment ago. */
   get settling(): number {
-    return this.#seen + this.#directories.size;
+    let count = 0;
+    for (const [path, { seen }] of this.#waiting) if (seen !== undefined || path.endsWith('/')) count += 1;
+    return count;
   }
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
   changed(directory: string, name: string | undefined): void {
-    const due = this.#options.clock.now() + this.#options.gatherMs;
+    const due = this.#options.clock.now() + GATHER_MS;
     // A name that is not valid UTF-8 cannot be looked up.
-    if (name === undefined || name.includes('\ufffd')) this.#addDirectory(directory, due);
-    else this.#add(joinPath(directory, name), { due, purpose: 'change', seen: undefined });
+    if (name === undefined || name.includes('\ufffd')) this.#add(`${directory}/`, { due, purpose: 'change' });
+    else this.#add(joinPath(directory, name), { due, purpose: 'change' });
   }
 
   /** A path is to be looked at now. */
   look(path: string, purpose: 'change' | 'asked'): void {
-    this.#add(path, { due: this.#options.clock.now(), purpose, seen: undefined });
+    this.#add(path, { due: this.#options.clock.now(), purpose });
   }
 
-  /** Whether a file may be read now; if not, it is looked at again in time. */
+  /**
+   * Whether a file that looks like this is at rest.
+   *
+   * @returns true if it may be read now; if not, it is looked at again in time
+   */
   atRest(path: string, stat: FileStat, before?: Seen): boolean {
     const { clock } = this.#options;
     const settle = this.#settleMs;
     const age = clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
     const now = clock.now();
-    const earlier = before ?? this.#paths.get(path)?.seen;
+    const earlier = before ?? this.#waiting.get(path)?.seen;
     const since = earlier !== undefined && sameStat(earlier.stat, stat) ? earlier.since : now;
     if (age >= settle || now - since >= settle) {
-      this.#forget(path);
+      this.#waiting.delete(path);
       return true;
     }
     const due = Math.min(since + settle, now + settle - Math.max(0, age));
@@ -118,17 +123,15 @@ export class Debouncer {
 
   /** A read of the file raced a write: it is looked at again after a whole `settle`. */
   raced(path: string, stat: FileStat): void {
-    const now = this.#options.clock.now();
-    this.#set(path, { due: now + this.#settleMs, purpose: 'change', seen: { stat, since: now } });
+    const since = this.#options.clock.now();
+    this.#set(path, { due: since + this.#settleMs, purpose: 'change', seen: { stat, since } });
   }
 
   /** Forgets everything that waits. */
   clear(): void {
     this.#timer?.timer.cancel();
     this.#timer = undefined;
-    this.#paths.clear();
-    this.#directories.clear();
-    this.#seen = 0;
+    this.#waiting.clear();
   }
 
   /** Forgets what waits, and resolves when nothing is looked at any more. */
@@ -138,57 +141,33 @@ export class Debouncer {
     await this.#looking;
   }
 
-  /** Of two reasons to look the earlier counts, and what was seen stays known. */
-  #add(path: string, { due, purpose, seen }: Waiting): void {
-    const known = this.#paths.get(path);
-    if (known === undefined) this.#set(path, { due, purpose, seen });
-    else
-      this.#set(path, {
-        due: Math.min(known.due, due),
-        purpose: known.purpose === 'asked' ? 'asked' : purpose,
-        seen: known.seen,
-      });
+  /** Of two reasons to look the earlier counts (under steady writing a later one would never come), and what was seen stays known. */
+  #add(path: string, { due, purpose }: Waiting): void {
+    const known = this.#waiting.get(path);
+    this.#set(path, {
+      due: Math.min(known?.due ?? due, due),
+      purpose: known?.purpose === 'asked' ? 'asked' : purpose,
+      seen: known?.seen,
+    });
   }
 
   #set(path: string, waiting: Waiting): void {
     if (this.#stopped) return;
-    const known = this.#paths.get(path);
-    if (known === undefined && waiting.purpose === 'change' && this.#paths.size >= MOST_PATHS) {
-      this.#addDirectory(directoryOf(path), waiting.due);
+    const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
+    if (isTooMuch && waiting.purpose === 'change') {
+      this.#add(`${directoryOf(path)}/`, waiting);
       return;
     }
-    this.#paths.set(path, waiting);
-    this.#seen += Number(waiting.seen !== undefined) - Number(known?.seen !== undefined);
+    this.#waiting.set(path, waiting);
     this.#wakeAt(waiting.due);
   }
 
-  #forget(path: string): void {
-    if (this.#paths.get(path)?.seen !== undefined) this.#seen -= 1;
-    this.#paths.delete(path);
-  }
-
-  #addDirectory(directory: string, due: number): void {
-    if (this.#stopped) return;
-    // The first due time stays: under steady writing a later one would never come.
-    if (this.#directories.has(directory)) return;
-    this.#directories.set(directory, due);
-    this.#wakeAt(due);
-  }
-
-  #nextDue(): number {
-    let next = Number.POSITIVE_INFINITY;
-    for (const { due } of this.#paths.values()) next = Math.min(next, due);
-    for (const due of this.#directories.values()) next = Math.min(next, due);
-    return next;
-  }
-
-  /** One timer, at the earliest due time, but no more often than every `gatherMs`. */
+  /** One timer, at the earliest due time, but no more often than every `GATHER_MS`. */
   #wakeAt(due: number): void {
-    if (this.isLooking || (this.#timer !== undefined && this.#timer.at <= due)) return;
-    const { clock, gatherMs } = this.#options;
+    const { clock } = this.#options;
     const now = clock.now();
-    const at = Math.max(due, now + gatherMs);
-    if (this.#timer !== undefined && this.#timer.at <= at) return;
+    const at = Math.max(due, now + GATHER_MS);
+    if (this.isLooking || (this.#timer !== undefined && this.#timer.at <= at)) return;
     this.#timer?.timer.cancel();
     this.#timer = { at, timer: clock.after(at - now, () => this.#wake()) };
   }
@@ -197,26 +176,33 @@ export class Debouncer {
     this.#timer = undefined;
     this.#looking = this.#lookAround().finally(() => {
       this.#looking = undefined;
-      const next = this.#nextDue();
+      let next = Number.POSITIVE_INFINITY;
+      for (const { due } of this.#waiting.values()) next = Math.min(next, due);
       if (next !== Number.POSITIVE_INFINITY) this.#wakeAt(next);
       this.#options.onQuiet();
     });
   }
 
   async #lookAround(): Promise<void> {
-    const { clock, looksAtOnce, lookAt, lookIn, onError } = this.#options;
-    const now = clock.now();
-    const paths = [...this.#paths].filter(([, { due }]) => due <= now);
-    const directories = [...this.#directories].filter(([, due]) => due <= now);
-    await forEachLimited(paths, looksAtOnce, async ([path, { purpose, seen }]) => {
-      // What was forgotten meanwhile, or waits longer by now, is not looked at.
-      if ((this.#paths.get(path)?.due ?? Number.POSITIVE_INFINITY) > now) return;
-      this.#forget(path);
-      await lookAt(path, purpose, seen).catch((error) => onError(error, path));
-    });
-    for (const [directory] of directories) {
-      if (!this.#directories.delete(directory)) continue;
-      await lookIn(directory).catch((error) => onError(error, directory));
+    const now = this.#options.clock.now();
+    const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
+    for (let i = 0; i < due.length; i += LOOKS_AT_ONCE) {
+      const some = due.slice(i, i + LOOKS_AT_ONCE);
+      await Promise.all(some.map(([path]) => this.#look(path, now)));
+    }
+  }
+
+  async #look(path: string, now: number): Promise<void> {
+    const { lookAt, lookIn, onError } = this.#options;
+    const waiting = this.#waiting.get(path);
+    // What was forgotten meanwhile, or waits longer by now, is not looked at.
+    if (waiting === undefined || waiting.due > now) return;
+    this.#waiting.delete(path);
+    try {
+      if (path.endsWith('/')) await lookIn(path.slice(0, -1));
+      else await lookAt(path, waiting.purpose, waiting.seen);
+    } catch (error) {
+      onError(error, path);
     }
   }
 }

@@ -5,19 +5,16 @@ import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Trouble } from '../state/entry.js';
 import { Debouncer } from './debouncer.js';
-import type { FolderDeps, WatchDeps } from './deps.js';
 import type { EventListener, FsEvents } from './fs-events.js';
-import { type PathProblem, Problems } from './problems.js';
-import { Reconciler } from './reconciler.js';
-import { LONGEST_STEP_MS, Root, RootGuard, type Standing } from './root.js';
+import { type PathProblem, Problems, trouble } from './problems.js';
+import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
+import { Root, type Standing } from './root.js';
 import { FolderRules } from './rules.js';
-import { type Met, Scanner } from './scanner.js';
-import { trouble } from './trouble.js';
+import { Scanner } from './scanner.js';
 
-/** What a scan met; `directory` is where it began, `''` the whole folder. */
+/** What a scan met. */
 export interface ScanReport {
   readonly folder: string;
-  readonly directory: string;
   readonly files: number;
   readonly directories: number;
   readonly durationMs: number;
@@ -41,7 +38,23 @@ export interface FolderStatus {
   readonly unnamedProblems?: number;
 }
 
-const NOTHING_MET: Met = { files: 0, directories: 0 };
+export interface FolderWatchOptions {
+  readonly deps: WatchDeps;
+  /** Undefined where changes are to be found by scans alone. */
+  readonly openEvents: ((listener: EventListener) => FsEvents) | undefined;
+  /** How often the root is checked, in ms. */
+  readonly rootCheckMs: number;
+  /** How often the folder is scanned, and how often while it cannot be watched, in ms. */
+  readonly rescanMs: () => number;
+  readonly degradedRescanMs: number;
+  /** Called when the root stands otherwise than before. */
+  readonly onStanding: () => void;
+}
+
+/** Scans are moved by up to this share of their interval, so that many daemons do not scan at once. */
+const JITTER = 0.1;
+/** One step of a look: a disk that is far away may take long for it. In ms. */
+const LONGEST_STEP_MS = 15 * 60_000;
 /** The system's codes for a limit of watches that is reached. */
 const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
@@ -49,134 +62,112 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  * Watches one folder.
  *
  * - *Scanning*: a full scan runs; fs events are followed meanwhile. Then *watching*: fs events say where to look, and the
- *   files that were written a moment ago settle.
- * - *Held*: the root is missing or doubtful, see RootGuard. A full scan follows when it is back.
- * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned every so
- *   often, until a full scan has watched all that it met.
+ *   files that were written a moment ago settle. Every few seconds the root is checked, and after a time everything is
+ *   scanned again.
+ * - *Held*: the root is missing or doubtful, see Root. A full scan follows when it is back.
+ * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
+ *   until a full scan has watched all that it met.
  * - *Stopped*: for good.
  */
 export class FolderWatch {
-  readonly #health: HealthCheck;
   readonly #folder: FolderConfig;
-  readonly #deps: WatchDeps;
-  readonly #events: FsEvents | undefined;
-  readonly #root: Root;
-  readonly #guard: RootGuard;
-  readonly #debouncer: Debouncer;
-  readonly #problems: Problems;
+  readonly #options: FolderWatchOptions;
+  readonly #deps: FolderDeps;
+  readonly #rootHealth: HealthCheck;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
+  readonly #stopped = new AbortController();
+  readonly #jitter = 1 + JITTER * (2 * Math.random() - 1);
   #scanning: Promise<ScanReport> | undefined;
   #queued: Promise<ScanReport> | undefined;
   #lastScan: FolderStatus['lastScan'];
-  #scannedFrom: number | undefined;
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
   #degraded: Trouble | undefined;
   /** Whether the present scan met a directory that a limit keeps from being watched. */
   #isOverLimit = false;
-  #degradedTimer: Timer | undefined;
-  /** Looks that a caller waits for. */
-  readonly #looks = new Set<Promise<unknown>>();
-  #stopped = false;
+  /** Whether the last scan saw nothing, though the root was there a moment before. */
+  #isScanDue = false;
+  #timer: Timer | undefined;
   #state: FolderStatus['state'] = 'scanning';
   #since: number;
 
-  /** @param openEvents undefined where changes are to be found by scans alone */
-  constructor(
-    folder: FolderConfig,
-    deps: WatchDeps,
-    openEvents: ((listener: EventListener) => FsEvents) | undefined,
-  ) {
-    const { state, clock, log, policy } = deps;
+  constructor(folder: FolderConfig, options: FolderWatchOptions) {
+    const { clock, log, state } = options.deps;
+    const { name } = folder;
     this.#folder = folder;
-    this.#deps = deps;
+    const limitMs = LONGEST_STEP_MS;
+    this.#rootHealth = new HealthCheck(`root ${name}`, `the folder ${name} is not checked`, { limitMs });
+    this.#options = options;
     this.#since = clock.now();
-    this.#health = new HealthCheck(`folder ${folder.name}`, `the scan of ${folder.name} does not go on`, {
-      limitMs: LONGEST_STEP_MS,
-      busy: () => this.#isLooking,
-    });
-    this.#events = openEvents?.((directory, name) => this.#onEvent(directory, name));
-    this.#root = new Root(folder, state);
-    this.#guard = new RootGuard({
-      ...{ folder, clock, log, root: this.#root, intervalMs: policy.rootCheckMs },
-      onChanged: () => {
-        this.#scanner.reopenAll();
-        void this.rescan();
-      },
-      onRemembered: () => deps.commits.changed(),
-      onMissing: () => this.#letGo(),
-      onStanding: deps.onStanding,
-    });
-    this.#problems = new Problems(folder.name, clock, log);
-    this.#debouncer = new Debouncer({
-      ...{ name: folder.name, settleMs: folder.settle, clock },
-      ...{ gatherMs: policy.gatherMs, looksAtOnce: policy.looksAtOnce },
-      lookAt: async (path, purpose, seen) => {
-        if (this.#mayLook()) await this.#scanner.path(path, purpose, seen);
-      },
-      lookIn: async (directory) => {
-        if (this.#mayLook()) await this.#scanner.directory(directory);
-      },
-      onError: (error, path) => {
-        this.#failed(`Looking at ${path}`, error);
-        void this.rescan();
-      },
-      onQuiet: () => this.#quiet(),
-    });
-    const shared: FolderDeps = {
-      ...{ ...deps, folder, root: this.#root, rules: new FolderRules(folder), debouncer: this.#debouncer },
-      problems: this.#problems,
-      events: this.#events,
+    const ifThere = async (look: () => Promise<void>) => {
+      if (this.#mayLook()) await look();
     };
-    this.#reconciler = new Reconciler(shared, {
-      scannedFrom: () => this.#scannedFrom,
-      onOpen: (path) => this.#scanner.reopen(path),
-    });
-    this.#scanner = new Scanner(shared, this.#reconciler, {
-      onUnwatched: (code) => this.#unwatched(code),
-      onRootUnseen: () => this.#guard.wasUnseen(),
-      isStopped: () => !this.#mayLook(),
-      onStep: () => this.#health.progress(),
-    });
+    this.#deps = {
+      ...options.deps,
+      folder,
+      root: new Root(folder, state, log),
+      rules: new FolderRules(folder),
+      debouncer: new Debouncer({
+        ...{ settleMs: folder.settle, clock, onQuiet: options.deps.onQuiet },
+        lookAt: (...look) => ifThere(() => this.#scanner.path(...look)),
+        lookIn: (directory) => ifThere(() => this.#scanner.directory(directory)),
+        onError: (error, path) => {
+          this.#failed(`Looking at ${path}`, error);
+          void this.rescan();
+        },
+      }),
+      problems: new Problems(name, clock, log),
+      events: options.openEvents?.((directory, name) => this.#onEvent(directory, name)),
+      digests: new Map(),
+      stopped: this.#stopped.signal,
+      health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
+        limitMs,
+        busy: () => this.#isLooking,
+      }),
+      mayLook: () => this.#mayLook(),
+      isCertain: async () => !(await this.#follow()) && this.standing === 'there' && this.#mayLook(),
+    };
+    this.#reconciler = new Reconciler(this.#deps);
+    this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => this.#unwatched(code));
   }
 
   get health(): readonly HealthCheck[] {
-    return [this.#health, this.#guard.health];
+    return [this.#deps.health, this.#rootHealth];
   }
 
-  /** Whether something is being looked at, waited for, or due to be. */
+  /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
-    if (this.#stopped) return false;
-    return this.#scanning !== undefined || this.#queued !== undefined || this.#debouncer.busy;
+    if (this.#stopped.signal.aborted) return false;
+    return this.#scanning !== undefined || this.#deps.debouncer.busy || this.#reconciler.busy;
   }
 
-  /** How the root stands. */
   get standing(): Standing {
-    return this.#guard.standing;
+    return this.#deps.root.standing;
   }
 
   get problems(): readonly PathProblem[] {
-    return this.#problems.list();
+    return this.#deps.problems.list();
   }
 
   status(): FolderStatus {
-    const why = this.#guard.held ?? this.#degraded;
+    const { root, problems, events, debouncer } = this.#deps;
+    const why = root.held ?? this.#degraded;
     return {
       name: this.#folder.name,
       state: this.#state,
       since: this.#since,
       ...(why === undefined ? {} : { trouble: why }),
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
-      directoriesWatched: this.#events?.watched ?? 0,
-      settling: this.#debouncer.settling,
-      ...(this.#problems.unnamed === 0 ? {} : { unnamedProblems: this.#problems.unnamed }),
+      directoriesWatched: events?.watched ?? 0,
+      settling: debouncer.settling,
+      ...(problems.unnamed === 0 ? {} : { unnamedProblems: problems.unnamed }),
     };
   }
 
   start(): void {
     void this.rescan();
-    this.#guard.start();
+    this.#checkLater();
   }
 
   /** Scans the whole folder; a scan that waits for the running one to end is shared. Never rejects. */
@@ -194,130 +185,123 @@ export class FolderWatch {
     return this.#queued;
   }
 
-  /** Scans one directory and all below it. */
-  async rescanBelow(directory: string): Promise<ScanReport> {
-    const { clock } = this.#deps;
-    const started = clock.now();
-    const met = await this.#unlessAway(() => this.#scanner.tree(directory, 'rescan'));
-    const durationMs = clock.now() - started;
-    return { folder: this.#folder.name, directory, ...(met ?? NOTHING_MET), durationMs };
-  }
-
-  /** Looks at one path and reads it, also when nothing says that it changed. */
-  async look(path: string): Promise<void> {
-    await this.#unlessAway(() => this.#scanner.path(path, 'asked'));
-  }
-
-  /** The same in its turn, for a caller that does not wait. */
-  lookSoon(path: string): void {
-    this.#debouncer.look(path, 'asked');
+  /** Looks at a path and reads it, also when nothing says that it changed. */
+  look(path: string): void {
+    this.#deps.debouncer.look(path, 'asked');
   }
 
   /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
   async stop(): Promise<void> {
-    const { hashQueue } = this.#deps;
-    this.#stopped = true;
-    this.#degradedTimer?.cancel();
-    this.#guard.stop();
+    const { hashQueue, events, debouncer } = this.#deps;
+    this.#stopped.abort();
+    this.#timer?.cancel();
     this.#become('stopped');
     // A scan may wait for room among the files that wait to be read.
-    hashQueue.forget(this.#folder.name);
-    await Promise.all([this.#events?.close(), this.#debouncer.stop(), this.#queued ?? this.#scanning]);
-    await Promise.allSettled(this.#looks);
-    hashQueue.forget(this.#folder.name);
+    hashQueue.forget();
+    await Promise.all([events?.close(), debouncer.stop(), this.#queued ?? this.#scanning]);
   }
 
   #mayLook(): boolean {
-    return !this.#stopped && !this.#guard.missing;
+    return !this.#stopped.signal.aborted && this.standing !== 'missing';
   }
 
-  /** Does what was asked for if the root is there. */
-  async #unlessAway<T>(work: () => Promise<T>): Promise<T | undefined> {
-    const looking = this.#guard.follow().then(async () => {
-      await this.#reconciler.ready();
-      return this.#mayLook() ? await work() : undefined;
+  #checkLater(): void {
+    const { rootCheckMs, rescanMs, degradedRescanMs } = this.#options;
+    const { clock } = this.#deps;
+    this.#timer = clock.after(Math.min(rootCheckMs, rescanMs()), async () => {
+      await this.#follow();
+      const { at = clock.now() } = this.#lastScan ?? {};
+      const interval = this.#degraded === undefined ? rescanMs() : degradedRescanMs;
+      const isDue = this.#isScanDue || clock.now() - at >= interval * this.#jitter;
+      if (isDue && this.#scanning === undefined && this.#mayLook()) void this.rescan();
+      if (!this.#stopped.signal.aborted) this.#checkLater();
     });
-    this.#looks.add(looking);
-    try {
-      return await looking;
-    } finally {
-      this.#looks.delete(looking);
+  }
+
+  /** Checks the root, and scans everything when it is there and not what it was. */
+  async #follow(): Promise<boolean> {
+    const isOther = await this.#checkRoot();
+    if (isOther && this.#mayLook()) void this.rescan();
+    return isOther;
+  }
+
+  /** @returns whether it is not what it was */
+  async #checkRoot(): Promise<boolean> {
+    const { root, digests, debouncer, events, onQuiet } = this.#deps;
+    const before = root.standing;
+    const isOther = await this.#rootHealth.during(() => root.check());
+    if (this.#stopped.signal.aborted || (!isOther && root.standing === before)) return false;
+    digests.clear();
+    this.#deps.changed();
+    if (root.standing === 'missing') {
+      // There is nothing to wait for, and no watch of it lives.
+      debouncer.clear();
+      events?.unwatch(root.real);
     }
+    this.#update();
+    if (root.standing !== before) this.#options.onStanding();
+    onQuiet();
+    return isOther;
   }
 
   async #scan(): Promise<ScanReport> {
-    const { clock, log, accepts } = this.#deps;
+    const { clock, log, accepts, digests, problems, onQuiet } = this.#deps;
     const { name } = this.#folder;
-    const began = clock.now();
-    let met = NOTHING_MET;
+    const [began, started] = [clock.now(), clock.now()];
+    let met = { files: 0, directories: 0 };
     try {
-      await this.#reconciler.ready();
-      await this.#guard.check();
+      await this.#checkRoot();
       this.#update();
       if (this.#mayLook()) {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
-        if (refused !== this.#refused) this.#scanner.reopenAll();
+        if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
         this.#isOverLimit = false;
-        this.#problems.beginScan();
-        met = await this.#scanner.tree('', 'rescan');
-        this.#problems.endScan();
-        if (this.#mayLook()) this.#scannedFrom = began;
-        if (!this.#guard.missing && !this.#isOverLimit) this.#allWatched();
+        problems.beginScan();
+        met = await this.#scanner.all();
+        problems.endScan();
+        this.#isScanDue = met.directories === 0;
+        if (this.#mayLook()) this.#reconciler.scannedFrom = began;
+        if (this.#mayLook() && !this.#isOverLimit) this.#allWatched();
       }
     } catch (error) {
       this.#failed('The scan', error);
     }
-    const report = { folder: name, directory: '', ...met, durationMs: clock.now() - began };
+    const { files, directories } = met;
+    const report = { folder: name, files, directories, durationMs: clock.now() - started };
     this.#lastScan = { ...report, at: clock.now() };
     this.#scanning = undefined;
-    log.debug(report, `Scanned ${name}: ${met.files} files in ${met.directories} directories.`);
+    log.debug(report, `Scanned ${name}: ${files} files in ${directories} directories.`);
     this.#update();
-    this.#quiet();
+    onQuiet();
     return report;
   }
 
   #onEvent(directory: string, name: string | undefined): void {
     if (!this.#mayLook()) return;
-    const root = this.#root.real;
-    if (directory === root) {
-      if (name === undefined) void this.#guard.follow();
-      this.#debouncer.changed('', name);
-    } else if (directory.startsWith(`${root}/`)) {
-      this.#debouncer.changed(directory.slice(root.length + 1), name);
+    const { root, debouncer } = this.#deps;
+    if (directory === root.real) {
+      if (name === undefined) void this.#follow();
+      debouncer.changed('', name);
+    } else if (directory.startsWith(`${root.real}/`)) {
+      debouncer.changed(directory.slice(root.real.length + 1), name);
     }
-  }
-
-  /** The root went away: there is nothing to wait for, and no watch of it lives. */
-  #letGo(): void {
-    this.#debouncer.clear();
-    this.#events?.unwatch(this.#root.real);
-    this.#update();
-    this.#quiet();
   }
 
   /** Any code but those of a limit (EACCES) is met, and reported, by the listing that follows. */
   #unwatched(code: string): void {
     if (!LIMITS.has(code)) return;
     this.#isOverLimit = true;
-    if (this.#degraded !== undefined || this.#stopped) return;
-    const { log, clock, policy } = this.#deps;
+    if (this.#degraded !== undefined) return;
     const { name } = this.#folder;
     this.#degraded = trouble.watchLimit(code);
-    log.error({ folder: name, code }, `${name}: ${this.#degraded.message} ${this.#degraded.hint}`);
-    const rescanIn = (ms: number) => {
-      this.#degradedTimer = clock.after(ms, () => {
-        void this.rescan();
-        rescanIn(ms);
-      });
-    };
-    rescanIn(policy.degradedRescanMs);
+    const { message, hint } = this.#degraded;
+    this.#deps.log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
   }
 
   #allWatched(): void {
     if (this.#degraded === undefined) return;
     this.#degraded = undefined;
-    this.#degradedTimer?.cancel();
     const { name } = this.#folder;
     this.#deps.log.info({ folder: name }, `${name}: all directories are watched again.`);
   }
@@ -327,28 +311,23 @@ export class FolderWatch {
     this.#deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
   }
 
-  /** Whether anything is being looked at; where too many files wait to be read, it waits for them. */
   get #isLooking(): boolean {
-    if (this.#stopped || this.#deps.hashQueue.isCrowded) return false;
-    const isScanning = this.#scanning !== undefined || this.#queued !== undefined;
-    return isScanning || this.#looks.size > 0 || this.#debouncer.isLooking;
+    const { hashQueue, debouncer } = this.#deps;
+    if (this.#stopped.signal.aborted || hashQueue.isCrowded) return false;
+    return this.#scanning !== undefined || debouncer.isLooking;
   }
 
   #update(): void {
-    if (this.#stopped) return;
-    if (this.#guard.held !== undefined) this.#become('held');
+    if (this.#stopped.signal.aborted) return;
+    if (this.#deps.root.held !== undefined) this.#become('held');
     else if (this.#degraded !== undefined) this.#become('degraded');
     else if (this.#scanning !== undefined || this.#lastScan === undefined) this.#become('scanning');
-    else this.#become(this.#events === undefined ? 'unwatched' : 'watching');
+    else this.#become(this.#deps.events === undefined ? 'unwatched' : 'watching');
   }
 
   #become(state: FolderStatus['state']): void {
     if (state === this.#state) return;
     this.#state = state;
     this.#since = this.#deps.clock.now();
-  }
-
-  #quiet(): void {
-    if (!this.busy) this.#deps.onQuiet();
   }
 }

@@ -1,15 +1,11 @@
 import { watch as watchDirectory } from 'node:fs';
-import { lstat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { FSWatcher } from 'chokidar';
 import { systemCode } from '../lib/errors.js';
-import type { DirectoryStat } from './lister.js';
+import { type DirectoryStat, look } from './lister.js';
 
 /** A name in a watched directory that something happened to; without a name, something happened somewhere in it. */
 export type EventListener = (directory: string, name: string | undefined) => void;
-
-/** What distinguishes a directory from another one that takes its place, and how large it is. */
-export type Identified = Pick<DirectoryStat, 'dev' | 'ino' | 'birthtimeMs' | 'size'>;
 
 /**
  * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
@@ -22,11 +18,11 @@ export interface FsEvents {
    *
    * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
    */
-  watch(directory: string, stat: Identified): Promise<'watched' | { readonly code: string }>;
+  watch(directory: string): Promise<'watched' | { readonly code: string }>;
   /** Gives up a directory and all below it. */
   unwatch(directory: string): void;
   /** Whether a directory is watched, and if `stat` is given, whether it is that one. */
-  watches(directory: string, stat?: Identified): boolean;
+  watches(directory: string, stat?: DirectoryStat): boolean;
   /** How many directories are watched. */
   readonly watched: number;
   close(): Promise<void>;
@@ -45,16 +41,12 @@ const LARGE_BYTES = 32_768;
 
 interface Watch {
   readonly identity: string;
-  readonly by: 'chokidar' | 'fs';
+  readonly byChokidar: boolean;
   /** Resolves once, when the watch stands or with the code of what kept it from that. */
   readonly opened: Promise<string | undefined>;
-  readonly close: () => Promise<void> | void;
-}
-
-/** One directory in the tree of all that are watched. */
-interface Node {
-  readonly below: Map<string, Node>;
-  watch: Watch | undefined;
+  readonly close: () => Promise<void>;
+  /** The watched directories that stand in this one. */
+  readonly below: Set<string>;
 }
 
 /**
@@ -67,9 +59,8 @@ interface Node {
 export class DirectoryEvents implements FsEvents {
   readonly #listener: EventListener;
   readonly #mostByChokidar: number;
-  readonly #root: Node = { below: new Map(), watch: undefined };
+  readonly #watches = new Map<string, Watch>();
   readonly #closing = new Set<Promise<void>>();
-  #watched = 0;
   #byChokidar = 0;
   #closed = false;
 
@@ -79,80 +70,75 @@ export class DirectoryEvents implements FsEvents {
   }
 
   get watched(): number {
-    return this.#watched;
+    return this.#watches.size;
   }
 
-  async watch(directory: string, stat: Identified): Promise<'watched' | { readonly code: string }> {
-    const identity = identityOf(stat);
-    const known = this.#nodeFor(directory).watch;
-    if (known !== undefined && known.identity !== identity) this.unwatch(directory);
+  async watch(directory: string): Promise<'watched' | { readonly code: string }> {
+    const stat = await look(directory);
+    if (stat instanceof Error) return { code: stat.code ?? 'UNKNOWN' };
+    if (!stat.isDirectory()) return { code: 'ENOTDIR' };
+    if (this.#watches.get(directory)?.identity !== identityOf(stat)) this.unwatch(directory);
     // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
     // A scan that is still ending must not open what nobody would close: it would keep the process alive.
     if (this.#closed) return { code: 'CLOSED' };
-    const node = this.#nodeFor(directory);
-    const before = node.watch;
-    if (before === undefined || this.#isOutgrown(before, stat)) {
-      node.watch = this.#open(directory, stat);
-      if (before === undefined) this.#watched += 1;
-      else this.#close(before);
-    }
-    const { watch } = node;
-    const code = await watch?.opened;
+    const known = this.#watches.get(directory);
+    const watch = known === undefined || this.#isOutgrown(known, stat) ? this.#open(directory, stat) : known;
+    for (const below of known?.below ?? []) watch.below.add(below);
+    this.#watches.set(directory, watch);
+    this.#watches.get(dirname(directory))?.below.add(directory);
+    if (known !== undefined && known !== watch) this.#close(known);
+    const code = await watch.opened;
     if (code === undefined) return 'watched';
-    if (this.#find(namesOf(directory))?.watch === watch) this.unwatch(directory);
+    if (this.#watches.get(directory) === watch) this.unwatch(directory);
     return { code };
   }
 
   unwatch(directory: string): void {
-    const names = namesOf(directory);
-    const last = names.pop();
-    const parent = this.#find(names);
-    const node = last === undefined ? this.#root : parent?.below.get(last);
-    if (node === undefined) return;
-    if (last !== undefined) parent?.below.delete(last);
-    this.#closeBelow(node);
+    const watch = this.#watches.get(directory);
+    if (watch === undefined) return;
+    this.#watches.delete(directory);
+    this.#watches.get(dirname(directory))?.below.delete(directory);
+    for (const below of watch.below) this.unwatch(below);
+    this.#close(watch);
   }
 
-  watches(directory: string, stat?: Identified): boolean {
-    const watch = this.#find(namesOf(directory))?.watch;
+  watches(directory: string, stat?: DirectoryStat): boolean {
+    const watch = this.#watches.get(directory);
     if (watch === undefined || stat === undefined) return watch !== undefined;
     return watch.identity === identityOf(stat) && !this.#isOutgrown(watch, stat);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#closeBelow(this.#root);
+    for (const watch of this.#watches.values()) this.#close(watch);
+    this.#watches.clear();
     await Promise.all(this.#closing);
   }
 
-  #isOutgrown({ by }: Watch, { size }: Identified): boolean {
-    return by === 'chokidar' && size >= LARGE_BYTES && Number.isFinite(this.#mostByChokidar);
+  #isLarge({ size }: DirectoryStat): boolean {
+    return size >= LARGE_BYTES && Number.isFinite(this.#mostByChokidar);
   }
 
-  #open(directory: string, stat: Identified): Watch {
-    const isLarge = stat.size >= LARGE_BYTES && Number.isFinite(this.#mostByChokidar);
+  #isOutgrown({ byChokidar }: Watch, stat: DirectoryStat): boolean {
+    return byChokidar && this.#isLarge(stat);
+  }
+
+  #open(directory: string, stat: DirectoryStat): Watch {
+    const isFull = this.#byChokidar >= this.#mostByChokidar;
     // chokidar takes a backslash for a separator, and would watch another directory.
-    const byChokidar = this.#byChokidar < this.#mostByChokidar && !isLarge && !directory.includes('\\');
-    return byChokidar ? this.#openChokidar(directory, stat) : this.#openPlain(directory, stat);
+    const byChokidar = !isFull && !this.#isLarge(stat) && !directory.includes('\\');
+    const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
+    // An error of a watch that stood means that it died: only looking helps.
+    const onError = () => this.#listener(directory, undefined);
+    const opened = byChokidar
+      ? this.#openChokidar(directory, onEvent, onError)
+      : openPlain(directory, onEvent, onError);
+    const watch: Watch = { ...opened, byChokidar, identity: identityOf(stat), below: new Set() };
+    return watch;
   }
 
-  #openPlain(directory: string, stat: Identified): Watch {
-    const identity = identityOf(stat);
-    try {
-      const watcher = watchDirectory(directory, (_event, name) => this.#onEvent(directory, watch, name));
-      // An error from now on means that the watch died: only looking helps.
-      watcher.on('error', () => this.#listener(directory, undefined));
-      const close = () => watcher.close();
-      const watch: Watch = { identity, by: 'fs', opened: Promise.resolve(undefined), close };
-      return watch;
-    } catch (error) {
-      const opened = Promise.resolve(systemCode(error) ?? 'UNKNOWN');
-      return { identity, by: 'fs', opened, close: () => {} };
-    }
-  }
-
-  #openChokidar(directory: string, stat: Identified): Watch {
+  #openChokidar(directory: string, onEvent: (name: unknown) => void, onError: () => void): Opened {
     const watcher = new FSWatcher({
       persistent: true,
       ignoreInitial: true,
@@ -167,20 +153,16 @@ export class DirectoryEvents implements FsEvents {
       watcher.once('ready', () => resolve(undefined));
     });
     this.#byChokidar += 1;
+    watcher.on('raw', (_event, name) => onEvent(name));
+    void opened.then(() => watcher.on('error', onError));
+    watcher.add(directory);
     const close = async () => {
       this.#byChokidar -= 1;
       // Closed halfway through its opening, chokidar may leave a watch behind and never say that it is ready.
       await opened;
       await watcher.close();
     };
-    const watch: Watch = { identity: identityOf(stat), by: 'chokidar', opened, close };
-    watcher.on('raw', (_event, name) => this.#onEvent(directory, watch, name));
-    void opened.then(() => {
-      // An error from now on means that the watch died: only looking helps.
-      watcher.on('error', () => this.#listener(directory, undefined));
-    });
-    watcher.add(directory);
-    return watch;
+    return { opened, close };
   }
 
   #onEvent(directory: string, watch: Watch, name: unknown): void {
@@ -195,47 +177,29 @@ export class DirectoryEvents implements FsEvents {
   }
 
   async #checkSelf(directory: string, watch: Watch): Promise<void> {
-    const stats = await lstat(directory).catch(() => undefined);
-    if (stats !== undefined && identityOf(stats) === watch.identity) return;
-    if (this.#find(namesOf(directory))?.watch !== watch) return;
+    const stat = await look(directory);
+    if (!(stat instanceof Error) && identityOf(stat) === watch.identity) return;
+    if (this.#watches.get(directory) !== watch) return;
     this.unwatch(directory);
     this.#listener(dirname(directory), basename(directory));
     this.#listener(directory, undefined);
   }
 
-  #closeBelow(node: Node): void {
-    for (const child of node.below.values()) this.#closeBelow(child);
-    node.below.clear();
-    if (node.watch === undefined) return;
-    this.#close(node.watch);
-    node.watch = undefined;
-    this.#watched -= 1;
-  }
-
   #close(watch: Watch): void {
-    const ended = watch.close();
-    if (ended === undefined) return;
-    const closed: Promise<void> = ended.finally(() => this.#closing.delete(closed));
+    const closed: Promise<void> = watch.close().finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);
   }
+}
 
-  #find(names: readonly string[]): Node | undefined {
-    let node: Node | undefined = this.#root;
-    for (const name of names) node = node?.below.get(name);
-    return node;
-  }
+type Opened = Pick<Watch, 'opened' | 'close'>;
 
-  #nodeFor(directory: string): Node {
-    let node = this.#root;
-    for (const name of namesOf(directory)) {
-      let next = node.below.get(name);
-      if (next === undefined) {
-        next = { below: new Map(), watch: undefined };
-        node.below.set(name, next);
-      }
-      node = next;
-    }
-    return node;
+function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void): Opened {
+  try {
+    const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
+    watcher.on('error', onError);
+    return { opened: Promise.resolve(undefined), close: async () => watcher.close() };
+  } catch (error) {
+    return { opened: Promise.resolve(systemCode(error) ?? 'UNKNOWN'), close: async () => {} };
   }
 }
 
@@ -245,10 +209,6 @@ function mustBeChokidar(): boolean {
   return process.platform !== 'linux' || (polling !== undefined && polling !== 'false' && polling !== '0');
 }
 
-function identityOf({ dev, ino, birthtimeMs }: Identified): string {
+function identityOf({ dev, ino, birthtimeMs }: DirectoryStat): string {
   return `${dev}:${ino}:${birthtimeMs}`;
-}
-
-function namesOf(path: string): string[] {
-  return path.split('/').filter((name) => name !== '');
 }

@@ -1,8 +1,11 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { FolderConfig } from '../config/config.js';
 import type { Fingerprint } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
-import { wallAheadMs } from '../lib/clock.js';
-import { ENCODINGS } from '../lib/encodings.js';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
+import { ENCODINGS, type Encoding } from '../lib/encodings.js';
+import { messageOf } from '../lib/errors.js';
+import type { HealthCheck } from '../lib/health.js';
+import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
   type FileStat,
@@ -12,26 +15,62 @@ import {
   type Trouble,
   type Version,
 } from '../state/entry.js';
+import type { State } from '../state/state.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
-import type { Purpose, Seen } from './debouncer.js';
-import type { FolderDeps } from './deps.js';
-import type { WatchState } from './root.js';
-import type { Decision } from './rules.js';
-import { trouble } from './trouble.js';
+import type { Debouncer, Purpose, Seen } from './debouncer.js';
+import type { FsEvents } from './fs-events.js';
+import type { HashQueue } from './hash-queue.js';
+import { directoryOf, type List } from './lister.js';
+import { type Problems, trouble } from './problems.js';
+import type { Root } from './root.js';
+import type { Decision, FolderRules } from './rules.js';
 
-export interface ReconcilerOptions {
-  /** When the last full scan began that went to its end, in ms since the epoch. */
-  readonly scannedFrom: () => number | undefined;
-  /** A path is not done with: the next scan is to compare it again, though nothing about it changed. */
-  readonly onOpen: (path: string) => void;
+/** What all folders share. */
+export interface WatchDeps {
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly list: List;
+  readonly hashQueue: HashQueue;
+  /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
+  readonly accepts: (encoding: Encoding) => Trouble | undefined;
+  /** To be called after a change of state, which is on disk a moment later. */
+  readonly changed: () => void;
+  /** Called when something ended that `busy` spoke of. */
+  readonly onQuiet: () => void;
+}
+
+/** What the parts of one folder share. */
+export interface FolderDeps extends WatchDeps {
+  readonly folder: FolderConfig;
+  readonly root: Root;
+  readonly rules: FolderRules;
+  readonly debouncer: Debouncer;
+  readonly problems: Problems;
+  /** Undefined where changes are found by scans alone. */
+  readonly events: FsEvents | undefined;
+  /**
+   * What the last scan found, by directory: one with the same digest is left alone. It is deleted when something in the
+   * directory is *open*: changed, not at rest, not readable, waiting for another name.
+   */
+  readonly digests: Map<string, number>;
+  /** Aborts when the folder is watched no more. */
+  readonly stopped: AbortSignal;
+  /** Of the scans and looks. */
+  readonly health: HealthCheck;
+  /** Whether the folder may be looked at. */
+  readonly mayLook: () => boolean;
+  /** Checks the root; resolves to whether it is certainly the folder, so that what is not there was removed. */
+  readonly isCertain: () => Promise<boolean>;
 }
 
 /** What is known of a file beside its stat. */
 export interface Circumstances {
+  readonly purpose: Purpose;
   /** How it looked earlier. */
   readonly seen?: Seen | undefined;
   /** When a directory that it stands in was last moved, as far as is known; in ms since the epoch. */
-  readonly movedAt?: number;
+  readonly movedAt: number;
 }
 
 type Taken = Extract<Decision, { take: true }>;
@@ -46,22 +85,19 @@ type Taken = Extract<Decision, { take: true }>;
  */
 export class Reconciler {
   readonly #deps: FolderDeps;
-  readonly #scannedFrom: () => number | undefined;
-  readonly #onOpen: (path: string) => void;
-  readonly #conflicts: NameConflicts;
   readonly #beganAt: number;
+  readonly #reading = new Set<string>();
+  /** When the last full scan began that went to its end, in ms since the epoch. */
+  scannedFrom = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: FolderDeps, { scannedFrom, onOpen }: ReconcilerOptions) {
+  constructor(deps: FolderDeps) {
     this.#deps = deps;
-    this.#scannedFrom = scannedFrom;
-    this.#onOpen = onOpen;
-    this.#conflicts = new NameConflicts(deps.folder.name, deps.state);
     this.#beganAt = deps.clock.now();
   }
 
-  /** Resolves when the names in state are known; to be awaited before anything is reconciled. */
-  ready(): Promise<void> {
-    return this.#conflicts.load();
+  /** Whether files are read, or wait for it. */
+  get busy(): boolean {
+    return this.#reading.size > 0;
   }
 
   /**
@@ -69,123 +105,103 @@ export class Reconciler {
    *
    * @param file where to read it: the absolute path, or of a followed link the target
    */
-  file(path: string, file: string, stat: FileStat, purpose: Purpose, known: Circumstances): void {
-    const { folder, rules, state, debouncer, hashQueue } = this.#deps;
+  file(path: string, file: string, stat: FileStat, { purpose, seen, movedAt }: Circumstances): void {
+    const { folder, rules, state, debouncer } = this.#deps;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
       return;
     }
+    const bySize = this.#refusalBySize(stat);
     const before = state.get(folder.name, path);
-    if (before !== undefined && before.status !== 'gone' && sameStat(before.version, stat)) {
-      if (purpose !== 'asked' && this.#isSettledFor(before, decision, stat, purpose)) return;
-    }
-    if (!debouncer.atRest(path, stat, known.seen)) {
-      this.#onOpen(path);
+    const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, stat);
+    if (isSame && bySize === undefined && purpose !== 'asked' && this.#isSettled(before, decision, purpose))
       return;
-    }
-    if (stat.size === 0) this.#passOver(path, stat, trouble.empty());
-    else if (stat.size > folder.maxFileSize) {
-      this.#passOver(path, stat, trouble.tooLarge(stat.size, folder.maxFileSize));
-    } else {
-      const cameLater = this.#cameLater(stat, known.movedAt);
-      const wasRead = (found: Fingerprint) => {
-        if (found.kind !== 'version') this.#onOpen(path);
-        try {
-          this.#wasRead(path, stat, found, cameLater);
-        } catch (error) {
-          this.#onOpen(path);
-          throw error;
-        }
-      };
-      hashQueue.add({ folder: folder.name, path, file, stat, read: wasRead });
-    }
+    if (!debouncer.atRest(path, stat, seen)) this.#open(path);
+    else if (bySize !== undefined) this.#passOver(path, stat, bySize);
+    else void this.#read(path, file, stat, this.#cameLater(stat, movedAt));
   }
 
   /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
   async noFile(path: string): Promise<void> {
     const before = this.#deps.state.get(this.#deps.folder.name, path);
-    if (before !== undefined && before.status !== 'gone') await this.removed([before]);
+    if (before !== undefined) await this.removed([before]);
   }
 
   /** A rule keeps the path out: there is nothing to remember of it. */
   excluded(path: string, rule: string): void {
-    const { folder, state, commits, log } = this.#deps;
+    const { folder, state, log } = this.#deps;
     const before = state.get(folder.name, path);
     if (before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
-    commits.changed();
     this.#freed(path);
     log.debug({ folder: folder.name, path }, `${path} is passed over from now on: ${rule}.`);
   }
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, root, state, commits, clock } = this.#deps;
-    if ((await root.check()).kind !== 'same') {
-      for (const { path } of entries) this.#onOpen(path);
-      return;
-    }
-    for (const { path, version } of entries) {
+    const { folder, state, clock, isCertain } = this.#deps;
+    const live = entries.filter(({ status }) => status !== 'gone');
+    if (live.length === 0) return;
+    const certain = await isCertain();
+    for (const { path, version } of live) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
       if (known === undefined || known.status === 'gone' || !sameVersion(known.version, version)) continue;
-      if (isItem(known)) state.put(gone(known, clock.now()));
-      else state.remove(folder.name, path);
-      commits.changed();
-      this.#freed(path);
+      if (!certain) this.#open(path);
+      else {
+        if (isItem(known)) state.put(gone(known, clock.now()));
+        else state.remove(folder.name, path);
+        this.#freed(path);
+      }
     }
   }
 
+  /** The next scan is to compare the path again, though nothing about it changed. */
+  #open(path: string): void {
+    this.#deps.digests.delete(directoryOf(path));
+  }
+
+  #refusalBySize({ size }: FileStat): Trouble | undefined {
+    const { maxFileSize } = this.#deps.folder;
+    if (size === 0) return trouble.empty();
+    return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
+  }
+
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
-  #isSettledFor(before: Entry, to: Taken, stat: FileStat, purpose: Purpose): boolean {
-    const { folder, state, clock, commits, accepts } = this.#deps;
-    if (!isItem(before)) return this.#isStillPassed(before.trouble, stat);
-    if (stat.size > folder.maxFileSize) return false;
+  #isSettled(before: Entry, to: Taken, purpose: Purpose): boolean {
+    const { folder, state, clock, accepts } = this.#deps;
+    const { path } = before;
+    if (!isItem(before)) {
+      const { code, message } = before.trouble;
+      return code === NO_WORDS || ENCODINGS.some((encoding) => accepts(encoding)?.message === message);
+    }
     if (isWaitingForName(before)) {
-      this.#onOpen(before.path);
-      return this.#conflicts.holderOf(before.path) !== undefined;
+      this.#open(path);
+      return this.#holderOf(path) !== undefined;
     }
     if (!hasContent(before.version)) {
-      this.#onOpen(before.path);
+      this.#open(path);
       return purpose === 'change';
     }
     const refusal = accepts(before.version.encoding);
     if (refusal !== undefined) {
-      this.#passOver(before.path, stat, refusal);
+      this.#passOver(path, before.version, refusal);
     } else if (before.url !== to.url || before.collection !== to.collection) {
       const { url, collection } = to;
-      const destination = { folder: folder.name, path: before.path, url, collection };
-      state.put(read(before, destination, before.version, clock.now()));
-      commits.changed();
+      state.put(read(before, { folder: folder.name, path, url, collection }, before.version, clock.now()));
+      this.#deps.changed();
     }
     return true;
-  }
-
-  /** Whether the reason for passing a file over still holds in this configuration. */
-  #isStillPassed(why: Trouble, stat: FileStat): boolean {
-    const { folder, accepts } = this.#deps;
-    if (stat.size === 0 || why.code === NO_WORDS) return true;
-    if (why.code === trouble.tooLarge(0, 0).code || stat.size > folder.maxFileSize) {
-      return (
-        why.message === trouble.tooLarge(stat.size, folder.maxFileSize).message &&
-        stat.size > folder.maxFileSize
-      );
-    }
-    return ENCODINGS.some((encoding) => {
-      const refusal = accepts(encoding);
-      return refusal?.code === why.code && refusal.message === why.message;
-    });
   }
 
   /**
    * Whether a file that is new here came later than its own times say: it was moved in with its directory, or was not
    * there, or was kept out by a rule, when everything was scanned.
    */
-  #cameLater({ ctimeMs }: FileStat, movedAt = Number.NEGATIVE_INFINITY): boolean {
-    const { folder } = this.#deps;
-    const notBefore = Math.max(movedAt, this.#scannedFrom() ?? Number.NEGATIVE_INFINITY);
-    return notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore;
+  #cameLater({ ctimeMs }: FileStat, movedAt: number): boolean {
+    const notBefore = Math.max(movedAt, this.scannedFrom);
+    return notBefore > this.#beganAt && ctimeMs + this.#deps.folder.settle < notBefore;
   }
 
   /**
@@ -198,165 +214,121 @@ export class Reconciler {
     return Math.max(Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle, this.#beganAt, goneAt);
   }
 
-  #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
-    const { debouncer } = this.#deps;
-    switch (found.kind) {
-      case 'version':
-        this.#hasVersion(path, found.version, cameLater);
-        return;
-      case 'unreadable':
-        this.#isUnreadable(path, stat, found.code);
-        return;
-      case 'raced':
-      case 'busy':
-        debouncer.raced(path, stat);
-        return;
-      case 'vanished':
-      case 'notRegular':
-        debouncer.look(path, 'change');
-        return;
+  /** Reads a file, once at a time: what changed since, the reading finds out. */
+  async #read(path: string, file: string, stat: FileStat, cameLater: boolean): Promise<void> {
+    const { folder, hashQueue, stopped, log, onQuiet } = this.#deps;
+    if (this.#reading.has(path) || stopped.aborted) return;
+    this.#reading.add(path);
+    try {
+      const found = await hashQueue.read({ file, stat }, stopped);
+      if (found?.kind !== 'version') this.#open(path);
+      if (found !== undefined && !stopped.aborted) this.#wasRead(path, stat, found, cameLater);
+    } catch (error) {
+      this.#open(path);
+      const fields = { folder: folder.name, path, err: error };
+      log.error(fields, `${folder.name}/${path} could not be taken up: ${messageOf(error)}`);
+    } finally {
+      this.#reading.delete(path);
+      if (!this.busy) onQuiet();
     }
   }
 
-  #hasVersion(path: string, version: Version, cameLater: boolean): void {
-    const { folder, rules, state, clock, commits, accepts } = this.#deps;
-    const decision = rules.decide(path);
-    if (!decision.take) {
-      this.excluded(path, decision.rule);
+  #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
+    const { debouncer, rules } = this.#deps;
+    if (found.kind === 'raced' || found.kind === 'busy') {
+      debouncer.raced(path, stat);
       return;
     }
+    if (found.kind === 'vanished' || found.kind === 'notRegular') {
+      debouncer.look(path, 'change');
+      return;
+    }
+    const decision = rules.decide(path);
+    if (!decision.take) this.excluded(path, decision.rule);
+    else if (found.kind === 'unreadable')
+      this.#quarantine(path, decision, stat, trouble.unreadable(found.code));
+    else this.#hasVersion(path, found.version, decision, cameLater);
+  }
+
+  #hasVersion(path: string, version: Version, decision: Taken, cameLater: boolean): void {
+    const { folder, state, clock, accepts, changed } = this.#deps;
     const refusal = accepts(version.encoding);
     if (refusal !== undefined) {
-      const { size, mtimeMs, ctimeMs, ino } = version;
-      this.#passOver(path, { size, mtimeMs, ctimeMs, ino }, refusal);
+      this.#passOver(path, version, refusal);
       return;
     }
-    const { url, collection } = decision;
-    const holder = this.#conflicts.holderOf(path);
+    const holder = this.#holderOf(path);
     if (holder !== undefined) {
       this.#quarantine(path, decision, version, trouble.sameDocument(holder));
       return;
     }
+    const { url, collection } = decision;
     const before = state.get(folder.name, path);
     const isBroughtIn = cameLater && (before === undefined || before.status === 'gone');
     const now = clock.now();
     const restedAt = isBroughtIn ? now : Math.min(now, this.#restedAt(before, version));
     const item = read(before, { folder: folder.name, path, url, collection }, version, now, restedAt);
     state.put(isBroughtIn ? broughtIn(item) : item);
-    this.#conflicts.met(path);
-    commits.changed();
+    changed();
   }
 
-  #isUnreadable(path: string, stat: FileStat, code: string): void {
-    const decision = this.#deps.rules.decide(path);
-    if (decision.take) this.#quarantine(path, decision, stat, trouble.unreadable(code));
-    else this.excluded(path, decision.rule);
-  }
-
-  #quarantine(path: string, { url, collection }: Taken, found: FileStat, why: Trouble): void {
-    const { folder, state, clock, commits, log } = this.#deps;
-    const { size, mtimeMs, ctimeMs, ino } = found;
-    const stat = { size, mtimeMs, ctimeMs, ino };
+  #quarantine(path: string, { url, collection }: Taken, stat: FileStat, why: Trouble): void {
+    const { folder, state, clock, log, changed } = this.#deps;
     const before = state.get(folder.name, path);
-    if (
-      before?.status === 'quarantined' &&
-      before.trouble.message === why.message &&
-      sameStat(before.version, stat)
-    ) {
-      return;
-    }
-    state.put(quarantined(before, { folder: folder.name, path, url, collection }, stat, why, clock.now()));
-    this.#conflicts.met(path);
-    commits.changed();
-    log.warn(
-      { event: 'quarantined', folder: folder.name, path, code: why.code },
-      `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`,
-    );
+    if (before?.status === 'quarantined' && isSaid(before, stat, why)) return;
+    const to = { folder: folder.name, path, url, collection };
+    state.put(quarantined(before, to, statOf(stat), why, clock.now()));
+    changed();
+    const words = `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`;
+    log.warn({ event: 'quarantined', folder: folder.name, path, code: why.code }, words);
   }
 
   #passOver(path: string, stat: FileStat, why: Trouble): void {
-    const { folder, state, clock, commits } = this.#deps;
+    const { folder, state, clock } = this.#deps;
     const before = state.get(folder.name, path);
-    if (
-      before?.status === 'passed' &&
-      before.trouble.message === why.message &&
-      sameStat(before.version, stat)
-    ) {
-      return;
-    }
-    state.put(passedOver(before, { folder: folder.name, path }, stat, why, clock.now()));
-    commits.changed();
+    if (before?.status === 'passed' && isSaid(before, stat, why)) return;
+    state.put(passedOver(before, { folder: folder.name, path }, statOf(stat), why, clock.now()));
     this.#freed(path);
   }
 
   /** The path gave up its document, which another name may wait for. */
   #freed(path: string): void {
-    for (const other of this.#conflicts.waitingFor(path)) this.#deps.debouncer.look(other, 'change');
-  }
-}
-
-const ASCII = /^[\0-\x7f]*$/;
-/** So many names are gone through without a pause. */
-const SLICE = 500;
-
-/**
- * Files of one folder whose paths are the same but for their Unicode form: `ü` as one character (NFC) or as two (NFD).
- * They have one URL, so they would be one document, now with the one content and now with the other.
- *
- * The first that is taken *holds* the document; the others wait in quarantine until it is gone or passed over.
- */
-class NameConflicts {
-  readonly #folder: string;
-  readonly #state: WatchState;
-  /** Paths that are not in NFC, by their NFC form; those in NFC are found in state. */
-  readonly #others = new Map<string, Set<string>>();
-  #loading: Promise<void> | undefined;
-
-  constructor(folder: string, state: WatchState) {
-    this.#folder = folder;
-    this.#state = state;
+    const { folder, state, debouncer, changed } = this.#deps;
+    changed();
+    for (const other of otherForms(path)) {
+      const entry = state.get(folder.name, other);
+      if (entry !== undefined && isWaitingForName(entry)) debouncer.look(other, 'change');
+    }
   }
 
-  /** Goes through all names that state knows, once, in slices. */
-  load(): Promise<void> {
-    this.#loading ??= inSlices(this.#state.entries.all(this.#folder), SLICE, (entries) => {
-      for (const { path } of entries) this.met(path);
-    });
-    return this.#loading;
-  }
-
-  /** To be called with every path that is put into state. */
-  met(path: string): void {
-    if (ASCII.test(path)) return;
-    const form = path.normalize('NFC');
-    if (form === path) return;
-    const known = this.#others.get(form);
-    if (known === undefined) this.#others.set(form, new Set([path]));
-    else known.add(path);
-  }
-
-  /** The other path that holds the document of `path`, if one does. */
-  holderOf(path: string): string | undefined {
-    return this.#otherNames(path).find((other) => {
-      const entry = this.#state.get(this.#folder, other);
+  /**
+   * The other path that holds the document of `path`, if one does: files whose paths are the same but for their Unicode form
+   * have one URL, so they would be one document, now with the one content and now with the other. The first that is
+   * taken holds it; the others wait in quarantine until it is gone or passed over.
+   */
+  #holderOf(path: string): string | undefined {
+    const { folder, state } = this.#deps;
+    return otherForms(path).find((other) => {
+      const entry = state.get(folder.name, other);
       if (entry === undefined || isWaitingForName(entry)) return false;
       return entry.status !== 'gone' && entry.status !== 'passed';
     });
   }
+}
 
-  /** The paths that wait for the document of `path`. */
-  waitingFor(path: string): string[] {
-    return this.#otherNames(path).filter((other) => {
-      const entry = this.#state.get(this.#folder, other);
-      return entry !== undefined && isWaitingForName(entry);
-    });
-  }
+const ASCII = /^[\0-\x7f]*$/;
+/** Of a path with more names that have two forms, only the forms as a whole are tried. */
+const MOST_NAMES = 8;
 
-  #otherNames(path: string): string[] {
-    if (ASCII.test(path)) return [];
-    const form = path.normalize('NFC');
-    return [form, ...(this.#others.get(form) ?? [])].filter((other) => other !== path);
-  }
+/** The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as two (NFD). */
+function otherForms(path: string): string[] {
+  if (ASCII.test(path)) return [];
+  const names = path.split('/').map((name) => [...new Set([name.normalize('NFC'), name.normalize('NFD')])]);
+  const hasMany = names.filter(({ length }) => length > 1).length > MOST_NAMES;
+  const forms = hasMany
+    ? [path.normalize('NFC'), path.normalize('NFD')]
+    : names.reduce((begun, ends) => begun.flatMap((from) => ends.map((end) => `${from}/${end}`)), ['']);
+  return forms.map((form) => (hasMany ? form : form.slice(1))).filter((form) => form !== path);
 }
 
 /** Whether another name has the document of this file. */
@@ -364,23 +336,16 @@ function isWaitingForName(entry: Entry): boolean {
   return entry.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
 }
 
-function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
-  return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
+/** Whether just this is known of the file already. */
+function isSaid(before: Entry & { readonly trouble: Trouble }, stat: FileStat, why: Trouble): boolean {
+  return before.trouble.message === why.message && sameStat(before.version, stat);
 }
 
-/** Does `work` for all items, so many at a time, with room for other work in between. */
-export async function inSlices<T>(
-  items: Iterable<T>,
-  size: number,
-  work: (slice: readonly T[]) => Promise<void> | void,
-): Promise<void> {
-  let slice: T[] = [];
-  for (const item of items) {
-    slice.push(item);
-    if (slice.length < size) continue;
-    await work(slice);
-    slice = [];
-    await nextTurn();
-  }
-  if (slice.length > 0) await work(slice);
+/** Without what else is known of a version that is not used. */
+function statOf({ size, mtimeMs, ctimeMs, ino }: FileStat): FileStat {
+  return { size, mtimeMs, ctimeMs, ino };
+}
+
+function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
+  return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
 }

@@ -1,7 +1,20 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import createIgnore, { type Ignore, type TestResult } from 'ignore';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
-import { IGNORE_FILE, IgnoreFiles, isIgnoreFile, PatternList } from './ignore-files.js';
-import { directoriesAbove, directoryOf } from './paths.js';
+import { systemCode } from '../lib/errors.js';
+import { type FileStat, fileStat } from '../lib/file-stat.js';
+import { directoriesAbove, directoryOf, isAbsence, joinPath, look, nameOf } from './lister.js';
+
+export const IGNORE_FILE = '.peersyncignore';
+
+/** Larger ones are no rules that a person wrote. */
+const LARGEST_BYTES = 1_048_576;
+/** `ignore` remembers every path it was asked about, for ever; a matcher is renewed after this many questions. */
+const QUESTIONS_PER_MATCHER = 10_000;
+
+type Kind = 'file' | 'directory';
 
 /** What becomes of a file, and the rule that says so, as part of a sentence. */
 export type Decision =
@@ -14,31 +27,39 @@ interface CompiledRule {
   readonly text: string;
 }
 
+/** A `.peersyncignore` file as it was read. */
+interface RulesFile {
+  readonly stat: FileStat | undefined;
+  /** Or why it could not be read: what is to be kept from the peer is not known, so nothing below may be taken. */
+  readonly patterns: PatternList | string;
+}
+
 /**
  * Which files of a folder are taken, and for which collection. A file is passed over when
  *
- * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything wins), or else
- *   a pattern of the folder's `ignore`, for the file or a directory that it stands in;
+ * - a `.peersyncignore` file of its directory or one above says so (the deepest that says anything wins, and `!pattern` takes
+ *   back), or else a pattern of the folder's `ignore`, for the file or a directory that it stands in;
  * - no pattern of `include` matches it;
  * - the first of `rules` that matches says `skip`.
  *
- * Every other file is taken, for the collection of the first rule that matches or else of the folder.
+ * Every other file is taken, for the collection of the first rule that matches or else of the folder. Where a
+ * `.peersyncignore` file cannot be read, nothing of its directory is taken: what a peer was given it keeps.
  */
 export class FolderRules {
-  /** The `.peersyncignore` files, as far as they were read. */
-  readonly ignoreFiles: IgnoreFiles;
   readonly #folder: FolderConfig;
   readonly #ignore: PatternList;
   readonly #include: PatternList | undefined;
   readonly #rules: readonly CompiledRule[];
   /** The leading rules that skip: what they match is skipped whole, for no earlier rule can say otherwise. */
   readonly #leadingSkips: readonly CompiledRule[];
+  /** By directory. */
+  readonly #files = new Map<string, RulesFile>();
 
   constructor(folder: FolderConfig) {
     this.#folder = folder;
-    this.ignoreFiles = new IgnoreFiles(folder.path);
     this.#ignore = PatternList.ofList(folder.ignore);
-    this.#include = folder.include.some(matchesEverything) ? undefined : PatternList.ofList(folder.include);
+    const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
+    this.#include = takesAll ? undefined : PatternList.ofList(folder.include);
     this.#rules = folder.rules.map((rule, index) => ({
       patterns: PatternList.ofList([rule.match]),
       collection: 'collection' in rule ? rule.collection : undefined,
@@ -50,11 +71,36 @@ export class FolderRules {
 
   /** Reads the `.peersyncignore` files of a directory (`''` or `.` is the folder) and of those above it. */
   async readIgnoreFiles(directory: string): Promise<void> {
-    if (directory === '' || directory === '.') {
-      await this.ignoreFiles.read('');
-      return;
+    const isTop = directory === '' || directory === '.';
+    for (const each of isTop ? [''] : [...directoriesAbove(directory), directory])
+      await this.readIgnoreFile(each);
+  }
+
+  async readIgnoreFile(directory: string): Promise<void> {
+    const file = await readRules(joinPath(this.#folder.path, joinPath(directory, IGNORE_FILE)));
+    if (file === undefined) this.#files.delete(directory);
+    else this.#files.set(directory, file);
+  }
+
+  /** The `.peersyncignore` file of a directory as it was when it was read, if there was one. */
+  ignoreFile(directory: string): Pick<RulesFile, 'stat'> | undefined {
+    return this.#files.get(directory);
+  }
+
+  /** Why the file of a directory, or of one above, could not be read, if so. */
+  unreadableFor(directory: string): { readonly file: string; readonly reason: string } | undefined {
+    if (this.#files.size === 0) return undefined;
+    for (const above of [...directoriesAbove(directory), directory]) {
+      const reason = this.#files.get(above)?.patterns;
+      if (typeof reason === 'string') return { file: joinPath(above, IGNORE_FILE), reason };
     }
-    for (const above of [...directoriesAbove(directory), directory]) await this.ignoreFiles.read(above);
+    return undefined;
+  }
+
+  /** Forgets the `.peersyncignore` files of a directory and of all below it. */
+  forget(directory: string): void {
+    for (const known of this.#files.keys())
+      if (known === directory || known.startsWith(`${directory}/`)) this.#files.delete(known);
   }
 
   /** What becomes of the file at `path`, relative to the folder. */
@@ -75,29 +121,23 @@ export class FolderRules {
 
   /** As `decide`, for a file whose directory is known to be entered. */
   decideEntered(path: string): Decision {
-    const { collection, name, url } = this.#folder;
-    if (isIgnoreFile(path))
+    const { name, url } = this.#folder;
+    if (nameOf(path) === IGNORE_FILE)
       return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
     const ignored = this.#ignored(path, 'file');
     if (ignored !== undefined) return { take: false, rule: ignored };
-    if (this.#include !== undefined && this.#include.test(path, 'file')?.verdict !== 'matched') {
+    if (this.#include?.test(path, 'file').ignored === false)
       return { take: false, rule: `no pattern of include of folder ${name} matches` };
-    }
-    for (const rule of this.#rules) {
-      if (rule.patterns.test(path, 'file')?.verdict !== 'matched') continue;
-      if (rule.collection === undefined) return { take: false, rule: `${rule.text}: skip` };
-      return {
-        take: true,
-        collection: rule.collection,
-        url: documentUrl(url, path),
-        rule: `${rule.text}: collection ${rule.collection}`,
-      };
-    }
+    const rule = this.#rules.find(({ patterns }) => patterns.test(path, 'file').ignored);
+    if (rule !== undefined && rule.collection === undefined)
+      return { take: false, rule: `${rule.text}: skip` };
+    const collection = rule?.collection ?? this.#folder.collection;
+    const text = rule === undefined ? `folder ${name} takes it` : rule.text;
     return {
       take: true,
       collection,
       url: documentUrl(url, path),
-      rule: `folder ${name} takes it: collection ${collection}`,
+      rule: `${text}: collection ${collection}`,
     };
   }
 
@@ -105,21 +145,73 @@ export class FolderRules {
   closedEntered(directory: string): string | undefined {
     const ignored = this.#ignored(directory, 'directory');
     if (ignored !== undefined) return ignored;
-    const skip = this.#leadingSkips.find(
-      (r) => r.patterns.test(directory, 'directory')?.verdict === 'matched',
-    );
+    const skip = this.#leadingSkips.find(({ patterns }) => patterns.test(directory, 'directory').ignored);
     return skip === undefined ? undefined : `${skip.text}: skip`;
   }
 
-  #ignored(path: string, kind: 'file' | 'directory'): string | undefined {
-    const byFile = this.ignoreFiles.test(path, kind);
-    if (byFile !== undefined) return byFile === 'taken back' ? undefined : byFile.rule;
-    const match = this.#ignore.test(path, kind);
-    if (match?.verdict !== 'matched') return undefined;
-    return `ignore pattern ${JSON.stringify(match.pattern)} of folder ${this.#folder.name}`;
+  #ignored(path: string, kind: Kind): string | undefined {
+    for (const directory of this.#files.size === 0 ? [] : directoriesAbove(path).toReversed()) {
+      const patterns = this.#files.get(directory)?.patterns;
+      if (patterns === undefined) continue;
+      const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${directory}/`}`;
+      if (typeof patterns === 'string') return `${where} cannot be read (${patterns})`;
+      const found = patterns.test(directory === '' ? path : path.slice(directory.length + 1), kind);
+      if (found.ignored) return `${where}: ${JSON.stringify(found.rule?.pattern)}`;
+      if (found.unignored) return undefined;
+    }
+    const { ignored, rule } = this.#ignore.test(path, kind);
+    return ignored
+      ? `ignore pattern ${JSON.stringify(rule?.pattern)} of folder ${this.#folder.name}`
+      : undefined;
   }
 }
 
-function matchesEverything(pattern: string): boolean {
-  return pattern === '*' || pattern === '**';
+/** @returns undefined where there is none */
+async function readRules(path: string): Promise<RulesFile | undefined> {
+  const found = await look(path);
+  if (found instanceof Error)
+    return isAbsence(found.code) ? undefined : { stat: undefined, patterns: found.code ?? 'UNKNOWN' };
+  const stat = fileStat(found);
+  if (!found.isFile()) return { stat, patterns: 'it is not a regular file' };
+  if (stat.size > LARGEST_BYTES) return { stat, patterns: 'it is larger than 1 MiB' };
+  try {
+    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      return { stat, patterns: PatternList.ofText(await handle.readFile('utf8')) };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    const code = systemCode(error) ?? 'UNKNOWN';
+    return code === 'ENOENT' ? undefined : { stat, patterns: code };
+  }
+}
+
+/** A list of gitignore patterns, case-sensitive as the file system is. Memory stays constant over any number of paths. */
+export class PatternList {
+  readonly #compiled: Ignore;
+  #matcher: Ignore;
+  #questions = 0;
+
+  private constructor(patterns: string | readonly string[]) {
+    this.#compiled = createIgnore({ ignoreCase: false }).add(patterns);
+    this.#matcher = this.#compiled;
+  }
+
+  /** Of a list in the configuration, where a leading `#` belongs to the pattern: there are no comments. */
+  static ofList(patterns: readonly string[]): PatternList {
+    return new PatternList(patterns.map((pattern) => (pattern.startsWith('#') ? `\\${pattern}` : pattern)));
+  }
+
+  /** Of a file written like a .gitignore. */
+  static ofText(text: string): PatternList {
+    return new PatternList(text);
+  }
+
+  /** What the last matching pattern says of a path, relative to where they stand: `ignored`, or `unignored` by a `!pattern`. */
+  test(path: string, kind: Kind): TestResult {
+    if (this.#questions === 0) this.#matcher = createIgnore({ ignoreCase: false }).add(this.#compiled);
+    this.#questions = (this.#questions + 1) % QUESTIONS_PER_MATCHER;
+    return this.#matcher.test(kind === 'directory' ? `${path}/` : path);
+  }
 }

@@ -1,111 +1,123 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import type { Place } from '../state/entries.js';
-import { Commits } from './commits.js';
-import { type Accepts, WATCH_POLICY, type WatchPolicy } from './deps.js';
+import type { State } from '../state/state.js';
 import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import { HashQueue, type ReadGroup, readGroupNow } from './hash-queue.js';
-import { type Lister, listHere } from './lister.js';
+import { type List, listHere } from './lister.js';
 import type { PathProblem } from './problems.js';
-import type { Standing, WatchState } from './root.js';
+import type { WatchDeps } from './reconciler.js';
+import type { Standing } from './root.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
 
-export interface WatcherOptions {
+/** The numbers of watching. */
+export interface WatchPolicy {
+  /**
+   * So many fs events in one turn of the event loop may have been more: the system's queue holds 16,384 and drops the rest
+   * without a word.
+   */
+  readonly burst: number;
+  /** How often the root of each folder is checked, in ms. */
+  readonly rootCheckMs: number;
+  /** How often a folder is scanned that cannot be watched, in ms. */
+  readonly degradedRescanMs: number;
+  /** Large files that are read at once, over all folders. */
+  readonly readers: number;
+  /** From so many files that wait to be read on, scans wait too. */
+  readonly crowd: number;
+}
+
+const POLICY: WatchPolicy = {
+  burst: 10_000,
+  rootCheckMs: 3_000,
+  degradedRescanMs: 60_000,
+  readers: 8,
+  crowd: 500,
+};
+
+/** What may change while it watches. */
+export interface WatchSettings {
   readonly folders: readonly FolderConfig[];
-  readonly state: WatchState;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
-  readonly accepts: Accepts;
   /** Whether to watch for changes, or to find them by scans alone. */
   readonly hints: boolean;
-  /** Milliseconds between two full scans of every folder. */
+  /** Milliseconds between two full scans of a folder. */
   readonly rescanMs: number;
+}
+
+export interface WatcherOptions extends WatchSettings {
+  readonly state: State;
+  /** Brings all changes of the state so far to the disk. */
+  readonly commit: () => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly accepts: WatchDeps['accepts'];
   /** Called when `standing` may say something else of a folder than before. */
   readonly onStanding?: () => void;
   /** Reads small files. @default in this thread */
   readonly readGroup?: ReadGroup;
   /** Lists directories. @default in this thread */
-  readonly lister?: Lister;
+  readonly list?: List;
   readonly policy?: Partial<WatchPolicy>;
   /** Another source of fs events. */
   readonly openEvents?: (listener: EventListener) => FsEvents;
 }
 
-/** The timer of full scans is moved by up to this share, so that many daemons do not scan at once. */
-const JITTER = 0.1;
 /** What looks at a folder that is let go has so long to end, in ms. */
 const LETTING_GO_MS = 10_000;
-
-/** What of a watcher's options may change while it watches. */
-export type WatchSettings = Pick<WatcherOptions, 'folders' | 'hints' | 'rescanMs'>;
+/** The changes of so many milliseconds go to the disk together. */
+const COMMIT_MS = 50;
+/** How soon a failed commit is tried again, in ms. */
+const COMMIT_AGAIN_MS = 5_000;
 
 /**
  * Brings what changes in the folders into state: files at rest are read and become `pending`, removed ones `gone`.
  *
- * It begins with a full scan of each folder, and scans again on a timer and when fs events may have been lost. In between
+ * It begins with a full scan of each folder, and scans again after a time and when fs events may have been lost. In between
  * it follows fs events. One watcher is started once and stopped once; `watch` may change what it watches in between.
  */
 export class Watcher {
-  readonly #clock: Clock;
-  readonly #log: Logger;
+  readonly #options: WatcherOptions;
   readonly #policy: WatchPolicy;
-  readonly #onStanding: () => void;
-  readonly #hashQueue: HashQueue;
-  readonly #commits: Commits;
-  readonly #open: (folder: FolderConfig, hints: boolean) => FolderWatch;
+  readonly #deps: WatchDeps;
   #settings: WatchSettings;
   #folders: ReadonlyMap<string, FolderWatch>;
   #started = false;
   #stopped = false;
-  #rescanTimer: Timer | undefined;
   #eventsThisTurn = 0;
+  #isUnsaved = false;
+  #saving: Timer | undefined;
+  /** Why the last commit failed, if it did. */
+  #failure: unknown;
   #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
   constructor(options: WatcherOptions) {
-    const { state, clock, log, accepts, onStanding = () => {}, lister = listHere } = options;
-    const { readGroup = readGroupNow, openEvents = (listener) => new DirectoryEvents(listener) } = options;
-    this.#clock = clock;
-    this.#log = log;
-    this.#onStanding = onStanding;
-    this.#policy = { ...WATCH_POLICY, ...options.policy };
-    const onQuiet = () => this.#checkQuiet();
-    this.#commits = new Commits({ commit: () => state.commit(), clock, log, onQuiet });
-    this.#hashQueue = new HashQueue({
-      ...{ readers: this.#policy.readers, crowd: this.#policy.crowd, readGroup, onQuiet },
-      onError: (error, { folder, path }) => {
-        log.error(
-          { folder, path, err: error },
-          `${folder}/${path} could not be taken up: ${messageOf(error)}`,
-        );
+    const { state, clock, log, accepts, list = listHere, readGroup = readGroupNow, folders } = options;
+    this.#options = options;
+    this.#policy = { ...POLICY, ...options.policy };
+    const { readers, crowd } = this.#policy;
+    this.#deps = {
+      ...{ state, clock, log, accepts, list },
+      hashQueue: new HashQueue({ readers, crowd, readGroup }),
+      changed: () => {
+        this.#isUnsaved = true;
+        if (this.#failure === undefined) this.#saveIn(COMMIT_MS);
       },
-    });
-    const counted = (listener: EventListener) =>
-      openEvents((directory, name) => {
-        this.#countEvent();
-        listener(directory, name);
-      });
-    const deps = {
-      ...{ state, clock, log, accepts, lister, onQuiet, onStanding },
-      ...{ hashQueue: this.#hashQueue, commits: this.#commits, policy: this.#policy },
+      onQuiet: () => this.#checkQuiet(),
     };
-    this.#open = (folder, hints) => new FolderWatch(folder, deps, hints ? counted : undefined);
-    const { folders, hints, rescanMs } = options;
-    this.#settings = { folders, hints, rescanMs };
-    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, hints)]));
+    this.#settings = options;
+    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, options.hints)]));
   }
 
   /** Begins to watch; the first scan goes on in the background, see `idle`. */
-  async start(): Promise<void> {
+  start(): void {
     this.#started = true;
     for (const folder of this.#folders.values()) folder.start();
-    this.#planRescan();
   }
 
   /**
@@ -117,75 +129,41 @@ export class Watcher {
    */
   async watch(settings: WatchSettings): Promise<void> {
     const before = this.#settings;
-    const known = new Map(before.folders.map((folder) => [folder.name, folder]));
     const stays = (folder: FolderConfig) =>
-      settings.hints === before.hints && isDeepStrictEqual(known.get(folder.name), folder);
+      settings.hints === before.hints &&
+      before.folders.some((known) => known.name === folder.name && isDeepStrictEqual(known, folder));
     const staying = new Set(settings.folders.filter(stays).map(({ name }) => name));
-    const leaving = [...this.#folders].filter(([name]) => !staying.has(name)).map(([, watch]) => watch);
-    await Promise.all(leaving.map((watch) => this.#letGo(watch)));
+    const leaving = [...this.#folders].filter(([name]) => !staying.has(name));
+    await Promise.all(leaving.map(([name, watch]) => this.#letGo(name, watch)));
     if (this.#stopped) return;
-    const added: FolderWatch[] = [];
-    const open = (folder: FolderConfig) => {
-      const watch = this.#open(folder, settings.hints);
-      added.push(watch);
-      return watch;
-    };
     this.#settings = settings;
-    this.#folders = new Map(
-      settings.folders.map((folder) => {
-        const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
-        return [folder.name, stayed ?? open(folder)];
-      }),
-    );
-    if (this.#started) {
-      for (const watch of added) watch.start();
-      if (settings.rescanMs !== before.rescanMs) this.#planRescan();
+    const folders = new Map<string, FolderWatch>();
+    for (const folder of settings.folders) {
+      const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
+      const watch = stayed ?? this.#open(folder, settings.hints);
+      folders.set(folder.name, watch);
+      if (stayed === undefined && this.#started) watch.start();
     }
-    this.#onStanding();
+    this.#folders = folders;
+    this.#options.onStanding?.();
     this.#checkQuiet();
   }
 
-  /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
-  async #letGo(watch: FolderWatch): Promise<void> {
-    const clock = this.#clock;
-    const log = this.#log;
-    const { name } = watch.status();
-    const ended = new AbortController();
-    const isOver = await Promise.race([
-      watch.stop().then(() => true),
-      clock.sleep(LETTING_GO_MS, ended.signal).then(() => false),
-    ]).finally(() => ended.abort());
-    if (!isOver)
-      log.warn(
-        { event: 'disk-silent', folder: name },
-        `the folder ${name} is let go, though not all that looks at it has ended: its disk may not answer`,
-      );
-  }
-
-  /** Scans a folder, or only a directory in it (relative), or all folders. Unknown folders are left out. */
-  async rescan(folder?: string, directory?: string): Promise<readonly ScanReport[]> {
+  /** Scans a folder, or all. Unknown folders are left out. */
+  async rescan(folder?: string): Promise<readonly ScanReport[]> {
     const chosen = [...this.#folders].filter(([name]) => folder === undefined || name === folder);
-    return await Promise.all(
-      chosen.map(([, watch]) =>
-        directory === undefined || directory === '' ? watch.rescan() : watch.rescanBelow(directory),
-      ),
-    );
+    return await Promise.all(chosen.map(([, watch]) => watch.rescan()));
   }
 
-  /** Looks at one path of a folder, also when nothing says that it changed: what could not be read is tried again. */
-  async look(folder: string, path: string): Promise<void> {
-    await this.#folders.get(folder)?.look(path);
-  }
-
-  /** Looks at a path in its turn, for a caller that does not wait. */
+  /** Looks at a path in its turn, also when nothing says that it changed: what could not be read is tried again. */
   lookSoon({ folder, path }: Place): void {
-    this.#folders.get(folder)?.lookSoon(path);
+    this.#folders.get(folder)?.look(path);
   }
 
   /**
    * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is in state and on disk.
    *
-   * @throws whatever `commit` of state failed with, when what was seen could not be brought to the disk
+   * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
    */
   idle(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -209,26 +187,45 @@ export class Watcher {
 
   /** What must not stand still while it watches. */
   get health(): readonly HealthCheck[] {
-    return [this.#hashQueue.health, ...[...this.#folders.values()].flatMap(({ health }) => health)];
+    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].flatMap(({ health }) => health)];
   }
 
   /** Ends everything, and commits what is in state. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#rescanTimer?.cancel();
-    this.#hashQueue.stop();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
-    await this.#commits.stop();
-    this.#checkQuiet();
+    this.#saving?.cancel();
+    await this.#save();
   }
 
-  #planRescan(): void {
-    this.#rescanTimer?.cancel();
-    const moved = this.#settings.rescanMs * (1 + JITTER * (2 * Math.random() - 1));
-    this.#rescanTimer = this.#clock.after(moved, () => {
-      void this.rescan();
-      this.#planRescan();
+  #open(folder: FolderConfig, hints: boolean): FolderWatch {
+    const { openEvents = (listener) => new DirectoryEvents(listener), onStanding = () => {} } = this.#options;
+    const { rootCheckMs, degradedRescanMs } = this.#policy;
+    const counted = (listener: EventListener) =>
+      openEvents((directory, name) => {
+        this.#countEvent();
+        listener(directory, name);
+      });
+    return new FolderWatch(folder, {
+      ...{ rootCheckMs, degradedRescanMs, onStanding, deps: this.#deps },
+      openEvents: hints ? counted : undefined,
+      rescanMs: () => this.#settings.rescanMs,
     });
+  }
+
+  /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
+  async #letGo(name: string, watch: FolderWatch): Promise<void> {
+    const { clock, log } = this.#deps;
+    const ended = new AbortController();
+    const isOver = await Promise.race([
+      watch.stop().then(() => true),
+      clock.sleep(LETTING_GO_MS, ended.signal).then(() => false),
+    ]).finally(() => ended.abort());
+    if (!isOver)
+      log.warn(
+        { event: 'disk-silent', folder: name },
+        `the folder ${name} is let go, though not all that looks at it has ended: its disk may not answer`,
+      );
   }
 
   /**
@@ -243,23 +240,44 @@ export class Watcher {
     }
     this.#eventsThisTurn += 1;
     if (this.#eventsThisTurn !== this.#policy.burst) return;
-    this.#log.info(
-      {},
-      'Very many changes came at once, some may have been missed; all folders are scanned again.',
-    );
+    const words = 'Very many changes came at once, some may have been missed; all folders are scanned again.';
+    this.#deps.log.info({}, words);
     void this.rescan();
+  }
+
+  #saveIn(ms: number): void {
+    if (this.#stopped) return;
+    this.#saving ??= this.#deps.clock.after(ms, async () => {
+      await this.#save();
+      this.#saving = undefined;
+      if (this.#isUnsaved) this.#saveIn(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS);
+      this.#checkQuiet();
+    });
+  }
+
+  /** What could not be written stays in state and is tried again. */
+  async #save(): Promise<void> {
+    const { log } = this.#deps;
+    this.#isUnsaved = false;
+    try {
+      await this.#options.commit();
+      if (this.#failure !== undefined) log.info({}, 'The state can be written again.');
+      this.#failure = undefined;
+    } catch (error) {
+      this.#isUnsaved = true;
+      const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
+      if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
+      this.#failure = error;
+    }
   }
 
   #checkQuiet(): void {
     if (this.#waitsForQuiet.length === 0) return;
-    if (this.#hashQueue.size > 0 || this.#commits.busy) return;
+    if (this.#saving !== undefined && this.#failure === undefined && !this.#stopped) return;
     for (const folder of this.#folders.values()) if (folder.busy) return;
-    const waiting = this.#waitsForQuiet;
-    this.#waitsForQuiet = [];
-    const { failure } = this.#commits;
-    for (const { resolve, reject } of waiting) {
-      if (failure === undefined) resolve();
-      else reject(failure);
+    for (const { resolve, reject } of this.#waitsForQuiet.splice(0)) {
+      if (this.#failure === undefined) resolve();
+      else reject(this.#failure);
     }
   }
 }

@@ -80,6 +80,7 @@ const uplink = new Uplink({
 const watcher = new Watcher({
   folders: config.folders,
   state,
+  commit: () => state.commit(),
   clock,
   log,
   accepts: () => undefined,

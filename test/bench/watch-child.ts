@@ -10,8 +10,7 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { State } from '../../src/state/state.js';
-import { ThreadLister } from '../../src/watch/lister.js';
-import { forEachLimited } from '../../src/watch/paths.js';
+import { listIn } from '../../src/watch/lister.js';
 import { Watcher } from '../../src/watch/watcher.js';
 import { longestPause } from './pause.js';
 
@@ -31,15 +30,13 @@ if (way === 'read' || way === 'list') {
   );
   const options = { clock: systemClock, log: silentLogger };
   const state = await State.open(stateDir, options);
-  const fileThread = new WorkThread(new URL('../../src/file-thread.js', import.meta.url));
+  const thread = () => new WorkThread(new URL('../../src/file-thread.js', import.meta.url));
+  const fileThread = thread();
   const watcher = new Watcher({
-    ...{ ...options, folders: config.folders, state },
+    ...{ ...options, folders: config.folders, state, commit: () => state.commit() },
     accepts: () => undefined,
     readGroup: (orders) => fileThread.ask('read', orders),
-    lister: new ThreadLister({
-      clock: systemClock,
-      open: () => new WorkThread(new URL('../../src/watch/list-thread.js', import.meta.url)),
-    }),
+    list: listIn([thread(), thread()]),
     hints: true,
     rescanMs: 3_600_000,
   });
@@ -66,15 +63,19 @@ async function measured(work: () => Promise<unknown>): Promise<object> {
 /** What cannot be left out: every directory listed, every file stat'ed, and for `read` read and hashed. */
 async function walk(directory: string, what: 'read' | 'list'): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true });
-  await forEachLimited(entries, what === 'read' ? 8 : 32, async (entry) => {
-    if (entry.isDirectory()) return;
-    const path = join(directory, entry.name);
+  const rest = entries.filter((entry) => !entry.isDirectory()).values();
+  const one = async () => {
+    for (const entry of rest) await look(entry.name);
+  };
+  const look = async (name: string) => {
+    const path = join(directory, name);
     await new Promise((resolve) => lstat(path, resolve));
     if (what === 'read')
       createHash('sha256')
         .update(await readFile(path))
         .digest('hex');
-  });
+  };
+  await Promise.all(Array.from({ length: what === 'read' ? 8 : 32 }, one));
   for (const entry of entries) if (entry.isDirectory()) await walk(join(directory, entry.name), what);
 }
 

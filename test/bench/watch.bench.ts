@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { lstatSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FSWatcher } from 'chokidar';
@@ -81,7 +81,7 @@ async function eventCosts(directory: string): Promise<[ours: number, plain: numb
   mkdirSync(directory);
   for (let i = 0; i < LARGE; i += 1) writeFileSync(join(directory, `file-${i}`), 'x');
   const events = new DirectoryEvents(() => {});
-  await events.watch(directory, lstatSync(directory));
+  await events.watch(directory);
   const ours = await eventCost(directory);
   await events.close();
   const plain = new FSWatcher({ ignoreInitial: true, depth: 0, ignored: (path) => path.includes('file-') });

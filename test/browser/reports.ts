@@ -48,7 +48,6 @@ export function folder(
       settling: 0,
       lastScan: {
         folder: name,
-        directory: '',
         files: 5210,
         directories: 210,
         durationMs: 412,

@@ -102,7 +102,6 @@ export class PageAtWork {
       ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
       lastScan: {
         folder: name,
-        directory: '',
         files: 2,
         directories: 1,
         durationMs: 250,
@@ -136,7 +135,7 @@ export class PageAtWork {
       holdMs: () => 0,
       rescan: async (folder: string | undefined) => {
         note(`rescan ${folder ?? 'all'}`);
-        return [{ folder: folder ?? 'inbox', directory: '', files: 1, directories: 1, durationMs: 5 }];
+        return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
       },
       mirrors: {
         run: async function* (names: readonly string[] | undefined) {

@@ -28,7 +28,6 @@ export async function setup(project: TestProject): Promise<() => void> {
       'programs/cli': join(DIST, 'cli.js'),
       'programs/worker': join(DIST, 'embedded/worker.js'),
       'file-thread': join(DIST, 'file-thread.js'),
-      'watch/list-thread': join(DIST, 'watch/list-thread.js'),
     },
     platform: 'node',
     logLevel: 'warn',

@@ -10,7 +10,7 @@ const src = resolve(import.meta.dirname, '../../src');
 const allowed = {
   cli: ['commands', 'config', 'lib'],
   index: ['peer', 'lib'],
-  'file-thread': ['content', 'uplink', 'lib'],
+  'file-thread': ['content', 'watch', 'uplink', 'lib'],
   content: ['lib'],
   commands: [
     'daemon',

@@ -12,43 +12,29 @@ import { until } from '../support/wait.js';
 
 function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupNow) {
   const directory = temporaryDirectory();
-  const done: [string, Fingerprint['kind']][] = [];
-  let isQuiet = () => {};
-  const quiet = new Promise<void>((resolve) => {
-    isQuiet = resolve;
-  });
-  const queue = new HashQueue({
-    readers,
-    readGroup,
-    crowd,
-    onQuiet: () => isQuiet(),
-    onError: (error) => expect.fail(String(error)),
-  });
-  const add = (path: string, content = path) => {
+  const done: [string, Fingerprint['kind'] | undefined][] = [];
+  const queue = new HashQueue({ readers, readGroup, crowd });
+  const leaves = new AbortController();
+  const reads: Promise<unknown>[] = [];
+  const add = (path: string, content = path, signal = leaves.signal) => {
     const file = join(directory, path);
     writeFileSync(file, content);
     const stat = fileStat(lstatSync(file));
-    queue.add({ folder: 'inbox', path, file, stat, read: ({ kind }) => done.push([path, kind]) });
+    reads.push(queue.read({ file, stat }, signal).then((found) => done.push([path, found?.kind])));
   };
-  return { queue, add, done, quiet };
+  const forget = () => {
+    leaves.abort();
+    queue.forget();
+  };
+  return { queue, add, done, forget, quiet: () => Promise.all(reads) };
 }
 
 describe('the hash queue', () => {
   it('reads every file that is added', async () => {
     const { add, done, quiet } = setUp(3, 100);
     for (let i = 0; i < 20; i += 1) add(`f${i}`);
-    await quiet;
+    await quiet();
     expect(done.map(([path]) => path).sort()).toEqual(Array.from({ length: 20 }, (_, i) => `f${i}`).sort());
-  });
-
-  it('does not read a file twice at the same time', async () => {
-    const { add, done, quiet } = setUp(2, 100);
-    const large = 'x'.repeat(2 * 1024 * 1024);
-    add('f', large);
-    // Written again: whoever reads the first finds out that it raced.
-    add('f', large);
-    await quiet;
-    expect(done).toEqual([['f', 'raced']]);
   });
 
   it('makes progress with every piece of a large file, for as long as that takes', async () => {
@@ -62,7 +48,7 @@ describe('the hash queue', () => {
     add('large', 'x'.repeat(20 * 1024 * 1024));
     expect(queue.health.busy).toBe(true);
     await until(() => done.length > 0, 'it was read');
-    await quiet;
+    await quiet();
     expect(steps).toBeGreaterThanOrEqual(20);
     expect(queue.health.busy).toBe(false);
   });
@@ -80,69 +66,37 @@ describe('the hash queue', () => {
     const { queue, add, quiet } = setUp(1, 100, readGroup);
     for (let i = 0; i < 150; i += 1) add(`f${i}`);
     await until(() => !queue.isCrowded, 'two groups are under way');
-    expect([queue.size, queue.health.busy]).toEqual([150, false]);
+    expect(queue.health.busy).toBe(false);
     for (let i = 0; i < 100; i += 1) add(`g${i}`);
     expect([queue.isCrowded, queue.health.busy]).toEqual([true, false]);
-    const isQuiet = quiet.then(() => true);
+    const isQuiet = quiet().then(() => true);
     await until(() => {
       answer();
       return Promise.race([isQuiet, new Promise<false>((resolve) => setImmediate(resolve, false))]);
     }, 'all was read');
-    expect([queue.size, queue.health.busy]).toEqual([0, false]);
+    expect(queue.health.busy).toBe(false);
   });
 
-  it('reads to nobody what was forgotten, and reads the same file again for somebody else', async () => {
-    const { queue, add, done, quiet } = setUp(1, 100);
-    add('reading');
-    add('waiting');
-    queue.forget('inbox');
-    expect(queue.size).toBe(0);
-    add('reading', 'of somebody else');
-    await quiet;
-    await until(() => done.length > 0, 'it was read');
-    expect(done).toEqual([['reading', 'version']]);
-  });
-
-  it('keeps nobody waiting for room among files that were forgotten', async () => {
-    const { queue, add } = setUp(1, 2);
-    for (let i = 0; i < 5; i += 1) add(`f${i}`);
-    const room = queue.room();
-    queue.forget('inbox');
-    await room;
-    expect(queue.size).toBe(0);
-  });
-
-  it('takes a newer look at a file that still waits', async () => {
-    const { add, done, quiet } = setUp(1, 100);
+  it('keeps nobody waiting for files that were forgotten, nor for room among them', async () => {
+    const { queue, add, done, forget, quiet } = setUp(1, 2);
     const large = 'x'.repeat(2 * 1024 * 1024);
-    add('first', large);
-    add('f', large);
-    add('f', `${large}y`);
-    await quiet;
-    expect(done).toEqual([
-      ['first', 'version'],
-      ['f', 'version'],
-    ]);
+    for (let i = 0; i < 5; i += 1) add(`f${i}`, large);
+    add('of another folder', large, new AbortController().signal);
+    const room = queue.room();
+    forget();
+    await room;
+    await quiet();
+    expect(done.filter(([, kind]) => kind === undefined)).toHaveLength(4);
+    expect(done).toContainEqual(['of another folder', 'version']);
   });
 
   it('makes a scan wait as long as it is crowded', async () => {
     const { queue, add, done } = setUp(1, 5);
     await queue.room();
-    for (let i = 0; i < 10; i += 1) add(`f${i}`);
+    for (let i = 0; i < 10; i += 1) add(`f${i}`, 'x'.repeat(2 * 1024 * 1024));
     await queue.room();
     // One of ten is read at once, and five of the others must be taken up before there are fewer than five.
     expect(done.length).toBeGreaterThanOrEqual(5);
-  });
-
-  it('says nothing more, and keeps nobody waiting, once it is stopped', async () => {
-    const { queue, add, done, quiet } = setUp(1, 2);
-    for (let i = 0; i < 5; i += 1) add(`f${i}`);
-    const room = queue.room();
-    queue.stop();
-    add('late');
-    await Promise.all([room, quiet]);
-    expect(done).toEqual([]);
-    expect(queue.size).toBe(0);
   });
 });
 
@@ -157,7 +111,7 @@ describe('small files', () => {
       return readGroupNow(orders);
     });
     for (const name of names) add(name);
-    await quiet;
+    await quiet();
     expect(done.sort()).toEqual(all);
     expect(sizes.length).toBeLessThan(10);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
@@ -172,7 +126,7 @@ describe('small files', () => {
     const large = 'x'.repeat(1024 * 1024 + 1);
     for (let i = 0; i < 70; i += 1) add(`large${i}`, large);
     add('small');
-    await quiet;
+    await quiet();
     expect(done).toHaveLength(71);
     expect(sizes).toEqual([1]);
   });
@@ -180,7 +134,7 @@ describe('small files', () => {
   it('are read here when the thread breaks down', async () => {
     const { add, done, quiet } = setUp(2, 1_000, () => Promise.reject(new Error('broken')));
     for (const name of names) add(name);
-    await quiet;
+    await quiet();
     expect(done.sort()).toEqual(all);
   });
 
@@ -189,7 +143,7 @@ describe('small files', () => {
     const thread = new WorkThread(pathToFileURL(program));
     const { add, done, quiet } = setUp(2, 1_000, (orders) => thread.ask('read', orders));
     for (const name of names) add(name);
-    await quiet;
+    await quiet();
     expect(done.sort()).toEqual(all);
     await expect(thread.ask('dance', [])).rejects.toThrow('does not know the work "dance"');
     expect(await thread.ask('read', [])).toEqual([]);

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { DirectoryEvents, type EventListener, type Identified } from '../../src/watch/fs-events.js';
+import { DirectoryEvents, type EventListener } from '../../src/watch/fs-events.js';
 import { busyIn, goesOn } from '../support/health.js';
 import { until } from '../support/wait.js';
 import { WatchWorld } from './world.js';
@@ -24,10 +24,10 @@ class SlowEvents extends DirectoryEvents {
     this.#gate = gate;
   }
 
-  override async watch(directory: string, stat: Identified): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string): Promise<'watched' | { readonly code: string }> {
     this.asked += 1;
     await this.#gate;
-    return await super.watch(directory, stat);
+    return await super.watch(directory);
   }
 }
 

@@ -142,7 +142,7 @@ describe('a file', () => {
     if (isRoot) process.seteuid?.(0);
     else chmodSync(path, 0o600);
     // As root nothing of the file changes here: it is only the reader who may read it now.
-    await inbox.watcher.look('inbox', 'secret.txt');
+    inbox.watcher.lookSoon({ folder: 'inbox', path: 'secret.txt' });
     await inbox.watcher.idle();
     expect(inbox.status('secret.txt')).toBe('pending');
   });
@@ -320,7 +320,7 @@ describe('what is no regular file', () => {
     await inbox.watcher.idle();
     expect([...inbox.state.entries.all()].map(({ path }) => path)).toEqual(['real/a.txt']);
     expect(inbox.watcher.problems()).toEqual([]);
-    await inbox.watcher.look('inbox', 'link/a.txt');
+    inbox.watcher.lookSoon({ folder: 'inbox', path: 'link/a.txt' });
     await inbox.watcher.idle();
     expect(inbox.get('link/a.txt')).toBeUndefined();
   });

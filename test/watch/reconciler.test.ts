@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { HealthCheck } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
-import { Commits } from '../../src/watch/commits.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
-import { WATCH_POLICY } from '../../src/watch/deps.js';
 import { HashQueue, readGroupNow } from '../../src/watch/hash-queue.js';
 import { listHere } from '../../src/watch/lister.js';
 import { Problems } from '../../src/watch/problems.js';
@@ -19,35 +18,27 @@ const to = { folder: 'inbox', path: 'a', url: 'https://files.example.org/inbox/a
 const version = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1, sha256: 'aa', encoding: 'utf-8' } as const;
 
 describe('what was found,', () => {
-  async function setUp() {
+  async function setUp(isCertain = true) {
     const clock = new FakeClock();
-    const state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
+    const log = silentLogger;
+    const state = await State.open(temporaryDirectory(), { clock, log });
     const folder = folderOf(temporaryDirectory());
-    const root = new Root(folder, state);
-    await root.accept();
-    const onQuiet = () => {};
-    const nothing = async () => {};
-    const reconciler = new Reconciler(
-      {
-        ...{ folder, state, root, clock, log: silentLogger, accepts: refusesBinary },
-        rules: new FolderRules(folder),
-        debouncer: new Debouncer({
-          ...{ name: 'inbox', settleMs: 1, gatherMs: 1, looksAtOnce: 1, clock },
-          ...{ lookAt: nothing, lookIn: nothing, onError: onQuiet, onQuiet },
-        }),
-        hashQueue: new HashQueue({
-          readers: 1,
-          crowd: 1,
-          readGroup: readGroupNow,
-          onQuiet,
-          onError: onQuiet,
-        }),
-        commits: new Commits({ commit: () => state.commit(), clock, log: silentLogger, onQuiet }),
-        ...{ lister: listHere, policy: WATCH_POLICY, onQuiet, onStanding: onQuiet, events: undefined },
-        problems: new Problems('inbox', clock, silentLogger),
-      },
-      { onOpen: onQuiet, scannedFrom: () => undefined },
-    );
+    const nothing = () => {};
+    const none = async () => {};
+    const reconciler = new Reconciler({
+      ...{ folder, state, clock, log, accepts: refusesBinary, list: listHere, events: undefined },
+      root: new Root(folder, state, log),
+      rules: new FolderRules(folder),
+      debouncer: new Debouncer({
+        ...{ settleMs: 1, clock, lookAt: none, lookIn: none, onError: nothing, onQuiet: nothing },
+      }),
+      hashQueue: new HashQueue({ readers: 1, crowd: 1, readGroup: readGroupNow }),
+      problems: new Problems('inbox', clock, log),
+      digests: new Map([['', 1]]),
+      stopped: new AbortController().signal,
+      health: new HealthCheck('folder', 'a scan'),
+      ...{ changed: nothing, onQuiet: nothing, mayLook: () => true, isCertain: async () => isCertain },
+    });
     return { state, reconciler };
   }
 
@@ -75,6 +66,15 @@ describe('what was found,', () => {
     }
     await removing;
     expect(state.get('inbox', 'a')).toMatchObject({ status: 'gone', sent: { sha256: 'aa' } });
+    await state.close();
+  });
+
+  it('that a file is gone means nothing while the root is not certain', async () => {
+    const { state, reconciler } = await setUp(false);
+    const before = read(undefined, to, version, 0);
+    state.put(before);
+    await reconciler.removed([before]);
+    expect(state.get('inbox', 'a')?.status).toBe('pending');
     await state.close();
   });
 });

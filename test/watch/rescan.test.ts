@@ -2,43 +2,36 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Encoding } from '../../src/lib/encodings.js';
-import { type Lister, listHere } from '../../src/watch/lister.js';
+import { type List, listHere } from '../../src/watch/lister.js';
 import { folderOf, type Started, WatchWorld } from './world.js';
 
-/** Counts what comes to the event loop, and may say that a file looks as it did before. */
-class CountingLister implements Lister {
-  entries = 0;
-  async list(...order: Parameters<Lister['list']>): ReturnType<Lister['list']> {
-    const listing = await listHere.list(...order);
-    if ('code' in listing || listing.entries === undefined) return listing;
-    const { entries } = listing;
-    const count = (n: number) => {
-      this.entries += n;
-    };
-    async function* counted() {
-      for await (const batch of entries) {
-        count(batch.length);
-        yield batch;
-      }
-    }
-    return { ...listing, entries: counted() };
-  }
+/** Counts what comes to the event loop. */
+function countingList() {
+  const counts = { entries: 0 };
+  const list: List = async (order) => {
+    const listing = await listHere(order);
+    if ('code' in listing) return listing;
+    const entries = [...listing.entries];
+    counts.entries += entries.length;
+    return { ...listing, entries };
+  };
+  return { counts, list };
 }
 
 async function setUp(prepare: (world: WatchWorld) => void, options: Parameters<WatchWorld['start']>[0] = {}) {
   const world = new WatchWorld();
   prepare(world);
-  const lister = new CountingLister();
-  const inbox = await world.start({ hints: false, lister, ...options });
+  const { counts, list } = countingList();
+  const inbox = await world.start({ hints: false, list, ...options });
   await inbox.watcher.idle();
   // What was not at rest at first is compared once more.
   await inbox.watcher.rescan();
   await inbox.watcher.idle();
   const rescan = async () => {
-    lister.entries = 0;
+    counts.entries = 0;
     const [report] = await inbox.watcher.rescan();
     await inbox.watcher.idle();
-    return { report, entries: lister.entries };
+    return { report, entries: counts.entries };
   };
   return { world, inbox, rescan };
 }
@@ -69,12 +62,12 @@ describe('a rescan', () => {
   it('after a start on a known state compares with it, and only once', async () => {
     const { world, inbox } = await setUp(tree);
     await inbox.watcher.stop();
-    const lister = new CountingLister();
-    const again = await world.start({ state: inbox.state, hints: false, lister });
+    const { counts, list } = countingList();
+    const again = await world.start({ state: inbox.state, hints: false, list });
     await again.watcher.idle();
-    expect(lister.entries).toBe(26);
+    expect(counts.entries).toBe(26);
     await again.watcher.rescan();
-    expect(lister.entries).toBe(26);
+    expect(counts.entries).toBe(26);
   });
 
   it('finds a file that is back as it was, though its removal was seen and its return was not', async () => {
@@ -82,7 +75,7 @@ describe('a rescan', () => {
     const file = join(world.root, 'a/d0/f0');
     const away = `${world.root}-away`;
     renameSync(file, away);
-    await inbox.watcher.look('inbox', 'a/d0/f0');
+    inbox.watcher.lookSoon({ folder: 'inbox', path: 'a/d0/f0' });
     await inbox.watcher.idle();
     expect(inbox.status('a/d0/f0')).toBe('gone');
     renameSync(away, file);
@@ -169,29 +162,5 @@ describe('what concerns very many files', () => {
     const { most } = await changesATurn(inbox, () => inbox.watcher.rescan());
     expect(inbox.state.counts().gone).toBe(3_000);
     expect(most).toBeLessThanOrEqual(200);
-  });
-
-  it('is gone through for its names in slices when a watcher starts', async () => {
-    const { world, inbox } = await setUp(many);
-    await inbox.watcher.stop();
-    const { entries } = inbox.state;
-    const all = entries.all.bind(entries);
-    let [now, most] = [0, 0];
-    entries.all = function* (folder) {
-      for (const entry of all(folder)) {
-        if (now === 0)
-          setImmediate(() => {
-            most = Math.max(most, now);
-            now = 0;
-          });
-        now += 1;
-        yield entry;
-      }
-    };
-    const again = await world.start({ state: inbox.state, hints: false });
-    expect(most).toBe(0);
-    await again.watcher.idle();
-    expect(most).toBeGreaterThan(0);
-    expect(most).toBeLessThanOrEqual(500);
   });
 });

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.js';
+import { State } from '../../src/state/state.js';
+import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
 
@@ -159,5 +162,41 @@ describe('the watcher', () => {
     await second.watcher.idle();
     expect(changes).toEqual([]);
     expect(second.watcher.status()[0]?.lastScan).toMatchObject({ files: 20, directories: 1 });
+  });
+
+  it('commits what it found at once together, and again when that failed, said once', async () => {
+    const world = new WatchWorld();
+    for (let i = 0; i < 100; i += 1) world.write(`f${i}`);
+    const state = await State.open(temporaryDirectory(), { clock: systemClock, log: world.log });
+    let commits = 0;
+    let failure: Error | undefined = new Error('disk full');
+    const commit = state.commit.bind(state);
+    state.commit = async () => {
+      commits += 1;
+      if (failure !== undefined) throw failure;
+      await commit();
+    };
+    // What is tried again in seconds is tried at once.
+    const after: Clock['after'] = (ms, ...rest) => systemClock.after(Math.min(ms, 100), ...rest);
+    const inbox = await world.start({ state, clock: { ...systemClock, after } });
+    await expect(inbox.watcher.idle()).rejects.toThrow('disk full');
+    await until(() => commits > 2, 'it is tried again');
+    expect(world.said('What changed on disk cannot be recorded: disk full', 'error')).toBe(1);
+    failure = undefined;
+    await until(() => world.said('The state can be written again.', 'info') === 1, 'it is written');
+    await inbox.watcher.idle();
+    expect(state.figures().unsaved).toBe(0);
+    expect(commits).toBeLessThan(50);
+  });
+
+  it('commits at its end what is left', async () => {
+    const world = new WatchWorld();
+    const inbox = await world.start({ hints: false });
+    await inbox.watcher.idle();
+    world.write('a.txt');
+    void inbox.watcher.rescan();
+    await until(() => inbox.status('a.txt') === 'pending', 'it is found');
+    await inbox.watcher.stop();
+    expect(inbox.state.figures().unsaved).toBe(0);
   });
 });

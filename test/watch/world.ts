@@ -74,13 +74,14 @@ export class WatchWorld {
       readonly state?: State;
       readonly hints?: boolean;
       readonly clock?: Clock;
-    } & Partial<Pick<WatcherOptions, 'openEvents' | 'policy' | 'accepts' | 'onStanding' | 'lister'>> = {},
+    } & Partial<Pick<WatcherOptions, 'openEvents' | 'policy' | 'accepts' | 'onStanding' | 'list'>> = {},
   ): Promise<Started> {
     const clock = options.clock ?? systemClock;
     const state = options.state ?? (await State.open(temporaryDirectory(), { clock, log: this.log }));
     const watcher = new Watcher({
       folders: options.folders ?? [folderOf(this.root)],
       state,
+      commit: () => state.commit(),
       clock,
       log: this.log,
       accepts: options.accepts ?? refusesBinary,
@@ -88,10 +89,10 @@ export class WatchWorld {
       rescanMs: 3_600_000,
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openEvents ? { openEvents: options.openEvents } : {}),
-      ...(options.lister ? { lister: options.lister } : {}),
+      ...(options.list ? { list: options.list } : {}),
       ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
-    await watcher.start();
+    watcher.start();
     const started = new Started(watcher, state);
     this.#started.push(started);
     return started;
