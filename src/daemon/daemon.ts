@@ -87,7 +87,7 @@ export class Daemon {
   async start(): Promise<void> {
     const { clock, log, onFailure, follow, load, notifier } = this.#options;
     const parts = this.#opened();
-    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, pausing } = parts;
+    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics } = parts;
     const { current } = this;
     const { config } = current;
     const live = this.live();
@@ -101,13 +101,10 @@ export class Daemon {
       clock,
     });
     const answer = answers({
-      ...{ current, state, clock, live, feed, log, mirrors, pausing },
+      ...{ current, state, clock, live, feed, log, mirrors, queue, watcher },
       stopping: this.#stopping.signal,
-      look: (place) => watcher.lookSoon(place),
-      tryPeer: () => queue.tryNow(),
       lookUp: (url) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
       holdMs: () => dialect.current?.holdMs,
-      rescan: (folder) => watcher.rescan(folder),
       reload: () => this.reload(),
     });
     const control = await ControlServer.open(config.state.dir, answer, log);

@@ -12,7 +12,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import type { Live } from '../report/live.js';
-import { Pausing } from '../report/pausing.js';
+import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import { lockState } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
@@ -55,7 +55,6 @@ export interface Parts {
   readonly state: State;
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
-  readonly pausing: Pausing;
   readonly housekeeping: Housekeeping;
   readonly client: PeerClient;
   /** The peer's address, also of the embedded one. */
@@ -95,8 +94,7 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
   const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, shutdown, onFailure });
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
-  const pausing = new Pausing({ state, commit, queue, clock, log });
-  pausing.restore();
+  restorePause({ state, queue, clock, log }, queue);
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,
@@ -185,7 +183,6 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     ...{
       state,
       commit,
-      pausing,
       housekeeping,
       client,
       peerUrl,

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
-import type { Place } from '../state/entries.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
 import { patienceOf } from '../uplink/audit.js';
 import { retryItems } from '../uplink/retry.js';
 import { verify } from '../uplink/verify.js';
+import type { Watcher } from '../watch/watcher.js';
 import {
   chosen,
   chosenCount,
@@ -21,7 +21,7 @@ import {
   scopesOf,
 } from './items.js';
 import type { Live, RecentEvent, RecentEvents, ReloadReport } from './live.js';
-import { LONGEST_PAUSE_MS, type Pausing, SHORTEST_PAUSE_MS } from './pausing.js';
+import { LONGEST_PAUSE_MS, type PausingDeps, pause, resume, SHORTEST_PAUSE_MS } from './pausing.js';
 import type { Sample, Statistics } from './statistics.js';
 import { type StatusReport, statusReport } from './status.js';
 import { explain } from './why.js';
@@ -77,24 +77,18 @@ type Answer = AsyncIterable<unknown> | Iterable<unknown>;
 /** Answers a question with lines, each one JSON value or a list of such. @throws PeersyncError */
 export type Answerer = (question: Question) => Answer;
 
-export interface AnswerDeps {
+export interface AnswerDeps extends PausingDeps {
   /** A reload replaces the configuration that it holds. */
   readonly current: { readonly config: Config };
   readonly state: State;
   readonly live: Live;
-  readonly clock: Clock;
-  look(place: Place): void;
-  /** Asks a peer that was in trouble again, at once. */
-  tryPeer(): void;
+  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'tryNow'>;
+  readonly watcher: Pick<Watcher, 'lookSoon' | 'rescan'>;
   /** What the peer shows of a document. */
   lookUp(url: string): Promise<Peerdoc | undefined>;
   /** So long after a push the peer may take back what it shows, in ms. */
   holdMs(): number | undefined;
-  readonly log: Logger;
-  /** Scans again; resolves when it is done. */
-  rescan(folder: string | undefined): Promise<Iterable<unknown>>;
   readonly mirrors: Pick<Mirrors, 'run' | 'accept'>;
-  readonly pausing: Pick<Pausing, 'pause' | 'resume'>;
   /** Takes up the configuration as its file is now. */
   reload(): Promise<ReloadReport>;
   readonly feed: LiveFeed;
@@ -104,7 +98,7 @@ export interface AnswerDeps {
 
 /** What the running daemon answers, to commands and to the page alike. */
 export function answers(deps: AnswerDeps): Answerer {
-  const { clock, current, feed, live, log, lookUp, mirrors, pausing, state, stopping } = deps;
+  const { clock, current, feed, live, log, lookUp, mirrors, state, stopping, watcher } = deps;
   const commit = () => state.commit();
   const handlers: {
     readonly [ask in keyof Requests]: (asked: z.output<(typeof REQUESTS)[ask]>) => Answer | Promise<Answer>;
@@ -121,11 +115,11 @@ export function answers(deps: AnswerDeps): Answerer {
       const scopes = 'paths' in asked ? await scopesOf(current.config, asked.paths) : undefined;
       const { lookedAt, retried } = await retryItems(state, scopes, clock);
       await state.commit();
-      for (const place of lookedAt) deps.look(place);
-      deps.tryPeer();
+      for (const place of lookedAt) watcher.lookSoon(place);
+      deps.queue.tryNow();
       return [{ retried, lookedAt: lookedAt.length }];
     },
-    rescan: ({ folder }) => deps.rescan(knownFolder(current.config, folder)),
+    rescan: ({ folder }) => watcher.rescan(knownFolder(current.config, folder)),
     verify: async ({ progress, repair = false, sample }) => {
       const of = progress ? { of: chosenCount(state, sample) } : {};
       const patienceMs = patienceOf(deps.holdMs());
@@ -133,8 +127,8 @@ export function answers(deps: AnswerDeps): Answerer {
       return verify(await chosen(state, sample), parts, { repair, ...of });
     },
     reload: async () => [await deps.reload()],
-    pause: async ({ forMs }) => [await pausing.pause(forMs)],
-    resume: async () => [{ wasPaused: await pausing.resume() }],
+    pause: async ({ forMs }) => [await pause(deps, forMs)],
+    resume: async () => [{ wasPaused: await resume(deps) }],
     mirror: (asked) => {
       unlessPaused(live);
       return mirrors.run(asked.names);

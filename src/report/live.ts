@@ -91,6 +91,9 @@ export class RecentEvents implements Logger {
   readonly #clock: Clock;
   readonly #events: RecentEvent[] = [];
   #count = 0;
+  readonly info = this.#keeping('info');
+  readonly warn = this.#keeping('warn');
+  readonly error = this.#keeping('error');
 
   constructor(log: Logger, clock: Clock) {
     this.#log = log;
@@ -106,23 +109,13 @@ export class RecentEvents implements Logger {
     this.#log.debug(fields, message);
   }
 
-  info(fields: object, message: string): void {
-    this.#keep('info', fields, message);
-  }
-
-  warn(fields: object, message: string): void {
-    this.#keep('warn', fields, message);
-  }
-
-  error(fields: object, message: string): void {
-    this.#keep('error', fields, message);
-  }
-
-  #keep(level: RecentEvent['level'], fields: object, message: string): void {
-    this.#count += 1;
-    const event = 'event' in fields && typeof fields.event === 'string' ? fields.event : undefined;
-    this.#events.push({ id: this.#count, at: this.#clock.now(), level, message, event });
-    if (this.#events.length > EVENTS_KEPT) this.#events.shift();
-    this.#log[level](fields, message);
+  #keeping(level: RecentEvent['level']): Logger['info'] {
+    return (fields, message) => {
+      this.#count += 1;
+      const event = 'event' in fields && typeof fields.event === 'string' ? fields.event : undefined;
+      this.#events.push({ id: this.#count, at: this.#clock.now(), level, message, event });
+      if (this.#events.length > EVENTS_KEPT) this.#events.shift();
+      this.#log[level](fields, message);
+    };
   }
 }

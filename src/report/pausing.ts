@@ -38,66 +38,48 @@ export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number)
 }
 
 export interface PausingDeps {
-  readonly state: Pick<State, 'meta' | 'setMeta'>;
-  readonly commit: () => Promise<void>;
-  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'status' | 'onChange'>;
+  readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
+  readonly queue: Pick<RequestQueue, 'pause' | 'resume'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/**
- * A person pauses and resumes the work with the peer.
- *
- * `restore` at the start goes on with a pause of an earlier run. What is asked for is on disk before it is answered; a pause
- * that ended by itself is forgotten, which need not be on disk, for its end is in it.
- */
-export class Pausing {
-  readonly #deps: PausingDeps;
-  #isPaused = false;
+/** A person pauses the work with the peer; on disk before it is answered. @param forMs how long; undefined until `resume` */
+export async function pause(
+  { state, queue, clock, log }: PausingDeps,
+  forMs: number | undefined,
+): Promise<Paused> {
+  const paused = keepPause(state, clock.now(), forMs);
+  queue.pause(paused);
+  await state.commit();
+  log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
+  return paused;
+}
 
-  constructor(deps: PausingDeps) {
-    this.#deps = deps;
-  }
+/** Ends a pause; on disk before it is answered. @returns whether there was one */
+export async function resume({ state, queue, clock }: PausingDeps): Promise<boolean> {
+  const wasPaused = forgetPause(state, clock.now());
+  await state.commit();
+  queue.resume();
+  return wasPaused;
+}
 
-  restore(): void {
-    const { state, queue, clock, log } = this.#deps;
-    queue.onChange(() => this.#followQueue());
-    const paused = keptPause(state, clock.now());
-    if (paused === undefined) return;
-    this.#isPaused = true;
-    queue.pause(paused);
-    log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
-  }
-
-  /** @param forMs how long, in ms; undefined until `resume` */
-  async pause(forMs: number | undefined): Promise<Paused> {
-    const { state, commit, queue, clock, log } = this.#deps;
-    const paused = keepPause(state, clock.now(), forMs);
-    this.#isPaused = true;
-    queue.pause(paused);
-    await commit();
-    log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
-    return paused;
-  }
-
-  /** @returns whether it was paused */
-  async resume(): Promise<boolean> {
-    const { state, commit, queue, clock, log } = this.#deps;
-    const was = forgetPause(state, clock.now()) || this.#isPaused;
-    this.#isPaused = false;
-    await commit();
-    queue.resume();
-    if (was) log.info({ event: 'resumed' }, 'resumed: the work with the peer goes on');
-    return was;
-  }
-
-  #followQueue(): void {
-    const { queue, log, state } = this.#deps;
-    if (!this.#isPaused || queue.status().paused !== undefined) return;
-    this.#isPaused = false;
-    state.setMeta(META, undefined);
-    log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
-  }
+/** Goes on with a pause of an earlier run, and says from then on when one is over. */
+export function restorePause(
+  { state, clock, log }: PausingDeps,
+  queue: Pick<RequestQueue, 'pause' | 'status' | 'onChange'>,
+): void {
+  let wasPaused = false;
+  queue.onChange(() => {
+    const isPaused = queue.status().paused !== undefined;
+    if (wasPaused && !isPaused)
+      log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
+    wasPaused = isPaused;
+  });
+  const paused = keptPause(state, clock.now());
+  if (paused === undefined) return;
+  queue.pause(paused);
+  log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
 }
 
 /** As the begin of a sentence. */

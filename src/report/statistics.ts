@@ -301,20 +301,27 @@ export class Statistics {
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
     const { log, paused } = this.#deps;
-    const { alert, collection } = one;
-    const late = lateWords(one, limitMs, now, this.#startedAt);
-    if (late !== '') {
-      const isPaused = paused();
+    const { alert, collection, took } = one;
+    const { count, p95Ms = 0 } = percentilesOf(took.hour(now));
+    const { waiting, oldestSince = now } = one.waiting.read(now, this.#startedAt);
+    const late: string[] = [];
+    if (p95Ms > limitMs) late.push(`95 % of ${count} in the last hour took up to ${durationText(p95Ms)}`);
+    if (now - oldestSince > limitMs)
+      late.push(`of ${waiting} waiting, the oldest waits for ${durationText(now - oldestSince)}`);
+    if (late.length > 0) {
+      const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
+      const message = `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`;
       one.wellSince = undefined;
       one.alert = {
         ...{ code: 'TIME_TO_SEARCH', collection, since: alert?.since ?? now },
-        message: `${late} The limit (\`alerts.timeToSearch\`) is ${durationText(limitMs)}.${isPaused ? ' A person paused peersync.' : ''}`,
-        hint: isPaused
+        message: paused() ? `${message} A person paused peersync.` : message,
+        hint: paused()
           ? 'Nothing is lost; `peersync resume` lets the work go on.'
           : 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       };
-      const { code, hint, message } = one.alert;
-      if (alert === undefined) log.warn({ event: 'alert', code, collection }, `ALERT: ${message} ${hint}`);
+      const { code, hint } = one.alert;
+      if (alert === undefined)
+        log.warn({ event: 'alert', code, collection }, `ALERT: ${one.alert.message} ${hint}`);
     } else if (alert !== undefined) {
       one.wellSince ??= now;
       if (now - one.wellSince < WELL_MS) return;
@@ -369,25 +376,4 @@ export class Statistics {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }
   }
-}
-
-/** What of a collection is late; empty where nothing is. */
-function lateWords(
-  { collection, took, waiting: items }: CollectionStatistics,
-  limitMs: number,
-  now: number,
-  startedAt: number,
-): string {
-  const { count, p95Ms = 0 } = percentilesOf(took.hour(now));
-  const { waiting, oldestSince = now } = items.read(now, startedAt);
-  const late: string[] = [];
-  if (p95Ms > limitMs)
-    late.push(
-      `${count === 1 ? 'The one file' : `More than 5 % of the ${count} files`} of the collection "${collection}" that became searchable in the last hour took longer than promised (95 % took up to ${durationText(p95Ms)}).`,
-    );
-  if (now - oldestSince > limitMs)
-    late.push(
-      `${waiting === 1 ? 'One file' : `${waiting} files`} of the collection "${collection}" ${waiting === 1 ? 'waits' : 'wait'} to become searchable, the oldest for ${durationText(now - oldestSince)}.`,
-    );
-  return late.join(' ');
 }

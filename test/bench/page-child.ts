@@ -106,9 +106,8 @@ const feed = new LiveFeed({ status, statistics, recents, clock });
 const nothing = () => {};
 const ask = answers({
   ...{ current, state, live, clock, feed, mirrors, log: recents },
-  ...{ look: nothing, tryPeer: nothing, lookUp: async () => undefined, holdMs: () => undefined },
-  rescan: async () => [],
-  pausing: { pause: async () => ({ since: 0 }), resume: async () => false },
+  ...{ queue, lookUp: async () => undefined, holdMs: () => undefined },
+  watcher: { lookSoon: nothing, rescan: async () => [] },
   reload: async () => ({ changes: [], restart: [] }),
   stopping: new AbortController().signal,
 });

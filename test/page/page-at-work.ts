@@ -8,7 +8,7 @@ import type { Stuck } from '../../src/lib/health.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';
-import type { QueueStatus } from '../../src/queue/request-queue.js';
+import type { Paused, QueueStatus } from '../../src/queue/request-queue.js';
 import { answers, LiveFeed } from '../../src/report/answers.js';
 import type { ConfigurationReport, Live, SilentDisk } from '../../src/report/live.js';
 import { RecentEvents } from '../../src/report/live.js';
@@ -129,13 +129,14 @@ export class PageAtWork {
     const note = (what: string) => void this.asked.push(what);
     const parts = {
       ...{ current, state: this.state, live, clock, feed, log: this.recents },
-      look: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
-      tryPeer: () => note('try'),
       lookUp: async () => undefined,
       holdMs: () => 0,
-      rescan: async (folder: string | undefined) => {
-        note(`rescan ${folder ?? 'all'}`);
-        return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
+      watcher: {
+        lookSoon: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
+        rescan: async (folder: string | undefined) => {
+          note(`rescan ${folder ?? 'all'}`);
+          return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
+        },
       },
       mirrors: {
         run: async function* (names: readonly string[] | undefined) {
@@ -147,19 +148,16 @@ export class PageAtWork {
           return { name, kind: 'share' as const, path: name };
         },
       },
-      pausing: {
-        pause: async (forMs?: number) => {
-          note(`pause ${forMs ?? 'until resumed'}`);
-          const since = clock.now();
-          const paused = forMs === undefined ? { since } : { since, until: since + forMs };
+      queue: {
+        tryNow: () => note('try'),
+        pause: (paused: Paused) => {
+          note(`pause ${paused.until === undefined ? 'until resumed' : paused.until - paused.since}`);
           this.queue = { ...this.queue, paused };
-          return paused;
         },
-        resume: async () => {
+        resume: () => {
           note('resume');
-          const { paused, ...queue } = this.queue;
+          const { paused: _, ...queue } = this.queue;
           this.queue = queue;
-          return paused !== undefined;
         },
       },
       reload: async () => ({ changes: [], restart: [] }),

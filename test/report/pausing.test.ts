@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import { keepPause, keptPause, Pausing } from '../../src/report/pausing.js';
+import { keepPause, keptPause, pause, restorePause, resume } from '../../src/report/pausing.js';
+import type { Json } from '../../src/state/load.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -32,9 +33,17 @@ function started(commit = () => state.commit()) {
     lanes: eachLane(() => ({ requestsPerSecond: 100, concurrency: 1 })),
     ...{ maxConcurrency: 1, classify: () => ({ kind: 'answered' }), clock, log, peerName: 'the peer' },
   });
-  const pausing = new Pausing({ state, commit, queue, clock, log });
-  pausing.restore();
-  return { queue, pausing };
+  const kept = {
+    meta: (name: string) => state.meta(name),
+    setMeta: (name: string, value: Json | undefined) => state.setMeta(name, value),
+    commit,
+  };
+  const deps = { state: kept, queue, clock, log };
+  restorePause(deps, queue);
+  return {
+    queue,
+    pausing: { pause: (forMs?: number) => pause(deps, forMs), resume: () => resume(deps) },
+  };
 }
 
 describe('a pause', () => {
@@ -89,7 +98,7 @@ describe('a pause', () => {
     expect(await pausing.resume()).toBe(false);
     expect(said).toEqual([
       'paused for 1h: nothing is sent to the peer, what changes on disk is read and waits',
-      'resumed: the work with the peer goes on',
+      'the pause is over: the work with the peer goes on',
     ]);
   });
 
@@ -110,7 +119,7 @@ describe('a pause', () => {
     await clock.advance(1);
     expect(queue.status().paused).toBeUndefined();
     expect(said.at(-1)).toBe('the pause is over: the work with the peer goes on');
-    expect(state.meta('paused')).toBeUndefined();
+    expect(keptPause(state, clock.now())).toBeUndefined();
   });
 
   it('is over where its time passed while nothing ran', async () => {
