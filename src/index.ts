@@ -1,7 +1,7 @@
 export type { Clock, Timer } from './lib/clock.js';
 export { PeersyncError } from './lib/errors.js';
 export type { Logger } from './lib/logger.js';
-export type { RequestCounts } from './peer/asking.js';
+export type { Credentials } from './peer/auth.js';
 export type {
   Citation,
   CitationOptions,
@@ -11,12 +11,11 @@ export type {
 } from './peer/citation.js';
 export { PeerClient, type PeerClientOptions } from './peer/client.js';
 export type { DialectName } from './peer/dialect.js';
-export type { Credentials } from './peer/digest.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
-export type { Timeouts } from './peer/http.js';
+export type { EncodedText, Text, TextEncoding, TextSource } from './peer/form.js';
+export type { RequestCounts, Timeouts } from './peer/http.js';
 export type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peer/peerdoc.js';
 export type { PushAnswer, PushItem, PushOptions, PushResult } from './peer/push.js';
 export type { ShareOptions, ShareQuery, ShareStream } from './peer/share.js';
 export type { Table, TableQuery, TableRow, TableStream } from './peer/table.js';
 export type { PeerTables, TableOptions, TableReadOptions } from './peer/tables.js';
-export type { EncodedText, Text, TextEncoding, TextSource } from './peer/text.js';

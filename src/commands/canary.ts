@@ -1,8 +1,7 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-import type { PeerClient } from '../peer/client.js';
+import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
 import { evidenceOf, type SentVersion } from '../peer/version-shown.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { type CanaryPlan, readyCanary } from './canary-documents.js';

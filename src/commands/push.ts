@@ -3,7 +3,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
-import { DIALECTS } from '../peer/dialects.js';
+import { DIALECTS } from '../peer/client.js';
 import { type Command, prepare, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';
 import { duration } from './option-values.js';

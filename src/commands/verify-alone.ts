@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { DIALECTS } from '../peer/dialects.js';
+import { DIALECTS } from '../peer/client.js';
 import { chosen, chosenCount } from '../report/items.js';
 import { lockState } from '../state/directory.js';
 import { State } from '../state/state.js';

@@ -4,7 +4,7 @@ import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Credentials } from '../peer/digest.js';
+import type { Credentials } from '../peer/auth.js';
 import type { Refused, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
 import type { ConfigHolder } from './config-holder.js';

@@ -1,10 +1,113 @@
 import { isUtf8 } from 'node:buffer';
-import { PeerError } from './errors.js';
-import type { HttpAnswer } from './http.js';
-import { readJson } from './read-json.js';
-import { readHtml, readXml } from './read-markup.js';
-import { readText } from './read-text.js';
-import { type Answer, type AnswerRecord, Unreadable } from './record.js';
+import type { IncomingHttpHeaders } from 'node:http';
+import { DomHandler, DomUtils, Parser } from 'htmlparser2';
+import { wellFormed } from '../lib/text.js';
+import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
+
+/** An answer whose head has come. */
+export interface AnswerHead {
+  /** Of the request. */
+  readonly url: string;
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** When the head of the answer came, by our clock, in ms since the epoch. */
+  readonly at: number;
+  /** What the peer's clock showed then (whole seconds, as ms), where the answer carries a date. */
+  readonly peerAt: number | undefined;
+  /** From the beginning of the request to the head of the answer, in ms. */
+  readonly tookMs: number;
+  /** Whether the body of the request is with the peer: `no` where there was none. */
+  readonly delivered: Delivered;
+}
+
+/** An answer that came whole. */
+export interface HttpAnswer extends AnswerHead {
+  readonly body: Buffer;
+}
+
+/** An answer whose body comes while it is read. */
+export interface StreamedAnswer extends AnswerHead {
+  /**
+   * The body, to be read once. Ends only where the answer ended as it should; otherwise throws PeerError. The peer is
+   * not read faster than the reader takes it.
+   */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/** What a status stands for. A gateway's 502 and 504 say that the peer behind it was not there, 408 that we were slow. */
+const STATUSES: Readonly<Record<number, readonly [PeerErrorCode, string]>> = {
+  403: ['PEER_AUTH', 'does not allow this to the user (403)'],
+  404: ['PEER_REFUSED', 'has no such page (404)'],
+  408: ['PEER_TIMEOUT', 'waited too long for the request (408)'],
+  413: ['PEER_TOO_LARGE', 'finds the request too large (413)'],
+  429: ['PEER_BUSY', 'gets too many requests (429)'],
+  502: ['PEER_UNREACHABLE', 'is a gateway that did not reach the peer (502)'],
+  503: ['PEER_BUSY', 'cannot serve requests now (503)'],
+  504: ['PEER_TIMEOUT', 'is a gateway that got no answer of the peer (504)'],
+};
+
+/** The error that the status of an answer stands for; undefined for success. */
+export function statusError(answer: HttpAnswer): PeerError | undefined {
+  const { url, status, headers, body, delivered } = answer;
+  if (isSuccess(status)) return undefined;
+  const to = headers.location === undefined ? '' : `, a redirect to ${headers.location}`;
+  const [code, what] =
+    STATUSES[status] ??
+    (status >= 500
+      ? (['PEER_FAILED', `failed (${status})`] as const)
+      : status >= 400
+        ? (['PEER_REFUSED', `refused the request (${status})`] as const)
+        : (['PEER_ANSWER', `answered with ${status}${to}`] as const));
+  const retryAfterMs = code === 'PEER_BUSY' ? retryAfter(answer) : undefined;
+  return new PeerError(code, { url, what, status, answer: body, delivered, retryAfterMs });
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** Seconds, or a moment of the peer's clock (RFC 9110, 10.2.3). */
+function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
+  const text = headers['retry-after']?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const moment = Date.parse(text);
+  return Number.isNaN(moment) ? undefined : Math.max(0, moment - (peerAt ?? at));
+}
+
+/** The error for an answer that came, but does not say what it should. */
+export function unusable({ url, status, body, delivered }: HttpAnswer, what: string): PeerError {
+  return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
+}
+
+/** The error for an answer in which nothing is found that was looked for. */
+export function notUnderstood(answer: HttpAnswer, read: Answer, what: string): PeerError {
+  return unusable(answer, isFailurePage(read) ? 'answered with an error page' : what);
+}
+
+/** One name with one value, as the peer wrote them; a repeated name stands once for each value. */
+export interface Field {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Fields that belong together, and the records inside: an answer, an item of it, a row of a table. */
+export interface AnswerRecord {
+  /** As the peer wrote it; empty for what has no name. */
+  readonly name: string;
+  readonly fields: readonly Field[];
+  readonly records: readonly AnswerRecord[];
+}
+
+/** What one answer says, whatever its form was. */
+export interface Answer {
+  readonly form: 'json' | 'xml' | 'html' | 'text';
+  readonly record: AnswerRecord;
+  /** The words for people that stand outside all fields. */
+  readonly prose: string;
+}
+
+/** An answer that cannot be read; the message is the end of a sentence that begins with the peer. */
+export class Unreadable extends Error {}
 
 /**
  * Reads HTML, XML, RSS, JSON-like or plain text into records.
@@ -16,56 +119,28 @@ import { type Answer, type AnswerRecord, Unreadable } from './record.js';
  * @throws PeerError PEER_ANSWER for an empty or unreadable answer
  */
 export function readAnswer(answer: HttpAnswer): Answer {
-  try {
-    const read = readForm(decoded(answer.body));
+  return readable(answer, () => {
+    const text = decoded(answer.body).trim();
+    const read = /^[{[]/.test(text)
+      ? readJson(text)
+      : !text.startsWith('<')
+        ? readText(text)
+        : isHtml(text)
+          ? readHtml(text)
+          : readXml(text);
     if (isEmpty(read.record) && read.prose.trim() === '') throw new Unreadable('gave an empty answer');
     return read;
+  });
+}
+
+/** What `read` makes of an answer; what it cannot read is the peer's error. */
+export function readable<T>(answer: HttpAnswer, read: () => T): T {
+  try {
+    return read();
   } catch (error) {
     if (error instanceof Unreadable) throw unusable(answer, error.message);
     throw error;
   }
-}
-
-/** The error for an answer that came, but does not say what it should. */
-export function unusable({ url, status, body, delivered }: HttpAnswer, what: string): PeerError {
-  return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
-}
-
-const FAILURE = /HTTP ERROR:? \d{3}|Problem accessing |^[ \t]*at [\w$.<>/]+\(.*\)[ \t]*$|^Traceback \(most/m;
-const FAILURE_TITLE = /^[ \t]*(HTTP )?(Error|Status) \d{3}\b/im;
-
-/** A program's failure on a page for people, whatever its status: Jetty's, Java's, Python's. */
-export function isFailurePage({ form, prose, record }: Answer): boolean {
-  if (form === 'json' || form === 'xml') return false;
-  return FAILURE.test(prose) || (isEmpty(record) && FAILURE_TITLE.test(prose));
-}
-
-function readForm(text: string): Answer {
-  const start = text.trimStart().slice(0, 1);
-  if (start === '{' || start === '[') return readJson(text);
-  if (start !== '<') return readText(text);
-  return isHtml(text) ? readHtml(text) : readXml(text);
-}
-
-const HTML_TAGS = new Set(
-  'html head body title meta div p dl table form span pre h1 h2 h3 h4 h5 h6 ul ol b'.split(' '),
-);
-
-/** By the document type, else by the first tag after declarations and comments. */
-function isHtml(text: string): boolean {
-  let at = 0;
-  for (;;) {
-    while (/\s/.test(text[at] ?? '')) at += 1;
-    if (/^<!doctype\s+html\b/i.test(text.slice(at, at + 32))) return true;
-    if (!text.startsWith('<!', at) && !text.startsWith('<?', at)) break;
-    const end = text.startsWith('<!--', at) ? '-->' : '>';
-    const found = text.indexOf(end, at);
-    if (found === -1) return false;
-    at = found + end.length;
-    while (/[\s\]>]/.test(text[at] ?? '')) at += 1;
-  }
-  const [, tag] = /^<([a-z][\w:-]*)/i.exec(text.slice(at, at + 64)) ?? [];
-  return HTML_TAGS.has(tag?.toLowerCase() ?? '');
 }
 
 /** UTF-8, as peers write whatever they declare, else ISO 8859-1. */
@@ -73,6 +148,339 @@ export function decoded(body: Buffer): string {
   return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 
+const FAILURE = /HTTP ERROR:? \d{3}|Problem accessing |^[ \t]*at [\w$.<>/]+\(.*\)[ \t]*$|^Traceback \(most/m;
+
+/** A program's failure on a page for people, whatever its status: Jetty's, Java's, Python's. */
+export function isFailurePage({ form, prose, record }: Answer): boolean {
+  if (form === 'json' || form === 'xml') return false;
+  if (FAILURE.test(prose)) return true;
+  return isEmpty(record) && /^[ \t]*(HTTP )?(Error|Status) \d{3}\b/im.test(prose);
+}
+
 function isEmpty({ fields, records }: AnswerRecord): boolean {
   return fields.length === 0 && records.every(isEmpty);
+}
+
+/** Plain text: a line `key: value` or `key=value` is a field; all of it is prose. */
+function readText(text: string): Answer {
+  const lines = text
+    .split(/\r\n|\n|\r/)
+    .map((line) => /^\s*([\w:.-]{1,80}?)\s*(?:=|:(?!\/\/))(.*)$/.exec(line));
+  const fields = lines.flatMap((line) =>
+    line ? [{ name: line[1] ?? '', value: (line[2] ?? '').trim() }] : [],
+  );
+  return { form: 'text', record: { name: '', fields, records: [] }, prose: text };
+}
+
+/** Deeper answers are of no peer. */
+const DEEPEST = 64;
+
+/** JSON, and what templates without escaping make of it. It must still be whole: every brace closed. */
+function readJson(text: string): Answer {
+  return { form: 'json', record: jsonRecord('', parseJson(text), 0), prose: '' };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    try {
+      return JSON.parse(mendedJson(text));
+    } catch (cause) {
+      const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
+      throw new Unreadable(`gave an answer in JSON that ${how}`, { cause });
+    }
+  }
+}
+
+/** YaCy escapes nothing: a text ends at the first quote behind which a text may end, and all in it belongs to it. */
+function mendedJson(text: string): string {
+  return text.replace(
+    /"(?:([\s\S]*?)"(?=\s*(?:,\s*["{[\-\dtfn]|[:}\]]|$))|[\s\S]*)/g,
+    (found, inside: string | undefined) => {
+      if (inside === undefined) return found;
+      try {
+        JSON.parse(found);
+        return found;
+      } catch {
+        return JSON.stringify(inside);
+      }
+    },
+  );
+}
+
+function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
+  if (depth > DEEPEST) throw new Unreadable('gave an answer that is nested too deeply');
+  const fields: Field[] = [];
+  const records: AnswerRecord[] = [];
+  const members = isObject(json) ? Object.entries(json) : [[name, json] as const];
+  for (const [key, value] of members) {
+    const values: readonly unknown[] = Array.isArray(value) && value.length > 0 ? value : [value];
+    for (const each of values) {
+      if (isObject(each) || (Array.isArray(each) && each.length > 0))
+        records.push(jsonRecord(key, each, depth + 1));
+      else
+        fields.push({ name: key, value: Array.isArray(each) ? EMPTY_LIST : wellFormed(String(each ?? '')) });
+    }
+  }
+  return { name, fields, records };
+}
+
+type Node = DomHandler['root']['children'][number];
+/** An element of a page. */
+export type Element = Extract<Node, { readonly attribs: unknown }>;
+
+/** What an empty list of JSON is read as. */
+export const EMPTY_LIST = '[]';
+
+function isObject(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+/**
+ * XML and RSS: an element without elements in it is a field, any other a record. Attributes are fields too, where the
+ * element is a record or has no text.
+ */
+function readXml(text: string): Answer {
+  const { children, unclosed } = parseMarkup(text, true);
+  const outermost = children.find(isElement);
+  if (outermost === undefined)
+    throw new Unreadable('gave an answer that looks like XML and holds no element');
+  if (unclosed.length > 0) throw new Unreadable('gave an answer in XML that breaks off');
+  return { form: 'xml', record: xmlRecord(outermost), prose: '' };
+}
+
+function xmlRecord(element: Element): AnswerRecord {
+  const inside = element.children.filter(isElement);
+  const fields = attributeFields(element);
+  const records: AnswerRecord[] = [];
+  for (const child of inside) {
+    const isLeaf = !child.children.some(isElement);
+    const value = isLeaf ? DomUtils.textContent(child).trim() : '';
+    if (isLeaf) fields.push({ name: child.name, value });
+    if (!isLeaf || (value === '' && attributeFields(child).length > 0)) records.push(xmlRecord(child));
+  }
+  if (inside.length === 0 && fields.length === 0) {
+    fields.push({ name: element.name, value: DomUtils.textContent(element).trim() });
+  }
+  return { name: element.name, fields, records };
+}
+
+function attributeFields({ attribs }: Element): Field[] {
+  return Object.entries(attribs).flatMap(([name, value]) =>
+    /^xmlns(:|$)/.test(name) ? [] : [{ name, value }],
+  );
+}
+
+const HTML_TAG = /^<(html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
+
+/** By the document type, else by the first tag behind declarations and comments. */
+function isHtml(text: string): boolean {
+  let at = 0;
+  for (;;) {
+    while (/[\s\]>]/.test(text[at] ?? '')) at += 1;
+    const begin = text.slice(at, at + 64);
+    if (/^<!doctype\s+html\b/i.test(begin)) return true;
+    if (!/^<[!?]/.test(begin)) return HTML_TAG.test(begin);
+    const end = begin.startsWith('<!--') ? '-->' : '>';
+    const found = text.indexOf(end, at);
+    if (found === -1) return false;
+    at = found + end.length;
+  }
+}
+
+/**
+ * HTML: the terms of a definition list are fields, so are two-celled rows of a table; a row under a heading row is a
+ * record.
+ */
+function readHtml(text: string): Answer {
+  const fields: Field[] = [];
+  const records: AnswerRecord[] = [];
+  let prose = '';
+  const read = (nodes: readonly Node[]): void => {
+    for (const node of nodes) {
+      if (!isElement(node)) prose += DomUtils.textContent(node);
+      else if (node.name === 'dl') fields.push(...definitionsIn(node).map(([term, of]) => fieldOf(term, of)));
+      else if (node.name === 'table') readRows(node, fields, records);
+      else if (!UNSEEN.has(node.name)) {
+        read(node.children);
+        prose += '\n';
+      }
+    }
+  };
+  read(parseHtml(text));
+  return { form: 'html', record: { name: '', fields, records }, prose };
+}
+
+const UNSEEN = new Set(['script', 'style', 'template', 'noscript', 'select', 'button']);
+
+function readRows(table: Element, fields: Field[], records: AnswerRecord[]): void {
+  let heading: readonly string[] | undefined;
+  for (const row of within(table.children, ['tr'])) {
+    const cells = within(row.children, ['th', 'td']);
+    const [first, second] = cells;
+    if (cells.length > 0 && cells.every(({ name }) => name === 'th')) heading = cells.map(visible);
+    else if (heading !== undefined) {
+      const named = cells.map((cell, i) => ({ name: heading?.[i] ?? '', value: visible(cell) }));
+      records.push({ name: 'row', fields: named, records: [] });
+    } else if (first && second && cells.length === 2) fields.push(fieldOf(first, second));
+  }
+}
+
+function fieldOf(term: Element, definition: Element): Field {
+  return { name: visible(term), value: visible(definition) };
+}
+
+/** The pairs of `dt` and `dd` in a list. */
+export function definitionsIn(list: Element): readonly (readonly [Element, Element])[] {
+  const parts = within(list.children, ['dt', 'dd']);
+  return parts.flatMap((definition, i) => {
+    const term = parts[i - 1];
+    return term?.name === 'dt' && definition.name === 'dd' ? [[term, definition] as const] : [];
+  });
+}
+
+/** The elements of these names in the nodes, not looking into those found. */
+export function within(nodes: readonly Node[], names: readonly string[]): Element[] {
+  return nodes
+    .filter(isElement)
+    .flatMap((node) => (names.includes(node.name) ? [node] : within(node.children, names)));
+}
+
+export function isElement(node: Node): node is Element {
+  return 'attribs' in node;
+}
+
+/** All text inside, as a page shows it: blanks folded. */
+export function visible(element: Element): string {
+  return DomUtils.textContent(element).replace(/\s+/g, ' ').trim();
+}
+
+/** The nodes of a page. @throws Unreadable for one that is not whole */
+export function parseHtml(text: string): readonly Node[] {
+  const { children, unclosed } = parseMarkup(text, false);
+  if (['html', 'dl', 'table', 'select', 'form'].some((name) => unclosed.includes(name))) {
+    throw new Unreadable('gave an answer in HTML that breaks off');
+  }
+  return children;
+}
+
+/** Pages are nested more deeply than records. */
+const DEEPEST_ELEMENT = 256;
+
+/** The nodes, and the names of the elements that were still open at the end of the text. */
+function parseMarkup(
+  text: string,
+  xmlMode: boolean,
+): { readonly children: readonly Node[]; readonly unclosed: readonly string[] } {
+  const open: string[] = [];
+  class Tree extends DomHandler {
+    override onopentag(name: string, attributes: Record<string, string>): void {
+      if (open.push(name) > DEEPEST_ELEMENT) throw new Unreadable('gave an answer that is nested too deeply');
+      super.onopentag(name, attributes);
+    }
+    override onclosetag(): void {
+      open.pop();
+      super.onclosetag();
+    }
+    override onprocessinginstruction(name: string, data: string): void {
+      refuseEntities(data);
+      super.onprocessinginstruction(name, data);
+    }
+  }
+  const tree = new Tree();
+  const parser = new Parser(tree, { xmlMode, decodeEntities: true });
+  parser.write(text);
+  const unclosed = [...open];
+  parser.end();
+  return { children: tree.root.children, unclosed };
+}
+
+/**
+ * Entities that an answer declares for itself are not expanded, so what it says cannot be known.
+ *
+ * @throws Unreadable where a declaration holds one
+ */
+export function refuseEntities(declaration: string): void {
+  if (/!ENTITY\b/i.test(declaration))
+    throw new Unreadable('gave an answer that declares entities of its own');
+}
+
+/** Names are compared without prefix (`dc:`), case, blanks and punctuation: `dc:format.extent` is `formatextent`. */
+export function canonical(name: string): string {
+  return name
+    .trim()
+    .toLowerCase()
+    .replace(/^[a-z]+:(?=.)/, '')
+    .replace(/[^a-z0-9]+/g, '');
+}
+
+/** The values of the fields that have one of these canonical names, in the order of the names. */
+export function fieldValues(record: AnswerRecord, ...names: readonly string[]): readonly string[] {
+  return names.flatMap((name) =>
+    record.fields.filter((field) => canonical(field.name) === name).map((field) => field.value.trim()),
+  );
+}
+
+/** The first value that is not empty. */
+export function fieldValue(record: AnswerRecord, ...names: readonly string[]): string | undefined {
+  return fieldValues(record, ...names).find((value) => value !== '');
+}
+
+/** A whole number of at least 0, or undefined. */
+export function fieldNumber(record: AnswerRecord, ...names: readonly string[]): number | undefined {
+  const value = fieldValue(record, ...names);
+  return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+}
+
+/** The record and all inside it, outermost first. */
+export function allRecords(record: AnswerRecord): readonly AnswerRecord[] {
+  return [record, ...record.records.flatMap(allRecords)];
+}
+
+const NOT_FOUND =
+  /\bnot (be )?found\b|\bno such\b|\bunknown (url|document|hash)\b|\bnot (yet )?indexed\b|\bnot in the index\b/i;
+
+/** Whether a record says that there is no such document; its URL alone may be an echo of the question. */
+export function deniesIt(record: AnswerRecord): boolean {
+  return (
+    fieldValue(record, 'found')?.toLowerCase() === 'false' ||
+    fieldValues(record, 'error', 'message').some((words) => NOT_FOUND.test(words))
+  );
+}
+
+/** Whether an answer says, in a record of it or in words for people, that there is no such document. */
+export function saysNotFound(answer: Answer): boolean {
+  return allRecords(answer.record).some(deniesIt) || (!isFailurePage(answer) && NOT_FOUND.test(answer.prose));
+}
+
+/**
+ * One spelling of a URL for comparing: lower-case scheme and host, no default port, no fragment, and one way to escape.
+ * Peers give URLs back escaped more or less than they got them.
+ */
+export function comparableUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) return text.trim();
+  const authority = `${url.protocol}//${url.username}${url.password ? `:${url.password}` : ''}@${url.host}`;
+  return `${authority}${escapedOnce(url.pathname, '/')}${escapedOnce(url.search, '?&=+')}`;
+}
+
+export function isSameUrl(a: string, b: string): boolean {
+  return a === b || comparableUrl(a) === comparableUrl(b);
+}
+
+/** Escapes all but letters, digits, `-._~` and `kept`; an escape of something else stays one. */
+function escapedOnce(text: string, kept: string): string {
+  return text.replace(/%[0-9a-f]{2}|[^A-Za-z0-9\-._~]/gi, (part) => {
+    if (kept.includes(part)) return part;
+    if (part.length === 1) return part === '%' ? '%25' : percent(part);
+    const character = String.fromCharCode(Number.parseInt(part.slice(1), 16));
+    return /[A-Za-z0-9\-._~]/.test(character) ? character : part.toUpperCase();
+  });
+}
+
+function percent(character: string): string {
+  return [...Buffer.from(character)]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
 }

@@ -1,31 +1,130 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { type Challenge, parseChallenges } from './challenge.js';
-import { type Credentials, type DigestChallenge, digestAuthorization, digestChallenge } from './digest.js';
+
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** One way in that a server offers: `Digest realm="…", nonce="…"`. Names of scheme and parameters are in lower case. */
+export interface Challenge {
+  readonly scheme: string;
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
+/** A name, alone behind a comma (a scheme) or with a value (a parameter), which may be quoted and hold commas. */
+const PART = new RegExp(
+  `([\\t ,]*)(${TOKEN})(?:[\\t ]*=[\\t ]*(?:"((?:[^"\\\\]|\\\\.)*)"|(${TOKEN})))?`,
+  'gs',
+);
+
+/** Reads WWW-Authenticate: several challenges in one header or in several (RFC 9110, 11.6.1). */
+export function parseChallenges(header: string | readonly string[] | undefined): readonly Challenge[] {
+  return [header ?? []].flat().flatMap((text) => {
+    const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
+    for (const { 1: separator = '', 2: name = '', 3: quoted, 4: token, index } of text.matchAll(PART)) {
+      const value = quoted?.replace(/\\(.)/gs, '$1') ?? token;
+      const parameters = challenges.at(-1)?.parameters;
+      const key = name.toLowerCase();
+      if (value !== undefined) {
+        if (!parameters?.has(key)) parameters?.set(key, value);
+      } else if (index === 0 || separator.includes(','))
+        challenges.push({ scheme: key, parameters: new Map() });
+    }
+    return challenges;
+  });
+}
+
+/** A Digest challenge that can be answered. */
+export interface DigestChallenge {
+  readonly hash: 'md5' | 'sha256';
+  /** The name as the server wrote it; undefined where it wrote none (MD5). */
+  readonly algorithm: string | undefined;
+  readonly realm: string;
+  readonly nonce: string;
+  readonly opaque: string | undefined;
+  /** `auth`, or undefined for the form of RFC 2069. */
+  readonly qop: 'auth' | undefined;
+  readonly stale: boolean;
+}
+
+const HASHES: Readonly<Record<string, 'md5' | 'sha256'>> = { MD5: 'md5', 'SHA-256': 'sha256' };
+
+/** Undefined where the server asks for something that we do not speak (auth-int alone, another hash). */
+export function digestChallenge({ scheme, parameters }: Challenge): DigestChallenge | undefined {
+  const algorithm = parameters.get('algorithm');
+  const hash = HASHES[algorithm?.toUpperCase() ?? 'MD5'];
+  const realm = parameters.get('realm');
+  const nonce = parameters.get('nonce');
+  const qops = parameters
+    .get('qop')
+    ?.toLowerCase()
+    .split(/[\s,]+/);
+  if (scheme !== 'digest' || hash === undefined || realm === undefined || nonce === undefined)
+    return undefined;
+  if (qops !== undefined && !qops.includes('auth')) return undefined;
+  const stale = parameters.get('stale')?.toLowerCase() === 'true';
+  const opaque = parameters.get('opaque');
+  return { hash, algorithm, realm, nonce, opaque, qop: qops && 'auth', stale };
+}
+
+export interface DigestRequest {
+  readonly method: string;
+  /** Path and query, exactly as they are sent. */
+  readonly uri: string;
+  /** How often the nonce has been used, this time included. */
+  readonly count: number;
+  readonly cnonce: string;
+}
+
+/**
+ * The Authorization header that answers a challenge (RFC 7616, 3.4; without qop as in RFC 2069).
+ *
+ * A header is bytes, and undici reads and writes it as one character a byte: so are realm and nonce kept, and user name
+ * and password become so by way of UTF-8.
+ */
+export function digestAuthorization(
+  { hash, algorithm, realm, nonce, opaque, qop }: DigestChallenge,
+  credentials: Credentials,
+  { method, uri, count, cnonce }: DigestRequest,
+): string {
+  const h = (bytes: string) => createHash(hash).update(bytes, 'latin1').digest('hex');
+  const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
+  const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`;
+  const username = bytesOf(credentials.username);
+  const nc = count.toString(16).padStart(8, '0');
+  const a1 = h(`${username}:${realm}:${bytesOf(credentials.password)}`);
+  const use = qop === undefined ? nonce : `${nonce}:${nc}:${cnonce}:${qop}`;
+  const response = h(`${a1}:${use}:${h(`${method}:${uri}`)}`);
+  return `Digest ${[
+    `username=${quoted(username)}`,
+    `realm=${quoted(realm)}`,
+    `nonce=${quoted(nonce)}`,
+    `uri=${quoted(uri)}`,
+    `response="${response}"`,
+    ...(algorithm === undefined ? [] : [`algorithm=${algorithm}`]),
+    ...(opaque === undefined ? [] : [`opaque=${quoted(opaque)}`]),
+    ...(qop === undefined ? [] : [`qop=${qop}`, `nc=${nc}`, `cnonce="${cnonce}"`]),
+  ].join(', ')}`;
+}
 
 /** How the server wants to be convinced, and how often we did it that way. */
-type Scheme =
-  | { readonly kind: 'basic' }
-  | {
-      readonly kind: 'digest';
-      readonly challenge: DigestChallenge;
-      /** When it came, for durations. */
-      readonly since: number;
-      count: number;
-    };
+interface Scheme {
+  /** Of Digest; undefined for Basic. */
+  readonly digest: DigestChallenge | undefined;
+  /** When it came, for durations. */
+  since: number;
+  count: number;
+  /** Whether it convinced the server. */
+  isProven: boolean;
+}
 
 /** What one request carried. */
 export interface Authorization {
   readonly header: string;
   readonly scheme: Scheme;
-}
-
-export interface AuthOptions {
-  readonly credentials: Credentials;
-  readonly origin: URL;
-  readonly log: Logger;
-  readonly clock: Clock;
 }
 
 /** Jetty takes a nonce for 60 s and in 1,023 requests, and says so only to one that comes too late. */
@@ -40,7 +139,6 @@ const NONCE_USES = 1_000;
  *   MD5, Basic. A Digest nonce is used again and again, each time with the next count, by all requests together.
  * - A 401 to an answered challenge: the nonce was too old (`stale`), or the server forgot one that had worked: its new
  *   challenge is answered. Otherwise the credentials are wrong.
- *
  * - A nonce that will not last is given up before a body is sent with it (`renew`): a new one is asked for.
  *
  * The caller limits how often one request is sent.
@@ -50,124 +148,94 @@ export class Auth {
   readonly #origin: URL;
   readonly #log: Logger;
   readonly #clock: Clock;
+  /** The last challenge. */
   #scheme: Scheme | undefined;
-  /** The scheme that last convinced the server. */
-  #proven: Scheme | undefined;
-  /** The scheme that was given up, until the server asks for credentials again. */
-  #givenUp: Scheme | undefined;
-  #settled = false;
-  #warned = false;
+  /** Whether requests answer it without being asked. */
+  #isAnswered = false;
+  #isAdmitted = false;
+  #hasWarned = false;
 
-  constructor({ credentials, origin, log, clock }: AuthOptions) {
-    this.#clock = clock;
+  constructor(credentials: Credentials, origin: URL, log: Logger, clock: Clock) {
     this.#credentials = credentials;
     this.#origin = origin;
     this.#log = log;
+    this.#clock = clock;
   }
 
   /** What the next request is to carry; undefined while no challenge is known. Counts as one use of a nonce. */
   authorize(method: string, uri: string): Authorization | undefined {
-    const scheme = this.#scheme;
+    const scheme = this.#isAnswered ? this.#scheme : undefined;
     if (scheme === undefined) return undefined;
-    if (scheme.kind === 'basic') {
+    const { username, password } = this.#credentials;
+    if (scheme.digest === undefined) {
       this.#warnOfPlainText();
-      return { header: basic(this.#credentials), scheme };
+      return { header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`, scheme };
     }
     scheme.count += 1;
     const request = { method, uri, count: scheme.count, cnonce: randomBytes(12).toString('hex') };
-    return { header: digestAuthorization(scheme.challenge, this.#credentials, request), scheme };
+    return { header: digestAuthorization(scheme.digest, this.#credentials, request), scheme };
   }
 
   /** Whether the server let a protected request in since it last turned one away, and will let the next one in. */
-  get settled(): boolean {
-    return this.#settled && !this.#isWorn();
+  get isSettled(): boolean {
+    return this.#isAdmitted && !this.#isWorn();
   }
 
   /** Gives up a nonce that will not last, so that the next request asks for a new one. */
   renew(): void {
     if (!this.#isWorn()) return;
-    this.#givenUp = this.#scheme;
-    this.#scheme = undefined;
-    this.#settled = false;
+    this.#isAnswered = false;
+    this.#isAdmitted = false;
   }
 
   /** The server let a protected request in, or one that carried `used`. */
   admitted(used: Authorization | undefined): void {
-    if (used === undefined || used.scheme === this.#scheme) this.#settled = true;
-    if (used !== undefined) this.#proven = used.scheme;
+    if (used === undefined || used.scheme === this.#scheme) this.#isAdmitted = true;
+    if (used !== undefined) used.scheme.isProven = true;
   }
 
   /** The server answered 401 to a request that carried `used`: whether sending it again can help. */
   refused(header: string | readonly string[] | undefined, used: Authorization | undefined): boolean {
-    const again = this.#learn(this.#strongest(parseChallenges(header)), used);
-    if (!again) this.#settled = false;
+    const offered = this.#strongest(parseChallenges(header));
+    const again = offered !== undefined && this.#learn(offered, used?.scheme);
+    if (!again) this.#isAdmitted = false;
     return again;
   }
 
-  #learn(offered: Scheme | undefined, used: Authorization | undefined): boolean {
-    if (offered === undefined) return false;
-    if (this.#scheme === undefined || isOther(offered, this.#scheme)) this.#scheme = this.#continued(offered);
+  #learn(offered: Scheme, used: Scheme | undefined): boolean {
+    // A server that gives the same nonce again counts on.
+    if (this.#scheme === undefined || isOther(offered, this.#scheme)) this.#scheme = offered;
+    else this.#scheme.since = offered.since;
+    this.#isAnswered = true;
     if (used === undefined) return true;
-    const stale = offered.kind === 'digest' && offered.challenge.stale;
-    return isOther(offered, used.scheme) && (stale || this.#proven === used.scheme);
-  }
-
-  /** A server that gives the same nonce again counts on. */
-  #continued(offered: Scheme): Scheme {
-    const before = this.#givenUp;
-    this.#givenUp = undefined;
-    if (offered.kind !== 'digest' || before?.kind !== 'digest' || isOther(offered, before)) return offered;
-    return { ...offered, count: before.count };
+    return isOther(offered, used) && (offered.digest?.stale === true || used.isProven);
   }
 
   #isWorn(): boolean {
-    const scheme = this.#scheme;
-    if (scheme?.kind !== 'digest') return false;
-    return this.#clock.now() - scheme.since > NONCE_MS || scheme.count >= NONCE_USES;
+    const { digest, since, count } = this.#scheme ?? {};
+    if (digest === undefined || since === undefined || count === undefined) return false;
+    return this.#clock.now() - since > NONCE_MS || count >= NONCE_USES;
   }
 
   #strongest(challenges: readonly Challenge[]): Scheme | undefined {
-    return strongest(challenges, this.#clock.now());
+    const digests = challenges.map(digestChallenge).filter((digest) => digest !== undefined);
+    const digest = digests.find(({ hash }) => hash === 'sha256') ?? digests[0];
+    if (digest === undefined && !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
+    return { digest, since: this.#clock.now(), count: 0, isProven: false };
   }
 
   #warnOfPlainText(): void {
-    if (this.#warned || this.#origin.protocol !== 'http:' || isLoopback(this.#origin.hostname)) return;
-    this.#warned = true;
+    const { protocol, hostname, origin } = this.#origin;
+    const isLoopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+    if (this.#hasWarned || protocol !== 'http:' || isLoopback) return;
+    this.#hasWarned = true;
     this.#log.warn(
-      { origin: this.#origin.origin },
+      { origin },
       'The peer wants the password in plain text (Basic over http); use https, or Digest on the peer.',
     );
   }
 }
 
-const STRENGTH = ['digest sha256', 'digest md5', 'basic'];
-
-function strongest(challenges: readonly Challenge[], since: number): Scheme | undefined {
-  return challenges
-    .map((challenge) => schemeOf(challenge, since))
-    .filter((scheme) => scheme !== undefined)
-    .sort((a, b) => STRENGTH.indexOf(nameOf(a)) - STRENGTH.indexOf(nameOf(b)))[0];
-}
-
-function schemeOf(challenge: Challenge, since: number): Scheme | undefined {
-  if (challenge.scheme === 'basic') return { kind: 'basic' };
-  const digest = digestChallenge(challenge);
-  return digest === undefined ? undefined : { kind: 'digest', challenge: digest, since, count: 0 };
-}
-
-function nameOf(scheme: Scheme): string {
-  return scheme.kind === 'basic' ? 'basic' : `digest ${scheme.challenge.hash}`;
-}
-
 function isOther(offered: Scheme, used: Scheme): boolean {
-  if (offered.kind === 'basic' || used.kind === 'basic') return offered.kind !== used.kind;
-  return offered.challenge.nonce !== used.challenge.nonce;
-}
-
-function basic({ username, password }: Credentials): string {
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-}
-
-function isLoopback(hostname: string): boolean {
-  return /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return offered.digest?.nonce !== used.digest?.nonce;
 }

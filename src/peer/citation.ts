@@ -1,3 +1,27 @@
+import { ElementType } from 'htmlparser2';
+import {
+  type AnswerRecord,
+  allRecords,
+  canonical,
+  decoded,
+  definitionsIn,
+  type Element,
+  EMPTY_LIST,
+  fieldNumber,
+  fieldValue,
+  fieldValues,
+  type HttpAnswer,
+  isElement,
+  isSameUrl,
+  notUnderstood,
+  parseHtml,
+  readAnswer,
+  saysNotFound,
+  unusable,
+  visible,
+  within,
+} from './answer.js';
+
 /** Which document: by its URL, or by a hash that the peer told earlier. */
 export type CitationQuery = { readonly url: string } | { readonly hash: string };
 
@@ -38,4 +62,135 @@ export interface Citation {
   readonly similar: readonly CitingDocument[];
   /** Whether the document is longer than what the peer compared, where it says so. */
   readonly more?: boolean | undefined;
+}
+
+/**
+ * The references that an answer shows; undefined where the peer says that it has no such document.
+ *
+ * A citation with nothing in its lists is one; an answer without any such list is none.
+ *
+ * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
+ */
+export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
+  const read = readAnswer(answer);
+  const citation = read.form === 'html' ? citationOnPage(decoded(answer.body)) : citationIn(read.record);
+  if (citation === undefined) {
+    if (saysNotFound(read)) return undefined;
+    throw notUnderstood(answer, read, 'does not say what it knows of citations');
+  }
+  const { url, urlhash } = citation;
+  if (url === '') return undefined;
+  const isAsked =
+    'url' in query
+      ? url === undefined || isSameUrl(url, query.url)
+      : urlhash === undefined || urlhash === query.hash;
+  if (!isAsked) throw unusable(answer, 'answered about another document than the one asked for');
+  return citation;
+}
+
+function citationIn(answer: AnswerRecord): Citation | undefined {
+  const record = allRecords(answer).find((each) =>
+    ['sentences', 'citing', 'similar'].some((name) => has(each, name)),
+  );
+  if (record === undefined) return undefined;
+  const more = fieldValue(record, 'more');
+  return {
+    url: fieldValue(record, 'url'),
+    urlhash: fieldValue(record, 'urlhash', 'hash'),
+    title: fieldValue(record, 'title'),
+    sentences: listOf(record, 'sentences', 'text').map((each, position) => ({
+      number: fieldNumber(each, 'number') ?? position,
+      text: fieldValues(each, 'text')[0] ?? '',
+      appearsIn: fieldValues(each, 'appearsin').filter((url) => url !== '' && url !== EMPTY_LIST),
+    })),
+    citing: documentsOf(record, 'citing'),
+    similar: documentsOf(record, 'similar'),
+    more: more === 'true' ? true : more === 'false' ? false : undefined,
+  };
+}
+
+function has({ fields, records }: AnswerRecord, name: string): boolean {
+  return [...fields, ...records].some((each) => canonical(each.name) === name);
+}
+
+/** JSON gives each element of a list its name; XML has the elements inside one of that name. */
+function listOf(record: AnswerRecord, name: string, required: string): AnswerRecord[] {
+  return record.records
+    .filter((each) => canonical(each.name) === name)
+    .flatMap(allRecords)
+    .filter((each) => has(each, required));
+}
+
+function documentsOf(record: AnswerRecord, name: string): CitingDocument[] {
+  return listOf(record, name, 'url').flatMap((each) => {
+    const url = fieldValue(each, 'url');
+    const title = fieldValue(each, 'title');
+    return url === undefined ? [] : [{ url, title, sentences: fieldNumber(each, 'sentences') }];
+  });
+}
+
+const TITLE = /^Document Citations for/i;
+
+/**
+ * A citation as a page for people, in the form of YaCy: `dt`/`dd` pairs of a number and a sentence, which may end in
+ * `appears in:` and links; pairs of a link and `makes 2 citations`; and a list of similar documents. Undefined for any
+ * other page. The URL is empty where the peer has no such document.
+ */
+function citationOnPage(text: string): Citation | undefined {
+  const nodes = parseHtml(text);
+  const heading = within(nodes, ['h1']).find((each) => TITLE.test(visible(each)));
+  const lists = within(nodes, ['dl']);
+  if (heading === undefined || lists.length === 0) return undefined;
+  const pairs = lists.flatMap(definitionsIn);
+  const parts = within(nodes, ['h1', 'h2', 'h3', 'h4', 'ul']);
+  const similar = parts.find(
+    ({ name }, i) => name === 'ul' && /^Similar documents\b/i.test(visible(parts[i - 1] ?? heading)),
+  );
+  return {
+    url: linksIn(heading)[0] ?? visible(heading).replace(TITLE, '').trim(),
+    sentences: pairs.flatMap(([term, definition]) => sentenceOf(term, definition)),
+    citing: pairs.flatMap(([term, definition]) => {
+      const [, sentences] = /^makes (\d{1,9}) citations?\b/.exec(visible(definition)) ?? [];
+      if (sentences === undefined) return [];
+      return [{ url: linksIn(term)[0] ?? visible(term), sentences: Number(sentences) }];
+    }),
+    similar: (similar ? linksIn(similar) : []).map((url) => ({ url })),
+  };
+}
+
+function sentenceOf(term: Element, definition: Element): CitedSentence[] {
+  const number = visible(term);
+  if (linksIn(term).length > 0 || !/^\d{1,9}$/.test(number)) return [];
+  const parts = flat(definition);
+  const at = parts.findLastIndex((part, i) => {
+    const before = parts[i - 1];
+    const isBehindBreak = before !== undefined && isElement(before) && before.name === 'br';
+    return isBehindBreak && /^\s*appears in:/.test(wordsOf(part));
+  });
+  const end = at === -1 ? parts.length : at;
+  return [
+    {
+      number: Number(number),
+      text: parts.slice(0, end).map(wordsOf).join('').replace(/\s+/g, ' ').trim(),
+      appearsIn: parts.slice(end).filter(isElement).flatMap(hrefOf),
+    },
+  ];
+}
+
+/** Nodes inside at any depth, in the order of the page: peers do not always escape or close what they show. */
+function flat(element: Element): Element['children'] {
+  return element.children.flatMap((child) => (isElement(child) ? [child, ...flat(child)] : [child]));
+}
+
+/** What a node itself says, without those inside. */
+function wordsOf(node: Element['children'][number]): string {
+  return node.type === ElementType.Text ? node.data : '';
+}
+
+function linksIn(element: Element): string[] {
+  return within([element], ['a']).flatMap(hrefOf);
+}
+
+function hrefOf({ attribs }: Element): string[] {
+  return attribs.href === undefined ? [] : [attribs.href];
 }

@@ -1,27 +1,37 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import { Access } from './access.js';
-import type { RequestCounts } from './asking.js';
+import {
+  type AnswerHead,
+  allRecords,
+  fieldValues,
+  type HttpAnswer,
+  isSuccess,
+  readAnswer,
+  statusError,
+  unusable,
+} from './answer.js';
+import type { Credentials } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
-import { beganAt } from './dates.js';
-import type { DialectName } from './dialect.js';
-import type { Credentials } from './digest.js';
-import { Http, type Timeouts } from './http.js';
+import type { Dialect, DialectName } from './dialect.js';
+import { type FormField, formBody } from './form.js';
+import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
 import {
   conditionsOf,
   isChanged,
+  listShares,
   type ShareOptions,
   type ShareQuery,
   type ShareStream,
   shareOf,
 } from './share.js';
-import { listShares } from './share-list.js';
-import { SpokenDialect } from './spoken-dialect.js';
 import { standard } from './standard.js';
-import { statusError } from './status.js';
-import { PeerTables } from './tables.js';
+import { ACCEPT_RECORDS, PeerTables } from './tables.js';
+import { yacy } from './yacy.js';
+
+/** All dialects that are spoken, by name. */
+export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { standard, yacy };
 
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
@@ -40,9 +50,6 @@ export interface PeerClientOptions {
   /** How the peer speaks the API: one that is known already, or `auto` to find out. @default 'auto' */
   readonly dialect?: DialectName | 'auto';
 }
-
-/** Any form can be read; JSON carries every text as it is. */
-const ACCEPT_RECORDS = 'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
 
 /** Those of the daemon's configuration. */
 const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 };
@@ -87,30 +94,27 @@ export class PeerClient {
   /** Of the API; holds no credentials. */
   readonly baseUrl: string;
   readonly #http: Http;
-  readonly #access: Access;
-  readonly #dialect: SpokenDialect;
+  #dialect: Dialect | undefined;
+  #detection: Promise<Dialect> | undefined;
 
   constructor(options: PeerClientOptions) {
     const { credentials, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
+    const { clock = systemClock, log = silentLogger } = options;
     const base = new URL(options.baseUrl);
-    this.baseUrl = base.origin + base.pathname;
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
-    const clock = options.clock ?? systemClock;
-    const log = options.log ?? silentLogger;
-    this.#http = new Http({ origin: base.origin, ca: tls?.ca, timeouts, maxAnswer, clock });
-    this.#access = new Access({ base, http: this.#http, credentials, maxAnswer, log, clock });
-    this.#dialect = new SpokenDialect(this.#access, dialect);
-    const tablesOf = async (signal: AbortSignal | undefined) => (await this.#dialect.get(signal)).tables;
-    this.tables = new PeerTables(this.#access, tablesOf, clock);
+    this.baseUrl = base.origin + base.pathname;
+    this.#http = new Http({ base, ca: tls?.ca, credentials, timeouts, maxAnswer, clock, log });
+    if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
+    this.tables = new PeerTables(this.#http, async (signal) => (await this.#spoken(signal)).tables, clock);
   }
 
   get requests(): RequestCounts {
-    return this.#access.requests;
+    return this.#http.requests;
   }
 
   /** Bytes of the bodies of pushes that began to be sent, those sent again included. */
   get pushedBytes(): number {
-    return this.#access.pushedBytes;
+    return this.#http.pushedBytes;
   }
 
   /**
@@ -119,7 +123,7 @@ export class PeerClient {
    * @returns whether they are others
    */
   authenticate(credentials: Credentials | undefined): boolean {
-    return this.#access.authenticate(credentials);
+    return this.#http.authenticate(credentials);
   }
 
   /**
@@ -133,17 +137,25 @@ export class PeerClient {
 
   /** How the peer speaks the API; undefined as long as that is not known. */
   get dialect(): DialectName | undefined {
-    return this.#dialect.known?.name;
+    return this.#dialect?.name;
   }
 
   /**
    * Finds out how the peer speaks the API, also where that seemed known, and speaks so from then on. Changes nothing in
-   * the peer. The other methods do it by themselves where it is not known.
+   * the peer. The other methods do it by themselves where it is not known. The signal ends only the waiting.
    *
    * @throws PeerError PEER_ANSWER when the peer looks like none of the dialects, or like several
    */
-  async detect({ signal }: { readonly signal?: AbortSignal } = {}): Promise<DialectName> {
-    return (await this.#dialect.detect(signal)).name;
+  async detect({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<DialectName> {
+    this.#detection ??= detectDialect(this.#http).finally(() => {
+      this.#detection = undefined;
+    });
+    this.#dialect = await unlessAborted(this.#detection, signal, this.#http.url('/'));
+    return this.#dialect.name;
+  }
+
+  async #spoken(signal: AbortSignal | undefined): Promise<Dialect> {
+    return this.#dialect ?? DIALECTS[await this.detect({ signal })];
   }
 
   /**
@@ -155,42 +167,33 @@ export class PeerClient {
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
-    const dialect = await this.#dialect.get(signal);
+    const dialect = await this.#spoken(signal);
     const path = dialect.pushPath;
-    const body = await dialect.pushBody(items, options, this.#access.url(path));
-    const answer = await this.#access.ask({
-      counted: 'push',
-      method: 'POST',
-      path,
-      isProtected: true,
-      body,
-      signal,
-    });
-    const error = statusError(answer);
-    if (error !== undefined) throw error;
+    const body = await dialect.pushBody(items, options, this.#http.url(path));
+    const request = { counted: 'push', method: 'POST', path, isProtected: true, body, signal } as const;
+    const answer = succeeded(await this.#http.ask(request));
     const results = dialect.pushResults(answer, items);
-    return answer.peerAt === undefined
+    const { peerAt, tookMs } = answer;
+    // Peers date their answers in whole seconds, cut off.
+    return peerAt === undefined
       ? { results }
-      : { results, peerTime: beganAt(answer.peerAt, answer.tookMs) };
+      : { results, peerTime: Math.floor((peerAt - tookMs) / 1000) * 1000 };
   }
 
   /** What the peer shows of a document; undefined when it has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
-    const { signal } = options;
-    const dialect = await this.#dialect.get(signal);
+    const { signal, html } = options;
+    const dialect = await this.#spoken(signal);
     const path = dialect.peerdocPath;
-    const body = await dialect.peerdocBody(query, options, this.#access.url(path));
-    const answer = await this.#access.ask({
-      counted: 'peerdoc',
-      method: 'POST',
-      path,
-      isProtected: false,
-      body,
-      signal,
-    });
-    const error = answer.status === 404 ? undefined : statusError(answer);
-    if (error !== undefined) throw error;
-    return dialect.peerdocOf(answer, query);
+    const fields: FormField[] =
+      'url' in query
+        ? [{ name: 'url', value: dialect.sentUrl(query.url) }]
+        : [{ name: 'urlhash', value: query.urlhash }];
+    if (html !== undefined) fields.push({ name: 'html', value: html });
+    const body = await formBody(fields, this.#http.url(path));
+    const request = { counted: 'peerdoc', method: 'POST', path, isProtected: false, body, signal } as const;
+    const answer = await this.#http.ask(request);
+    return dialect.hasNoDocument(answer) ? undefined : dialect.peerdocOf(succeeded(answer), query);
   }
 
   /**
@@ -198,28 +201,23 @@ export class PeerClient {
    * undefined when it has no such document. An empty record is one that the peer gave.
    */
   async citation(query: CitationQuery, options: CitationOptions = {}): Promise<Citation | undefined> {
-    const { signal } = options;
-    const dialect = await this.#dialect.get(signal);
+    const { signal, filter, ch } = options;
+    const dialect = await this.#spoken(signal);
     const path = dialect.citationPath;
-    const body = await dialect.citationBody(query, options, this.#access.url(path));
-    const answer = await this.#access.ask({
-      counted: 'other',
-      method: 'POST',
-      path,
-      isProtected: false,
-      accept: ACCEPT_RECORDS,
-      body,
-      signal,
-    });
-    if (dialect.hasNoCitation(answer)) return undefined;
-    const error = statusError(answer);
-    if (error !== undefined) throw error;
-    return dialect.citationOf(answer, query);
+    const fields: FormField[] = [];
+    if ('url' in query) fields.push({ name: 'url', value: dialect.sentUrl(query.url) });
+    if (filter !== undefined) fields.push({ name: 'filter', value: String(filter) });
+    if (ch !== undefined) fields.push({ name: 'ch', value: String(ch) });
+    if ('hash' in query) fields.push({ name: 'hash', value: query.hash });
+    const body = await formBody(fields, this.#http.url(path));
+    const request = { counted: 'other', method: 'POST', path, isProtected: false, body, signal } as const;
+    const answer = await this.#http.ask({ ...request, accept: ACCEPT_RECORDS });
+    return dialect.hasNoCitation(answer) ? undefined : dialect.citationOf(succeeded(answer), query);
   }
 
   /** Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing otherwise. */
   async commitIndex(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const { commitHash } = await this.#dialect.get(options.signal);
+    const { commitHash } = await this.#spoken(options.signal);
     if (commitHash !== undefined) await this.citation({ hash: commitHash }, options);
   }
 
@@ -238,11 +236,11 @@ export class PeerClient {
     options: ShareOptions = {},
   ): Promise<T | undefined> {
     const { maxBytes, signal, resume } = options;
-    const dialect = await this.#dialect.get(signal);
-    const request = await dialect.shareRequest(query, (path) => this.#access.url(path));
+    const dialect = await this.#spoken(signal);
+    const request = await dialect.shareRequest(query, (path) => this.#http.url(path));
     const headers = conditionsOf(options);
     try {
-      return await this.#access.stream(
+      return await this.#http.stream(
         { counted: 'other', isProtected: false, ...request, headers, maxBytes, signal },
         (answer) => use(shareOf(answer, options)),
       );
@@ -258,8 +256,8 @@ export class PeerClient {
    * not tell them.
    */
   async shares({ signal }: { readonly signal?: AbortSignal } = {}): Promise<readonly string[] | undefined> {
-    const { sharesPath } = await this.#dialect.get(signal);
-    return sharesPath === undefined ? undefined : await listShares(this.#access, sharesPath, signal);
+    const { sharesPath } = await this.#spoken(signal);
+    return sharesPath === undefined ? undefined : await listShares(this.#http, sharesPath, signal);
   }
 
   /**
@@ -267,16 +265,10 @@ export class PeerClient {
    * needs no access.
    */
   async ping({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ ms: number; server?: string }> {
-    const request = {
-      counted: 'other',
-      method: 'GET',
-      path: (this.#dialect.known ?? standard).peerdocPath,
-      isProtected: false,
-      signal,
-    } as const;
-    const answer = await this.#access.askAsStranger(request);
-    const error = answer.status >= 500 || answer.status === 429 ? statusError(answer) : undefined;
-    if (error !== undefined) throw error;
+    const path = (this.#dialect ?? standard).peerdocPath;
+    const request = { counted: 'other', method: 'GET', path, isProtected: false, signal } as const;
+    const answer = await this.#http.ask({ ...request, isAnonymous: true });
+    if (answer.status >= 500 || answer.status === 429) succeeded(answer);
     const { server } = answer.headers;
     return { ms: answer.tookMs, ...(typeof server === 'string' ? { server } : {}) };
   }
@@ -288,14 +280,9 @@ export class PeerClient {
    * @throws PeerError PEER_AUTH when it does not; PEER_REFUSED when there is no such page
    */
   async checkAdmin({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const path = (await this.#dialect.get(signal)).pushPath;
-    const answer = await this.#access.ask({
-      counted: 'other',
-      method: 'GET',
-      path,
-      isProtected: true,
-      signal,
-    });
+    const path = (await this.#spoken(signal)).pushPath;
+    const request = { counted: 'other', method: 'GET', path, isProtected: true, signal } as const;
+    const answer = await this.#http.ask(request);
     const error = statusError(answer);
     const isLetIn = error?.code === 'PEER_REFUSED' && answer.status !== 404;
     if (error !== undefined && !isLetIn) throw error;
@@ -304,5 +291,68 @@ export class PeerClient {
   /** Ends all connections; requests under way, and any made later, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();
+  }
+}
+
+/** The answer, where its status is one of success. */
+function succeeded(answer: HttpAnswer): HttpAnswer {
+  const error = statusError(answer);
+  if (error !== undefined) throw error;
+  return answer;
+}
+
+const NAME_IT = 'set peer.dialect to the kind of peer that it is';
+
+/**
+ * Which dialect a peer speaks, by which of the two pages for document information it has. Both are asked for without
+ * saying which document, which changes nothing.
+ *
+ * YaCy answers with an empty record whatever it is asked for; other peers may refuse such a question, but not with 404.
+ * Where something in between answers for pages that are not there, what the answers say decides.
+ *
+ * @throws PeerError PEER_ANSWER where it has both pages or neither; as any request
+ */
+async function detectDialect(http: Http): Promise<Dialect> {
+  const ofYacy = await documentPage(http, yacy);
+  const ofStandard = await documentPage(http, standard);
+  const isYacy = isDocumentRecord(ofYacy);
+  if (isYacy !== isDocumentRecord(ofStandard)) return isYacy ? yacy : standard;
+  // What is wrong is wrong with the peer, not with one of its pages.
+  const peer = { ...(isYacy ? ofYacy : ofStandard), url: http.url('/') };
+  const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
+  if (isYacy) throw unusable(peer, `has both ${both}; ${NAME_IT}`);
+  if (isThere(ofStandard)) {
+    if (!isThere(ofYacy)) return standard;
+    throw unusable(peer, `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`);
+  }
+  const error = statusError(ofStandard);
+  if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
+  const what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}`;
+  throw unusable(peer, `${what}; check that peer.url is the base URL of a peer`);
+}
+
+/** A peer that is away, busy or closed to us says nothing about its dialect. */
+async function documentPage(http: Http, { peerdocPath: path }: Dialect): Promise<HttpAnswer> {
+  const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false });
+  const error = statusError(answer);
+  if (error === undefined || ['PEER_REFUSED', 'PEER_FAILED', 'PEER_ANSWER'].includes(error.code))
+    return answer;
+  throw error;
+}
+
+/** Anything but 404: a question without a document may be refused. */
+function isThere({ status }: AnswerHead): boolean {
+  return isSuccess(status) || (status >= 400 && status < 500 && status !== 404);
+}
+
+/** A record with the names of a document, whether or not with values. */
+function isDocumentRecord(answer: HttpAnswer): boolean {
+  if (!isSuccess(answer.status)) return false;
+  try {
+    const { record, form } = readAnswer(answer);
+    const names = ['identifier', 'urlhash'];
+    return form !== 'text' && allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
+  } catch {
+    return false;
   }
 }

@@ -1,11 +1,9 @@
-import type { Body } from './body.js';
-import type { Citation, CitationOptions, CitationQuery } from './citation.js';
-import type { HttpAnswer } from './http.js';
-import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
+import type { HttpAnswer } from './answer.js';
+import type { Citation, CitationQuery } from './citation.js';
+import type { Body, FormField, TextEncoding } from './form.js';
+import type { Peerdoc, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
 import type { ShareQuery } from './share.js';
-import type { TableDialect } from './table-requests.js';
-import type { TextEncoding } from './text.js';
 
 /** The kinds of peer. */
 export const DIALECT_NAMES = ['standard', 'yacy'] as const;
@@ -24,11 +22,13 @@ export interface ContentRules {
 }
 
 /** How a shared object is asked for; the path is below the base URL. */
-export type ShareRequest =
-  | { readonly method: 'GET'; readonly path: string }
-  | { readonly method: 'POST'; readonly path: string; readonly body: Body };
+export interface ShareRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: Body;
+}
 
-/** How one kind of peer speaks the API. Everything in which two kinds differ is here. */
+/** How one kind of peer speaks the API. Everything in which two kinds differ is here. Paths are below the base URL. */
 export interface Dialect {
   readonly name: DialectName;
   readonly content: ContentRules;
@@ -40,26 +40,50 @@ export interface Dialect {
   readonly commitHash?: string;
   /** Whether the peer drops documents of some addresses without a word: those that its network does not take. */
   readonly hasDomainGate: boolean;
-  /** Below the base URL. */
   readonly pushPath: string;
-  /** Below the base URL. */
   readonly peerdocPath: string;
-  /** Below the base URL. */
   readonly citationPath: string;
-  /** The directory page of everything that is shared, below the base URL; undefined where there is none. */
+  /** The directory page of everything that is shared; undefined where there is none. */
   readonly sharesPath?: string;
   readonly tables: TableDialect;
+  /** A URL as it is asked for. */
+  sentUrl(url: string): string;
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
   pushResults(answer: HttpAnswer, items: readonly PushItem[]): readonly PushResult[];
-  peerdocBody(query: PeerdocQuery, options: PeerdocOptions, url: string): Promise<Body>;
+  /** Whether an answer says by its status that there is no such document. */
+  hasNoDocument(answer: HttpAnswer): boolean;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the document is nor that there is none */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
-  citationBody(query: CitationQuery, options: CitationOptions, url: string): Promise<Body>;
-  /** Whether the status of an answer says that there is no such document. */
+  /** Whether an answer says by its status that there are no citations of such a document. */
   hasNoCitation(answer: HttpAnswer): boolean;
   /** @throws PeerError PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
   /** @throws PeerError PEER_NAME for a name that no shared object can have */
   shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;
+}
+
+/** How one kind of peer is asked about its tables. Paths are below the base URL. */
+export interface TableDialect {
+  /** Where rows are read. */
+  readonly readPath: string;
+  /** Where tables are listed, and what their editor asks for. */
+  readonly pagePath: string;
+  /** Where tables are changed. */
+  readonly changePath: string;
+  /**
+   * Bytes of a key in UTF-8: a longer one the peer would cut, a shorter one it pads, and in XML it does not escape it.
+   * @default keys of any length
+   */
+  readonly keyBytes?: number;
+  /** Whether a single row can be asked for; otherwise all are read to see one. */
+  readonly readsOneRow: boolean;
+  /** Whether asking for the editor leaves the table as it is; otherwise a row shows which columns there are. */
+  readonly hasForm: boolean;
+  /** What asks for all rows. @default nothing needs to be said */
+  readonly countOfAll?: string;
+  /** What each action is sent with. */
+  readonly actions: Readonly<Record<'commitrow' | 'deleterows' | 'deletetable', string>>;
+  /** How a change travels. */
+  changeBody(fields: readonly FormField[], url: string): Promise<Body>;
 }

@@ -1,17 +1,34 @@
-import { base64Into, base64Length } from './base64.js';
-import type { Body } from './body.js';
-import {
-  HELD_BYTES,
-  inPieces,
-  otherSize,
-  type PieceEncoder,
-  StreamedBody,
-  type StreamedText,
-  unreadable,
-} from './streamed-body.js';
-import type { Text, TextEncoding, TextSource } from './text.js';
+import { randomBytes } from 'node:crypto';
+import { messageOf } from '../lib/errors.js';
+import { PeerError } from './errors.js';
 
-/** One parameter of a form, in the order in which it is to be sent. */
+/**
+ * The text of a document on its way to the peer: its bytes (UTF-8), the same encoded already, or where to get them. A
+ * dialect that takes files which are no text takes any bytes.
+ */
+export type Text = Uint8Array | EncodedText | TextSource;
+
+/** How text is encoded on its way: for a form (`application/x-www-form-urlencoded`), or in base64 with padding. */
+export type TextEncoding = 'form' | 'base64';
+
+/** Text that another thread encoded for its way, by `EncodingBuffer`. */
+export interface EncodedText {
+  /** Bytes of the text in UTF-8. */
+  readonly size: number;
+  /** Which must be the one that the dialect sends. */
+  readonly encoding: TextEncoding;
+  readonly encoded: Uint8Array;
+}
+
+/** Text that is read while it is sent, so that memory does not grow with it. */
+export interface TextSource {
+  /** Bytes of the text in UTF-8. */
+  readonly size: number;
+  /** The text from its beginning, in UTF-8; called once to measure it and once for each time it is sent. */
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+/** One parameter of a request, in the order in which it is to be sent. */
 export interface FormField {
   readonly name: string;
   readonly value: string | Text;
@@ -19,121 +36,271 @@ export interface FormField {
   readonly item?: number;
 }
 
-const FORM_TYPE = 'application/x-www-form-urlencoded';
-const PIECE_BYTES = 64 * 1024;
-/** An encoded byte takes at most `%XX`. */
-const GROWTH = 3;
+/** The body of a request: of known length, and given again from its beginning for each time it is sent. */
+export interface Body {
+  /** Content-Type. */
+  readonly type: string;
+  /** Bytes. */
+  readonly length: number;
+  /** The whole body, where it is small enough to be held. */
+  readonly bytes?: Buffer;
+  /**
+   * The whole body, piece by piece.
+   *
+   * @throws PeerError PEER_SOURCE when a text cannot be read, or is not what it was when it was measured; then never
+   *   as many bytes as `length` were given
+   */
+  chunks(): AsyncIterable<Uint8Array>;
+}
 
+/**
+ * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams decodes).
+ *
+ * What is in memory is encoded at once. A TextSource is read once here, to know its length, and once more whenever the
+ * body is sent; memory does not grow with it.
+ *
+ * @param url of the request, for errors
+ * @throws PeerError PEER_SOURCE when a text cannot be read or has another size than it says
+ */
+export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
+  const parts = new Parts(url);
+  for (const [n, { name, value, item }] of fields.entries()) {
+    if (n > 0) parts.add(Buffer.from('&'));
+    parts.add(encode(Buffer.from(name), 'form'));
+    parts.add(Buffer.from('='));
+    await parts.addText(typeof value === 'string' ? Buffer.from(value) : value, 'form', item);
+  }
+  return parts.body('application/x-www-form-urlencoded');
+}
+
+/**
+ * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file: strings as they are, a Text in base64. A
+ * TextSource is read only when the body is sent. The boundary occurs in no field: strings are looked through, and base64
+ * has no `-`.
+ *
+ * @param url of the request, for errors
+ */
+export async function multipartBody(fields: readonly FormField[], url: string): Promise<Body> {
+  const parts = new Parts(url);
+  const boundary = boundaryFor(fields);
+  for (const { name, value, item } of fields) {
+    const quotable = name.replace(
+      /["\r\n]/g,
+      (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+    );
+    parts.add(Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${quotable}"\r\n\r\n`));
+    if (typeof value === 'string') parts.add(Buffer.from(value));
+    else await parts.addText(value, 'base64', item);
+    parts.add(LINE_END);
+  }
+  parts.add(Buffer.from(`--${boundary}--\r\n`));
+  return parts.body(`multipart/form-data; boundary=${boundary}`);
+}
+
+const LINE_END = Buffer.from('\r\n');
+
+function boundaryFor(fields: readonly FormField[]): string {
+  for (;;) {
+    const boundary = `peersync-${randomBytes(12).toString('hex')}`;
+    if (!fields.some(({ value }) => typeof value === 'string' && value.includes(boundary))) return boundary;
+  }
+}
+
+/** Longer texts in memory are encoded piece by piece while they are sent, as those of a source are. */
+const HELD_BYTES = 1024 * 1024;
+const PIECE_BYTES = 64 * 1024;
+
+/** A text in a body that is read and encoded while it is sent. */
+interface StreamedText {
+  readonly source: TextSource;
+  readonly encoding: TextEncoding;
+  /** Bytes once encoded. */
+  readonly length: number;
+  /** The error for a text that cannot be read or is not what it was. */
+  readonly error: (what: string, cause?: unknown) => PeerError;
+}
+
+/** What a body consists of: parts that are ready, and texts between them that are read while they are sent. */
+class Parts {
+  readonly #parts: (Buffer | StreamedText)[] = [];
+  readonly #url: string;
+  #held: Uint8Array[] = [];
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  add(bytes: Uint8Array): void {
+    this.#held.push(bytes);
+  }
+
+  async addText(text: Text, encoding: TextEncoding, item: number | undefined): Promise<void> {
+    if ('encoded' in text) {
+      if (text.encoding !== encoding) throw new TypeError(`${encoding} is sent, and not ${text.encoding}`);
+      this.add(text.encoded);
+    } else if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
+      this.add(encode(text, encoding));
+    } else {
+      const source = text instanceof Uint8Array ? inPieces(text) : text;
+      const error = (what: string, cause?: unknown) => sourceError(what, this.#url, item, cause);
+      const length = encoding === 'form' ? await formLength(source, error) : base64Length(source.size);
+      this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
+      this.#held = [];
+    }
+  }
+
+  body(type: string): Body {
+    const parts = [...this.#parts, Buffer.concat(this.#held)];
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const [only] = parts;
+    return {
+      type,
+      length,
+      ...(parts.length === 1 && Buffer.isBuffer(only) && length <= HELD_BYTES ? { bytes: only } : {}),
+      async *chunks() {
+        for (const part of parts) yield* Buffer.isBuffer(part) ? slices(part) : encodedChunks(part);
+      },
+    };
+  }
+}
+
+/** The last chunk is held back until the source has ended, so that one that grew never completes a request. */
+async function* encodedChunks({ source, encoding, length, error }: StreamedText): AsyncGenerator<Buffer> {
+  const { unit } = WAYS[encoding];
+  let waiting = NOTHING;
+  let read = 0;
+  let given = 0;
+  let last: Buffer | undefined;
+  const encodedNext = (piece: Uint8Array, isEnd: boolean): Buffer => {
+    const bytes = waiting.length === 0 ? piece : Buffer.concat([waiting, piece]);
+    const whole = isEnd ? bytes.length : bytes.length - (bytes.length % unit);
+    // A copy: whoever gave the piece may use its memory again.
+    waiting = Buffer.from(bytes.subarray(whole));
+    const encoded = encode(bytes.subarray(0, whole), encoding);
+    given += encoded.length;
+    if (given > length) throw error(`${CHANGED}: it is longer than when it was measured`);
+    return encoded;
+  };
+  for await (const piece of readable(source, error)) {
+    read += piece.length;
+    const encoded = encodedNext(piece, false);
+    if (encoded.length === 0) continue;
+    if (last !== undefined) yield last;
+    last = encoded;
+  }
+  const end = encodedNext(NOTHING, true);
+  if (given < length) throw error(`${CHANGED}: it is shorter than when it was measured`);
+  if (read !== source.size) throw error(`${CHANGED}: ${read} bytes came instead of ${source.size}`);
+  if (last !== undefined) yield last;
+  if (end.length > 0) yield end;
+}
+
+const NOTHING = Buffer.alloc(0);
+const CHANGED = 'changed while it was sent';
+
+async function* readable(source: TextSource, error: StreamedText['error']): AsyncGenerator<Uint8Array> {
+  try {
+    yield* source.chunks();
+  } catch (cause) {
+    throw error(`could not be read: ${messageOf(cause)}`, cause);
+  }
+}
+
+async function formLength(source: TextSource, error: StreamedText['error']): Promise<number> {
+  let size = 0;
+  let length = 0;
+  for await (const chunk of readable(source, error)) {
+    size += chunk.length;
+    length += chunk.length * FORM_GROWTH;
+    for (let i = 0; i < chunk.length; i += 1) if (SINGLE[chunk[i] as number] !== 0) length -= 2;
+  }
+  if (size !== source.size) throw error(`${CHANGED}: ${size} bytes came instead of ${source.size}`);
+  return length;
+}
+
+function sourceError(what: string, url: string, item: number | undefined, cause: unknown): PeerError {
+  const which = item === undefined ? 'a text of the request' : `the text of item ${item}`;
+  const parts = { url, what: `was not sent: ${which} ${what}`, delivered: 'no', item, cause } as const;
+  return new PeerError('PEER_SOURCE', parts);
+}
+
+/** A text in memory as one that is read piece by piece. */
+function inPieces(bytes: Uint8Array): TextSource {
+  return {
+    size: bytes.length,
+    async *chunks() {
+      yield* slices(bytes);
+    },
+  };
+}
+
+function* slices(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+}
+
+/** An encoded byte takes at most `%XX`. */
+const FORM_GROWTH = 3;
 /** What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`; else 0. */
 const SINGLE = new Uint8Array(256);
 const HIGH = new Uint8Array(256);
 const LOW = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte += 1) {
-  const character = String.fromCharCode(byte);
-  if (/[A-Za-z0-9*\-._]/.test(character)) SINGLE[byte] = byte;
+  if (/[A-Za-z0-9*\-._]/.test(String.fromCharCode(byte))) SINGLE[byte] = byte;
   const hex = byte.toString(16).toUpperCase().padStart(2, '0');
   HIGH[byte] = hex.charCodeAt(0);
   LOW[byte] = hex.charCodeAt(1);
 }
 SINGLE[0x20] = 0x2b;
 
-/**
- * Encodes fields as `application/x-www-form-urlencoded` (the encoding that URLSearchParams decodes).
- *
- * What is in memory is encoded at once into few buffers. A TextSource is read once here, to know its length, and once
- * more whenever the body is sent; memory does not grow with it.
- *
- * @param url of the request, for errors
- * @throws PeerError PEER_SOURCE when a text cannot be read or has another size than it says
- */
-export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
-  const parts: (Buffer | StreamedText)[] = [];
-  let held = new Encoder(roomFor(fields));
-  let separator = '';
-  for (const { name, value, item } of fields) {
-    held.raw(separator);
-    separator = '&';
-    held.encoded(Buffer.from(name));
-    held.raw('=');
-    const text = typeof value === 'string' ? Buffer.from(value) : value;
-    if ('encoded' in text) {
-      if (text.encoding !== 'form') throw new TypeError(`a form carries no text in ${text.encoding}`);
-      held.ready(text.encoded);
-      continue;
+/** Writes a text into `target` from `start` on; tells where it ends. */
+function formInto(bytes: Uint8Array, target: Uint8Array, start: number): number {
+  let at = start;
+  for (let i = 0; i < bytes.length; i += 1) {
+    const byte = bytes[i] as number;
+    const single = SINGLE[byte] as number;
+    if (single !== 0) {
+      target[at] = single;
+      at += 1;
+    } else {
+      target[at] = 0x25;
+      target[at + 1] = HIGH[byte] as number;
+      target[at + 2] = LOW[byte] as number;
+      at += 3;
     }
-    if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
-      held.encoded(text);
-      continue;
-    }
-    const source = text instanceof Uint8Array ? inPieces(text) : text;
-    parts.push(held.take(), {
-      source,
-      length: await measure(source, item, url),
-      item,
-      encoder: pieceEncoder,
-    });
-    held = new Encoder();
   }
-  parts.push(held.take());
-  return new StreamedBody(FORM_TYPE, parts, url);
+  return at;
 }
 
-/** About as many bytes as the fields in memory will take, so that the buffer need not grow. */
-function roomFor(fields: readonly FormField[]): number {
-  let bytes = 0;
-  for (const { name, value } of fields) {
-    bytes += name.length + 2;
-    if (typeof value === 'string') bytes += value.length * GROWTH;
-    else if ('encoded' in value) bytes += value.encoded.length;
-    else if (value instanceof Uint8Array && value.length <= HELD_BYTES) bytes += value.length * GROWTH;
-  }
-  return bytes;
+/** Bytes that become base64 at once; a multiple of 3, so that only the last piece of a text is padded. */
+const BASE64_BYTES = 48 * 1024;
+
+/** How long so many bytes become in base64, with padding. */
+function base64Length(bytes: number): number {
+  return Math.ceil(bytes / 3) * 4;
 }
 
-/** A buffer that grows, and encodes what is put into it. */
-class Encoder {
-  #buffer: Buffer;
-  #length = 0;
-
-  constructor(bytes = PIECE_BYTES) {
-    this.#buffer = Buffer.allocUnsafe(bytes);
+/** Writes a text into `target` from `start` on, with padding, in one line; tells where it ends. */
+function base64Into(bytes: Uint8Array, target: Uint8Array, start: number): number {
+  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const into = Buffer.from(target.buffer, target.byteOffset, target.byteLength);
+  let at = start;
+  for (let from = 0; from < source.length; from += BASE64_BYTES) {
+    at += into.write(source.toString('base64', from, from + BASE64_BYTES), at, 'latin1');
   }
-
-  raw(ascii: string): void {
-    this.#reserve(ascii.length);
-    this.#length += this.#buffer.write(ascii, this.#length, 'latin1');
-  }
-
-  encoded(bytes: Uint8Array): void {
-    this.#reserve(bytes.length * GROWTH);
-    this.#length = encodeInto(bytes, this.#buffer, this.#length);
-  }
-
-  /** Puts in bytes that are encoded already. */
-  ready(bytes: Uint8Array): void {
-    this.#reserve(bytes.length);
-    this.#buffer.set(bytes, this.#length);
-    this.#length += bytes.length;
-  }
-
-  take(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  #reserve(bytes: number): void {
-    const needed = this.#length + bytes;
-    if (needed <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(needed, this.#buffer.length * 2));
-    this.#buffer.copy(larger, 0, 0, this.#length);
-    this.#buffer = larger;
-  }
+  return at;
 }
 
-/** How long a text becomes at most, and how it is encoded. */
+/** How a text is encoded: how long it becomes at most, and how many bytes must stay together where it is cut. */
 const WAYS = {
-  form: { room: (bytes: number) => bytes * GROWTH, into: encodeInto },
-  base64: { room: base64Length, into: base64Into },
+  form: { room: (bytes: number) => bytes * FORM_GROWTH, into: formInto, unit: 1 },
+  base64: { room: base64Length, into: base64Into, unit: 3 },
 } as const;
+
+function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
+  const { room, into } = WAYS[encoding];
+  const target = Buffer.allocUnsafe(room(bytes.length));
+  return target.subarray(0, into(bytes, target, 0));
+}
 
 /**
  * Encodes texts one after the other into memory of its own, which can be handed to another thread. In base64 each has
@@ -169,56 +336,4 @@ export class EncodingBuffer {
     this.#length = 0;
     return taken;
   }
-}
-
-function encodeInto(bytes: Uint8Array, target: Uint8Array, start: number): number {
-  let at = start;
-  for (let i = 0; i < bytes.length; i += 1) {
-    const byte = bytes[i] as number;
-    const single = SINGLE[byte] as number;
-    if (single !== 0) {
-      target[at] = single;
-      at += 1;
-    } else {
-      target[at] = 0x25;
-      target[at + 1] = HIGH[byte] as number;
-      target[at + 2] = LOW[byte] as number;
-      at += 3;
-    }
-  }
-  return at;
-}
-
-function encodedLength(bytes: Uint8Array): number {
-  let length = bytes.length * GROWTH;
-  for (let i = 0; i < bytes.length; i += 1) if (SINGLE[bytes[i] as number] !== 0) length -= 2;
-  return length;
-}
-
-const NOTHING = Buffer.alloc(0);
-
-/** Each byte is encoded by itself. */
-function pieceEncoder(): PieceEncoder {
-  return {
-    take(piece) {
-      const target = Buffer.allocUnsafe(piece.length * GROWTH);
-      return target.subarray(0, encodeInto(piece, target, 0));
-    },
-    end: () => NOTHING,
-  };
-}
-
-async function measure(source: TextSource, item: number | undefined, url: string): Promise<number> {
-  let size = 0;
-  let length = 0;
-  try {
-    for await (const chunk of source.chunks()) {
-      size += chunk.length;
-      length += encodedLength(chunk);
-    }
-  } catch (cause) {
-    throw unreadable(cause, item, url);
-  }
-  if (size !== source.size) throw otherSize(size, { source, item }, url);
-  return length;
 }

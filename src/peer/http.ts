@@ -1,13 +1,23 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../lib/clock.js';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { rootCertificates } from 'node:tls';
+import { buildConnector, Client, type Dispatcher, errors } from 'undici';
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/version.js';
-import type { StreamedAnswer } from './asking.js';
-import type { Body } from './body.js';
-import { Connection, type ConnectOptions } from './connection.js';
-import { type Delivered, PeerError } from './errors.js';
-import { type Answered, Exchange, type ExchangeLimits, type Failed, isSuccess } from './exchange.js';
-import { calledOff, cutShort, failureError, isBroken } from './failure.js';
-import { OnceIterable } from './once-iterable.js';
+import { type AnswerHead, type HttpAnswer, isSuccess, type StreamedAnswer, statusError } from './answer.js';
+import { Auth, type Credentials, parseChallenges } from './auth.js';
+import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
+import type { Body } from './form.js';
+
+/** Requests put on the wire, those sent again included. */
+export interface RequestCounts {
+  readonly push: number;
+  readonly peerdoc: number;
+  /** All others: citations, shares and tables, pings, and requests that only learn or check the access. */
+  readonly other: number;
+}
 
 export interface Timeouts {
   /** Until a connection stands, with TLS, in ms. */
@@ -23,278 +33,623 @@ export interface Timeouts {
   readonly total: number;
 }
 
-export interface HttpOptions {
-  /** `http://host:port`. */
-  readonly origin: string;
-  /** PEM text of certificates that are trusted besides the usual ones. */
-  readonly ca: string | undefined;
-  readonly timeouts: Timeouts;
-  /** Bytes; longer answers are refused. */
-  readonly maxAnswer: number;
-  readonly clock: Clock;
-}
-
-export interface HttpRequest {
+/** One request of an endpoint. */
+export interface PeerRequest {
+  readonly counted: keyof RequestCounts;
   readonly method: 'GET' | 'POST';
-  /** Path and query, as they are sent. */
+  /** Path below the base URL and query, as they are sent. */
   readonly path: string;
-  readonly authorization?: string | undefined;
-  /** @default anything */
-  readonly accept?: string | undefined;
+  /** Whether only the administrator is let in. */
+  readonly isProtected: boolean;
+  /** Whether it never carries credentials, and a 401 is an answer like any other. */
+  readonly isAnonymous?: boolean;
+  /** Which forms of answer we like best. @default anything */
+  readonly accept?: string;
   readonly body?: Body | undefined;
   /** Besides those of every request; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Called whenever the request is put on the wire. */
-  readonly onSend?: () => void;
 }
 
-export interface HttpAnswer {
-  readonly url: string;
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-  /** When the head of the answer came, by our clock, in ms since the epoch. */
-  readonly at: number;
-  /** What the peer's clock showed then (whole seconds, as ms), where the answer carries a date. */
-  readonly peerAt: number | undefined;
-  /** From the beginning of the request to the head of the answer, in ms. */
-  readonly tookMs: number;
-  /** Whether the body of the request is with the peer: `no` where there was none. */
-  readonly delivered: Delivered;
+export interface HttpOptions {
+  /** `{base_url}` of the API. */
+  readonly base: URL;
+  /** PEM text of certificates that are trusted besides the usual ones. */
+  readonly ca: string | undefined;
+  /** Undefined where none are configured. */
+  readonly credentials: Credentials | undefined;
+  readonly timeouts: Timeouts;
+  /** Bytes of an answer that is read whole. */
+  readonly maxAnswer: number;
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
-/** What became of a request whose answer was to be handed over as it comes. */
-export type Streamed<T> =
-  | { readonly kind: 'used'; readonly value: T }
-  /** Not a success: collected like any other. */
-  | { readonly kind: 'answered'; readonly answer: HttpAnswer };
-
-/** A request whose answer has begun. */
-interface UnderWay {
-  readonly request: HttpRequest;
-  readonly limits: ExchangeLimits;
-  readonly exchange: Exchange;
-  readonly connection: Connection;
-  readonly answered: Answered;
-  /** For durations. */
-  readonly began: number;
+/** What limits one exchange. */
+interface Limits {
+  /** For all of it, in ms. */
+  readonly totalMs: number;
+  /** Bytes of an answer of success. */
+  readonly maxBytes: number;
+  /** Whether the answer is read while it comes: one that breaks off does not say that the peer is away. */
+  readonly isStreamed: boolean;
 }
 
 /** By this the limit of the whole exchange is longer where the answer is read while it comes. */
 const STREAM_TOTAL_FACTOR = 12;
+/** The answer to a challenge, and to one more where the nonce had grown old. */
+const MOST_AUTHORIZED = 2;
 
 /**
- * The way to one peer: requests of known length, answers of bounded length, whole or as they come.
+ * The way to one peer: requests of known length below its base URL, with the access that it wants, counted; answers of
+ * bounded length, whole or as they come.
  *
  * A request takes an idle connection or opens one. Redirects are answers like any other. Where a connection that was
- * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more
- * on a new one, and counts from then on as possibly delivered.
+ * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more on a new
+ * one, and counts from then on as possibly delivered.
  *
- * Where other certificates are to be trusted, what is under way ends as it began, and what comes next is on new connections.
+ * Where credentials are configured, the first protected request that has a body is preceded by one without, so that
+ * documents are sent once, and never with a wrong password. A request that is turned away is sent again with what the
+ * answer asks for.
  */
 export class Http {
   readonly #options: HttpOptions;
-  #connect: ConnectOptions;
-  readonly #limits: ExchangeLimits;
-  readonly #idle: Connection[] = [];
+  readonly #requests = { push: 0, peerdoc: 0, other: 0 };
+  #pushedBytes = 0;
+  #ca: string | undefined;
+  #credentials: Credentials | undefined;
+  #auth: Auth | undefined;
+  #introduction: Promise<void> | undefined;
+  #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
-  /** Not to be used again. */
-  readonly #outdated = new WeakSet<Connection>();
-  #closed = false;
+  #isClosed = false;
 
   constructor(options: HttpOptions) {
-    const { origin, ca, timeouts, maxAnswer, clock } = options;
     this.#options = options;
-    this.#connect = { origin, ca, connectMs: timeouts.connect, clock };
-    this.#limits = {
-      headersMs: timeouts.headers,
-      bodyMs: timeouts.body,
-      totalMs: timeouts.total,
-      maxBytes: maxAnswer,
-    };
+    this.#ca = options.ca;
+    this.authenticate(options.credentials);
+  }
+
+  get requests(): RequestCounts {
+    return { ...this.#requests };
+  }
+
+  /** Of the bodies of pushes that began to be sent. */
+  get pushedBytes(): number {
+    return this.#pushedBytes;
+  }
+
+  /** The whole URL of a path below the base URL. */
+  url(path: string): string {
+    return this.#options.base.origin + this.#path(path);
   }
 
   /**
-   * Sends a request and gives its whole answer, whatever the status.
+   * Requests that begin from now on carry these credentials; those under way go on with the ones before.
    *
-   * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded), PEER_ANSWER_TOO_LARGE,
-   *   PEER_SOURCE, PEER_ABORTED
+   * @returns whether they are others
    */
-  async request(request: HttpRequest): Promise<HttpAnswer> {
-    const under = await this.#begin(request, this.#limits);
-    try {
-      return await this.#collected(under);
-    } finally {
-      this.#leave(under);
-    }
+  authenticate(credentials: Credentials | undefined): boolean {
+    const { base, log, clock } = this.#options;
+    const { username, password } = this.#credentials ?? {};
+    if (credentials?.username === username && credentials?.password === password) return false;
+    this.#credentials = credentials;
+    this.#auth = credentials && new Auth(credentials, base, log, clock);
+    this.#introduction = undefined;
+    return true;
   }
 
   /**
-   * Sends a request and hands an answer of success to `use` as it comes; an answer of another status is given back
-   * whole. When `use` ends before the answer does, the rest is not asked for.
-   *
-   * @param maxBytes of an answer of success
-   * @throws PeerError as `request`; what `use` throws, also PEER_ANSWER where it reads what was cut short
-   */
-  async stream<T>(
-    request: HttpRequest,
-    maxBytes: number,
-    use: (answer: StreamedAnswer) => Promise<T>,
-  ): Promise<Streamed<T>> {
-    const totalMs = this.#limits.totalMs * STREAM_TOTAL_FACTOR;
-    const under = await this.#begin(request, { ...this.#limits, totalMs, maxBytes });
-    try {
-      const isUnchanged = under.answered.status === 304 && request.headers !== undefined;
-      if (!isSuccess(under.answered.status) && !isUnchanged)
-        return { kind: 'answered', answer: await this.#collected(under) };
-      this.#refuseEncoding(under);
-      const { status, headers, at } = under.answered;
-      const url = this.#options.origin + request.path;
-      const chunks = new OnceIterable(this.#pieces(under, (failed) => this.#streamError(under, failed)));
-      return { kind: 'used', value: await use({ url, status, headers, at, chunks }) };
-    } finally {
-      this.#leave(under);
-    }
-  }
-
-  /**
-   * Connections from now on trust these certificates besides the usual ones.
+   * Connections from now on trust these certificates besides the usual ones. What is under way ends as it began.
    *
    * @returns whether they are others
    */
   trust(ca: string | undefined): boolean {
-    if (ca === this.#connect.ca) return false;
-    this.#connect = { ...this.#connect, ca };
-    for (const connection of this.#all) this.#outdated.add(connection);
+    if (ca === this.#ca) return false;
+    this.#ca = ca;
     for (const connection of this.#idle.splice(0)) this.#drop(connection);
     return true;
   }
 
   /** Ends every connection; what is still under way is called off. */
   async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([...this.#all].map((connection) => connection.destroy()));
+    this.#isClosed = true;
+    await Promise.all([...this.#all].map(({ client }) => client.destroy()));
   }
 
-  /** Sends a request, once more where the connection was stale, until the head of the answer is here. */
-  async #begin(request: HttpRequest, limits: ExchangeLimits): Promise<UnderWay> {
-    if (this.#closed) throw calledOff({ url: this.#options.origin + request.path, delivered: 'no' });
-    const began = this.#options.clock.now();
-    const first = await this.#exchange(request, limits, this.#idle.pop() ?? this.#open());
-    if (first.outcome.answered) return { ...first, answered: first.outcome, request, limits, began };
-    const { perhapsStale, reason, delivered } = first.outcome;
-    if (!perhapsStale || !isBroken(reason)) throw this.#error(request, limits, first.outcome, 'no');
-    const second = await this.#exchange(request, limits, this.#open());
-    if (second.outcome.answered) return { ...second, answered: second.outcome, request, limits, began };
-    throw this.#error(request, limits, second.outcome, delivered);
+  /**
+   * The whole answer, whatever its status, but for a 401 that cannot be answered.
+   *
+   * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded), PEER_ANSWER_TOO_LARGE,
+   *   PEER_SOURCE, PEER_ABORTED, PEER_AUTH
+   */
+  async ask(request: PeerRequest): Promise<HttpAnswer> {
+    const { timeouts, maxAnswer } = this.#options;
+    const limits = { totalMs: timeouts.total, maxBytes: maxAnswer, isStreamed: false };
+    return await this.#admitted(request, limits, (answer) => this.#collected(answer));
   }
 
-  async #exchange(
-    request: HttpRequest,
-    limits: ExchangeLimits,
-    connection: Connection,
-  ): Promise<{ exchange: Exchange; connection: Connection; outcome: Answered | Failed }> {
-    const { method, path, authorization, accept, body, signal, onSend } = request;
-    const { clock } = this.#options;
-    const exchange = new Exchange({ connection, limits, clock, body, signal, onSend });
-    exchange.start({
-      method,
-      path,
-      headers: {
-        ...request.headers,
-        accept: accept ?? '*/*',
-        'user-agent': `peersync/${VERSION}`,
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
-      },
+  /**
+   * Hands an answer of success (or 304) to `use` as it comes in; undefined for a 404. When `use` ends before the answer
+   * does, the rest is not asked for.
+   *
+   * @throws PeerError for any other status; as `ask`; what `use` throws, also PEER_ANSWER where it reads what was cut short
+   */
+  async stream<T>(
+    request: PeerRequest & {
+      /** Bytes; an answer that turns out longer is refused. @default the client's maxAnswer */
+      readonly maxBytes?: number | undefined;
+    },
+    use: (answer: StreamedAnswer) => Promise<T>,
+  ): Promise<T | undefined> {
+    const { timeouts, maxAnswer } = this.#options;
+    const totalMs = timeouts.total * STREAM_TOTAL_FACTOR;
+    const limits = { totalMs, maxBytes: request.maxBytes ?? maxAnswer, isStreamed: true };
+    return await this.#admitted(request, limits, async (answer) => {
+      const isUnchanged = answer.status === 304 && request.headers !== undefined;
+      if (isSuccess(answer.status) || isUnchanged) return await use(answer);
+      const error = statusError(await this.#collected(answer));
+      if (answer.status === 404) return undefined;
+      throw error;
     });
-    const outcome = await exchange.outcome;
-    if (!outcome.answered) this.#drop(connection);
-    return { exchange, connection, outcome };
+  }
+
+  #path(below: string): string {
+    return this.#options.base.pathname.replace(/\/+$/, '') + below;
   }
 
   /** The whole body; a refusal that is longer than the limit is cut there. */
-  async #collected(under: UnderWay): Promise<HttpAnswer> {
-    const { request, limits, answered, began } = under;
-    const chunks: Buffer[] = [];
+  async #collected({ chunks, ...head }: StreamedAnswer): Promise<HttpAnswer> {
+    const { maxAnswer } = this.#options;
+    const parts: Buffer[] = [];
     let length = 0;
-    for await (const chunk of this.#pieces(under, (failed) => this.#error(request, limits, failed, 'no'))) {
-      chunks.push(chunk);
+    for await (const chunk of chunks) {
+      parts.push(chunk);
       length += chunk.length;
-      if (length > this.#options.maxAnswer) break;
+      if (length > maxAnswer) break;
     }
-    this.#refuseEncoding(under);
-    const { status, headers, at } = answered;
-    const date = Date.parse(String(headers.date));
+    return { ...head, body: Buffer.concat(parts).subarray(0, maxAnswer) };
+  }
+
+  /** Sends a request, and again with what its answer asks for: credentials. */
+  async #admitted<T>(
+    request: PeerRequest,
+    limits: Limits,
+    use: (answer: StreamedAnswer) => Promise<T>,
+  ): Promise<T> {
+    if (request.isProtected && request.body !== undefined) await this.#introduce(request);
+    const auth = request.isAnonymous ? undefined : this.#auth;
+    for (let authorized = 0; ; ) {
+      const used = auth?.authorize(request.method, this.#path(request.path));
+      if (used !== undefined) authorized += 1;
+      const done = await this.#send(request, used?.header, limits, async (answer) => {
+        if (answer.status === 401 && !request.isAnonymous) {
+          await this.#collected(answer);
+          const again = auth?.refused(answer.headers['www-authenticate'], used) ?? false;
+          if (again && authorized < MOST_AUTHORIZED) return undefined;
+          throw refusedError(answer, auth !== undefined);
+        }
+        if (used !== undefined || request.isProtected) auth?.admitted(used);
+        return { value: await use(answer) };
+      });
+      if (done !== undefined) return done.value;
+    }
+  }
+
+  /** Learns and answers the challenge of a protected page before a body goes there; one request for all who wait. */
+  async #introduce({ path, signal }: PeerRequest): Promise<void> {
+    const auth = this.#auth;
+    if (auth === undefined || auth.isSettled) return;
+    if (this.#introduction === undefined) {
+      auth.renew();
+      const asked = this.ask({ counted: 'other', method: 'GET', path, isProtected: true });
+      const introduction = asked
+        .then((answer) => {
+          const error = statusError(answer);
+          if (error?.code === 'PEER_BUSY') throw error;
+        })
+        .finally(() => {
+          // Other credentials may have come meanwhile, with an introduction of their own.
+          if (this.#introduction === introduction) this.#introduction = undefined;
+        });
+      this.#introduction = introduction;
+    }
+    await unlessAborted(this.#introduction, signal, this.url(path));
+  }
+
+  /** Sends a request, once more where the connection was stale, and hands its answer to `use`. */
+  async #send<T>(
+    request: PeerRequest,
+    authorization: string | undefined,
+    limits: Limits,
+    use: (answer: StreamedAnswer) => Promise<T>,
+  ): Promise<T> {
+    for (let before: Delivered | undefined; ; ) {
+      const isAgain = before !== undefined;
+      const connection = (isAgain ? undefined : this.#idle.pop()) ?? this.#open(request);
+      const exchange = new Exchange(
+        connection,
+        request,
+        this.url(request.path),
+        limits,
+        this.#options,
+        before,
+      );
+      try {
+        const headers = this.#headersOf(request, authorization);
+        const answer = await exchange.begin(this.#path(request.path), headers, () => {
+          this.#requests[request.counted] += 1;
+          if (request.counted === 'push') this.#pushedBytes += request.body?.length ?? 0;
+        });
+        return await use(answer);
+      } catch (error) {
+        if (!exchange.isStale || isAgain || !(error instanceof PeerError)) throw error;
+        before = error.delivered;
+      } finally {
+        exchange.end();
+        if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
+        else this.#drop(connection);
+      }
+    }
+  }
+
+  #headersOf({ headers, accept, body }: PeerRequest, authorization?: string): Record<string, string> {
     return {
-      url: this.#options.origin + request.path,
-      status,
-      headers,
-      body: Buffer.concat(chunks).subarray(0, this.#options.maxAnswer),
-      at,
-      peerAt: Number.isNaN(date) ? undefined : date,
-      tookMs: at - began,
-      delivered: request.body === undefined ? 'no' : 'yes',
+      ...headers,
+      accept: accept ?? '*/*',
+      'user-agent': `peersync/${VERSION}`,
+      ...(authorization === undefined ? {} : { authorization }),
+      ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
     };
   }
 
-  async *#pieces(
-    { exchange, answered }: UnderWay,
-    errorOf: (failed: Failed) => PeerError,
-  ): AsyncGenerator<Buffer, void, undefined> {
-    try {
-      for (;;) {
-        const taken = await answered.body.take();
-        if (taken === undefined) return;
-        if (!Buffer.isBuffer(taken)) throw errorOf(taken);
-        yield taken;
-      }
-    } finally {
-      exchange.abandon();
-    }
-  }
-
-  #leave({ exchange, connection }: UnderWay): void {
-    exchange.abandon();
-    if (exchange.whole && !this.#outdated.has(connection)) this.#idle.push(connection);
-    else this.#drop(connection);
-  }
-
-  /** An encoding that was not asked for would be taken for the content. */
-  #refuseEncoding({ request, answered: { status, headers } }: UnderWay): void {
-    const encoding = headers['content-encoding'] ?? 'identity';
-    if (!isSuccess(status) || /^(identity)?$/i.test(encoding)) return;
-    throw new PeerError('PEER_ANSWER', {
-      url: this.#options.origin + request.path,
-      what: `answered in an encoding that was not asked for (${encoding})`,
-      status,
-      delivered: request.body === undefined ? 'no' : 'yes',
-    });
-  }
-
-  #open(): Connection {
-    const connection = new Connection(this.#connect);
+  #open({ path }: PeerRequest): Connection {
+    if (this.#isClosed) throw calledOff(this.url(path), 'no');
+    const connection = new Connection(this.#options.base.origin, this.#ca, this.#options.timeouts.connect);
     this.#all.add(connection);
     return connection;
   }
 
   #drop(connection: Connection): void {
     this.#all.delete(connection);
-    void connection.destroy();
+    void connection.client.destroy();
+  }
+}
+
+/** Shorter than the idle limits of the servers known (5 to 9 s), so that seldom one is closed under a request. */
+const KEEP_ALIVE_MS = 4_000;
+/** Bytes of an answer that may wait for their reader, beyond one piece. */
+const MOST_WAITING = 128 * 1024;
+
+/** One connection to the peer: opened when needed, kept for a short while. It carries one request at a time. */
+class Connection {
+  readonly client: Client;
+  readonly ca: string | undefined;
+  /** Whether the socket in use has carried an answer: then the peer may have closed it meanwhile. */
+  isUsed = false;
+  /** Called when the connection stands. */
+  onOpen: (() => void) | undefined;
+  /** The answer that comes in. */
+  body: Readable | undefined;
+  /** The one in use. */
+  socket: Socket | undefined;
+  #isHeld = false;
+
+  constructor(origin: string, ca: string | undefined, connectMs: number) {
+    this.ca = ca;
+    const trusted = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
+    const connect = buildConnector({ timeout: connectMs, ...trusted });
+    this.client = new Client(origin, {
+      connect: (to, callback) =>
+        connect(to, (...result) => {
+          if (result[0] === null && result[1] !== null) this.#adopt(result[1]);
+          callback(...result);
+        }),
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    });
+    this.client.on('disconnect', () => {
+      this.socket = undefined;
+      this.isUsed = false;
+    });
   }
 
-  #error(request: HttpRequest, limits: ExchangeLimits, failed: Failed, before: Delivered): PeerError {
-    const url = this.#options.origin + request.path;
-    const reached = failed.delivered === 'no' ? before : failed.delivered;
-    const delivered = request.body === undefined ? 'no' : reached;
-    if (this.#closed) return calledOff({ url, delivered });
-    return failureError(failed, { url, delivered, maxBytes: limits.maxBytes });
+  /** To be called when some of the answer was read. */
+  drained(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.socket?.emit('readable');
   }
 
-  #streamError({ request, limits }: UnderWay, failed: Failed): PeerError {
-    if (failed.reason.kind !== 'error' || this.#closed) return this.#error(request, limits, failed, 'no');
-    const url = this.#options.origin + request.path;
-    return cutShort(failed, { url, delivered: request.body === undefined ? 'no' : 'yes' });
+  /**
+   * While much of an answer waits for its reader, no more is taken from the socket; then the operating systems' buffers
+   * fill, and the peer waits. undici's own pausing (7.30) ends the process where an answer ends with its connection.
+   */
+  #adopt(socket: Socket): void {
+    this.socket = socket;
+    this.isUsed = false;
+    const read = socket.read.bind(socket);
+    socket.read = (size) => {
+      this.#isHeld = (this.body?.readableLength ?? 0) > MOST_WAITING;
+      return this.#isHeld ? null : read(size);
+    };
+    this.onOpen?.();
+  }
+}
+
+/** Where it fails says what the peer has: nothing, a part of the request, all of it, or even the time to answer. */
+const PHASES = {
+  connecting: { delivered: 'no', failure: 'cannot be reached' },
+  sending: { delivered: 'no', failure: 'broke the connection while the request was sent (is it too large?)' },
+  waiting: { delivered: 'maybe', failure: 'broke the connection without an answer' },
+  receiving: { delivered: 'yes', failure: 'broke the connection in the middle of its answer' },
+} as const;
+
+/** As many bytes of an answer as an error shows. */
+const BEGIN_BYTES = 1024;
+const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/**
+ * One request on one connection, and its answer.
+ *
+ * - `connecting`: no byte was sent; the connection has its own time limit.
+ * - `sending`: the head went out, the body is not whole yet: nothing that the peer may act on.
+ * - `waiting`: all was sent; each piece sent restarts the time limit for the answer's head.
+ * - `receiving`: the head came and was handed over, the body follows as it is read. Each piece has its time limit while
+ *   the reader waits for it.
+ *
+ * Whatever ends it early destroys its connection.
+ */
+class Exchange {
+  /** Whether the connection, which had been used before, broke without a byte of an answer: perhaps before the request came. */
+  isStale = false;
+  /** Whether the answer was read to its end, so that the connection can carry another request. */
+  isWhole = false;
+  #phase: keyof typeof PHASES = 'connecting';
+  readonly #connection: Connection;
+  readonly #request: PeerRequest;
+  readonly #url: string;
+  readonly #limits: Limits;
+  readonly #timeouts: Timeouts;
+  readonly #clock: Clock;
+  /** What an earlier try of the same request may have delivered. */
+  readonly #before: Delivered | undefined;
+  readonly #total: Timer;
+  #idle: Timer | undefined;
+  #failure: PeerError | undefined;
+  #status: number | undefined;
+  #start: Buffer | undefined;
+  readonly #abort = (): void =>
+    this.#fail(calledOff(this.#url, this.#delivered, this.#request.signal?.reason));
+
+  constructor(
+    connection: Connection,
+    request: PeerRequest,
+    url: string,
+    limits: Limits,
+    { timeouts, clock }: Pick<HttpOptions, 'timeouts' | 'clock'>,
+    before: Delivered | undefined,
+  ) {
+    this.#connection = connection;
+    this.#request = request;
+    this.#url = url;
+    this.#limits = limits;
+    this.#timeouts = timeouts;
+    this.#clock = clock;
+    this.#before = before;
+    const { totalMs } = limits;
+    this.#total = clock.after(totalMs, () => this.#timeOut('a complete answer', totalMs));
+  }
+
+  /**
+   * Sends the request and waits for the head of its answer.
+   *
+   * @param onSend called when the request is put on the wire
+   */
+  async begin(path: string, headers: Record<string, string>, onSend: () => void): Promise<StreamedAnswer> {
+    const { method, body, signal } = this.#request;
+    const began = this.#clock.now();
+    let socket: Socket | undefined;
+    let readBefore = 0;
+    signal?.addEventListener('abort', this.#abort, { once: true });
+    if (signal?.aborted) this.#abort();
+    this.#connection.onOpen = () => {
+      this.#connection.onOpen = undefined;
+      if (this.#connection.isUsed) socket = this.#connection.socket;
+      readBefore = socket?.bytesRead ?? 0;
+      this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
+      this.#limit('an answer', this.#timeouts.headers);
+      onSend();
+    };
+    try {
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#connection.socket !== undefined) this.#connection.onOpen();
+      const sent = body && (body.bytes ?? Readable.from(this.#pieces(body)));
+      // It shall not pause by itself (see Connection).
+      const options = { method, path, headers, body: sent ?? null, highWaterMark: Number.MAX_SAFE_INTEGER };
+      const answer = await this.#connection.client.request(options);
+      return this.#received(answer, began);
+    } catch (error) {
+      const isBroken = BROKEN.has(systemCode(error) ?? '');
+      this.isStale = isBroken && this.#failure === undefined && socket?.bytesRead === readBefore;
+      throw this.#errorOf(error);
+    }
+  }
+
+  /** Nothing of it is waited for any more; without effect on one that is whole. */
+  end(): void {
+    this.#connection.onOpen = undefined;
+    this.#connection.body = undefined;
+    this.#idle?.cancel();
+    this.#total.cancel();
+    this.#request.signal?.removeEventListener('abort', this.#abort);
+    if (!this.isWhole) this.#fail(calledOff(this.#url, this.#delivered));
+  }
+
+  #received({ statusCode: status, headers, body }: Dispatcher.ResponseData, began: number): StreamedAnswer {
+    this.#phase = 'receiving';
+    this.#status = status;
+    this.#connection.body = body;
+    this.#idle?.cancel();
+    if (isSuccess(status)) {
+      if (Number(headers['content-length']) > this.#limits.maxBytes) throw this.#tooLarge();
+      const encoding = headers['content-encoding'] ?? 'identity';
+      // An encoding that was not asked for would be taken for the content.
+      if (!/^(identity)?$/i.test(String(encoding)))
+        throw this.#error('PEER_ANSWER', `answered in an encoding that was not asked for (${encoding})`);
+    }
+    const date = Date.parse(String(headers.date));
+    const head: AnswerHead = {
+      url: this.#url,
+      status,
+      headers,
+      at: this.#clock.now(),
+      peerAt: Number.isNaN(date) ? undefined : date,
+      tookMs: this.#clock.now() - began,
+      delivered: this.#delivered,
+    };
+    const chunks = this.#chunks(body);
+    let isTaken = false;
+    return {
+      ...head,
+      chunks: {
+        [Symbol.asyncIterator]() {
+          // Read a second time, an iterator that is through would look like an empty answer.
+          if (isTaken) throw new TypeError('An answer that is read while it comes can be read only once.');
+          isTaken = true;
+          return chunks;
+        },
+      },
+    };
+  }
+
+  async *#chunks(body: Readable): AsyncGenerator<Buffer, void, undefined> {
+    const pieces = body[Symbol.asyncIterator]();
+    let received = 0;
+    try {
+      for (;;) {
+        if (this.#failure !== undefined) throw this.#failure;
+        this.#limit('the rest of the answer', this.#timeouts.body);
+        const next: IteratorResult<Buffer> = await pieces.next();
+        this.#idle?.cancel();
+        if (next.done) break;
+        this.#connection.drained();
+        this.#start ??= Buffer.from(next.value.subarray(0, BEGIN_BYTES));
+        received += next.value.length;
+        if (isSuccess(this.#status ?? 0) && received > this.#limits.maxBytes) throw this.#tooLarge();
+        yield next.value;
+      }
+      this.isWhole = true;
+      this.#connection.isUsed = this.#connection.socket !== undefined;
+    } catch (error) {
+      throw this.#errorOf(error);
+    } finally {
+      this.end();
+    }
+  }
+
+  async *#pieces(body: Body): AsyncGenerator<Uint8Array> {
+    let given = 0;
+    for await (const chunk of body.chunks()) {
+      given += chunk.length;
+      if (this.#phase === 'sending') {
+        if (given === body.length) this.#phase = 'waiting';
+        this.#limit('an answer', this.#timeouts.headers);
+      }
+      yield chunk;
+    }
+  }
+
+  #limit(what: string, ms: number): void {
+    this.#idle?.cancel();
+    this.#idle = this.#clock.after(ms, () => this.#timeOut(what, ms));
+  }
+
+  #timeOut(what: string, ms: number): void {
+    this.#fail(this.#error('PEER_TIMEOUT', `did not give ${what} within ${ms} ms`));
+  }
+
+  /** The first failure is the one that counts. */
+  #fail(error: PeerError): void {
+    this.#failure ??= error;
+    void this.#connection.client.destroy(this.#failure);
+  }
+
+  get #delivered(): Delivered {
+    if (this.#request.body === undefined) return 'no';
+    const { delivered } = PHASES[this.#phase];
+    return delivered === 'no' ? (this.#before ?? 'no') : delivered;
+  }
+
+  #tooLarge(): PeerError {
+    return this.#error('PEER_ANSWER_TOO_LARGE', `answered with more than ${this.#limits.maxBytes} bytes`);
+  }
+
+  #error(code: PeerErrorCode, what: string, cause?: unknown, answer = this.#start): PeerError {
+    const parts = { url: this.#url, status: this.#status, delivered: this.#delivered };
+    return new PeerError(code, { ...parts, what, answer, cause });
+  }
+
+  #errorOf(error: unknown): PeerError {
+    if (this.#failure !== undefined) return this.#failure;
+    if (error instanceof PeerError) return error;
+    if (error instanceof errors.ClientDestroyedError) return calledOff(this.#url, this.#delivered, error);
+    if (error instanceof errors.ConnectTimeoutError) {
+      const what = `cannot be reached: no connection after ${this.#timeouts.connect} ms`;
+      return this.#error('PEER_TIMEOUT', what, error);
+    }
+    const isNoHttp = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
+    const shown = isNoHttp && 'data' in error && error.data ? Buffer.from(String(error.data)) : undefined;
+    if (this.#phase !== 'receiving' && isNoHttp && (shown || error instanceof errors.HeadersOverflowError))
+      return this.#error('PEER_ANSWER', `did not answer in HTTP (${error.message})`, error, shown);
+    const isCutShort = this.#phase === 'receiving' && this.#limits.isStreamed;
+    const what = `${PHASES[this.#phase].failure}: ${described(error)}`;
+    return this.#error(isCutShort ? 'PEER_ANSWER' : 'PEER_UNREACHABLE', what, error);
+  }
+}
+
+/** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. undici's own codes tell nobody anything. */
+function described(error: unknown): string {
+  const code = systemCode(error) ?? '';
+  const messages = error instanceof AggregateError ? error.errors.map(messageOf) : [messageOf(error)];
+  const text = [...new Set(messages)].filter(Boolean).join('; ') || code;
+  return text.includes(code) || code.startsWith('UND_') ? text : `${text} (${code})`;
+}
+
+function calledOff(url: string, delivered: Delivered, cause?: unknown): PeerError {
+  const what = 'is not waited for: the request was called off';
+  return new PeerError('PEER_ABORTED', { url, what, delivered, cause });
+}
+
+/** The error for a 401 that cannot be answered, or not any more. */
+function refusedError({ url, status, headers, delivered }: AnswerHead, hasCredentials: boolean): PeerError {
+  const offered = parseChallenges(headers['www-authenticate']).map(({ scheme }) => scheme);
+  const isSpoken = offered.some((scheme) => scheme === 'basic' || scheme === 'digest');
+  const what = !hasCredentials
+    ? 'asks for a user name and a password (401), and none is configured'
+    : isSpoken
+      ? 'did not accept the user name and the password (401)'
+      : `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
+  return new PeerError('PEER_AUTH', { url, what, status, delivered });
+}
+
+/** Waits for work that others wait for too; the signal ends only the waiting. */
+export async function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  url: string,
+): Promise<T> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(calledOff(url, 'no', signal?.reason));
+  });
+  if (signal?.aborted) stop();
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal?.removeEventListener('abort', stop);
   }
 }

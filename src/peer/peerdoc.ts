@@ -1,17 +1,17 @@
-import { isFailurePage, readAnswer, unusable } from './answer.js';
-import { parseMoment } from './dates.js';
-import { deniesIt, saysNotFound } from './denial.js';
-import type { HttpAnswer } from './http.js';
 import {
   type AnswerRecord,
   allRecords,
-  canonical,
-  type Field,
+  deniesIt,
   fieldNumber,
   fieldValue,
   fieldValues,
-} from './record.js';
-import { isSameUrl } from './url.js';
+  type HttpAnswer,
+  isSameUrl,
+  notUnderstood,
+  readAnswer,
+  saysNotFound,
+  unusable,
+} from './answer.js';
 
 /** Which document: by its URL, or by a hash that the peer told earlier. */
 export type PeerdocQuery = { readonly url: string } | { readonly urlhash: string };
@@ -46,12 +46,10 @@ export interface Peerdoc {
 }
 
 const HASH_PREFIX = 'yacy:urlhash:';
-const URL_NAMES = ['url', 'identifier', 'link', 'sku', 'docurl'];
-const HASH_NAMES = ['urlhash', 'hash', 'identifier', 'yacyidentifier'];
 
 /**
- * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it, 404,
- * or words to that effect.
+ * The document that an answer shows; undefined where the peer says that it has none: a record with nothing in it, or
+ * words to that effect.
  *
  * @param isSame whether the URL shown is the one asked for
  * @throws PeerError PEER_ANSWER for anything else, a document that was not asked for included
@@ -61,98 +59,70 @@ export function readPeerdoc(
   query: PeerdocQuery,
   isSame: (shown: string, asked: string) => boolean = isSameUrl,
 ): Peerdoc | undefined {
-  if (answer.status === 404) return undefined;
   const read = readAnswer(answer);
-  const candidates = candidatesOf(read.record, query, isSame);
-  const identified = candidates.filter(
-    (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
+  const isAsked = (record: AnswerRecord): boolean => {
+    const shown = 'url' in query ? urlOf(record) : hashOf(record);
+    if (shown === undefined) return true;
+    return 'url' in query ? isSame(shown, query.url) : shown === withoutPrefix(query.urlhash);
+  };
+  const all = allRecords(read.record);
+  const entries = all.filter(isEntry);
+  const candidates = (entries.length > 0 ? entries : all).filter(
+    (record) => fieldValues(record, ...urlNames(record), 'urlhash', 'hash').length > 0,
   );
-  const record = identified.find((r) => isAsked(r, query, isSame)) ?? identified[0];
-  if (record !== undefined) {
-    if (deniesIt(record)) return undefined;
-    if (!isAsked(record, query, isSame))
-      throw unusable(answer, 'answered about another document than the one asked for');
-    return peerdocOf(record, answer);
+  const shown = candidates.filter((record) => urlOf(record) !== undefined || hashOf(record) !== undefined);
+  const record = shown.find(isAsked) ?? shown[0];
+  if (record !== undefined && !deniesIt(record)) {
+    if (isAsked(record)) return peerdocOf(record, answer);
+    throw unusable(answer, 'answered about another document than the one asked for');
   }
-  if (isFailurePage(read)) throw unusable(answer, 'answered with an error page when asked for a document');
   if (candidates.length > 0 || saysNotFound(read)) return undefined;
-  throw unusable(answer, 'does not say what it knows of the document');
+  throw notUnderstood(answer, read, 'does not say what it knows of the document');
 }
 
-/** The records that could be the document; in a feed that is its entries or, where it has none, its channel. */
-function candidatesOf(
-  record: AnswerRecord,
-  query: PeerdocQuery,
-  isSame: (shown: string, asked: string) => boolean,
-): AnswerRecord[] {
-  const all = [...allRecords(record)];
-  const isNamed = (r: AnswerRecord) => fieldValues(r, ...URL_NAMES, ...HASH_NAMES).length > 0;
-  if (!/^(rss|feed|rdf:rdf)$/i.test(record.name)) return all.filter(isNamed);
-  const entries = all.filter(({ name }) => /^(item|entry)$/i.test(name));
-  if (entries.length > 0) return entries;
-  // Every channel has a link: of a document only if it is the one that was asked for.
-  const isOwn = ({ name, value }: Field) =>
-    canonical(name) !== 'link' || ('url' in query && isSame(value, query.url));
-  return all
-    .filter(({ name }) => /^channel$/i.test(name))
-    .map((channel) => ({ ...channel, fields: channel.fields.filter(isOwn) }))
-    .filter(isNamed);
+/** Whether it is the entry of a feed (RSS, Atom). */
+function isEntry({ name }: AnswerRecord): boolean {
+  return /^(item|entry)$/i.test(name);
+}
+
+/** The link of an entry is a document's; that of the feed itself leads to the peer. */
+function urlNames(record: AnswerRecord): readonly string[] {
+  return isEntry(record) ? ['url', 'identifier', 'link'] : ['url', 'identifier'];
 }
 
 function urlOf(record: AnswerRecord): string | undefined {
-  return fieldValues(record, ...URL_NAMES).find((value) => value !== '' && !value.startsWith(HASH_PREFIX));
+  return fieldValues(record, ...urlNames(record)).find(
+    (value) => value !== '' && !value.startsWith(HASH_PREFIX),
+  );
 }
 
 function hashOf(record: AnswerRecord): string | undefined {
-  const named = fieldValue(record, 'urlhash', 'hash');
-  const prefixed = fieldValues(record, ...HASH_NAMES).find((value) => value.startsWith(HASH_PREFIX));
-  return withoutPrefix(named ?? prefixed ?? '') || undefined;
+  const prefixed = fieldValues(record, 'identifier').find((value) => value.startsWith(HASH_PREFIX));
+  return withoutPrefix(fieldValue(record, 'urlhash', 'hash') ?? prefixed ?? '') || undefined;
 }
 
 function withoutPrefix(hash: string): string {
   return hash.startsWith(HASH_PREFIX) ? hash.slice(HASH_PREFIX.length) : hash;
 }
 
-function isAsked(
-  record: AnswerRecord,
-  query: PeerdocQuery,
-  isSame: (shown: string, asked: string) => boolean,
-): boolean {
-  if ('url' in query) {
-    const url = urlOf(record);
-    return url === undefined || isSame(url, query.url);
-  }
-  const hash = hashOf(record);
-  return hash === undefined || hash === withoutPrefix(query.urlhash);
-}
-
-function peerdocOf(record: AnswerRecord, answer: HttpAnswer): Peerdoc {
+function peerdocOf(record: AnswerRecord, { at, peerAt }: HttpAnswer): Peerdoc {
   const fields = new Map<string, string[]>();
   for (const { name, value } of record.fields) fields.set(name, [...(fields.get(name) ?? []), value]);
+  const digest = fieldValue(record, 'digest', 'sha256')?.toLowerCase();
   return {
     url: urlOf(record),
     urlhash: hashOf(record),
     title: fieldValue(record, 'title'),
-    size: fieldNumber(record, 'size', 'formatextent', 'extent', 'documentsize', 'bytes'),
-    words: fieldNumber(record, 'words', 'wordcount', 'numberofwords'),
-    digest: digestOf(record),
-    lastModified: momentOf(record, 'lastmodified', 'modified', 'date'),
-    loadDate: momentOf(record, 'loaddate'),
+    size: fieldNumber(record, 'size', 'formatextent'),
+    words: fieldNumber(record, 'words', 'wordcount'),
+    digest: /^(?:sha-?256[:=])?([0-9a-f]{64})$/.exec(digest ?? '')?.[1],
+    lastModified: parseMoment(fieldValue(record, 'lastmodified', 'date')),
+    loadDate: parseMoment(fieldValue(record, 'loaddate')),
     collections: collectionsOf(record),
-    at: answer.at,
-    peerAt: answer.peerAt,
+    at,
+    peerAt,
     fields: Object.fromEntries(fields),
   };
-}
-
-function digestOf(record: AnswerRecord): string | undefined {
-  const digest = fieldValue(record, 'digest', 'sha256', 'contentdigest', 'contentsha256');
-  return /^(?:sha-?256[:=])?([0-9a-f]{64})$/.exec(digest?.toLowerCase() ?? '')?.[1];
-}
-
-function momentOf(record: AnswerRecord, ...names: readonly string[]): number | undefined {
-  const text = fieldValue(record, ...names);
-  return text === undefined ? undefined : parseMoment(text);
 }
 
 /** `[a, b]`, `a,b`, or one a field. */
@@ -161,4 +131,31 @@ function collectionsOf(record: AnswerRecord): readonly string[] | undefined {
   if (values.length === 0) return undefined;
   const names = values.flatMap((value) => value.replace(/^\[|\]$/g, '').split(','));
   return names.map((name) => name.trim()).filter((name) => name !== '');
+}
+
+/** Hours east of Greenwich, of the names that Java prints where peers of this family run. */
+const ZONES: Readonly<Record<string, number>> = {
+  ...{ UTC: 0, GMT: 0, WET: 0, CET: 1, WEST: 1, MEZ: 1, CEST: 2, EET: 2, MESZ: 2, EEST: 3, MSK: 3 },
+  ...{ EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 },
+};
+const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|[+-]\d\d:?\d\d)?$/i;
+const RFC_1123 = /^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (GMT|UTC|[+-]\d{4})$/;
+const JAVA = /^[A-Z][a-z]{2} ([A-Z][a-z]{2} \d{1,2}) (\d\d:\d\d:\d\d) ([A-Z]{1,5}) (\d{4})$/;
+
+/**
+ * A moment as peers write it, in ms since the epoch: ISO 8601 (without a zone: UTC), RFC 1123, or Java's
+ * `Sat Nov 21 03:26:19 UTC 2026`. Undefined for anything else, a date without a time included.
+ */
+export function parseMoment(text = ''): number | undefined {
+  const [, date, time, zone = 'Z'] = ISO.exec(text) ?? [];
+  const [, day, hour, name = '', year] = JAVA.exec(text) ?? [];
+  const moment =
+    date !== undefined
+      ? Date.parse(`${date}T${time}${zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')}`)
+      : day !== undefined
+        ? Date.parse(`${day} ${year} ${hour} GMT`) - (ZONES[name] ?? Number.NaN) * 3_600_000
+        : RFC_1123.test(text)
+          ? Date.parse(text)
+          : Number.NaN;
+  return Number.isNaN(moment) ? undefined : moment;
 }

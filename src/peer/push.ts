@@ -1,5 +1,3 @@
-import { isFailurePage, readAnswer, unusable } from './answer.js';
-import type { HttpAnswer } from './http.js';
 import {
   type Answer,
   type AnswerRecord,
@@ -7,9 +5,13 @@ import {
   fieldNumber,
   fieldValue,
   fieldValues,
-} from './record.js';
-import type { Text } from './text.js';
-import { isSameUrl } from './url.js';
+  type HttpAnswer,
+  isFailurePage,
+  isSameUrl,
+  notUnderstood,
+  readAnswer,
+} from './answer.js';
+import type { Text } from './form.js';
 
 /** One document for the index. */
 export interface PushItem {
@@ -40,128 +42,119 @@ export interface PushAnswer {
   readonly results: readonly PushResult[];
 }
 
-const POSITIVE = new Set(['true', 'ok', 'yes', '1', 'success', 'accepted', 'queued', 'indexed']);
-const NEGATIVE = new Set(['false', 'no', '0', 'fail', 'failed', 'failure', 'error', 'rejected', 'refused']);
+type IsSame = (shown: string, sent: string) => boolean;
+
+const POSITIVE = /^(true|ok|yes|1|success|accepted|queued|indexed)$/i;
+const NEGATIVE = /^(false|no|0|fail|failed|failure|error|rejected|refused)$/i;
 const VERDICTS = ['success', 'ok', 'status', 'result', 'accepted'];
 const NUMBERS = ['item', 'number', 'index'];
-const MESSAGES = ['message', 'error', 'reason', 'detail'];
 
 /**
  * What became of each item.
  *
  * Success needs a word that says so: for the item (found by its number or its URL, and about no other URL), or, where
- * the answer has nothing about single items, for all of them. Items that an answer leaves out are not accepted.
+ * the answer has nothing about single items, for all of them. Items that an answer leaves out are not accepted. What
+ * the answer counts must be what was sent, and fit what it says of the items.
  *
- * @param urls of the items, in their order
+ * @param isSame whether the URL shown is the one that was pushed
  * @throws PeerError PEER_ANSWER for anything else
  */
-export function readPushResults(answer: HttpAnswer, urls: readonly string[]): readonly PushResult[] {
+export function readPushResults(
+  answer: HttpAnswer,
+  items: readonly PushItem[],
+  isSame: IsSame = isSameUrl,
+): readonly PushResult[] {
+  const urls = items.map(({ url }) => url);
   const read = readAnswer(answer);
-  if (isFailurePage(read)) throw unusable(answer, 'answered a push with an error page');
-  const results = resultsOfItems(read.record, urls) ?? resultsOfAll(read, urls.length);
-  if (results === undefined) throw unusable(answer, 'does not say whether it accepted what was pushed');
+  const { record } = read;
+  const outermost =
+    record.fields.length === 0 && record.records.length === 1 ? (record.records[0] ?? record) : record;
+  const results = isFailurePage(read)
+    ? undefined
+    : (resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, read, items.length));
+  if (results === undefined || !fits(outermost, results))
+    throw notUnderstood(answer, read, 'does not say whether it accepted what was pushed');
   return results;
 }
 
 /** Undefined where the answer has nothing about single items, or nothing that can be told apart. */
-function resultsOfItems(record: AnswerRecord, urls: readonly string[]): readonly PushResult[] | undefined {
-  const spoken = [...allRecords(record)].filter((r) => isAboutItem(r)).concat(numberedFields(record));
+function resultsOfItems(
+  record: AnswerRecord,
+  urls: readonly string[],
+  isSame: IsSame,
+): readonly PushResult[] | undefined {
+  const spoken = allRecords(record).filter(
+    (each) =>
+      fieldValues(each, ...VERDICTS).length > 0 &&
+      (/^(item|row|result)s?(-?\d+)?$/i.test(each.name) || fieldValues(each, 'url', ...NUMBERS).length > 0),
+  );
   if (spoken.length === 0) return undefined;
-  const results = new Array<PushResult | undefined>(urls.length);
-  for (const [position, itemRecord] of spoken.entries()) {
-    const n = itemNumber(itemRecord, urls) ?? (spoken.length === urls.length ? position : undefined);
-    const result = resultOf(itemRecord);
-    if (n === undefined || result === undefined) return undefined;
-    const before = results[n];
-    if (n < urls.length && (before === undefined || before.ok))
-      results[n] = aboutUrl(itemRecord, urls[n]) ?? result;
+  const results = new Array<PushResult | undefined>(urls.length).fill(undefined);
+  for (const item of spoken) {
+    const n = itemNumber(item, urls, isSame);
+    const result = resultOf(item, n === undefined ? undefined : urls[n], isSame);
+    if (n === undefined || n >= urls.length || result === undefined) return undefined;
+    if (results[n]?.ok !== false) results[n] = result;
   }
-  return Array.from(
-    results,
-    (result) => result ?? { ok: false, message: 'the peer did not answer for this item' },
-  );
+  return results.map((result) => result ?? { ok: false, message: 'the peer did not answer for this item' });
 }
 
-function isAboutItem(record: AnswerRecord): boolean {
-  const isNamed = /^(items?|row|results?)(-?\d+)?$/i.test(record.name);
-  return (
-    fieldValues(record, ...VERDICTS).length > 0 &&
-    (isNamed || fieldValues(record, 'url', ...NUMBERS).length > 0)
-  );
-}
-
-/** `success-0`, `url-0`, `message-0`: names as those of the request. */
-function numberedFields(record: AnswerRecord): AnswerRecord[] {
-  const items = new Map<string, { name: string; value: string }[]>();
-  for (const { name, value } of record.fields) {
-    const [, base, n] = /^([a-z]+)-(\d{1,9})$/i.exec(name) ?? [];
-    if (base === undefined || n === undefined) continue;
-    const fields = items.get(n) ?? [];
-    fields.push({ name: base, value });
-    items.set(n, fields);
-  }
-  return [...items]
-    .map(([n, fields]) => ({ name: `item-${n}`, fields, records: [] }))
-    .filter((item) => fieldValues(item, ...VERDICTS).length > 0);
-}
-
-function itemNumber(record: AnswerRecord, urls: readonly string[]): number | undefined {
-  const [, inName] = /^item-?(\d{1,9})$/i.exec(record.name) ?? [];
-  const n = fieldNumber(record, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
-  if (n !== undefined) return n;
-  const url = fieldValue(record, 'url');
-  const found = url === undefined ? -1 : urls.findIndex((sent) => isSameUrl(sent, url));
+function itemNumber(item: AnswerRecord, urls: readonly string[], isSame: IsSame): number | undefined {
+  const [, inName] = /^item-?(\d{1,9})$/i.exec(item.name) ?? [];
+  const n = fieldNumber(item, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
+  const url = fieldValue(item, 'url');
+  if (n !== undefined || url === undefined) return n;
+  const found = urls.findIndex((sent) => isSame(url, sent));
   return found === -1 ? undefined : found;
 }
 
-function aboutUrl(record: AnswerRecord, sent: string | undefined): PushResult | undefined {
-  const url = fieldValue(record, 'url');
-  if (url === undefined || sent === undefined || isSameUrl(url, sent)) return undefined;
-  return { ok: false, message: `the peer answered for another URL: ${url}` };
+function resultOf(item: AnswerRecord, sent: string | undefined, isSame: IsSame): PushResult | undefined {
+  const isAccepted = verdict(item, VERDICTS);
+  const url = fieldValue(item, 'url');
+  if (isAccepted === undefined) return undefined;
+  if (url !== undefined && sent !== undefined && !isSame(url, sent))
+    return { ok: false, message: `the peer answered for another URL: ${url}` };
+  return isAccepted ? { ok: true } : { ok: false, message: messageIn(item) };
 }
 
-function resultOf(record: AnswerRecord): PushResult | undefined {
-  const accepted = verdict(record, ...VERDICTS);
-  if (accepted === undefined) return undefined;
-  return accepted ? { ok: true } : { ok: false, message: messageIn(record) };
-}
-
-function resultsOfAll({ record, prose }: Answer, count: number): readonly PushResult[] | undefined {
-  const outermost = record.fields.length === 0 && record.records.length === 1 ? record.records[0] : record;
-  if (outermost === undefined) return undefined;
-  const said = verdict(outermost, 'successall', ...VERDICTS);
-  const counted = fieldNumber(outermost, 'count');
-  const succeeded = fieldNumber(outermost, 'countsuccess');
-  const failed = fieldNumber(outermost, 'countfail');
-  if (said === false || (failed ?? 0) > 0) {
-    const allFailed = count === 1 || failed === count;
-    return allFailed ? new Array(count).fill({ ok: false, message: messageIn(outermost) }) : undefined;
+function resultsOfAll(
+  record: AnswerRecord,
+  { form, prose }: Answer,
+  count: number,
+): readonly PushResult[] | undefined {
+  const said = verdict(record, ['successall', ...VERDICTS]);
+  const failed = fieldNumber(record, 'countfail') ?? 0;
+  if (said === false || failed > 0) {
+    if (count !== 1 && failed !== count) return undefined;
+    return new Array(count).fill({ ok: false, message: messageIn(record) });
   }
-  if ((counted ?? count) !== count || (succeeded ?? count) !== count) return undefined;
-  const allSucceeded = said === true || succeeded === count || isWordOfSuccess(prose);
-  return allSucceeded ? new Array(count).fill({ ok: true }) : undefined;
+  const isAll =
+    said === true ||
+    fieldNumber(record, 'countsuccess') === count ||
+    (form === 'text' && /^(ok|success|accepted)[.!]?$/i.test(prose.trim()));
+  return isAll ? new Array(count).fill({ ok: true }) : undefined;
+}
+
+/** Whether what the answer counts is what was sent, and what it says of the items. */
+function fits(record: AnswerRecord, results: readonly PushResult[]): boolean {
+  const succeeded = results.filter(({ ok }) => ok).length;
+  const said = { count: results.length, countsuccess: succeeded, countfail: results.length - succeeded };
+  const isCounted = Object.entries(said).every(([name, n]) => (fieldNumber(record, name) ?? n) === n);
+  return (
+    isCounted &&
+    (verdict(record, ['successall']) ?? succeeded === results.length) === (succeeded === results.length)
+  );
 }
 
 /** By the first of the names that has a value: true or false, undefined for other words and for contradictions. */
-function verdict(record: AnswerRecord, ...names: readonly string[]): boolean | undefined {
+function verdict(record: AnswerRecord, names: readonly string[]): boolean | undefined {
   const words = names
     .map((name) => fieldValues(record, name).filter((word) => word !== ''))
     .find((values) => values.length > 0);
-  if (words === undefined) return undefined;
-  const said = new Set(
-    words.map((word) => {
-      const lower = word.toLowerCase();
-      return POSITIVE.has(lower) ? true : NEGATIVE.has(lower) ? false : undefined;
-    }),
-  );
-  const [only] = said;
-  return said.size === 1 ? only : undefined;
+  if (words?.every((word) => POSITIVE.test(word))) return true;
+  return words?.every((word) => NEGATIVE.test(word)) ? false : undefined;
 }
 
 function messageIn(record: AnswerRecord): string {
-  return fieldValue(record, ...MESSAGES) ?? 'the peer refused it without a reason';
-}
-
-function isWordOfSuccess(prose: string): boolean {
-  return /^\s*(ok|success|accepted)[.!]?\s*$/i.test(prose.slice(0, 64)) && prose.trim().length < 16;
+  return fieldValue(record, 'message', 'error', 'reason', 'detail') ?? 'the peer refused it without a reason';
 }

@@ -1,6 +1,14 @@
-import type { StreamedAnswer } from './asking.js';
-import { parseMoment } from './dates.js';
+import {
+  decoded,
+  parseHtml,
+  readable,
+  type StreamedAnswer,
+  statusError,
+  unusable,
+  within,
+} from './answer.js';
 import { PeerError } from './errors.js';
+import type { Http } from './http.js';
 
 /** Which shared object: its name and, where the peer has several groups of them, the group. */
 export interface ShareQuery {
@@ -55,7 +63,6 @@ export interface ShareStream {
 
 /** The headers that ask for less than the whole object. */
 export function conditionsOf({ ifModifiedSince, ifNoneMatch, resume }: ShareOptions): Record<string, string> {
-  const date = (ms: number) => new Date(ms).toUTCString();
   return {
     ...(ifModifiedSince === undefined ? {} : { 'if-modified-since': date(ifModifiedSince) }),
     ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
@@ -67,8 +74,12 @@ export function conditionsOf({ ifModifiedSince, ifNoneMatch, resume }: ShareOpti
 function ifSame({ etag, lastModified, asOf }: ShareRemainder): Record<string, string> {
   if (etag?.startsWith('"')) return { 'if-range': etag };
   if (lastModified !== undefined && (asOf === undefined || lastModified <= asOf))
-    return { 'if-range': new Date(lastModified).toUTCString() };
-  return asOf === undefined ? {} : { 'if-unmodified-since': new Date(asOf).toUTCString() };
+    return { 'if-range': date(lastModified) };
+  return asOf === undefined ? {} : { 'if-unmodified-since': date(asOf) };
+}
+
+function date(ms: number): string {
+  return new Date(ms).toUTCString();
 }
 
 /** Another part came than the missing one. */
@@ -86,32 +97,28 @@ export function isChanged(error: unknown): boolean {
  * @throws PeerError PEER_ANSWER for a part, or for no object, where that was not asked for
  */
 export function shareOf(answer: StreamedAnswer, options: ShareOptions): ShareStream {
-  const { status, headers, chunks } = answer;
+  const { url, status, headers, peerAt, chunks } = answer;
   const { ifModifiedSince, ifNoneMatch, resume } = options;
-  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   const { etag } = headers;
-  const common = {
-    type: type === '' ? undefined : type,
-    lastModified: momentIn(headers['last-modified']),
-    ...(etag === undefined ? {} : { etag }),
-    peerAt: momentIn(headers.date),
-    chunks,
-  };
+  const modified = Date.parse(headers['last-modified'] ?? '');
+  const lastModified = Number.isNaN(modified) ? undefined : modified;
+  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() || undefined;
+  const common = { type, lastModified, ...(etag === undefined ? {} : { etag }), peerAt, chunks };
   if (status === 304 && (ifModifiedSince !== undefined || ifNoneMatch !== undefined))
     return { ...common, size: undefined, isUnchanged: true };
   if (status === 206 && resume !== undefined) {
     const { from, size } = resume;
-    if (headers['content-range']?.trim() !== `bytes ${from}-${size - 1}/${size}`) throw new OtherPart();
-    if (isOther(resume.etag, etag) || isOther(resume.lastModified, common.lastModified))
+    const isMissingPart = headers['content-range']?.trim() === `bytes ${from}-${size - 1}/${size}`;
+    if (!isMissingPart || isOther(resume.etag, etag) || isOther(resume.lastModified, lastModified))
       throw new OtherPart();
     return { ...common, size, from, chunks: exactly(size - from, answer) };
   }
   if (status === 304 || status === 206) {
     const what = `answered with ${status} to a question for the whole object`;
-    throw new PeerError('PEER_ANSWER', { url: answer.url, status, what, delivered: 'no' });
+    throw new PeerError('PEER_ANSWER', { url, status, what, delivered: 'no' });
   }
-  const size = headers['content-length'];
-  return { ...common, size: size !== undefined && /^\d{1,15}$/.test(size) ? Number(size) : undefined };
+  const size = headers['content-length'] ?? '';
+  return { ...common, size: /^\d{1,15}$/.test(size) ? Number(size) : undefined };
 }
 
 function isOther<T>(before: T | undefined, now: T | undefined): boolean {
@@ -131,6 +138,59 @@ async function* exactly(bytes: number, { url, status, chunks }: StreamedAnswer):
   throw new PeerError('PEER_ANSWER', { url, status, what, delivered: 'yes' });
 }
 
-function momentIn(header: string | undefined): number | undefined {
-  return header === undefined ? undefined : parseMoment(header);
+/** Deeper directories, and more of them, are no list that a person made. */
+const DEEPEST = 32;
+const MOST_PAGES = 10_000;
+
+/**
+ * The files below a path, by the directory pages of the server: links to what stands directly in them. Names are given
+ * decoded, with `/` between those of directories; empty where the path is not there.
+ *
+ * @throws PeerError PEER_ANSWER for what is no such page, PEER_ANSWER_TOO_LARGE for more than 10,000 of them
+ */
+export async function listShares(
+  http: Http,
+  root: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const files: string[] = [];
+  const directories = [''];
+  for (const [n, directory] of directories.entries()) {
+    if (n === MOST_PAGES) {
+      const what = `shares files in more than ${MOST_PAGES} directories`;
+      throw new PeerError('PEER_ANSWER_TOO_LARGE', { url: http.url(root), what, delivered: 'no' });
+    }
+    const path = root + directory.split('/').map(encodeURIComponent).join('/');
+    const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false, signal });
+    if (answer.status === 404) continue;
+    const error = statusError(answer);
+    if (error !== undefined) throw error;
+    const text = decoded(answer.body);
+    if (!/\bDirectory:/i.test(text)) throw unusable(answer, 'does not show the list of what it shares');
+    const links = readable(answer, () => within(parseHtml(text), ['a']));
+    const names = links.flatMap(({ attribs }) => nameIn(attribs.href ?? '', answer.url, path) ?? []);
+    for (const name of new Set(names)) {
+      if (!name.endsWith('/')) files.push(directory + name);
+      else if (directory.split('/').length <= DEEPEST) directories.push(directory + name);
+    }
+  }
+  return files;
+}
+
+/** The name of what stands directly below the page, with a `/` at its end where it is a directory. */
+function nameIn(href: string, url: string, path: string): string | undefined {
+  if (!URL.canParse(href, url)) return undefined;
+  const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(new URL(href, url).pathname) ?? [];
+  // Behind a proxy the links may lack what stands before the path there.
+  const isHere = [new URL(url).pathname, path].map(unescaped).includes(unescaped(parent));
+  const name = unescaped(escaped);
+  return isHere && /^(?!\.{1,2}\/?$)[^/\\\0]+\/?$/.test(name) ? name : undefined;
+}
+
+function unescaped(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }

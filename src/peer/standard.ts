@@ -1,9 +1,22 @@
-import type { Dialect } from './dialect.js';
+import { readCitation } from './citation.js';
+import type { Dialect, TableDialect } from './dialect.js';
 import { type FormField, formBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
-import { readCitation } from './read-citation.js';
-import { standardTables } from './table-requests.js';
+
+/**
+ * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of YaCy. What an action is
+ * sent with is the label of its button, as `edittable` shows.
+ */
+const tables: TableDialect = {
+  readPath: '/api/table_p.html',
+  pagePath: '/Tables_p.html',
+  changePath: '/Tables_p.html',
+  readsOneRow: true,
+  hasForm: true,
+  actions: { commitrow: 'Commit', deleterows: 'Delete Selected Rows', deletetable: 'Delete Table' },
+  changeBody: formBody,
+};
 
 const SHARE_PATH = '/api/share.html';
 
@@ -17,7 +30,8 @@ export const standard: Dialect = {
   pushPath: '/api/push_p.html',
   peerdocPath: '/api/peerdoc.html',
   citationPath: '/api/citation.html',
-  tables: standardTables,
+  tables,
+  sentUrl: (url) => url,
 
   pushBody(items, { synchronous, commit }, url) {
     const fields: FormField[] = [];
@@ -32,32 +46,10 @@ export const standard: Dialect = {
     return formBody(fields, url);
   },
 
-  pushResults(answer, items) {
-    return readPushResults(
-      answer,
-      items.map(({ url }) => url),
-    );
-  },
-
-  peerdocBody(query, { html }, url) {
-    const fields: FormField[] = Object.entries(query).map(([name, value]) => ({ name, value }));
-    if (html !== undefined) fields.push({ name: 'html', value: html });
-    return formBody(fields, url);
-  },
-
+  pushResults: readPushResults,
+  hasNoDocument: ({ status }) => status === 404,
   peerdocOf: readPeerdoc,
-
-  citationBody(query, { filter, ch }, url) {
-    const fields: FormField[] = [];
-    if ('url' in query) fields.push({ name: 'url', value: query.url });
-    if (filter !== undefined) fields.push({ name: 'filter', value: String(filter) });
-    if (ch !== undefined) fields.push({ name: 'ch', value: String(ch) });
-    if ('hash' in query) fields.push({ name: 'hash', value: query.hash });
-    return formBody(fields, url);
-  },
-
   hasNoCitation: ({ status }) => status === 404,
-
   citationOf: readCitation,
 
   async shareRequest({ data, c }, urlOf) {

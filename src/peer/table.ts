@@ -1,3 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Parser } from 'htmlparser2';
+import { wellFormed } from '../lib/text.js';
+import { refuseEntities, type StreamedAnswer, Unreadable } from './answer.js';
+import { PeerError } from './errors.js';
+
 /** One row of a table of the peer. */
 export interface TableRow {
   /** Its key: unique in the table, opaque. */
@@ -30,4 +36,478 @@ export interface Table {
   /** All columns, in the order in which the peer showed them first. */
   readonly columns: readonly string[];
   readonly rows: readonly TableRow[];
+}
+
+/** One row is not longer, in bytes of the answer, nor what stands before or behind the rows. */
+const MOST_PER_ROW = 64 * 1024 * 1024;
+/** A group of rows has at most so many, and comes from about so many bytes of the answer. */
+const GROUP_ROWS = 500;
+const GROUP_BYTES = 16 * 1024;
+/** So many bytes are read at once, with what becomes of their rows: a few milliseconds of work. */
+const TURN_BYTES = 16 * 1024;
+/** The form of an answer is told from so many characters of its beginning. */
+const BEGIN = 1024;
+
+/**
+ * Reads a table as it comes in, in JSON, XML or HTML: the form is told by the first characters. Memory is bounded by
+ * one row and one group of rows.
+ *
+ * @param asked name of the table
+ * @param rawKeyBytes of a key that stands in XML as it is, padded to so many bytes and not escaped
+ * @returns undefined where the answer says that there is no such table
+ * @throws PeerError PEER_ANSWER for what is not a table, not the one asked for, or not whole, also while rows are read;
+ *   PEER_ANSWER_TOO_LARGE for a row that is too long
+ */
+export async function readTable(
+  answer: StreamedAnswer,
+  asked: string,
+  rawKeyBytes?: number,
+): Promise<TableStream | undefined> {
+  const reading = new TableReading(answer, rawKeyBytes);
+  while (reading.head === undefined && !reading.isOver) await reading.readMore();
+  const { head } = reading;
+  if (head === undefined) return undefined;
+  if (head.name !== undefined && head.name !== asked)
+    throw reading.error(new Unreadable('answered with another table than the one asked for'));
+  return { name: head.name ?? asked, columns: head.columns, rows: reading.groups() };
+}
+
+/** What stands ahead of the rows. */
+interface TableHead {
+  /** What the peer calls the table; undefined where it does not say. */
+  readonly name: string | undefined;
+  /** Without the key; undefined where the peer did not name them ahead. */
+  readonly columns: readonly string[] | undefined;
+}
+
+/** Reads a table of one form while it comes in. It holds what it was given since the last whole row, and no more. */
+interface TableParser {
+  /** Known once the rows begin; still undefined at the end where the answer shows no table. */
+  readonly head: TableHead | undefined;
+  /** Rows that came whole, for the owner to take out. */
+  readonly rows: TableRow[];
+  /** @throws Unreadable */
+  write(text: string): void;
+  /** @throws Unreadable when the answer broke off, or is about something else */
+  end(): void;
+}
+
+class TooLong extends Error {}
+
+class TableReading {
+  isOver = false;
+  readonly #answer: StreamedAnswer;
+  readonly #rawKeyBytes: number | undefined;
+  readonly #pieces: AsyncIterator<Buffer>;
+  readonly #decoder = new TextDecoder();
+  #parser: TableParser | undefined;
+  #begin = '';
+  #sinceRow = 0;
+
+  constructor(answer: StreamedAnswer, rawKeyBytes: number | undefined) {
+    this.#answer = answer;
+    this.#rawKeyBytes = rawKeyBytes;
+    this.#pieces = pieces(answer.chunks);
+  }
+
+  get head(): TableHead | undefined {
+    return this.#parser?.head;
+  }
+
+  async *groups(): AsyncGenerator<readonly TableRow[]> {
+    const rows = this.#parser?.rows ?? [];
+    let bytes = 0;
+    try {
+      for (;;) {
+        while (rows.length >= GROUP_ROWS) yield rows.splice(0, GROUP_ROWS);
+        if (rows.length > 0 && (bytes >= GROUP_BYTES || this.isOver)) {
+          yield rows.splice(0);
+          bytes = 0;
+        }
+        if (this.isOver) return;
+        bytes += await this.readMore();
+      }
+    } finally {
+      await this.#pieces.return?.();
+    }
+  }
+
+  /** Reads one piece of the answer, or its end; tells how many bytes came. */
+  async readMore(): Promise<number> {
+    const next = await this.#pieces.next();
+    const bytes = next.done ? 0 : next.value.length;
+    try {
+      this.#take(
+        next.done ? this.#decoder.decode() : this.#decoder.decode(next.value, { stream: true }),
+        bytes,
+      );
+      if (next.done) {
+        this.isOver = true;
+        this.#parser ??= this.#start();
+        this.#parser.end();
+      }
+    } catch (error) {
+      throw this.error(error);
+    }
+    return bytes;
+  }
+
+  error(cause: unknown): unknown {
+    const code = cause instanceof TooLong ? 'PEER_ANSWER_TOO_LARGE' : 'PEER_ANSWER';
+    if (!(cause instanceof TooLong) && !(cause instanceof Unreadable)) return cause;
+    const { url, status } = this.#answer;
+    const answer = Buffer.from(this.#begin);
+    return new PeerError(code, { url, status, what: cause.message, answer, delivered: 'yes' });
+  }
+
+  #take(text: string, bytes: number): void {
+    if (this.#parser === undefined) {
+      this.#begin += text;
+      if (this.#begin.length < BEGIN) return;
+      this.#parser = this.#start();
+      return;
+    }
+    const { length } = this.#parser.rows;
+    this.#parser.write(text);
+    this.#sinceRow = this.#parser.rows.length > length ? 0 : this.#sinceRow + bytes;
+    if (this.#sinceRow > MOST_PER_ROW) throw new TooLong(`gave a row of more than ${MOST_PER_ROW} bytes`);
+  }
+
+  #start(): TableParser {
+    const text = this.#begin.trimStart();
+    if (text === '') throw new Unreadable('gave an empty answer');
+    if (!/^[{[<]/.test(text)) throw new Unreadable('gave an answer that is no table');
+    const isXml = /^<(\?xml|tables)\b/i.test(text);
+    const parser = !text.startsWith('<')
+      ? new JsonTable()
+      : isXml
+        ? new XmlTable(this.#rawKeyBytes)
+        : new HtmlTable();
+    parser.write(text);
+    return parser;
+  }
+}
+
+/** The chunks, cut where they are so long that the event loop would be held up, with a turn for others in between. */
+async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += TURN_BYTES) {
+      if (at > 0) await nextTurn();
+      yield chunk.subarray(at, at + TURN_BYTES);
+    }
+  }
+}
+
+/** Keys of a fixed width come padded with NUL (YaCy); no key ends with one otherwise. */
+function keyOf(text: string): string {
+  let end = text.length;
+  while (text.charCodeAt(end - 1) === 0) end -= 1;
+  if (end === 0) throw new Unreadable('shows a row without its key');
+  return text.slice(0, end);
+}
+
+/** Deeper answers are no tables. */
+const DEEPEST = 64;
+const TOO_DEEP = 'gave an answer that is nested too deeply';
+const WITHOUT_ROWS = 'gave an answer in JSON without rows';
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/**
+ * A table in JSON: `{"table":…,"columns":[…],"rows":[…]}` with other members as it likes, or the list of rows alone. A
+ * row is `{"pk":…,"cells":{…}}`, or has its cells beside `pk`.
+ *
+ * Looks for the ends of rows only; whole rows are parsed together, as many as came in. What stands around the rows is
+ * parsed without them.
+ */
+class JsonTable implements TableParser {
+  readonly rows: TableRow[] = [];
+  head: TableHead | undefined;
+  /** What stands ahead of the rows, then the beginning of a row, then what stands behind the rows. */
+  #held: string[] = [];
+  /** The end of what was read before. */
+  #tail = '';
+  #depth = 0;
+  /** The depth at which rows stand; 0 as long as there are none. */
+  #rowDepth = 0;
+  #isInText = false;
+  #isEscaped = false;
+  #isBehind = false;
+  #isFirst = true;
+
+  write(text: string): void {
+    let from = 0;
+    let end = 0;
+    for (let at = 0; at < text.length && !this.#isBehind; at += 1) {
+      const c = text.charCodeAt(at);
+      if (this.#isInText) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (c === BACKSLASH) this.#isEscaped = true;
+        else if (c === QUOTE) this.#isInText = false;
+      } else if (c === QUOTE) this.#isInText = true;
+      else if (c === OPEN_LIST || c === OPEN_OBJECT) {
+        this.#depth += 1;
+        if (this.#depth > DEEPEST) throw new Unreadable(TOO_DEEP);
+        if (this.#rowDepth > 0 || c === OPEN_OBJECT || !this.#isBeginOfRows(text, at)) continue;
+        this.#rowDepth = this.#depth;
+        this.head = headOf(this.#taken(text.slice(0, at)));
+        from = at + 1;
+        end = from;
+      } else if (c === CLOSE_LIST || c === CLOSE_OBJECT) {
+        this.#depth -= 1;
+        if (this.#depth === 0 && this.#rowDepth === 0) throw new Unreadable(WITHOUT_ROWS);
+        if (this.#depth === this.#rowDepth) end = at + 1;
+        if (this.#depth >= this.#rowDepth) continue;
+        this.#isBehind = true;
+        this.#readRows(text.slice(from, at));
+        from = at;
+        end = from;
+      }
+    }
+    if (end > from) this.#readRows(text.slice(from, end));
+    this.#held.push(text.slice(Math.max(from, end)));
+    this.#tail = (this.#tail + text).slice(-LONGEST_BEFORE);
+  }
+
+  end(): void {
+    if (!this.#isBehind) throw new Unreadable('gave an answer in JSON that breaks off');
+    parse(`${this.#rowDepth === 1 ? '' : '{"rows":'}[${this.#taken('')}`);
+  }
+
+  #isBeginOfRows(text: string, at: number): boolean {
+    if (this.#depth !== 2) return this.#depth === 1;
+    const before = this.#tail + text.slice(Math.max(0, at - LONGEST_BEFORE), at);
+    return /"rows"\s*:\s*$/.test(before);
+  }
+
+  /** What is held, and this. */
+  #taken(text: string): string {
+    const held = this.#held;
+    this.#held = [];
+    return held.join('') + text;
+  }
+
+  #readRows(text: string): void {
+    const list = this.#isFirst ? this.#taken(text) : this.#taken(text).replace(/^\s*,/, '');
+    this.#isFirst = false;
+    const mended = /\\u[dD]/.test(list) ? wellFormed : (each: string) => each;
+    for (const row of parse(`[${list}]`) as readonly unknown[]) this.rows.push(rowOf(row, mended));
+  }
+}
+
+/** Between the name of the rows and their list stand at most so many characters. */
+const LONGEST_BEFORE = 64;
+
+/** @param ahead what stands before the list of the rows */
+function headOf(ahead: string): TableHead {
+  if (ahead.trim() === '') return { name: undefined, columns: undefined };
+  const { table, columns } = parse(`${ahead}[]}`) as Record<string, unknown>;
+  const isNamed = Array.isArray(columns) && columns.every((column) => typeof column === 'string');
+  return {
+    name: typeof table === 'string' ? wellFormed(table) : undefined,
+    columns: isNamed ? columns.map(wellFormed) : undefined,
+  };
+}
+
+/** @param mended for every text of the row: only escapes can make half of a pair, for the bytes were decoded */
+function rowOf(json: unknown, mended: (text: string) => string): TableRow {
+  if (typeof json !== 'object' || json === null)
+    throw new Unreadable('gave rows in JSON that are no list of objects');
+  const { pk, cells } = json as Record<string, unknown>;
+  const key = keyOf(mended(cellOf(pk) ?? ''));
+  const isFlat = typeof cells !== 'object' || cells === null || Array.isArray(cells);
+  const members = (isFlat ? json : cells) as Record<string, unknown>;
+  const row = new Map<string, string>();
+  for (const column of Object.keys(members)) {
+    if (isFlat && column === 'pk') continue;
+    const cell = cellOf(members[column]);
+    if (cell !== undefined) row.set(mended(column), mended(cell));
+  }
+  return { pk: key, cells: row };
+}
+
+function cellOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (value === null || value === undefined) return undefined;
+  if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+    throw new Unreadable('shows a number that is too large to be read to its last digit');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Unreadable('gave an answer in JSON that cannot be read', { cause });
+  }
+}
+
+const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
+const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
+const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
+const XML_ROW_END = /\s*<\/row>/y;
+const ROW_END = '</row>';
+
+/**
+ * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
+ * columns are escaped, but may hold any character, and keys are not escaped at all.
+ */
+class XmlTable implements TableParser {
+  readonly rows: TableRow[] = [];
+  head: TableHead | undefined;
+  readonly #rawKeyBytes: number | undefined;
+  /** The beginning of a row. */
+  #held: string[] = [];
+  /** The end of it, in which the end of a row may begin. */
+  #tail = '';
+
+  constructor(rawKeyBytes: number | undefined) {
+    this.#rawKeyBytes = rawKeyBytes;
+  }
+
+  write(text: string): void {
+    const all = this.#tail + text;
+    const end = all.lastIndexOf(ROW_END);
+    const from = end === -1 ? Math.max(0, all.length - ROW_END.length) : end + ROW_END.length;
+    this.#held.push(all.slice(0, from));
+    this.#tail = all.slice(from);
+    if (end !== -1) this.#readRows(this.#held.splice(0).join(''));
+  }
+
+  end(): void {
+    const rest = this.#held.join('') + this.#tail;
+    if (/^\s*(<\?xml[^>]*>\s*)?<tables>\s*<\/tables>\s*$/.test(rest) && this.head === undefined) return;
+    const at = this.#readHead(rest);
+    if (!/^\s*<\/table>\s*<\/tables>\s*$/.test(rest.slice(at)))
+      throw new Unreadable('gave an answer in XML that breaks off');
+  }
+
+  #readHead(text: string): number {
+    if (this.head !== undefined) return 0;
+    const [found, name] = match(XML_HEAD, text, 0) ?? [];
+    if (found === undefined || name === undefined)
+      throw new Unreadable('gave an answer in XML that is no table');
+    this.head = { name: unescaped(name), columns: undefined };
+    return found.length;
+  }
+
+  #readRows(text: string): void {
+    for (let at = this.#readHead(text); at < text.length; ) {
+      const [begin, pk] = match(XML_ROW, text, at) ?? [];
+      if (begin === undefined || pk === undefined)
+        throw new Unreadable('shows a row whose key is not there or cannot be read');
+      at += begin.length;
+      const isRaw = Buffer.byteLength(pk) === this.#rawKeyBytes;
+      const cells = new Map<string, string>();
+      for (let cell = match(XML_CELL, text, at); cell !== null; cell = match(XML_CELL, text, at)) {
+        cells.set(unescaped(cell[1] ?? ''), unescaped(cell[2] ?? ''));
+        at += cell[0].length;
+      }
+      const end = match(XML_ROW_END, text, at);
+      if (end === null) throw new Unreadable('shows a row with something else than cells in it');
+      at += end[0].length;
+      this.rows.push({ pk: keyOf(isRaw ? pk : unescaped(pk)), cells });
+    }
+  }
+}
+
+function match(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+function unescaped(text: string): string {
+  return text.replace(/&(?:#(\d{1,6})|([a-z]{2,4}));/g, (found, code?: string, name = '') =>
+    code === undefined ? (ENTITIES[name] ?? found) : String.fromCodePoint(Number(code)),
+  );
+}
+
+/** Pages are nested more deeply than tables. */
+const DEEPEST_ELEMENT = 256;
+
+/**
+ * A table on a page for people: the first `<table>` whose first heading is `PK`. Columns without a heading are passed
+ * over.
+ *
+ * A page without any table shows none where it is a viewer of tables, as YaCy's is for a table that it does not have.
+ */
+class HtmlTable implements TableParser {
+  readonly rows: TableRow[] = [];
+  head: TableHead | undefined;
+  readonly #parser: Parser;
+  /** The elements that are open. */
+  readonly #open: string[] = [];
+  /** Texts of the first row. */
+  #heading: readonly string[] | undefined;
+  #cells: string[] = [];
+  #isOver = false;
+  #isViewer = false;
+  #hasTables = false;
+
+  constructor() {
+    this.#parser = new Parser(
+      {
+        onprocessinginstruction: (_, data) => refuseEntities(data),
+        onopentag: (name, attributes) => this.#enter(name, attributes.id),
+        ontext: (text) => this.#text(text),
+        onclosetag: (name) => this.#leave(name),
+      },
+      { decodeEntities: true },
+    );
+  }
+
+  write(text: string): void {
+    this.#parser.write(text);
+  }
+
+  end(): void {
+    if (this.#open.includes('html') || this.#open.includes('table'))
+      throw new Unreadable('gave an answer in HTML that breaks off');
+    if (this.head === undefined && (this.#hasTables || !this.#isViewer))
+      throw new Unreadable('gave a page that shows no table with keys (a column PK)');
+  }
+
+  #enter(name: string, id: string | undefined): void {
+    if (this.#open.push(name) > DEEPEST_ELEMENT) throw new Unreadable(TOO_DEEP);
+    if (name === 'body' && /^tables?$/i.test(id ?? '')) this.#isViewer = true;
+    if (this.#isOver) return;
+    if (name === 'table') {
+      this.#hasTables = true;
+      this.#heading = undefined;
+    } else if (name === 'tr') this.#cells = [];
+    else if (name === 'td' || name === 'th') this.#cells.push('');
+  }
+
+  #text(text: string): void {
+    const isInCell = !this.#isOver && (this.#open.includes('td') || this.#open.includes('th'));
+    if (isInCell) this.#cells.push((this.#cells.pop() ?? '') + text);
+  }
+
+  #leave(name: string): void {
+    this.#open.pop();
+    if (this.#isOver) return;
+    if (name === 'table' && this.head !== undefined) this.#isOver = true;
+    if (name !== 'tr') return;
+    if (this.head !== undefined) this.#row(this.#heading ?? []);
+    else if (this.#heading === undefined) {
+      this.#heading = this.#cells;
+      const [key, ...columns] = this.#cells;
+      if (key?.trim().toUpperCase() === 'PK')
+        this.head = { name: undefined, columns: columns.filter((column) => column.trim() !== '') };
+    }
+  }
+
+  #row(heading: readonly string[]): void {
+    const [pk = '', ...cells] = this.#cells;
+    if (this.#cells.length !== heading.length)
+      throw new Unreadable('shows a row that does not fit the heading of its table');
+    const named = cells.map((cell, at): [string, string] => [heading[at + 1] ?? '', cell]);
+    this.rows.push({ pk: keyOf(pk), cells: new Map(named.filter(([column]) => column.trim() !== '')) });
+  }
 }

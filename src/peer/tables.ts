@@ -1,10 +1,22 @@
+import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
-import type { Asking } from './asking.js';
-import type { Table, TableQuery, TableRow, TableStream } from './table.js';
-import { TableAsking, whole } from './table-asking.js';
-import { checkedRow, checkKey, checkName, newKey } from './table-names.js';
-import type { TableDialect } from './table-requests.js';
-import { difference, quoted, rowOf } from './table-words.js';
+import { wellFormed } from '../lib/text.js';
+import {
+  decoded,
+  EMPTY_LIST,
+  type HttpAnswer,
+  parseHtml,
+  readAnswer,
+  readable,
+  statusError,
+  unusable,
+  within,
+} from './answer.js';
+import type { TableDialect } from './dialect.js';
+import { PeerError, quoted } from './errors.js';
+import { type Body, type FormField, formBody } from './form.js';
+import type { Http, PeerRequest } from './http.js';
+import { readTable, type Table, type TableQuery, type TableRow, type TableStream } from './table.js';
 
 export interface TableOptions {
   readonly signal?: AbortSignal;
@@ -17,7 +29,23 @@ export interface TableReadOptions extends TableOptions {
   readonly maxBytes?: number;
 }
 
+/** Any form can be read; JSON carries every text as it is. */
+export const ACCEPT_RECORDS =
+  'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
+/** As TableReadOptions; what is not given may be there. */
+interface HowToRead {
+  readonly method?: 'GET' | 'POST' | undefined;
+  readonly maxBytes?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 const KEY_TRIES = 3;
+/** Up to so many rows are looked up one by one; more in one pass over the whole table. */
+const FEW_ROWS = 16;
+/** Rows that one request deletes. */
+const DELETED_AT_ONCE = 100;
+/** The answer to a change proves nothing; so many bytes of it are read, to keep the connection. */
+const UNREAD_BYTES = 64 * 1024;
 
 /**
  * The tables of a peer.
@@ -30,28 +58,37 @@ const KEY_TRIES = 3;
  *   that ends with NUL
  */
 export class PeerTables {
-  readonly #asking: Asking;
+  readonly #http: Http;
   readonly #dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>;
   readonly #clock: Clock;
 
   constructor(
-    asking: Asking,
+    http: Http,
     dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>,
     clock: Clock,
   ) {
-    this.#asking = asking;
+    this.#http = http;
     this.#dialectOf = dialectOf;
     this.#clock = clock;
   }
 
   /** Bytes of the longest key that rows of this peer can have; undefined where it has no limit that is known. */
   async maxKeyBytes({ signal }: TableOptions = {}): Promise<number | undefined> {
-    return (await this.#dialectOf(signal)).maxKeyBytes;
+    return (await this.#dialectOf(signal)).keyBytes;
   }
 
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
-    return (await this.#ask(signal)).list();
+    const answer = await this.#page([], signal);
+    const error = statusError(answer);
+    if (error !== undefined) throw error;
+    return namesIn(answer, 'tables', 'does not show the list of its tables', (page) => {
+      const lists = within(page, ['select']).filter(({ attribs }) => attribs.name === 'table');
+      if (lists.length === 0) return undefined;
+      return lists.flatMap((list) =>
+        within(list.children, ['option']).map(({ attribs }) => attribs.value ?? ''),
+      );
+    });
   }
 
   /**
@@ -64,7 +101,7 @@ export class PeerTables {
     options: TableReadOptions = {},
   ): Promise<T | undefined> {
     checkName('table', query.table);
-    return await (await this.#ask(options.signal)).read(query, use, options);
+    return await this.#read(query, undefined, use, options);
   }
 
   /** A whole table, held in memory; undefined where there is none of this name. */
@@ -78,8 +115,23 @@ export class PeerTables {
     { signal }: TableOptions = {},
   ): Promise<{ readonly columns: readonly string[] } | undefined> {
     checkName('table', table);
-    const columns = await (await this.#ask(signal)).columns(table);
-    return columns && { columns };
+    if (!(await this.#dialectOf(signal)).hasForm) {
+      const columns = (await this.#read({ table, count: 1 }, undefined, whole, { signal }))?.columns;
+      return columns && { columns };
+    }
+    const fields = { table, edittable: 'Edit Table', addrow: 'Add a new Row' };
+    const answer = await this.#page(fieldsOf(fields), signal);
+    const error = answer.status === 404 ? undefined : statusError(answer);
+    if (error !== undefined) throw error;
+    if (answer.status === 404) return undefined;
+    const columns = namesIn(answer, 'columns', 'does not show the editor of a row', (page) => {
+      const inputs = within(page, ['input', 'textarea', 'select', 'button']).map(
+        ({ attribs }) => attribs.name,
+      );
+      const names = inputs.flatMap((name) => (name?.startsWith('col_') ? [name.slice('col_'.length)] : []));
+      return names.length > 0 || inputs.includes('commitrow') ? names : undefined;
+    });
+    return { columns };
   }
 
   /**
@@ -95,12 +147,32 @@ export class PeerTables {
   ): Promise<readonly TableRow[]> {
     checkName('table', table);
     const asked = rows.map(checkedRow);
-    const asking = await this.#ask(signal);
-    for (const { pk } of asked) asking.refuseLongKey(pk);
-    for (const row of asked) await asking.commit(table, row);
-    const merged = mergedByKey(asked);
-    const seen = await asking.lookUp(table, [...merged.keys()]);
-    return [...merged].map(([pk, cells]) => checkSeen(asking, table, pk, cells, seen?.get(pk)));
+    const dialect = await this.#checkedDialect(
+      asked.map(({ pk }) => pk),
+      signal,
+    );
+    const merged = new Map<string, ReadonlyMap<string, string>>();
+    for (const { pk, cells } of asked) {
+      // The answer may show the table, however large: `count` keeps it small.
+      const row = fieldsOf({ table, commitrow: dialect.actions.commitrow, count: '1', pk });
+      const columns = [...cells].map(([column, value]) => ({ name: `col_${column}`, value }));
+      await this.#change([...row, ...columns], signal);
+      merged.set(pk, new Map([...(merged.get(pk) ?? []), ...cells]));
+    }
+    const seen = await this.#lookUp(table, [...merged.keys()], signal);
+    return [...merged].map(([pk, cells]) => {
+      const row = seen?.get(pk);
+      const told = `of the table ${quoted(table)}`;
+      if (row === undefined)
+        throw this.#notDone(dialect, `was told to set row ${quoted(pk)} ${told}, and does not show that row`);
+      for (const [column, value] of cells) {
+        const shown = row.cells.get(column) ?? '';
+        if (shown === value) continue;
+        const where = `column ${quoted(column)} of row ${quoted(pk)} ${told}`;
+        throw this.#notDone(dialect, `was told to set ${where} to ${difference(value, shown)}`);
+      }
+      return row;
+    });
   }
 
   /**
@@ -114,9 +186,14 @@ export class PeerTables {
     options: TableOptions = {},
   ): Promise<TableRow> {
     checkName('table', table);
-    const pk = await this.#newKey(await this.#ask(options.signal), table);
-    const [row] = await this.set(table, [{ pk, cells }], options);
-    return row ?? { pk, cells: new Map() };
+    for (let tries = 0; tries < KEY_TRIES; tries += 1) {
+      const pk = newKey(this.#clock.now());
+      if ((await this.#lookUp(table, [pk], options.signal))?.has(pk)) continue;
+      const [row] = await this.set(table, [{ pk, cells }], options);
+      return row ?? { pk, cells: new Map() };
+    }
+    const dialect = await this.#dialectOf(options.signal);
+    throw this.#notDone(dialect, `shows a row under every new key of the table ${quoted(table)}`);
   }
 
   /**
@@ -134,19 +211,23 @@ export class PeerTables {
     checkName('table', table);
     if (keys.length === 0) throw new TypeError('deleteRows needs the keys of the rows');
     for (const pk of keys) checkKey(pk);
-    const asking = await this.#ask(signal);
-    for (const pk of keys) asking.refuseLongKey(pk);
+    const dialect = await this.#checkedDialect(keys, signal);
     const gone = [...new Set(keys)];
-    await asking.deleteRows(table, gone);
-    const seen = await asking.lookUp(table, gone);
-    if (seen === undefined) await checkDropped(asking, table);
-    const left = gone.filter((pk) => seen?.has(pk));
-    if (left.length > 0) {
-      const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
-      const what = `${rowOf(table, left[0] ?? '')}${more}`;
-      throw asking.notDone(`was told to delete ${what}, and still shows it`);
+    for (let at = 0; at < gone.length; at += DELETED_AT_ONCE) {
+      const some = gone.slice(at, at + DELETED_AT_ONCE);
+      const rows = some.map((pk, n) => ({ name: `item_${n}`, value: `pk_${pk}` }));
+      await this.#change(
+        [...fieldsOf({ table, count: '1', deleterows: dialect.actions.deleterows }), ...rows],
+        signal,
+      );
     }
-    return gone;
+    const seen = await this.#lookUp(table, gone, signal);
+    if (seen === undefined) await this.#checkDropped(table, signal);
+    const left = gone.filter((pk) => seen?.has(pk));
+    if (left.length === 0) return gone;
+    const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
+    const what = `row ${quoted(left[0] ?? '')} of the table ${quoted(table)}${more}`;
+    throw this.#notDone(dialect, `was told to delete ${what}, and still shows it`);
   }
 
   /**
@@ -157,52 +238,192 @@ export class PeerTables {
    */
   async drop(table: string, { signal }: TableOptions = {}): Promise<readonly string[]> {
     checkName('table', table);
-    const asking = await this.#ask(signal);
-    await asking.drop(table);
-    return checkDropped(asking, table);
+    const { actions } = await this.#dialectOf(signal);
+    await this.#change(fieldsOf({ table, deletetable: actions.deletetable }), signal);
+    return await this.#checkDropped(table, signal);
   }
 
-  async #ask(signal: AbortSignal | undefined): Promise<TableAsking> {
-    return new TableAsking(this.#asking, await this.#dialectOf(signal), signal);
+  /** @returns the names of the tables that are left */
+  async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
+    const left = await this.list(signal ? { signal } : {});
+    if (!left.includes(table)) return left;
+    throw this.#notDone(await this.#dialectOf(signal), `still lists the table ${quoted(table)}`);
   }
 
-  async #newKey(asking: TableAsking, table: string): Promise<string> {
-    for (let tries = 0; tries < KEY_TRIES; tries += 1) {
-      const pk = newKey(this.#clock.now());
-      const seen = await asking.lookUp(table, [pk]);
-      if (!seen?.has(pk)) return pk;
+  /** The rows of these keys, as far as they are there; undefined where the table is not. */
+  async #lookUp(
+    table: string,
+    keys: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<ReadonlyMap<string, TableRow> | undefined> {
+    const wanted = new Set(keys);
+    const seen = new Map<string, TableRow>();
+    const { readsOneRow } = await this.#dialectOf(signal);
+    const asked = readsOneRow && keys.length <= FEW_ROWS ? keys : [undefined];
+    const collect = async ({ rows }: TableStream) => {
+      for await (const group of rows) {
+        for (const row of group) if (wanted.has(row.pk)) seen.set(row.pk, row);
+        if (seen.size === wanted.size) break;
+      }
+      return true;
+    };
+    for (const pk of asked) {
+      // A peer that gives all rows whichever is asked for has shown it already.
+      if (pk !== undefined && seen.has(pk)) continue;
+      const isThere = await this.#read({ table }, pk, collect, { signal, maxBytes: Number.MAX_SAFE_INTEGER });
+      if (!isThere) return undefined;
     }
-    throw asking.notDone(`shows a row under every new key of the table ${quoted(table)}`);
+    return seen;
+  }
+
+  /** @param pk only the row with this key; a peer may give others too */
+  async #read<T>(
+    { table, count, search }: TableQuery,
+    pk: string | undefined,
+    use: (table: TableStream) => Promise<T>,
+    { method = 'POST', maxBytes, signal }: HowToRead,
+  ): Promise<T | undefined> {
+    const { readPath, countOfAll, keyBytes } = await this.#dialectOf(signal);
+    const fields = fieldsOf({ table, pk, count: count === undefined ? countOfAll : String(count), search });
+    const isQuery = method === 'GET';
+    const query = new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value]));
+    const path = isQuery ? `${readPath}?${query}` : readPath;
+    const body = isQuery ? undefined : await formBody(fields, this.#http.url(readPath));
+    const request = this.#request(method, path, body, signal);
+    return await this.#http.stream({ ...request, maxBytes }, async (answer) => {
+      const stream = await readTable(answer, table, keyBytes);
+      return stream === undefined ? undefined : await use(stream);
+    });
+  }
+
+  async #page(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    const { pagePath } = await this.#dialectOf(signal);
+    const body = await formBody(fields, this.#http.url(pagePath));
+    return await this.#http.ask(this.#request('POST', pagePath, body, signal));
+  }
+
+  /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
+  async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
+    const { changePath, changeBody } = await this.#dialectOf(signal);
+    const url = this.#http.url(changePath);
+    const request = this.#request('POST', changePath, await changeBody(fields, url), signal);
+    const isTaken = await this.#http.stream(
+      { ...request, maxBytes: Number.MAX_SAFE_INTEGER },
+      async ({ chunks }) => {
+        let bytes = 0;
+        for await (const chunk of chunks) {
+          bytes += chunk.length;
+          if (bytes > UNREAD_BYTES) break;
+        }
+        return true;
+      },
+    );
+    if (isTaken) return;
+    const what = 'has no such table or no such page (404)';
+    throw new PeerError('PEER_REFUSED', { url, what, status: 404, delivered: 'yes' });
+  }
+
+  #request(
+    method: 'GET' | 'POST',
+    path: string,
+    body: Body | undefined,
+    signal: AbortSignal | undefined,
+  ): PeerRequest {
+    return { counted: 'other', method, path, isProtected: true, accept: ACCEPT_RECORDS, body, signal };
+  }
+
+  /** @throws PeerError PEER_KEY for a key that the peer would cut: it would be another row */
+  async #checkedDialect(keys: readonly string[], signal: AbortSignal | undefined): Promise<TableDialect> {
+    const dialect = await this.#dialectOf(signal);
+    const { keyBytes = Number.POSITIVE_INFINITY, changePath } = dialect;
+    const long = keys.find((pk) => Buffer.byteLength(pk) > keyBytes);
+    if (long === undefined) return dialect;
+    const bytes = Buffer.byteLength(long);
+    const what = `was not asked: the key ${quoted(long)} has ${bytes} bytes, and keys of this peer have at most ${keyBytes}`;
+    throw new PeerError('PEER_KEY', { url: this.#http.url(changePath), what, delivered: 'no' });
+  }
+
+  /** The error of a change that is not seen afterwards. */
+  #notDone({ changePath }: TableDialect, what: string): PeerError {
+    const url = this.#http.url(changePath);
+    return new PeerError('PEER_NOT_DONE', { url, what, delivered: 'yes' });
   }
 }
 
-/** @returns the names of the tables that are left */
-async function checkDropped(asking: TableAsking, table: string): Promise<readonly string[]> {
-  const left = await asking.list();
-  if (left.includes(table)) throw asking.notDone(`still lists the table ${quoted(table)}`);
-  return left;
-}
-
-function checkSeen(
-  asking: TableAsking,
-  table: string,
-  pk: string,
-  cells: ReadonlyMap<string, string>,
-  seen: TableRow | undefined,
-): TableRow {
-  if (seen === undefined)
-    throw asking.notDone(`was told to set ${rowOf(table, pk)}, and does not show that row`);
-  for (const [column, value] of cells) {
-    const shown = seen.cells.get(column) ?? '';
-    if (shown === value) continue;
-    const where = `column ${quoted(column)} of ${rowOf(table, pk)}`;
-    throw asking.notDone(`was told to set ${where} to ${difference(value, shown)}`);
+/** A table that comes in, held in memory. */
+async function whole({ name, columns, rows }: TableStream): Promise<Table> {
+  const all: TableRow[] = [];
+  const shown = new Set(columns);
+  for await (const group of rows) {
+    for (const row of group) {
+      all.push(row);
+      for (const column of row.cells.keys()) shown.add(column);
+    }
   }
-  return seen;
+  return { name, columns: [...shown], rows: all };
 }
 
-function mergedByKey(rows: readonly TableRow[]): ReadonlyMap<string, ReadonlyMap<string, string>> {
-  const merged = new Map<string, Map<string, string>>();
-  for (const { pk, cells } of rows) merged.set(pk, new Map([...(merged.get(pk) ?? []), ...cells]));
-  return merged;
+function fieldsOf(
+  parameters: Readonly<Record<string, string | undefined>>,
+): readonly { readonly name: string; readonly value: string }[] {
+  return Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ name, value }],
+  );
+}
+
+/** Names that an answer lists: as a member of JSON, or somewhere on a page. */
+function namesIn(
+  answer: HttpAnswer,
+  member: string,
+  otherwise: string,
+  onPage: (nodes: ReturnType<typeof parseHtml>) => readonly string[] | undefined,
+): readonly string[] {
+  const text = decoded(answer.body);
+  const isPage = text.trimStart().startsWith('<');
+  const fields = isPage ? [] : readAnswer(answer).record.fields.filter(({ name }) => name === member);
+  const listed = fields.length === 0 ? undefined : fields.map(({ value }) => value);
+  const names = isPage ? readable(answer, () => onPage(parseHtml(text))) : listed;
+  if (names === undefined) throw unusable(answer, otherwise);
+  return [...new Set(names.filter((name) => name !== '' && name !== EMPTY_LIST).map(wellFormed))];
+}
+
+/** Names of tables, keys and columns are not longer, in UTF-16 code units. */
+const LONGEST_NAME = 500;
+
+function checkName(what: 'table' | 'key' | 'column', name: string): void {
+  if (name.length > 0 && name.length <= LONGEST_NAME && wellFormed(name) === name) return;
+  throw new TypeError(
+    `a ${what} has 1 to ${LONGEST_NAME} well-formed characters, not ${name.length}: ${quoted(name)}`,
+  );
+}
+
+/** What stands behind a key in NULs is taken for padding when it is read back: it would be another row's key. */
+function checkKey(pk: string): void {
+  checkName('key', pk);
+  if (pk.endsWith('\0')) throw new TypeError(`a key does not end with NUL: ${quoted(pk)}`);
+}
+
+/** A row as it can travel: its cells well-formed. */
+function checkedRow({ pk, cells }: TableRow): TableRow {
+  checkKey(pk);
+  for (const column of cells.keys()) checkName('column', column);
+  return { pk, cells: new Map([...cells].map(([column, value]) => [column, wellFormed(value)])) };
+}
+
+/** 12 of `0-9a-z`: time in ms, then chance. */
+function newKey(now: number): string {
+  const chance = randomInt(36 ** 4).toString(36);
+  return now.toString(36).padStart(8, '0').slice(-8) + chance.padStart(4, '0');
+}
+
+const SHOWN_CHARACTERS = 100;
+
+/** Two texts, from just before where they part. */
+function difference(asked: string, shown: string): string {
+  const length = Math.max(asked.length, shown.length);
+  let at = 0;
+  while (at < length && asked[at] === shown[at]) at += 1;
+  const from = length <= SHOWN_CHARACTERS ? 0 : Math.max(0, at - SHOWN_CHARACTERS / 4);
+  const place = from === 0 ? '' : ` (from character ${from} on)`;
+  return `${quoted(asked.slice(from))}, and shows ${quoted(shown.slice(from))}${place}`;
 }

@@ -1,5 +1,5 @@
+import { isSameUrl } from './answer.js';
 import type { Peerdoc } from './peerdoc.js';
-import { isSameUrl } from './url.js';
 
 /** What was pushed, and when. */
 export interface SentVersion {

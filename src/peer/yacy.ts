@@ -1,15 +1,39 @@
-import { decoded } from './answer.js';
-import type { Dialect } from './dialect.js';
+import { decoded, isSameUrl, unusable } from './answer.js';
+import type { Dialect, TableDialect } from './dialect.js';
 import { PeerError } from './errors.js';
-import type { HttpAnswer } from './http.js';
+import { type FormField, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
+import { readPushResults } from './push.js';
 import { standard } from './standard.js';
-import { statusError } from './status.js';
-import { pushBody, pushResults } from './yacy-push.js';
-import { yacyTables } from './yacy-tables.js';
-import { isNormalisedFrom, sentUrl } from './yacy-url.js';
 
+/** YaCy tells the type by the extension of the URL where none is given, and takes no text from what it cannot tell. */
+const TEXT = 'text/plain; charset=UTF-8';
 const SHARES = '/share/';
+
+/** YaCy refuses forms of more than 200,000 bytes or about 1,000 fields; a multipart body has neither limit. */
+const FORM_BYTES = 100_000;
+const FORM_FIELDS = 500;
+
+/**
+ * Tables as YaCy has them: read as XML, changed where an absent table is created and not an error, listed among the
+ * choices of a page. Longer keys are cut without a word, and are then other rows. `search` looks into cells, and
+ * nothing into keys. The editor is shown for a new row that is in the table from then on.
+ */
+const tables: TableDialect = {
+  readPath: '/Tables_p.xml',
+  pagePath: '/Tables_p.html',
+  changePath: '/api/table_p.html',
+  keyBytes: 12,
+  readsOneRow: false,
+  hasForm: false,
+  countOfAll: 'all',
+  actions: { commitrow: '1', deleterows: '1', deletetable: '1' },
+
+  async changeBody(fields, url) {
+    const form = await formBody(fields, url);
+    return form.length <= FORM_BYTES && fields.length <= FORM_FIELDS ? form : multipartBody(fields, url);
+  },
+};
 
 /**
  * YaCy, as a running 1.92 showed it and the sources of later ones read. Where it speaks as the specification does,
@@ -29,37 +53,67 @@ export const yacy: Dialect = {
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,
   sharesPath: SHARES,
-  tables: yacyTables,
+  tables,
 
-  async pushBody(items, options, url) {
-    return pushBody(items, options, url);
+  /**
+   * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not escaped in a way that
+   * breaks its answers.
+   */
+  sentUrl(url) {
+    if (!URL.canParse(url)) return url;
+    const parsed = new URL(url);
+    parsed.hash = '';
+    return parsed.href;
   },
 
-  pushResults,
+  /**
+   * A push that YaCy stores byte for byte: text fields of a multipart body, the content as `data-N$file` in base64. A
+   * plain `data-N` would store an empty document, and a file part a corrupted one, both with an answer of success;
+   * without `responseHeader-N` the whole request fails.
+   */
+  pushBody(items, { synchronous, commit }, url) {
+    const fields: FormField[] = [{ name: 'count', value: String(items.length) }];
+    if (synchronous) fields.push({ name: 'synchronous', value: 'true' });
+    if (commit) fields.push({ name: 'commit', value: 'true' });
+    items.forEach((item, n) => {
+      fields.push({ name: `url-${n}`, value: yacy.sentUrl(item.url) });
+      fields.push({ name: `collection-${n}`, value: item.collection });
+      fields.push({ name: `responseHeader-${n}`, value: '' });
+      fields.push({ name: `contentType-${n}`, value: item.contentType ?? TEXT });
+      if (item.lastModified !== undefined)
+        fields.push({ name: `lastModified-${n}`, value: new Date(item.lastModified).toUTCString() });
+      fields.push({ name: `data-${n}$file`, value: item.data, item: n });
+    });
+    return multipartBody(fields, url);
+  },
 
-  peerdocBody(query, options, url) {
-    const sent = 'url' in query ? { url: sentUrl(query.url) } : query;
-    return standard.peerdocBody(sent, options, url);
+  /** The numbers decide: URLs are echoed as they come. `{}` is the answer to a request that could not be read. */
+  pushResults(answer, items) {
+    if (!decoded(answer.body).trimStart().startsWith('{'))
+      throw unusable(answer, 'does not say in JSON whether it accepted what was pushed');
+    return readPushResults(answer, items, () => true);
   },
 
   /** A document that is not there is a record of empty fields. A 404 says that this is not a YaCy. */
+  hasNoDocument: () => false,
+
   peerdocOf(answer, query) {
-    const error = statusError(answer);
-    if (error !== undefined) throw error;
     const doc = readPeerdoc(answer, query, isNormalisedFrom);
     if (doc?.urlhash === undefined) return undefined;
     return 'url' in query ? { ...doc, url: query.url } : doc;
   },
 
-  citationBody(query, options, url) {
-    const sent = 'url' in query ? { url: sentUrl(query.url) } : query;
-    return standard.citationBody(sent, options, url);
+  /**
+   * The page servlet fails for a document that is not in the index (a null pointer), and its page says no more than where;
+   * what fails elsewhere looks otherwise.
+   */
+  hasNoCitation({ status, body }) {
+    const page = status === 500 ? decoded(body) : '';
+    return /HTTP ERROR:? 500/.test(page) && page.includes(standard.citationPath);
   },
 
-  hasNoCitation: isCitationFailure,
-
   citationOf: (answer, query) =>
-    standard.citationOf(answer, 'url' in query ? { url: sentUrl(query.url) } : query),
+    standard.citationOf(answer, 'url' in query ? { url: yacy.sentUrl(query.url) } : query),
 
   /** Its shared objects are the files below `/share/`; a group of them is a directory. */
   async shareRequest({ data, c }, urlOf) {
@@ -72,12 +126,13 @@ export const yacy: Dialect = {
   },
 };
 
-/**
- * The page servlet fails for a document that is not in the index (a null pointer), and its page says no more than where;
- * what fails elsewhere looks otherwise.
- */
-function isCitationFailure({ status, body }: HttpAnswer): boolean {
-  if (status !== 500) return false;
-  const page = decoded(body);
-  return /HTTP ERROR:? 500/.test(page) && page.includes(standard.citationPath);
+/** Whether YaCy made `shown` of `sent`: it collapses slashes and gives files unescaped. */
+function isNormalisedFrom(shown: string, sent: string): boolean {
+  return isSameUrl(collapsed(shown), collapsed(sent));
+}
+
+function collapsed(url: string): string {
+  const [, origin = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/[^/]*)(.*)$/is.exec(url) ?? [];
+  const [path = '', ...query] = rest.split('?');
+  return [`${origin}${path.replace(/\/{2,}/g, '/')}`, ...query].join('?');
 }

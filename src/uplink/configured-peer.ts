@@ -5,8 +5,8 @@ import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
-import type { Credentials } from '../peer/digest.js';
 
 const BEGINNING = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
 const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----`, 'g');

@@ -1,7 +1,7 @@
 import { ENCODINGS } from '../lib/encodings.js';
 import type { WorkThread } from '../lib/work-thread.js';
 import type { ContentRules } from '../peer/dialect.js';
-import type { Text } from '../peer/text.js';
+import type { Text } from '../peer/form.js';
 import type { Version } from '../state/entry.js';
 import { DELIVERED, type Delivery, type Order, pack, WORDLESS } from './packing.js';
 

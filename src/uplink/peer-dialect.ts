@@ -1,9 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { PeerClient } from '../peer/client.js';
+import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
 import { rememberDialect, rememberedDialect } from './remembered-dialect.js';

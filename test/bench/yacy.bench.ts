@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { Pool } from 'undici';
-import { pushBody } from '../../src/peer/yacy-push.js';
+import { yacy } from '../../src/peer/yacy.js';
 import { child } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 
@@ -103,7 +103,7 @@ async function bareWorkers(url: URL, folder: string): Promise<number> {
         collection: 'bare',
         data: readFileSync(join(folder, `f${from + i}.txt`)),
       }));
-      const body = pushBody(items, {}, url.href);
+      const body = await yacy.pushBody(items, {}, url.href);
       const { statusCode, body: answer } = await pool.request({
         method: 'POST',
         path: '/api/push_p.json',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { canaryPlan } from '../../src/commands/canary-documents.js';
 import { type CanaryRow, type Probed, reportOf } from '../../src/commands/canary-report.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/client.js';
 import { PeerError } from '../../src/peer/errors.js';
 
 const AT = Date.UTC(2026, 0, 1);

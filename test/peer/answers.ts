@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { HttpAnswer } from '../../src/peer/http.js';
+import type { HttpAnswer } from '../../src/peer/answer.js';
 
 /** An answer as it would have come. */
 export function answerOf(body: string | Buffer, more: Partial<HttpAnswer> = {}): HttpAnswer {

@@ -91,10 +91,11 @@ export class DigestServer {
         .digest('hex');
     if (username !== 'admin' || realm !== this.rules.realm || uri !== url || opaque !== 'o,p') return 'wrong';
     const secret = h(`admin:${realm}:${this.#password}`);
-    const a1 = algorithm.toLowerCase().endsWith('-sess') ? h(`${secret}:${nonce}:${cnonce}`) : secret;
     const a2 = h(`${method}:${uri}`);
     const expected =
-      this.rules.qop === '' ? h(`${a1}:${nonce}:${a2}`) : h(`${a1}:${nonce}:${nc}:${cnonce}:${qop}:${a2}`);
+      this.rules.qop === ''
+        ? h(`${secret}:${nonce}:${a2}`)
+        : h(`${secret}:${nonce}:${nc}:${cnonce}:${qop}:${a2}`);
     const used = this.#nonces.get(nonce);
     if (response !== expected) return 'wrong';
     if (used === undefined) return 'stale';

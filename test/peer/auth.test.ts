@@ -1,8 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
-import { parseChallenges } from '../../src/peer/challenge.js';
-import { digestAuthorization, digestChallenge } from '../../src/peer/digest.js';
+import { digestAuthorization, digestChallenge, parseChallenges } from '../../src/peer/auth.js';
 import { until } from '../support/wait.js';
 import { CREDENTIALS, DigestServer, parameters } from './auth-server.js';
 import { ACCEPTED, clientOf, HttpServer, ITEM, Pieces } from './servers.js';
@@ -92,18 +91,11 @@ describe('a Digest answer', () => {
     expect(given.response).toBe('1949323746fe6a43ef61f9606e7febea');
   });
 
-  it('carries a name outside ASCII as username* where the server knows UTF-8', () => {
-    const header = 'Digest realm="api@example.org", qop="auth", algorithm=SHA-256, nonce="n", charset=UTF-8';
-    const given = answer(header, { username: 'Jäsøn Doe', password: 'Secret, or not?' }, 'c');
-    expect(given['username*']).toBe("UTF-8''J%C3%A4s%C3%B8n%20Doe");
-    expect(given).not.toHaveProperty('username');
-  });
-
   it('is not given to what is not spoken here', () => {
     for (const rest of [
       'qop="auth-int"',
       'qop="auth", algorithm=SHA-512-256',
-      'qop="auth", algorithm=x-sess',
+      'qop="auth", algorithm=MD5-sess',
     ]) {
       const [challenge] = parseChallenges(`Digest realm="r", nonce="n", ${rest}`);
       expect(challenge && digestChallenge(challenge)).toBeUndefined();
@@ -115,8 +107,6 @@ describe('a peer that asks for Digest', () => {
   it.each([
     ['MD5', 'auth'],
     ['SHA-256', 'auth, auth-int'],
-    ['MD5-sess', 'auth'],
-    ['sha-256-SESS', 'auth'],
     ['MD5', ''],
   ])('with %s and qop "%s" is answered, and the document travels once', async (algorithm, qop) => {
     const server = await DigestServer.start({ algorithm, qop });

@@ -2,8 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation.js';
 import type { NormalUrl } from '../../src/embedded/urls.js';
-import type { Citation, CitationQuery, CitingDocument } from '../../src/peer/citation.js';
-import { readCitation } from '../../src/peer/read-citation.js';
+import {
+  type Citation,
+  type CitationQuery,
+  type CitingDocument,
+  readCitation,
+} from '../../src/peer/citation.js';
 import { answerOf, realAnswer } from './answers.js';
 
 const URL = 'https://docs.example.org/a.txt';
@@ -80,7 +84,6 @@ describe('an answer about citations', () => {
   });
 
   it.each([
-    ['a status', '', 404],
     ['JSON', '{"error":"no such document"}', 200],
     ['JSON', '{"found":false}', 200],
     ['XML', '<citation><error>document not found</error></citation>', 200],

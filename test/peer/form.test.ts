@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Body } from '../../src/peer/body.js';
+import type { Body, Text, TextSource } from '../../src/peer/form.js';
 import { EncodingBuffer, formBody } from '../../src/peer/form.js';
-import type { Text, TextSource } from '../../src/peer/text.js';
 import { Pieces } from './servers.js';
 
 const URL_SHOWN = 'http://peer.example.org/api/push_p.html';

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import type { TextSource } from '../../src/peer/text.js';
+import type { TextSource } from '../../src/peer/form.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';
 import { ACCEPTED, clientOf, HttpServer, http, ITEM, onRequest, Pieces, RawServer } from './servers.js';
@@ -37,22 +37,16 @@ describe('a peer that is not there', () => {
 
 describe('time limits', () => {
   it('end a connection that does not come to stand', async () => {
-    const clock = new FakeClock();
     const server = await RawServer.start(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), {
-      clock,
-      timeouts: { connect: 5_000, headers: 60_000, body: 60_000, total: 600_000 },
+      timeouts: { connect: 200, headers: 60_000, body: 60_000, total: 600_000 },
     });
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject({
+    await expect(client.push([ITEM])).rejects.toMatchObject({
       code: 'PEER_TIMEOUT',
       exitCode: 4,
       delivered: 'no',
-      message: expect.stringContaining('no connection after 5000 ms'),
+      message: expect.stringContaining('no connection after 200 ms'),
     });
-    await until(() => server.connections === 1, 'connected');
-    await clock.advance(5_000);
-    await failed;
-    expect(clock.waiting).toBe(0);
   });
 
   it('end a silence after the request; it may have been delivered', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSameUrl } from '../../src/peer/url.js';
+import { isSameUrl } from '../../src/peer/answer.js';
 
 describe('two URLs are the same', () => {
   it.each([

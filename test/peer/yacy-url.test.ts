@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { yacy } from '../../src/peer/yacy.js';
-import { isNormalisedFrom, sentUrl } from '../../src/peer/yacy-url.js';
 import { answerOf, realAnswer } from './answers.js';
 
 describe('a URL for YaCy', () => {
@@ -12,7 +11,7 @@ describe('a URL for YaCy', () => {
     ['file:///srv/a b.txt', 'file:///srv/a%20b.txt'],
     ['no url', 'no url'],
   ])('%s is sent as %s', (url, sent) => {
-    expect(sentUrl(url)).toBe(sent);
+    expect(yacy.sentUrl(url)).toBe(sent);
   });
 
   it.each([
@@ -22,7 +21,8 @@ describe('a URL for YaCy', () => {
     ['file:///srv/notes/ü b.txt', 'file:///srv/notes/%C3%BC%20b.txt'],
     ['http://x.org/', 'http://x.org'],
   ])('is shown as %s where %s was sent', (shown, sent) => {
-    expect(isNormalisedFrom(shown, sent)).toBe(true);
+    const answer = answerOf(JSON.stringify({ url: shown, urlhash: 'He4fSbqdOZpQ' }));
+    expect(yacy.peerdocOf(answer, { url: sent })).toMatchObject({ url: sent });
   });
 
   it.each([
@@ -31,7 +31,8 @@ describe('a URL for YaCy', () => {
     ['http://x.org/a/', 'http://x.org/a'],
     ['http://y.org/a', 'http://x.org/a'],
   ])('%s is another than %s', (shown, sent) => {
-    expect(isNormalisedFrom(shown, sent)).toBe(false);
+    const answer = answerOf(JSON.stringify({ url: shown, urlhash: 'He4fSbqdOZpQ' }));
+    expect(() => yacy.peerdocOf(answer, { url: sent })).toThrow('another document');
   });
 
   it('that YaCy collapsed is that of the document that was asked for', () => {

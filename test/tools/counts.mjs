@@ -32,16 +32,7 @@ const SMALL = 40;
 const SMALL_FOR_A_REASON = {};
 
 /** Circles that are there, and how they go; a smaller one of the same files is known too. */
-const KNOWN_CIRCLES = [
-  {
-    files: ['peer/exchange.ts', 'peer/incoming.ts'],
-    plan: 'one request in one file',
-  },
-  {
-    files: ['peer/asking.ts', 'peer/http.ts'],
-    plan: 'the types of an answer stand with the one file that makes requests',
-  },
-];
+const KNOWN_CIRCLES = [];
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && /\.(ts|tsx|css)$/.test(entry.name) && !entry.name.endsWith('.d.ts'))

@@ -87,7 +87,7 @@ const light = {
     'mime',
     'p-queue',
     'prom-client',
-    'undici/lib',
+    'undici',
     'zod',
   ],
 };

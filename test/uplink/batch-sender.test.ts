@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/client.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { AcceptedItem } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/client.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
 import { GivingUp } from '../../src/uplink/giving-up.js';

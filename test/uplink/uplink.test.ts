@@ -1,7 +1,7 @@
 import { mkdirSync, rmdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/client.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import { gone, leaving } from '../../src/state/transitions.js';
 import { until } from '../support/wait.js';

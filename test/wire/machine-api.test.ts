@@ -3,10 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Box } from '../../src/embedded/box.js';
 import type { PeerClient } from '../../src/index.js';
-import type { StreamedAnswer } from '../../src/peer/asking.js';
 import type { ShareStream } from '../../src/peer/share.js';
-import { readTable } from '../../src/peer/table-answer.js';
-import { basic, openPeer } from '../embedded/support.js';
+import { openPeer } from '../embedded/support.js';
 import { clientOf, HttpServer } from '../peer/servers.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -298,8 +296,8 @@ describe('the embedded peer answers', () => {
     expect(rows?.rows).toEqual([]);
   });
 
-  it('4.5: with the same table in each form, whatever it holds', async () => {
-    const { peer, client } = await embedded();
+  it('4.5: with tables that hold anything', async () => {
+    const { client } = await embedded();
     const odd = [' ', '\t', 'a\0b', '\r\n\t', '<b>&amp;"', '🙂 שלום', '\ufffe', "'\u0001"];
     const columns = odd.map((_, n) => (n === 2 ? 'c\u0002' : `c ${n} <&">`));
     const rowOf = (pk: string) => ({
@@ -308,23 +306,6 @@ describe('the embedded peer answers', () => {
     });
     const rows = await client.tables.set('T <&>', [rowOf('a"<&>'), rowOf('b\u0003'), rowOf('c\nd')]);
     expect(rows).toHaveLength(3);
-    for (const form of ['json', 'xml', 'html']) {
-      const response = await fetch(`${peer.url}/api/table_p.${form}?table=${encodeURIComponent('T <&>')}`, {
-        headers: { authorization: basic(peer) },
-      });
-      const table = await readTable(await streamed(response), 'T <&>');
-      const read = [];
-      for await (const group of table?.rows ?? []) read.push(...group);
-      expect({ form, read }).toEqual({ form, read: rows });
-    }
+    expect((await client.tables.read({ table: 'T <&>' }))?.rows).toEqual(rows);
   });
 });
-
-async function streamed(response: Response): Promise<StreamedAnswer> {
-  const body = Buffer.from(await response.arrayBuffer());
-  async function* chunks(): AsyncGenerator<Buffer> {
-    yield body;
-  }
-  const headers = Object.fromEntries(response.headers);
-  return { url: response.url, status: response.status, headers, at: 0, chunks: chunks() };
-}

@@ -272,7 +272,7 @@ describe('tables', () => {
     });
     const bodies = peer.requests.map(({ line, body }) => `${line} ${body}`);
     expect(bodies).toContain(
-      'POST /api/table_p.html table=wiretest&deleterows=1&count=1&item_0=pk_abcdefghijkl&item_1=pk_other',
+      'POST /api/table_p.html table=wiretest&count=1&deleterows=1&item_0=pk_abcdefghijkl&item_1=pk_other',
     );
     expect(peer.lines.filter((line) => line === 'POST /Tables_p.xml')).toHaveLength(2);
   });
