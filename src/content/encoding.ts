@@ -94,21 +94,7 @@ export class EncodingDetector {
   #writeBytes(piece: Buffer): void {
     this.#countControls(piece);
     if (!this.#validUtf8) return;
-    let rest = piece;
-    if (this.#cut.length > 0) {
-      const missing = sequenceLength(this.#cut[0] ?? 0) - this.#cut.length;
-      const joined = Buffer.concat([this.#cut, piece.subarray(0, missing)]);
-      if (piece.length < missing && isCutSequence(joined)) {
-        this.#cut = joined;
-        return;
-      }
-      this.#cut = Buffer.alloc(0);
-      if (!isUtf8(joined)) {
-        this.#validUtf8 = false;
-        return;
-      }
-      rest = piece.subarray(missing);
-    }
+    const rest = this.#cut.length > 0 ? Buffer.concat([this.#cut, piece]) : piece;
     const whole = rest.length - cutLength(rest);
     this.#validUtf8 = isUtf8(rest.subarray(0, whole));
     this.#cut = Buffer.from(rest.subarray(whole));
@@ -167,9 +153,4 @@ function cutLength(bytes: Buffer): number {
     return sequenceLength(lead) > length ? length : 0;
   }
   return 0;
-}
-
-/** Whether the bytes can still become a valid sequence: all after the first are continuations. */
-function isCutSequence(bytes: Buffer): boolean {
-  return bytes.subarray(1).every((byte) => byte >= 0x80 && byte <= 0xbf);
 }
