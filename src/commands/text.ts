@@ -1,5 +1,7 @@
 import { durationText } from '../lib/units.js';
 
+export { counted, numberText } from '../lib/text.js';
+
 /** A time for a person: the date and time here, and how long ago or ahead that is. */
 export function timeText(at: number, now: number): string {
   const date = new Date(at);
@@ -21,16 +23,6 @@ export function clockText(at: number): string {
   return [date.getHours(), date.getMinutes(), date.getSeconds()]
     .map((part) => String(part).padStart(2, '0'))
     .join(':');
-}
-
-/** A number for a person: `1,204,311`. */
-export function numberText(n: number): string {
-  return n.toLocaleString('en');
-}
-
-/** A number with its noun: `1 file`, `2 files`. */
-export function counted(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
 }
 
 /** A path or name for a terminal: control characters, which could write anything there, are shown as escapes. */

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
-import { basename, dirname, join, sep } from 'node:path';
-import { isWildcard, nearest, wildcard } from '../lib/text.js';
+import { basename, dirname, join } from 'node:path';
+import { isWildcard, isWithin, nearest, wildcard } from '../lib/text.js';
 import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
 import { fileBase } from './url.js';
@@ -164,10 +164,6 @@ function sameFiles(mirrors: readonly Mirror[]): Problem[] {
 
 function pairs<T>(all: readonly T[]): [T, T][] {
   return all.flatMap((b, i) => all.slice(0, i).map((a): [T, T] => [a, b]));
-}
-
-function isWithin(inner: string, outer: string): boolean {
-  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep);
 }
 
 function placeText({ path, real }: Place): string {

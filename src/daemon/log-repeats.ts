@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
+import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 
 type Level = 'info' | 'warn' | 'error';
@@ -143,8 +144,8 @@ export class Repeats implements Logger {
     this.#log[level](
       { ...subjectsOf(fields), event: 'repeated', of: textOf(fields, 'event'), count },
       textOf(fields, 'event') === 'confirmed'
-        ? `confirmed ${number(count)} more ${count === 1 ? 'file' : 'files'} of ${textOf(fields, 'folder')} in the last ${time}`
-        : `${number(count)} more like this in the last ${time}, the last one: ${message}`,
+        ? `confirmed ${numberText(count)} more ${count === 1 ? 'file' : 'files'} of ${textOf(fields, 'folder')} in the last ${time}`
+        : `${numberText(count)} more like this in the last ${time}, the last one: ${message}`,
     );
   }
 }
@@ -186,8 +187,4 @@ function shapeOf(fields: object, message: string): string {
 function textOf(fields: object, name: string): string | undefined {
   const value: unknown = Object.getOwnPropertyDescriptor(fields, name)?.value;
   return typeof value === 'string' ? value : undefined;
-}
-
-function number(count: number): string {
-  return count.toLocaleString('en-US');
 }

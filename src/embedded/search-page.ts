@@ -1,3 +1,4 @@
+import { counted } from '../lib/text.js';
 import { type Answer, answer, Refusal } from './answer.js';
 import type { RequestForm } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
@@ -71,12 +72,8 @@ function readNumber(form: RequestForm, name: string, otherwise: number, most: nu
   return Number(text);
 }
 
-function plural(count: number, one: string): string {
-  return `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`;
-}
-
 function countsLine(tally: Tally): string {
-  return `${plural(tally.of('documents'), 'document')}, ${tally.of('waiting').toLocaleString('en')} waiting to be indexed`;
+  return `${counted(tally.of('documents'), 'document')}, ${tally.of('waiting').toLocaleString('en')} waiting to be indexed`;
 }
 
 function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
@@ -84,10 +81,10 @@ function resultLine(request: SearchRequest, { total, totalIsExact, hits }: Searc
   if (request.query.trim() === '')
     return total === 0 ? `No documents${where} yet.` : `Newest documents${where}`;
   if (total === 0) return `Nothing found for ${request.query}${where}.`;
-  if (hits.length === 0) return `${plural(total, 'result')}${where}; none on this page.`;
+  if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
   const shown = `${request.offset + 1}–${request.offset + hits.length}`;
-  if (!totalIsExact) return `${shown} of more than ${plural(total, 'result')}${where}, newest first`;
-  return `${shown} of ${plural(total, 'result')}${where}`;
+  if (!totalIsExact) return `${shown} of more than ${counted(total, 'result')}${where}, newest first`;
+  return `${shown} of ${counted(total, 'result')}${where}`;
 }
 
 function searchForm(request: SearchRequest, tally: Tally): string {
@@ -109,7 +106,7 @@ function hitItem({ document, snippet }: SearchHit): string {
     hit ? `<mark>${escapeMarkup(text)}</mark>` : escapeMarkup(text),
   );
   const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
-  const facts = `${document.collections.join(', ')} · ${plural(document.words, 'word')} · pushed ${day} UTC`;
+  const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
   return `<li>
 <h2>${documentLink(document.url, document.title)}</h2>
 <p>${marked.join('')}</p>

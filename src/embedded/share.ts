@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import mime from 'mime';
 import { type Answer, type AnswerForm, answer, Refusal, type StreamedBody } from './answer.js';
 import { type FormLimits, type RequestForm, readBody } from './form.js';
 import { escapeMarkup, page } from './markup.js';
-import { isShownOnly, mediaType } from './media-types.js';
 import {
   MOST_LISTED,
   type OpenShare,
@@ -165,7 +165,7 @@ interface Span {
 
 /** The object itself, whole or the one range that was asked for, straight from disk; 304 where the client has it already. */
 export async function shareFile(share: OpenShare, { headers }: Visit): Promise<Answer> {
-  const type = mediaType(share.data);
+  const type = mime.getType(`/${share.data}`) ?? 'application/octet-stream';
   const etag = `"${share.size.toString(16)}-${share.lastModified.toString(16)}"`;
   const common = {
     'accept-ranges': 'bytes',
@@ -239,8 +239,11 @@ function read({ handle, size, lastModified }: OpenShare, { start, end }: Span): 
 
 /** What a browser would run is offered for download. */
 function disposition(data: string, type: string): string {
+  const isShownOnly = /^(text\/plain|text\/csv|application\/json|audio\/.*|video\/.*|image\/(?!svg).*)$/.test(
+    type,
+  );
   const name = data.split('/').at(-1) ?? data;
   const plain = name.replace(/[^\w .()-]/g, '_');
   const encoded = encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-  return `${isShownOnly(type) ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
+  return `${isShownOnly ? 'inline' : 'attachment'}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }

@@ -1,3 +1,4 @@
+import { counted } from '../lib/text.js';
 import { type Answer, type AnswerForm, answer } from './answer.js';
 import { escapeMarkup, page, pageAround } from './markup.js';
 import type { RowChoice, StoredRow, StoredTable } from './table-store.js';
@@ -133,7 +134,7 @@ export function* tablePage(view: TableView): Generator<string> {
   const { begin, end } = pageAround(`${table.name} – tables`, 'wide');
   yield `${begin}${heading()}\n<main>\n<h2${coded(table.name)}>${shown(table.name)}</h2>\n`;
   if (notice !== undefined) yield `<p class="notice" role="status">${escapeMarkup(notice)}</p>\n`;
-  yield `<p class="dim">${plural(table.rows, 'row')}, ${plural(columns.length, 'column')}</p>\n${choiceForm(view)}\n`;
+  yield `<p class="dim">${counted(table.rows, 'row')}, ${counted(columns.length, 'column')}</p>\n${choiceForm(view)}\n`;
   yield `<form method="post" action="${link({ table: table.name })}">\n<div class="scroll"><table class="rows">\n`;
   yield `<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th${coded(column)}>${shown(column)}</th>`).join('')}<th></th></tr></thead>\n<tbody>\n`;
   let count = 0;
@@ -164,7 +165,7 @@ export function listPage(tables: readonly StoredTable[], notice?: string): strin
     .map(({ name }) => `<option value="${escapeMarkup(name)}">${escapeMarkup(name)}</option>`);
   const lines = tables.map(
     (table) =>
-      `<tr><td${coded(table.name)}><a href="${link({ table: table.name })}">${shown(table.name)}</a></td><td>${plural(table.rows, 'row')}</td></tr>`,
+      `<tr><td${coded(table.name)}><a href="${link({ table: table.name })}">${shown(table.name)}</a></td><td>${counted(table.rows, 'row')}</td></tr>`,
   );
   const choose =
     options.length === 0
@@ -269,7 +270,7 @@ function newTableForm(): string {
 function dropForm(table: StoredTable): string {
   return `<details><summary>Delete this table…</summary>
 <form method="post" action="${link({ table: table.name })}">
-<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(table.name)} with ${plural(table.rows, 'row')}</button>
+<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(table.name)} with ${counted(table.rows, 'row')}</button>
 </form></details>`;
 }
 
@@ -293,8 +294,4 @@ function shown(text: string): string {
 /** What a page cannot show stands beside it in base64, for programs. */
 function coded(text: string): string {
   return fitsMarkup(text) ? '' : ` data-base64="${base64(text)}"`;
-}
-
-function plural(count: number, one: string): string {
-  return `${count.toLocaleString('en')} ${one}${count === 1 ? '' : 's'}`;
 }

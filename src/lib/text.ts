@@ -3,6 +3,21 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
+/** A number for a person: `1,204,311`. */
+export function numberText(n: number): string {
+  return n.toLocaleString('en');
+}
+
+/** A number with its noun: `1 file`, `1,204 files`. */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${numberText(n)} ${n === 1 ? one : many}`;
+}
+
+/** Whether an absolute path is `directory` or lies below it. */
+export function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
+}
+
 /** The text with every surrogate that stands alone replaced by U+FFFD, as its UTF-8 would have it. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');

@@ -13,9 +13,10 @@ import {
   stat,
   unlink,
 } from 'node:fs/promises';
-import { dirname, join, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
+import { isWithin } from '../lib/text.js';
 import { MirrorError, writeError } from './errors.js';
 
 /** A file below a root directory, which no write leaves. */
@@ -347,10 +348,6 @@ async function enter(directory: string, realRoot: string, { root, path }: Target
   if (!isWithin(real, realRoot)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
   if ((await stat(real)).isDirectory()) return real;
   throw new MirrorError('MIRROR_BLOCKED', shown, `something that is no directory (${directory})`);
-}
-
-function isWithin(real: string, root: string): boolean {
-  return `${real}${sep}`.startsWith(root === sep ? sep : `${root}${sep}`);
 }
 
 /** A name for a file that is not finished; names of the peer never become one like it. */

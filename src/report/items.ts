@@ -3,6 +3,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:pat
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { isWithin } from '../lib/text.js';
 import type { EntriesView } from '../state/entries.js';
 import type { ConfirmedItem, Entry } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
@@ -163,12 +164,12 @@ export interface Located {
 export async function locate({ folders }: Config, file: string): Promise<Located | undefined> {
   const absolute = resolve(file);
   for (const folder of folders) {
-    if (isWithin(folder.path, absolute)) return { folder, path: relative(folder.path, absolute) };
+    if (isWithin(absolute, folder.path)) return { folder, path: relative(folder.path, absolute) };
   }
   const real = await realOf(absolute);
   for (const folder of folders) {
     const root = await realpath(folder.path).catch(() => folder.path);
-    for (const path of real) if (isWithin(root, path)) return { folder, path: relative(root, path) };
+    for (const path of real) if (isWithin(path, root)) return { folder, path: relative(root, path) };
   }
   return undefined;
 }
@@ -193,11 +194,7 @@ export async function isReallyInside(config: Config, file: string): Promise<bool
   // Without its root there is nothing in a folder that a link could lead out of.
   if (root === undefined || path === undefined || path === '') return true;
   const [, directory] = await realOf(dirname(join(folder.path, path)));
-  return isWithin(root, directory);
-}
-
-function isWithin(directory: string, path: string): boolean {
-  return path === directory || path.startsWith(`${directory}/`);
+  return isWithin(directory, root);
 }
 
 /** The longest that Linux takes, in bytes. */

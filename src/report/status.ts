@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
-import { sentence } from '../lib/text.js';
+import { counted, numberText, sentence } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
 import { VERSION } from '../lib/version.js';
 import { mirrorReports } from '../mirror/plan.js';
@@ -268,7 +268,7 @@ export function conditionsOf(status: Omit<StatusReport, 'conditions'>): readonly
     ['error', 'MIRROR_ALARM', alarmed, 'have an alarm'],
     ['warning', 'MIRROR_FAILS', failing, 'fail, and are tried again'],
   ] as const) {
-    const message = `${number(of.length)} mirrors ${what}.`;
+    const message = `${numberText(of.length)} mirrors ${what}.`;
     if (of.length > NAMED) add(severity, code, 'mirrors', { message, hint: '`peersync status` names them.' });
     else for (const { name, trouble } of of) add(severity, code, name, trouble);
   }
@@ -353,9 +353,9 @@ export function statusSentence(
   const waiting = items.pending + items.accepted;
   const parts = [
     `${counted(items.confirmed, 'document')} confirmed`,
-    waiting === 0 ? 'nothing waiting' : `${number(waiting)} waiting`,
+    waiting === 0 ? 'nothing waiting' : `${numberText(waiting)} waiting`,
   ];
-  if (items.quarantined > 0) parts.push(`${number(items.quarantined)} in quarantine`);
+  if (items.quarantined > 0) parts.push(`${numberText(items.quarantined)} in quarantine`);
   if (figures?.lastConfirmedAt !== undefined)
     parts.push(`last confirmation ${text(figures.lastConfirmedAt)}`);
   const said = [parts.join(', ')];
@@ -371,12 +371,4 @@ export function statusSentence(
   const { pausedUntil } = peer.queue ?? {};
   if (pausedUntil !== undefined) said.push(`the peer asked to wait until ${text(pausedUntil)}`);
   return said.join('; ');
-}
-
-function counted(count: number, what: string): string {
-  return `${number(count)} ${what}${count === 1 ? '' : 's'}`;
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-US');
 }

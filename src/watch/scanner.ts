@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileStat, sameStat } from '../lib/file-stat.js';
+import { isWithin } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { Purpose, Seen } from './debouncer.js';
 import {
@@ -402,10 +403,10 @@ async function followLink(
 ): Promise<(Omit<Found, 'name'> & { readonly path: string }) | undefined> {
   try {
     const path = await realpath(joinPath(root, link));
-    if (!isWithin(root, path)) return undefined;
+    if (!isWithin(path, root)) return undefined;
     const stats = await stat(path);
     const directory = await realpath(joinPath(root, directoryOf(link)));
-    if (stats.isDirectory() && isWithin(path, directory)) return undefined;
+    if (stats.isDirectory() && isWithin(directory, path)) return undefined;
     return { path, kind: kindOf(stats), stat: fileStat(stats) };
   } catch {
     return undefined;
@@ -418,9 +419,5 @@ async function reachOf(root: string, directory: string): Promise<'plain' | 'link
   const path = joinPath(root, directory);
   const real = await realpath(path).catch(() => path);
   if (real === path) return 'plain';
-  return isWithin(root, real) ? 'linked' : 'outside';
-}
-
-function isWithin(directory: string, path: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
+  return isWithin(real, root) ? 'linked' : 'outside';
 }
