@@ -10,25 +10,17 @@ import type { UrlBases } from './line.js';
 import { Framer, loadState, type OpenFile, type StateData } from './load.js';
 
 /** The numbers of the state. */
-export interface StatePolicy {
-  /** The journals since the last snapshot are compacted only when they are larger than this, in bytes. */
-  readonly compactMinBytes: number;
-  /** And larger than this many times that snapshot. */
-  readonly compactRatio: number;
-  /** How much is encoded without a pause, in characters (256 Ki cost about 1 ms of the event loop). */
-  readonly writeBytes: number;
-}
-
-const STATE_POLICY: StatePolicy = {
+const STATE_POLICY = {
+  /** The journals since the last snapshot are compacted when they are larger than this, in bytes, and than that snapshot. */
   compactMinBytes: 16 * 1024 * 1024,
-  compactRatio: 1,
+  /** How much is encoded without a pause, in characters (256 Ki cost about 1 ms of the event loop). */
   writeBytes: 256 * 1024,
 };
 
 export interface AdapterOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly policy?: Partial<StatePolicy>;
+  readonly policy?: Partial<typeof STATE_POLICY>;
   /** @default open of node:fs/promises */
   readonly open?: OpenFile;
 }
@@ -75,7 +67,7 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly #dir: string;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #policy: StatePolicy;
+  readonly #policy: typeof STATE_POLICY;
   readonly #open: OpenFile;
   readonly #closing = new AbortController();
   /** One sentence for each repair that reading made. */
@@ -92,10 +84,10 @@ export class JournalAdapter implements Adapter<StateData> {
   /** The generation that a reader has to begin with. */
   #base = 1;
   #snapshotBytes = 0;
-  /** Journals since the base, without the present one, in bytes. */
-  #olderJournalBytes = 0;
-  /** A compaction that failed is not tried again before the journals have grown to this, in bytes. */
-  #putOffTo = 0;
+  /** Of all journals since the base. */
+  #journalBytes = 0;
+  /** A journal larger than this is compacted: larger than the snapshot, and after a failure than it was then. In bytes. */
+  #compactAbove = 0;
   #compaction: Promise<void> | undefined;
   #compactions = 0;
 
@@ -138,13 +130,15 @@ export class JournalAdapter implements Adapter<StateData> {
             `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
           );
         this.#journal = await this.#resume(last.soundBytes);
-        this.#olderJournalBytes = loaded.journalBytes - last.soundBytes;
+        this.#journalBytes = loaded.journalBytes;
       }
       if (last === undefined || outdated) await this.#begin();
       this.#base = Math.min(loaded.base, this.#generation);
       this.#snapshotBytes = loaded.snapshotBytes;
+      this.#compactAbove = Math.max(this.#policy.compactMinBytes, loaded.snapshotBytes);
       for (const repair of this.repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      if (damage.length > 0 || outdated || this.#isLarge()) this.#startCompaction(data);
+      if (damage.length > 0 || outdated || this.#journalBytes > this.#compactAbove)
+        this.#startCompaction(data);
       return data;
     } catch (error) {
       throw writeError(error, this.#dir);
@@ -203,7 +197,7 @@ export class JournalAdapter implements Adapter<StateData> {
     this.#journal = { file, end: header.length, isSpoiled: false };
     this.#basesWritten = 0;
     this.#generation = generation;
-    this.#olderJournalBytes += before?.end ?? 0;
+    this.#journalBytes += header.length;
     await before?.file.close().catch(() => undefined);
   }
 
@@ -224,7 +218,7 @@ export class JournalAdapter implements Adapter<StateData> {
       this.failure = writeError(error, this.#dir);
       throw this.failure;
     }
-    if (this.#isLarge()) this.#startCompaction(data);
+    if (this.#journalBytes > this.#compactAbove) this.#startCompaction(data);
   }
 
   /** Appends the rows with one sync: when it resolves they are on disk, when it rejects none of them counts. */
@@ -238,6 +232,7 @@ export class JournalAdapter implements Adapter<StateData> {
       const started = this.#clock.now();
       await file.datasync();
       this.onSync((this.#clock.now() - started) / 1000);
+      this.#journalBytes += end - journal.end;
       journal.end = end;
     } catch (error) {
       journal.isSpoiled = isWritten;
@@ -248,37 +243,31 @@ export class JournalAdapter implements Adapter<StateData> {
     }
   }
 
-  get #journalBytes(): number {
-    return this.#olderJournalBytes + (this.#journal?.end ?? 0);
-  }
-
-  #isLarge(): boolean {
-    const { compactMinBytes, compactRatio } = this.#policy;
-    return this.#journalBytes > Math.max(compactMinBytes, compactRatio * this.#snapshotBytes, this.#putOffTo);
-  }
-
   /** In the background: a failure is told, and tried again when the journal has grown further. */
   #startCompaction(data: StateData): void {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch((error: unknown) => {
       if (this.#closing.signal.aborted) return;
-      this.#putOffTo = this.#journalBytes + this.#policy.compactMinBytes;
+      this.#compactAbove = this.#journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = writeError(error, this.#dir);
       this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
   }
 
   async #compact(data: StateData): Promise<void> {
-    await this.#inTurn(() => this.#begin());
+    let journalsBefore = 0;
+    await this.#inTurn(async () => {
+      journalsBefore = this.#journalBytes;
+      await this.#begin();
+    });
     const generation = this.#generation;
-    const journalsBefore = this.#olderJournalBytes;
     const started = this.#clock.now();
     const bytes = await this.#writeSnapshot(snapshotPath(this.#dir, generation), generation, data);
     const fallback = this.#base;
     this.#base = generation;
     this.#snapshotBytes = bytes;
-    this.#olderJournalBytes -= journalsBefore;
-    this.#putOffTo = 0;
+    this.#journalBytes -= journalsBefore;
+    this.#compactAbove = Math.max(this.#policy.compactMinBytes, bytes);
     this.#compactions += 1;
     const { journals, snapshots } = await listStateFiles(this.#dir);
     const isOld = (found: number) => found < fallback;

@@ -55,21 +55,11 @@ type WaitRow = readonly [notBefore?: number | null, doubt?: SentRow | null];
 /** Status, moment and note of each change; of the last one, where it is the present status, only the note. */
 type HistoryRow = readonly (number | string)[];
 
-// None of these lists is ever reordered, and no text in them changed: the state on disk holds positions in them.
+// None of these lists is ever reordered: the state on disk holds positions in them.
 const STATUSES = ['pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed'] as const;
 const CODES = 'pacqgo';
 const KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
-const NOTES: readonly (string | undefined)[] = [
-  BEGINNINGS.newFile,
-  BEGINNINGS.fileChanged,
-  BEGINNINGS.fileBack,
-  BEGINNINGS.sentBefore,
-  BEGINNINGS.broughtIn,
-  BEGINNINGS.takenAnew,
-  BEGINNINGS.takenAnewSentBefore,
-  BEGINNINGS.retry,
-  BEGINNINGS.replaced,
-];
+const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 /** The note that the evidence gives. */
 const EVIDENCE_NOTE = -2;
 const NO_NOTE = -1;

@@ -30,7 +30,8 @@ const HISTORY_LENGTH = 8;
 
 /**
  * What the history notes where the work on a version begins: everything after it, up to the next of these, is about the
- * same work. Of the first group the moment is when the file came to rest, which may be before it was found.
+ * same work. Of the first group the moment is when the file came to rest, which may be before it was found. Never reordered and
+ * never changed, only added to: the state on disk holds positions in this list.
  */
 export const BEGINNINGS = {
   newFile: 'new file',
