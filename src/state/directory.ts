@@ -68,39 +68,27 @@ const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
   EEXIST: 'STATE_NOT_A_DIRECTORY',
 };
 
-/** The StateError for a system error met while writing below `dir`; a StateError stays what it is. */
-export function writeError(error: unknown, dir: string): StateError {
-  if (error instanceof StateError) return error;
-  const system = systemCode(error) ?? messageOf(error);
-  return new StateError(BY_SYSTEM_CODE[system] ?? 'STATE_UNWRITABLE', dir, system, undefined, error);
-}
-
 /**
- * The StateError for an error met while reading below `dir`; a StateError stays what it is. What no system call said is
- * the content's fault.
+ * The StateError for an error met while the state in `dir` was read or written; a StateError stays what it is. What no system
+ * call said of reading is the content's fault. A file that its owner keeps from this user is said to be that owner's.
  */
-export async function readError(error: unknown, dir: string): Promise<StateError> {
+export async function stateError(error: unknown, dir: string, did: 'read' | 'write'): Promise<StateError> {
   if (error instanceof StateError) return error;
   const system = systemCode(error);
-  if (system === undefined) return new StateError('STATE_DAMAGED', dir, messageOf(error), undefined, error);
-  const code = system === 'ENOTDIR' ? 'STATE_NOT_A_DIRECTORY' : 'STATE_UNREADABLE';
-  return (await forbidden(code, error, dir)) ?? new StateError(code, dir, system, undefined, error);
-}
-
-/** What is said of a file below `dir` that its owner keeps from this user; undefined where that is not what happened. */
-async function forbidden(
-  code: keyof typeof TABLE,
-  error: unknown,
-  dir: string,
-): Promise<StateError | undefined> {
-  const path = error instanceof Error && 'path' in error ? error.path : undefined;
-  if (systemCode(error) !== 'EACCES' || typeof path !== 'string' || path === dir) return undefined;
-  const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
-  if (owner === undefined || whole === undefined) return undefined;
-  const { chown, sudo } = whole.argument;
-  const hint = `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`;
-  const detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
-  return new StateError(code, dir, detail, owner.uid === whole.uid ? undefined : hint, error);
+  const usual =
+    did === 'write' ? 'STATE_UNWRITABLE' : system === undefined ? 'STATE_DAMAGED' : 'STATE_UNREADABLE';
+  const code = BY_SYSTEM_CODE[system ?? ''] ?? usual;
+  let [detail, hint]: [string, string?] = [system ?? messageOf(error)];
+  const path = error instanceof Error && 'path' in error && error.path !== dir ? error.path : undefined;
+  if (system === 'EACCES' && typeof path === 'string') {
+    const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
+    if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
+    if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid) {
+      const { chown, sudo } = whole.argument;
+      hint = `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`;
+    }
+  }
+  return new StateError(code, dir, detail, hint, error);
 }
 
 /**
@@ -160,7 +148,7 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
     await mkdir(dir, { recursive: true, mode: 0o700 });
     return await takeLock(join(dir, 'lock'), { clock, held });
   } catch (error) {
-    throw (await forbidden('STATE_UNWRITABLE', error, dir)) ?? writeError(error, dir);
+    throw await stateError(error, dir, 'write');
   }
 }
 

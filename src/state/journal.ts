@@ -5,7 +5,7 @@ import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { journalPath, listStateFiles, snapshotPath, writeError } from './directory.js';
+import { journalPath, listStateFiles, snapshotPath, stateError } from './directory.js';
 import type { UrlBases } from './line.js';
 import { Framer, loadState, type OpenFile, type StateData } from './load.js';
 
@@ -141,7 +141,7 @@ export class JournalAdapter implements Adapter<StateData> {
         this.#startCompaction(data);
       return data;
     } catch (error) {
-      throw writeError(error, this.#dir);
+      throw await stateError(error, this.#dir, 'write');
     }
   }
 
@@ -215,7 +215,7 @@ export class JournalAdapter implements Adapter<StateData> {
       this.failure = undefined;
     } catch (error) {
       for (const change of taken) data.changes.add(change);
-      this.failure = writeError(error, this.#dir);
+      this.failure = await stateError(error, this.#dir, 'write');
       throw this.failure;
     }
     if (this.#journalBytes > this.#compactAbove) this.#startCompaction(data);
@@ -246,10 +246,10 @@ export class JournalAdapter implements Adapter<StateData> {
   /** In the background: a failure is told, and tried again when the journal has grown further. */
   #startCompaction(data: StateData): void {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
-    this.compact(data).catch((error: unknown) => {
+    this.compact(data).catch(async (error: unknown) => {
       if (this.#closing.signal.aborted) return;
       this.#compactAbove = this.#journalBytes + this.#policy.compactMinBytes;
-      const { code, message, hint } = writeError(error, this.#dir);
+      const { code, message, hint } = await stateError(error, this.#dir, 'write');
       this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
   }

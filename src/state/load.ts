@@ -4,10 +4,10 @@ import { crc32 } from 'node:zlib';
 import {
   journalPath,
   listStateFiles,
-  readError,
   StateError,
   type StateFiles,
   snapshotPath,
+  stateError,
 } from './directory.js';
 import { Entries } from './entries.js';
 import { baseOf, entryOfSchema1 } from './line.js';
@@ -181,7 +181,7 @@ export async function loadState(dir: string, open: OpenFile): Promise<Loader> {
     await loader.load();
     return loader;
   } catch (error) {
-    throw await readError(error, dir);
+    throw await stateError(error, dir, 'read');
   }
 }
 
