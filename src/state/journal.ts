@@ -123,13 +123,13 @@ export class JournalAdapter implements Adapter<StateData> {
       const { files, last, damage, outdated, data } = loaded;
       for (const name of files.unfinished) await rm(join(this.#dir, name), { force: true });
       this.repairs.push(...damage);
-      this.#generation = last?.generation ?? Math.max(0, ...files.snapshots, ...files.journals);
+      this.#generation = Math.max(0, ...files.snapshots, ...files.journals);
       if (last !== undefined) {
         if (last.tornBytes > 0)
           this.repairs.push(
             `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
           );
-        this.#journal = await this.#resume(last.soundBytes);
+        await this.#goOnWith(last.generation, last.soundBytes);
         this.#journalBytes = loaded.journalBytes;
       }
       if (last === undefined || outdated) await this.#begin();
@@ -173,32 +173,29 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#inTurn(async () => this.#journal?.file.close());
   }
 
-  /** Goes on with a journal that was read up to `end`: cuts off what follows and syncs what is there. */
-  async #resume(end: number): Promise<Journal> {
-    const file = await this.#open(journalPath(this.#dir, this.#generation), 'r+');
+  /** Begins the journal of a new generation, which exists with its header or not at all. */
+  async #begin(): Promise<void> {
+    const generation = this.#generation + 1;
+    const header = new Framer().header('journal', generation, this.#clock.now());
+    await writeFileAtomic(journalPath(this.#dir, generation), header);
+    await this.#goOnWith(generation, header.length);
+    this.#journalBytes += header.length;
+  }
+
+  /** Goes on with a journal from `end` on, once what follows is cut off and what is there is on disk; leaves the one before. */
+  async #goOnWith(generation: number, end: number): Promise<void> {
+    const file = await this.#open(journalPath(this.#dir, generation), 'r+');
     try {
       await file.truncate(end);
       await file.sync();
-      return { file, end, isSpoiled: false };
     } catch (error) {
       await file.close();
       throw error;
     }
-  }
-
-  /** Begins the journal of a new generation, which exists with its header or not at all, and leaves the one before. */
-  async #begin(): Promise<void> {
-    const generation = this.#generation + 1;
-    const header = new Framer().header('journal', generation, this.#clock.now());
-    const path = journalPath(this.#dir, generation);
-    await writeFileAtomic(path, header);
-    const file = await this.#open(path, 'r+');
-    const before = this.#journal;
-    this.#journal = { file, end: header.length, isSpoiled: false };
-    this.#basesWritten = 0;
+    await this.#journal?.file.close().catch(() => undefined);
+    this.#journal = { file, end, isSpoiled: false };
     this.#generation = generation;
-    this.#journalBytes += header.length;
-    await before?.file.close().catch(() => undefined);
+    this.#basesWritten = 0;
   }
 
   async #writeChanges(data: StateData): Promise<void> {
