@@ -1,7 +1,6 @@
 import type { Argv, CommandModule } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
-import { asErrorLines, isJournal, LOG_LEVELS, type LogLevel } from '../daemon/journal-lines.js';
-import type { Log } from '../daemon/log.js';
+import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { safe } from './text.js';
 

@@ -1,4 +1,4 @@
-import { LOG_LEVELS, type LogLevel } from '../daemon/journal-lines.js';
+import { LOG_LEVELS, type LogLevel } from '../daemon/log.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { plainProgress, progressLine, type Step } from './progress-text.js';

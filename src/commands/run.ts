@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
-import { Notifier } from '../daemon/systemd-notifier.js';
+import { Notifier } from '../daemon/watchdog.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';

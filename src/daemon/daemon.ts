@@ -1,23 +1,19 @@
 import type { Config } from '../config/config.js';
-import type { Clock } from '../lib/clock.js';
+import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import { StatusPage } from '../page/status-page.js';
 import type { PeerClient } from '../peer/client.js';
 import { answers, LiveFeed } from '../report/answers.js';
-import type { Live, ReloadReport } from '../report/live.js';
-import { RecentEvents } from '../report/live.js';
+import { type Live, RecentEvents, type ReloadReport } from '../report/live.js';
 import { type StatusReport, statusReport } from '../report/status.js';
 import type { State } from '../state/state.js';
-import { ConfigHolder } from './config-holder.js';
-import { ControlServer } from './control.js';
+import { openControl } from './control.js';
 import { Repeats } from './log-repeats.js';
-import { liveView, openParts, type Parts, STOP_GRACE_MS } from './parts.js';
+import { ConfigHolder, type OpenDeps, openParts, type Parts, Shutdown, STOP_GRACE_MS } from './parts.js';
 import { Reloading } from './reloading.js';
-import { ShutdownSteps } from './shutdown.js';
-import type { Notifier } from './systemd-notifier.js';
-import { disksOf, Watchdog } from './watchdog.js';
+import { disksOf, type Notifier, Watchdog } from './watchdog.js';
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -43,103 +39,107 @@ export interface DaemonOptions {
  * lock is given back. A failure while opening undoes what was done.
  */
 export class Daemon {
+  readonly current: ConfigHolder;
   readonly #options: DaemonOptions;
-  readonly #shutdown: ShutdownSteps;
-  readonly #stopping = new AbortController();
+  readonly #deps: OpenDeps;
+  readonly #parts: Parts;
   readonly #recents: RecentEvents;
   readonly #repeats: Repeats;
-  readonly current: ConfigHolder;
-  readonly #startedAt: number;
-  #parts: Parts | undefined;
+  readonly #live: Live;
   #reloading: Reloading | undefined;
   #page: StatusPage | undefined;
-  #live: Live | undefined;
   #watchdog: Watchdog | undefined;
 
-  private constructor(options: DaemonOptions) {
-    this.#recents = new RecentEvents(options.log, options.clock);
-    this.#repeats = new Repeats(this.#recents, options.clock);
-    this.#options = { ...options, log: this.#repeats };
-    this.current = new ConfigHolder(options.config);
-    const { clock } = options;
-    this.#startedAt = clock.now();
-    const isDiskSilent = () => this.#watchdog?.silentDisk !== undefined;
-    this.#shutdown = new ShutdownSteps({ clock, log: this.#recents, isDiskSilent });
+  private constructor(
+    options: DaemonOptions,
+    recents: RecentEvents,
+    repeats: Repeats,
+    deps: OpenDeps,
+    parts: Parts,
+  ) {
+    this.current = deps.current;
+    this.#options = options;
+    this.#recents = recents;
+    this.#repeats = repeats;
+    this.#deps = deps;
+    this.#parts = parts;
+    this.#live = this.#makeLive();
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
-    const daemon = new Daemon(options);
+    const { clock, config, follow, onFailure, patient } = options;
+    const recents = new RecentEvents(options.log, clock);
+    const log = new Repeats(recents, clock);
+    const shutdown = new Shutdown(clock, recents);
+    const current = new ConfigHolder(config, clock.now());
+    const deps = { current, clock, log, follow, patient, onFailure, shutdown };
     try {
-      daemon.#parts = await openParts({
-        ...daemon.#options,
-        current: daemon.current,
-        shutdown: daemon.#shutdown,
-        stopping: daemon.#stopping.signal,
-      });
+      return new Daemon(options, recents, log, deps, await openParts(deps));
     } catch (error) {
-      await daemon.stop().catch(() => {});
+      await shutdown.all().catch(() => {});
+      log.flush();
       throw error;
     }
-    return daemon;
   }
 
-  /** Starts the loops, and the ear for commands. Resolves when changes are being followed. */
+  /** Starts the loops, and answers commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { clock, log, onFailure, follow, load, notifier } = this.#options;
-    const parts = this.#opened();
-    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics } = parts;
-    const { current } = this;
-    const { config } = current;
-    const live = this.live();
+    const { follow, load, notifier, onFailure } = this.#options;
+    const { clock, current, log, shutdown } = this.#deps;
+    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, health } =
+      this.#parts;
+    const live = this.#live;
     await statistics.start();
-    this.#shutdown.add('statistics', () => statistics.stop());
+    shutdown.add('statistics', () => statistics.stop());
     const status = () => this.status();
-    const feed = new LiveFeed({
-      status,
-      statistics,
-      recents: this.#recents,
-      clock,
-    });
-    const answer = answers({
-      ...{ current, state, clock, live, feed, log, mirrors, queue, watcher },
-      stopping: this.#stopping.signal,
+    const feed = new LiveFeed({ status, statistics, recents: this.#recents, clock });
+    const ask = answers({
+      ...{ current, state, clock, live, feed, log, mirrors, queue, watcher, stopping: shutdown.signal },
       lookUp: (url) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
       holdMs: () => dialect.current?.holdMs,
       reload: () => this.reload(),
     });
-    const control = await ControlServer.open(config.state.dir, answer, log);
-    this.#shutdown.add('control socket', () => control.close());
+    shutdown.add('control socket', await openControl(current.config.state.dir, ask, log));
     uplink.start(onFailure);
-    this.#shutdown.add('uplink', async () => {
+    shutdown.add('uplink', async () => {
       const stopped = uplink.stop();
       await queue.stop(STOP_GRACE_MS);
       await stopped;
     });
-    this.#shutdown.add('watcher', () => watcher.stop());
+    shutdown.add('watcher', () => watcher.stop());
     watcher.start();
     // A long answer is called off at once: the next run asks for it again, and what is to be pushed does not wait for it.
-    this.#shutdown.add('mirrors', () => mirrors.stop());
+    shutdown.add('mirrors', () => mirrors.stop());
     if (follow) mirrors.start(onFailure);
-    if (follow) audit.start(config.audit.every, onFailure);
-    this.#shutdown.add('audit', () => audit.stop());
+    if (follow) audit.start(current.config.audit.every, onFailure);
+    shutdown.add('audit', () => audit.stop());
+    const { env } = process;
     const page = new StatusPage({
-      ...{ current, state, live, status, feed, statistics, ask: answer, client, clock, log },
-      env: process.env,
+      current,
+      state,
+      live,
+      status,
+      feed,
+      statistics,
+      ask,
+      client,
+      clock,
+      log,
+      env,
     });
-    this.#shutdown.add('status page', () => page.stop());
+    shutdown.add('status page', () => page.stop());
     this.#page = page;
     if (follow) page.start();
     if (load !== undefined) {
-      const reloading = new Reloading({ current, load, parts, clock, log, onFailure });
-      this.#shutdown.add('reload', () => reloading.stop());
+      const reloading = new Reloading({ current, load, parts: this.#parts, clock, log, onFailure });
+      shutdown.add('reload', () => reloading.stop());
       this.#reloading = reloading;
     }
-    if (notifier !== undefined) {
-      const disks = () => disksOf(current.config);
-      this.#watchdog = new Watchdog({ health: parts.health, disks, status, notifier, clock, log });
-      notifier.ready();
-      this.#watchdog.start();
-    }
+    if (notifier === undefined) return;
+    const disks = () => disksOf(current.config);
+    this.#watchdog = new Watchdog({ health, disks, status, notifier, clock, log });
+    notifier.ready();
+    this.#watchdog.start();
   }
 
   /**
@@ -156,12 +156,11 @@ export class Daemon {
     });
   }
 
-  /** @throws what went wrong on the way, an AggregateError when that was more than one thing; see `isLeft` */
+  /** @throws see Shutdown */
   async stop(): Promise<void> {
-    this.#stopping.abort();
     this.#watchdog?.stop();
     try {
-      await this.#shutdown.all();
+      await this.#deps.shutdown.all(this.#watchdog?.silentDisk !== undefined);
     } finally {
       this.#repeats.flush();
     }
@@ -169,47 +168,61 @@ export class Daemon {
 
   /** The peer's address, also of the embedded one. */
   get peerUrl(): string {
-    return this.#opened().peerUrl;
+    return this.#parts.peerUrl;
   }
 
   get state(): State {
-    return this.#opened().state;
+    return this.#parts.state;
   }
 
   get requests(): PeerClient['requests'] {
-    return this.#opened().client.requests;
+    return this.#parts.client.requests;
   }
 
   get mirrors(): Mirrors {
-    return this.#opened().mirrors;
+    return this.#parts.mirrors;
   }
 
   /** Resolves when the first scan is over and nothing is settling any more. */
   scanned(): Promise<void> {
-    return this.#opened().watcher.idle();
+    return this.#parts.watcher.idle();
   }
 
   /** Whether nothing is left to do for the items until a file changes or a folder is back. */
   get isIdle(): boolean {
-    return this.#opened().uplink.isIdle;
+    return this.#parts.uplink.isIdle;
   }
 
   status(): StatusReport {
-    return statusReport(this.current.config, this.state, this.live());
+    return statusReport(this.current.config, this.state, this.#live);
   }
 
   live(): Live {
-    this.#live ??= liveView(this.#opened(), this.current, this.#options.clock, {
-      startedAt: this.#startedAt,
-      silentDisk: () => this.#watchdog?.silentDisk,
-      stuck: () => this.#watchdog?.stuck ?? [],
-      page: () => this.#page?.url,
-    });
     return this.#live;
   }
 
-  #opened(): Parts {
-    if (this.#parts === undefined) throw new Error('the daemon is not open');
-    return this.#parts;
+  #makeLive(): Live {
+    const { client, queue, uplink, watcher, mirrors, statistics, peerUrl } = this.#parts;
+    const { clock, current } = this.#deps;
+    return {
+      pid: process.pid,
+      startedAt: clock.now(),
+      wallAheadMs: () => wallAheadMs(clock),
+      peerUrl,
+      page: () => this.#page?.url,
+      dialect: () => client.dialect,
+      queue: () => queue.status(),
+      uplink: () => uplink.status(),
+      folders: () => watcher.status(),
+      problems: () => watcher.problems(),
+      figures: () => statistics.report(),
+      mirrors: () => mirrors.status(),
+      isInFlight: (place) => uplink.isInFlight(place),
+      nextLook: (place) => uplink.nextLook(place),
+      restart: () => current.restart,
+      configuration: () => current.report,
+      silentDisk: () => this.#watchdog?.silentDisk,
+      stuck: () => this.#watchdog?.stuck ?? [],
+    };
   }
 }

@@ -1,9 +1,15 @@
-import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
+import { fstatSync } from 'node:fs';
+import type { DestinationStream } from 'pino';
 import type { Logger } from '../lib/logger.js';
-import { isJournal, journalLines, type LogLevel, oneLine } from './journal-lines.js';
+
+/** From the most words to none. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A log whose level may change. */
 export type Log = Logger & { level: string };
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface LogOptions {
   readonly level: LogLevel;
@@ -11,7 +17,7 @@ export interface LogOptions {
   readonly fd: 1 | 2;
   readonly terminal: boolean;
   /** @default process.env */
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly env?: Environment;
 }
 
 /**
@@ -20,38 +26,73 @@ export interface LogOptions {
  * `PEERSYNC_LOG=pretty`, `journal` or `json` overrules what the log seems to go to.
  */
 export async function createLog({ level, fd, terminal, env = process.env }: LogOptions): Promise<Log> {
-  const forms: Record<LogForm, () => DestinationStream | Promise<DestinationStream>> = {
-    pretty: () => prettyLines(fd, env),
-    journal: () => journalLines(pino.destination({ dest: fd, sync: true })),
-    json: () => pino.destination({ dest: fd, sync: true }),
-  };
-  const destination = await forms[formOf(fd, terminal, env)]();
+  // Loaded here: the commands that need no log are quicker without it.
+  const { pino, stdTimeFunctions } = await import('pino');
+  const asked = env.PEERSYNC_LOG;
+  let destination: DestinationStream;
+  if (asked === 'pretty' || (terminal && asked !== 'journal' && asked !== 'json')) {
+    const { PinoPretty } = await import('pino-pretty');
+    destination = PinoPretty({
+      destination: fd,
+      sync: true,
+      colorize: env.NO_COLOR === undefined,
+      translateTime: 'HH:MM:ss',
+      ignore: 'pid,hostname,event,folder,path,url,evidence,tookMs,items,code,hint,circuit',
+      hideObject: true,
+      messageFormat: (log, key) => oneLine(String(log[key] ?? '')),
+    });
+  } else {
+    const lines = pino.destination({ dest: fd, sync: true });
+    const isForJournal = asked === 'journal' || (asked !== 'json' && isJournal(fd, env));
+    destination = isForJournal ? { write: (line) => lines.write(journalLine(line)) } : lines;
+  }
   const log: Log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, destination);
   return log;
 }
 
-/** Loaded here, for most logs are read by nobody as they are written, and are quicker without it. */
-async function prettyLines(
-  fd: LogOptions['fd'],
-  env: NonNullable<LogOptions['env']>,
-): Promise<DestinationStream> {
-  const { PinoPretty } = await import('pino-pretty');
-  return PinoPretty({
-    destination: fd,
-    sync: true,
-    colorize: env.NO_COLOR === undefined,
-    translateTime: 'HH:MM:ss',
-    ignore: 'pid,hostname,event,folder,path,url,evidence,tookMs,items,code,hint,circuit',
-    hideObject: true,
-    messageFormat: (log, key) => oneLine(String(log[key] ?? '')),
-  });
+/** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */
+export function isJournal(fd: number, { JOURNAL_STREAM }: Environment): boolean {
+  if (JOURNAL_STREAM === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(fd, { bigint: true });
+    return JOURNAL_STREAM === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
 }
 
-type LogForm = 'pretty' | 'journal' | 'json';
+/** The priorities of syslog, for pino's numbers from these up. */
+const PRIORITIES = [
+  [50, 3],
+  [40, 4],
+  [30, 6],
+  [0, 7],
+] as const;
 
-function formOf(fd: number, terminal: boolean, env: NonNullable<LogOptions['env']>): LogForm {
-  const asked = env.PEERSYNC_LOG;
-  if (asked === 'pretty' || asked === 'journal' || asked === 'json') return asked;
-  if (terminal) return 'pretty';
-  return isJournal(fd, env) ? 'journal' : 'json';
+/**
+ * Makes `<6>a sentence` of one of pino's JSON lines, as a journal wants it: the priority first, one line an event, and no time,
+ * which the journal has.
+ */
+function journalLine(line: string): string {
+  const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { stack?: string } };
+  const [, priority] = PRIORITIES.find(([from]) => level >= from) ?? [0, 7];
+  const stack = err?.stack === undefined ? '' : `\n${err.stack}`;
+  return `<${priority}>${oneLine(`${msg ?? ''}${stack}`)}\n`;
+}
+
+/** Several lines behind one another, with what would act on a terminal, or turn the words around, written out. */
+function oneLine(text: string): string {
+  return text
+    .replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' | ')
+    .replaceAll('\t', ' ')
+    .replace(
+      /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+}
+
+/** What a command says to a person who reads it in a journal: each line with the priority of errors. */
+export function asErrorLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return lines.map((line) => `<3>${oneLine(line)}\n`).join('');
 }

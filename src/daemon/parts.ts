@@ -1,17 +1,17 @@
 import { join } from 'node:path';
+import type { Reloaded } from '../config/changes.js';
 import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
-import { type Clock, wallAheadMs } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import type { Clock } from '../lib/clock.js';
+import { messageOf, PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
-import type { PeerClient } from '../peer/client.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import type { Live } from '../report/live.js';
+import type { ConfigurationReport } from '../report/live.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import { lockState } from '../state/directory.js';
@@ -27,16 +27,14 @@ import { classify } from '../uplink/trouble.js';
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
-import type { ConfigHolder } from './config-holder.js';
 import { Housekeeping } from './housekeeping.js';
-import type { ShutdownSteps } from './shutdown.js';
 
-/** It may have several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
-const LONGEST_ORDER_MS = 15 * 60_000;
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
 export const STOP_GRACE_MS = 8_000;
+/** One order may be several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
+const LONGEST_ORDER_MS = 15 * 60_000;
 
-export interface OpenOptions {
+export interface OpenDeps {
   readonly current: ConfigHolder;
   readonly clock: Clock;
   readonly log: Logger;
@@ -45,109 +43,57 @@ export interface OpenOptions {
   /** Wait while the disk of the state is full. */
   readonly patient: boolean;
   readonly onFailure: (error: unknown) => void;
-  readonly shutdown: ShutdownSteps;
-  /** Aborts when the daemon stops. */
-  readonly stopping: AbortSignal;
+  readonly shutdown: Shutdown;
 }
 
 /** What a daemon is made of. */
-export interface Parts {
-  readonly state: State;
-  /** Brings all changes of the state so far to the disk. */
-  readonly commit: () => Promise<void>;
-  readonly housekeeping: Housekeeping;
-  readonly client: PeerClient;
-  /** The peer's address, also of the embedded one. */
-  readonly peerUrl: string;
-  readonly queue: RequestQueue;
-  readonly dialect: PeerDialect;
-  readonly uplink: Uplink;
-  readonly audit: Audit;
-  readonly watcher: Watcher;
-  readonly mirrors: Mirrors;
-  readonly statistics: Statistics;
-  /** Of every loop; asked anew each time, for a reload brings others. */
-  readonly health: () => readonly HealthCheck[];
-}
+export type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** Takes the lock, reads the state, brings up the peer and makes everything between folders and peer; nothing runs yet. */
-export async function openParts(options: OpenOptions): Promise<Parts> {
-  const { current, clock, log, shutdown, onFailure } = options;
+export async function openParts(deps: OpenDeps) {
+  const { current, clock, log, shutdown, onFailure } = deps;
   const { config } = current;
   const lock = await lockState(config.state.dir, { clock });
   shutdown.add('lock', () => lock.release());
   const state = await State.open(config.state.dir, { clock, log });
   shutdown.add('state', () => state.close());
-  const commit = options.patient
-    ? patientCommit(() => state.commit(), { clock, log, signal: options.stopping })
-    : () => state.commit();
-  const housekeeping = new Housekeeping({
-    state,
-    commit,
-    folders: config.folders.map((folder) => folder.name),
-    keepGoneMs: config.state.keepGone,
-    clock,
-    log,
-  });
+  const commitNow = () => state.commit();
+  const commit = deps.patient ? patientCommit(commitNow, { clock, log, signal: shutdown.signal }) : commitNow;
+  const housekeeping = new Housekeeping({ state, commit, clock, log });
   shutdown.add('housekeeping', () => housekeeping.stop());
-  await housekeeping.start();
-  const { client, url: peerUrl } = await openPeer(config.peer, { clock, log, state, shutdown, onFailure });
+  await housekeeping.keep(config);
+  const { client, url: peerUrl } = await openPeer(state, deps);
+  shutdown.add('peer', () => client.close());
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
   restorePause({ state, queue, clock, log }, queue);
+  const shared = { state, commit, queue, peer: client, clock, log };
+  const onChange = () => void watcher.rescan().catch(onFailure);
   const dialect = new PeerDialect({
-    configured: config.peer.dialect,
-    url: peerUrl,
-    client,
-    queue,
-    state,
-    commit,
-    clock,
-    log,
-    onChange: () => void watcher.rescan().catch(onFailure),
+    ...{ configured: config.peer.dialect, url: peerUrl, client, queue, state, commit, clock, log, onChange },
   });
-  const fileThread = new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
-    log.error({ err: error }, `the thread that reads files broke down: ${messageOf(error)}; it starts anew`),
-  );
-  shutdown.add('file thread', () => fileThread.close());
+  const onBreakdown = (error: Error) =>
+    log.error({ err: error }, `a thread broke down: ${messageOf(error)}; it starts anew`);
+  const makeThread = () => new WorkThread(new URL('../file-thread.js', import.meta.url), onBreakdown);
+  const fileThread = makeThread();
+  const listThreads = [makeThread(), makeThread()] as const;
+  shutdown.add('threads', async () => {
+    for (const thread of [fileThread, ...listThreads]) await thread.close();
+  });
   const files = new HealthCheck('file thread', 'the thread that reads files gives no answer', {
     limitMs: LONGEST_ORDER_MS,
   });
-  const askFiles: WorkThread['ask'] = (work, order, transfer) =>
-    files.during(() => fileThread.ask(work, order, transfer));
-  const listThread = () =>
-    new WorkThread(new URL('../file-thread.js', import.meta.url), (error) =>
-      log.error(
-        { err: error },
-        `a thread that lists folders broke down: ${messageOf(error)}; it starts anew`,
-      ),
-    );
-  const listThreads = [listThread(), listThread()] as const;
-  shutdown.add('list threads', async () => {
-    for (const thread of listThreads) await thread.close();
-  });
+  const ask: WorkThread['ask'] = (...order) => files.during(() => fileThread.ask(...order));
   const watcher: Watcher = new Watcher({
-    folders: config.folders,
-    state,
-    commit,
-    clock,
-    log,
+    ...{ state, commit, clock, log, folders: config.folders, rescanMs: config.watch.rescan },
     accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
-    readGroup: (orders) => askFiles('read', orders),
+    readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
-    hints: options.follow && config.watch.hints,
-    rescanMs: config.watch.rescan,
+    hints: deps.follow && config.watch.hints,
     onStanding: () => uplink.foldersChanged(),
   });
   const uplink: Uplink = new Uplink({
-    dialect,
-    packer: new ThreadPacker({ ask: askFiles }),
-    commit,
-    state,
-    queue,
-    peer: client,
-    clock,
-    log,
+    ...{ ...shared, dialect, packer: new ThreadPacker({ ask }) },
     settings: {
       get push() {
         return current.config.push;
@@ -160,56 +106,44 @@ export async function openParts(options: OpenOptions): Promise<Parts> {
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
   });
-  const mirrors = new Mirrors({
-    settings: config.mirror,
-    stateDir: config.state.dir,
-    state,
-    commit,
-    queue,
-    peer: client,
-    clock,
-    log,
-  });
-  const audit = new Audit({ state, commit, queue, peer: client, dialect, clock, log });
+  const mirrors = new Mirrors({ ...shared, settings: config.mirror, stateDir: config.state.dir });
   shutdown.add('mirrors', () => mirrors.stop());
+  const audit = new Audit({ ...shared, dialect });
   const statistics = new Statistics({
-    ...{ state, clock, log },
+    ...{ state, clock, log, dir: config.state.dir },
     settings: () => current.config,
-    dir: config.state.dir,
     paused: () => queue.status().paused !== undefined,
   });
   current.onChange(() => statistics.reconfigured());
-  return {
-    ...{
-      state,
-      commit,
-      housekeeping,
-      client,
-      peerUrl,
-      queue,
-      dialect,
-      uplink,
-      audit,
-      watcher,
-      mirrors,
-      statistics,
-    },
-    health: () => [
-      ...watcher.health,
-      files,
-      ...uplink.health,
-      ...queue.health,
-      ...mirrors.health,
-      state.health,
-    ],
-  };
+  /** Of every loop; asked anew each time, for a reload brings others. */
+  const health = (): readonly HealthCheck[] => [
+    ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
+  ];
+  const rest = { housekeeping, client, peerUrl, queue, dialect, audit, mirrors, statistics };
+  return { ...rest, state, commit, watcher, uplink, health };
+}
+
+/** A client for the configured peer, and its address; brings up the embedded one where that is the peer. */
+async function openPeer(state: State, { current, clock, log, shutdown, onFailure }: OpenDeps) {
+  const { peer } = current.config;
+  if (peer.url !== 'embedded') {
+    const { dialect, url } = peer;
+    const known = dialect === 'auto' ? rememberedDialect(state, url) : dialect;
+    return { url, client: await configuredPeer({ ...peer, dialect: known ?? 'auto' }, { clock, log }) };
+  }
+  const { dir, port, requireAuth } = peer.embedded;
+  const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
+  shutdown.add('embedded peer', () => embedded.close());
+  void embedded.exited.then((error) => {
+    if (error !== undefined) onFailure(error);
+  });
+  return { url: embedded.url, client: await configuredPeer(peer, { clock, log }, embedded) };
 }
 
 /** How many requests may be under way beside pushes and look-ups. */
 const SPARE_CONCURRENCY = 2;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
-
 /** A task in the queue may ask again, with other credentials or for another page. */
 const REQUESTS_A_TASK = 3;
 /** Shorter time-outs make no shorter tasks: one that writes a table asks once for each of a thousand rows. In ms. */
@@ -217,17 +151,16 @@ const SHORTEST_TOTAL_MS = 5 * 60_000;
 
 /** What a configuration lets pass through the queue. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
+  const { requestsPerSecond } = confirm;
+  const concurrency = SPARE_CONCURRENCY;
   return {
     longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
-      interactive: { requestsPerSecond: confirm.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
+      interactive: { requestsPerSecond, concurrency },
       confirm,
       push,
-      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
-      audit: {
-        requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, confirm.requestsPerSecond),
-        concurrency: 1,
-      },
+      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency },
+      audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },
     maxConcurrency: push.concurrency + confirm.concurrency + SPARE_CONCURRENCY,
   };
@@ -246,72 +179,99 @@ export function pathOf(
   return join(found.path, path);
 }
 
-export interface PeerParts {
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly state: State;
-  readonly shutdown: ShutdownSteps;
-  /** Hears of an embedded peer that ended by itself. */
-  readonly onFailure: (error: unknown) => void;
+/**
+ * The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces
+ * what is in it.
+ */
+export class ConfigHolder {
+  config: Config;
+  /** The keys whose values in the file take effect only by a restart. */
+  restart: readonly string[] = [];
+  /** How it stands to its file. */
+  report: ConfigurationReport;
+  readonly #listeners = new Set<(before: Config, after: Config) => void>();
+
+  constructor(config: Config, takenUpAt: number) {
+    this.config = config;
+    this.report = { takenUpAt };
+  }
+
+  /** Calls `listener` after each reload that changed something. @returns what ends that */
+  onChange(listener: (before: Config, after: Config) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  replace({ config, restart }: Reloaded): void {
+    const before = this.config;
+    this.config = config;
+    this.restart = restart;
+    if (config !== before) for (const listener of this.#listeners) listener(before, config);
+  }
 }
 
-export interface OpenPeer {
-  readonly client: PeerClient;
-  /** Its address, also of the embedded one, which only has it now. */
-  readonly url: string;
-}
+/** How long a stop may take in all, in ms: requests under way have 8 s of it. */
+const GRACE_MS = 20_000;
+/** The same where a disk is known to hang, in ms. */
+const SHORT_GRACE_MS = 3_000;
 
-/** A client for the configured peer; brings up the embedded one where that is the peer. */
-export async function openPeer(config: Config['peer'], parts: PeerParts): Promise<OpenPeer> {
-  const { clock, log, state, shutdown, onFailure } = parts;
-  const client = async (): Promise<OpenPeer> => {
-    if (config.url !== 'embedded') {
-      const { url, dialect } = config;
-      const known = dialect === 'auto' ? rememberedDialect(state, url) : dialect;
-      return { url, client: await configuredPeer({ ...config, dialect: known ?? 'auto' }, { clock, log }) };
-    }
-    const { dir, port, requireAuth } = config.embedded;
-    const peer = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
-    shutdown.add('embedded peer', () => peer.close());
-    void peer.exited.then((error) => {
-      if (error !== undefined) onFailure(error);
-    });
-    return { url: peer.url, client: await configuredPeer(config, { clock, log }, peer) };
-  };
-  const opened = await client();
-  shutdown.add('peer', () => opened.client.close());
-  return opened;
-}
+/** The steps of a stop: what was begun last is ended first. */
+export class Shutdown {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #stopping = new AbortController();
+  readonly #steps: { readonly what: string; readonly end: () => Promise<void> | void }[] = [];
 
-/** What only a running daemon can tell, for who inspects it. */
-export function liveView(
-  parts: Parts,
-  current: ConfigHolder,
-  clock: Clock,
-  { startedAt, silentDisk, stuck, page }: Pick<Live, 'startedAt' | 'silentDisk' | 'stuck' | 'page'>,
-): Live {
-  const { client, queue, uplink, watcher, mirrors, statistics, peerUrl } = parts;
-  return {
-    pid: process.pid,
-    startedAt,
-    wallAheadMs: () => wallAheadMs(clock),
-    peerUrl,
-    page,
-    dialect: () => client.dialect,
-    queue: () => queue.status(),
-    uplink: () => uplink.status(),
-    folders: () => watcher.status(),
-    problems: () => watcher.problems(),
-    figures: () => statistics.report(),
-    mirrors: () => mirrors.status(),
-    isInFlight: (place) => uplink.isInFlight(place),
-    nextLook: (place) => uplink.nextLook(place),
-    restart: () => current.restart,
-    configuration: () => {
-      const { takenUpAt = startedAt, refused } = current;
-      return { takenUpAt, ...(refused === undefined ? {} : { refused }) };
-    },
-    silentDisk,
-    stuck,
-  };
+  constructor(clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Aborts when the daemon stops. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  add(what: string, end: () => Promise<void> | void): void {
+    this.#steps.push({ what, end });
+  }
+
+  /**
+   * Takes all steps, also where some fail.
+   *
+   * @throws what failed, an AggregateError when that was more than one thing; STOP_GAVE_UP when the grace was over first, and
+   *   then the rest is left as it is
+   */
+  async all(isDiskSilent = false): Promise<void> {
+    this.#stopping.abort();
+    const failures: unknown[] = [];
+    const steps = this.#steps.splice(0).reverse();
+    let [current, isOver] = [steps[0]?.what, false];
+    const ending = (async () => {
+      for (const { what, end } of steps) {
+        if (isOver) return;
+        current = what;
+        try {
+          await end();
+        } catch (error) {
+          this.#log.error({ what }, `stopping the ${what} failed: ${messageOf(error)}`);
+          failures.push(error);
+        }
+      }
+      current = undefined;
+    })();
+    const grace = new AbortController();
+    const graceMs = isDiskSilent ? SHORT_GRACE_MS : GRACE_MS;
+    await Promise.race([ending, this.#clock.sleep(graceMs, grace.signal)]);
+    grace.abort();
+    isOver = true;
+    if (current !== undefined)
+      throw new PeersyncError({
+        code: 'STOP_GAVE_UP',
+        message: `Stopped without waiting any longer for the ${current}.`,
+        hint: 'Nothing is lost: the next start looks up what was under way. See whether a disk hangs.',
+      });
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'the daemon did not stop cleanly');
+  }
 }

@@ -5,27 +5,15 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
-import type { Refused, ReloadReport } from '../report/live.js';
+import type { ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
-import type { ConfigHolder } from './config-holder.js';
-import { type Parts, queueLimits } from './parts.js';
+import { type ConfigHolder, type Parts, queueLimits } from './parts.js';
 
-/** What takes up another configuration. */
-export interface ReloadedParts {
-  readonly client: Pick<Parts['client'], 'authenticate' | 'trust'>;
-  readonly queue: Pick<Parts['queue'], 'limit' | 'tryNow'>;
-  readonly watcher: Pick<Parts['watcher'], 'watch'>;
-  readonly housekeeping: Pick<Parts['housekeeping'], 'keep' | 'stop'>;
-  readonly mirrors: Pick<Parts['mirrors'], 'configure'>;
-  readonly audit: Pick<Parts['audit'], 'start' | 'stop'>;
-  readonly commit: Parts['commit'];
-}
-
-export interface ReloadingParts {
+export interface ReloadingDeps {
   readonly current: ConfigHolder;
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
-  readonly parts: ReloadedParts;
+  readonly parts: Parts;
   readonly clock: Clock;
   readonly log: Logger;
   /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
@@ -36,17 +24,18 @@ export interface ReloadingParts {
  * Lets a running daemon take up its changed configuration.
  *
  * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes effect, and only that:
- * who is as before goes on undisturbed. Reloads go one after the other; those that wait for their turn are one, for the file
- * is read when it comes. `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves when none is under way, there are no more.
+ * what is as before goes on undisturbed. Reloads go one after the other; those that wait are one, for the file is read when its turn
+ * comes. `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves when none is under way, there are
+ * no more.
  */
 export class Reloading {
-  readonly #options: ReloadingParts;
+  readonly #deps: ReloadingDeps;
   #last: Promise<unknown> = Promise.resolve();
   #waiting: Promise<ReloadReport> | undefined;
   #isStopped = false;
 
-  constructor(options: ReloadingParts) {
-    this.#options = options;
+  constructor(deps: ReloadingDeps) {
+    this.#deps = deps;
   }
 
   /** @throws PeersyncError: what is wrong with the configuration; nothing changed then */
@@ -64,16 +53,22 @@ export class Reloading {
   async stop(): Promise<void> {
     this.#isStopped = true;
     // What is long about a reload: the many files of a folder that was removed.
-    await this.#options.parts.housekeeping.stop();
+    await this.#deps.parts.housekeeping.stop();
     await this.#last;
   }
 
   async #reload(): Promise<ReloadReport> {
-    const { current, clock, log } = this.#options;
-    const { config, restart, access } = await this.#read();
-    const changes = changeLines(current.config, config);
-    changes.push(...(await this.#apply(config, restart, access)));
-    current.takenUp(clock.now());
+    const { clock, current, log, onFailure } = this.#deps;
+    const { taken, access } = await this.#read();
+    const changes = [...changeLines(current.config, taken.config)];
+    try {
+      changes.push(...(await this.#apply(taken, access)));
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+    current.report = { takenUpAt: clock.now() };
+    const { restart } = taken;
     const waits = restart.length === 0 ? '' : `; waiting for a restart: ${restart.join(', ')}`;
     log.info(
       { event: 'reloaded', changes, restart },
@@ -83,20 +78,26 @@ export class Reloading {
   }
 
   /** Reads and checks everything; nothing changed yet. */
-  async #read(): Promise<Reloaded & { readonly access: PeerAccess }> {
-    const { current, load, clock, log } = this.#options;
+  async #read() {
+    const { current, load, clock, log } = this.#deps;
     try {
       this.#unlessStopped();
       const wanted = await load();
-      const access = await readSecrets(wanted, log);
-      const now = await reloaded(current.config, wanted);
+      const access = await readAccess(wanted, log);
+      const taken = await reloaded(current.config, wanted);
       this.#unlessStopped();
-      return { ...now, access };
+      return { taken, access };
     } catch (error) {
-      if (!this.#isStopped) current.refuse(refusedFor(error, clock.now()));
-      const code = error instanceof PeersyncError ? error.code : undefined;
+      const { code, hint } =
+        error instanceof PeersyncError ? error : { code: 'RELOAD_FAILED', hint: 'The log says more.' };
+      // Several problems are told on lines of their own.
+      const message = messageOf(error).replace(/([.:])?\s*\n\s*/g, (_, end?: string) =>
+        end ? `${end} ` : '; ',
+      );
+      if (!this.#isStopped)
+        current.report = { ...current.report, refused: { code, message, hint, at: clock.now() } };
       log.error(
-        { event: 'reload-failed', ...(code === undefined ? {} : { code }) },
+        { event: 'reload-failed', code },
         `the configuration was not reloaded, everything goes on as before: ${messageOf(error)}`,
       );
       throw error;
@@ -104,42 +105,32 @@ export class Reloading {
   }
 
   /** @returns what is new in the files that it names, a line each */
-  async #apply(config: Config, restart: readonly string[], access: PeerAccess): Promise<string[]> {
-    const { current, parts, onFailure } = this.#options;
+  async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
+    const { current, parts, onFailure } = this.#deps;
     const { client, queue, watcher, housekeeping, mirrors, audit, commit } = parts;
+    const { config, restart } = taken;
     const before = current.config;
-    const isForThisPeer = !restart.includes('peer.url') && config.peer.url !== 'embedded';
-    try {
-      current.replace(config, restart);
-      const changes: string[] = [];
-      if (isForThisPeer && client.authenticate(access.credentials))
-        changes.push('peer.auth: other credentials');
-      if (isForThisPeer && client.trust(access.ca)) changes.push('peer.tls.ca: other certificates');
-      if (config !== before) {
-        queue.limit(queueLimits(config));
-        await watcher.watch({
-          folders: config.folders,
-          hints: config.watch.hints,
-          rescanMs: config.watch.rescan,
-        });
-        await housekeeping.keep(
-          config.folders.map(({ name }) => name),
-          config.state.keepGone,
-        );
-        await mirrors.configure(config.mirror);
-        if (config.audit.every !== before.audit.every) {
-          await audit.stop();
-          audit.start(config.audit.every, onFailure);
-        }
-        await commit();
-      }
-      // Somebody mended something: a peer that refused the old password need not be waited for.
-      if (changes.length > 0) queue.tryNow();
-      return changes;
-    } catch (error) {
-      onFailure(error);
-      throw error;
+    current.replace(taken);
+    const changes: string[] = [];
+    if (!restart.includes('peer.url') && config.peer.url !== 'embedded') {
+      if (client.authenticate(access.credentials)) changes.push('peer.auth: other credentials');
+      if (client.trust(access.ca)) changes.push('peer.tls.ca: other certificates');
     }
+    if (config !== before) {
+      const { hints, rescan } = config.watch;
+      queue.limit(queueLimits(config));
+      await watcher.watch({ folders: config.folders, hints, rescanMs: rescan });
+      await housekeeping.keep(config);
+      await mirrors.configure(config.mirror);
+      if (config.audit.every !== before.audit.every) {
+        await audit.stop();
+        audit.start(config.audit.every, onFailure);
+      }
+      await commit();
+    }
+    // Somebody mended something: a peer that refused the old password need not be waited for.
+    if (changes.length > 0) queue.tryNow();
+    return changes;
   }
 
   #unlessStopped(): void {
@@ -150,18 +141,6 @@ export class Reloading {
       hint: 'Start it again: it begins with the configuration as it is then.',
     });
   }
-}
-
-function refusedFor(error: unknown, at: number): Refused {
-  const message = oneLine(messageOf(error));
-  return error instanceof PeersyncError
-    ? { code: error.code, message, hint: error.hint, at }
-    : { code: 'RELOAD_FAILED', message, hint: 'The log says more.', at };
-}
-
-/** Several problems are told on lines of their own. */
-function oneLine(text: string): string {
-  return text.replace(/([.:])?\s*\n\s*/g, (_, end: string | undefined) => (end ? `${end} ` : '; '));
 }
 
 /** What the files hold that a configuration names for its peer. */
@@ -176,25 +155,23 @@ interface PeerAccess {
  *
  * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
  */
-async function readSecrets({ peer, status }: Config, log: Logger): Promise<PeerAccess> {
+async function readAccess({ peer, status }: Config, log: Logger): Promise<PeerAccess> {
   const { auth, tls } = peer;
-  const [credentials, ca, token] = await Promise.allSettled([
-    auth === undefined ? undefined : configuredCredentials(auth, log),
-    tls.ca === undefined ? undefined : readCa(tls.ca),
-    status.token === undefined ? undefined : resolveSecret(status.token, process.env, log),
-  ]);
-  const wrong = [credentials, ca, token].flatMap((each) =>
-    each.status === 'rejected' ? [each.reason as unknown] : [],
-  );
-  const [first] = wrong;
-  if (wrong.length > 1 && first instanceof PeersyncError) {
-    const { code, hint, exitCode } = first;
-    const message = wrong.map(messageOf).join('\n  ');
-    throw new PeersyncError({ code, message, hint, exitCode });
-  }
-  if (wrong.length > 0) throw first;
-  return {
-    credentials: credentials.status === 'fulfilled' ? credentials.value : undefined,
-    ca: ca.status === 'fulfilled' ? ca.value : undefined,
+  const problems: unknown[] = [];
+  const read = async <T>(reading: Promise<T> | undefined): Promise<T | undefined> => {
+    try {
+      return await reading;
+    } catch (error) {
+      problems.push(error);
+      return undefined;
+    }
   };
+  const credentials = await read(auth && configuredCredentials(auth, log));
+  const ca = await read(tls.ca === undefined ? undefined : readCa(tls.ca));
+  await read(status.token && resolveSecret(status.token, process.env, log));
+  const [first] = problems;
+  if (first === undefined) return { credentials, ca };
+  if (!(first instanceof PeersyncError)) throw first;
+  const { code, hint, exitCode } = first;
+  throw new PeersyncError({ code, hint, exitCode, message: problems.map(messageOf).join('\n  ') });
 }

@@ -1,20 +1,20 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { askDaemon, ControlServer, cannotOpen } from '../../src/daemon/control.js';
+import { askDaemon, cannotOpen, openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { EXIT, PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Answerer } from '../../src/report/answers.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const servers: ControlServer[] = [];
+const servers: (() => Promise<void>)[] = [];
 async function daemon(answer: Answerer, directory = temporaryDirectory()): Promise<string> {
-  servers.push(await ControlServer.open(directory, answer, silentLogger));
+  servers.push(await openControl(directory, answer, silentLogger));
   return directory;
 }
 afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
+  for (const close of servers.splice(0)) await close();
 });
 
 async function ask(
@@ -50,7 +50,7 @@ describe('the control socket', () => {
     expect(await ask(join(temporaryDirectory(), 'none'))).toBeUndefined();
     expect(await ask(temporaryDirectory())).toBeUndefined();
     const directory = await daemon(() => []);
-    await servers.pop()?.close();
+    await servers.pop()?.();
     expect(await ask(directory)).toBeUndefined();
   });
 
@@ -96,7 +96,7 @@ describe('the control socket', () => {
     const directory = await daemon(async function* () {
       yield 1;
       await heard;
-      await servers.pop()?.close();
+      await servers.pop()?.();
       yield 2;
     });
     const answer = await askDaemon(directory, { ask: 'x', parameters: {} });

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { asErrorLines } from '../../src/daemon/journal-lines.js';
+import { asErrorLines } from '../../src/daemon/log.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
-import { ConfigHolder } from '../../src/daemon/config-holder.js';
-import { Reloading, type ReloadingParts } from '../../src/daemon/reloading.js';
+import { ConfigHolder, type Parts } from '../../src/daemon/parts.js';
+import { Reloading } from '../../src/daemon/reloading.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -34,10 +34,10 @@ async function world(holds: Held) {
   const clock = new FakeClock(1_000);
   const did: string[] = [];
   const failures: unknown[] = [];
-  const current = new ConfigHolder(await configOf('inbox'));
+  const current = new ConfigHolder(await configOf('inbox'), 500);
   const wanted = await configOf('inbox', 'notes');
   const does = (what: string) => async () => void did.push(what);
-  const parts: ReloadingParts['parts'] = {
+  const parts = {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
     watcher: {
@@ -50,7 +50,7 @@ async function world(holds: Held) {
     mirrors: { configure: does('configure') },
     audit: { start: () => {}, stop: does('audit') },
     commit: does('commit'),
-  };
+  } as unknown as Parts;
   const reloading = new Reloading({
     ...{ current, parts, clock, log: silentLogger },
     load: async () => {
@@ -75,22 +75,22 @@ describe('how a daemon stands to the file of its configuration', () => {
     const wrong = new PeersyncError({ code: 'CONFIG_INVALID', message: problems, hint: 'Mend it.' });
     const holds: { load?: Promise<Config> } = {};
     const { clock, current, reloading, stop } = await world(holds);
-    expect(current).toMatchObject({ takenUpAt: undefined, refused: undefined });
+    expect(current).toMatchObject({ report: { takenUpAt: 500 } });
     await reloading.reload();
-    expect(current).toMatchObject({ takenUpAt: 1_000, refused: undefined });
+    expect(current).toMatchObject({ report: { takenUpAt: 1_000 } });
     clock.skip(1_000);
     holds.load = Promise.reject(wrong);
     await expect(reloading.reload()).rejects.toBe(wrong);
     const message = 'c.json has 2 problems: push: one; watch: two';
     const refused = { code: 'CONFIG_INVALID', message, hint: 'Mend it.', at: 2_000 };
-    expect(current).toMatchObject({ takenUpAt: 1_000, refused });
+    expect(current.report).toEqual({ takenUpAt: 1_000, refused });
     clock.skip(1_000);
     delete holds.load;
     await reloading.reload();
-    expect(current).toMatchObject({ takenUpAt: 3_000, refused: undefined });
+    expect(current.report).toEqual({ takenUpAt: 3_000 });
     await stop().over;
     await expect(reloading.reload()).rejects.toMatchObject({ code: 'STOPPING' });
-    expect(current).toMatchObject({ takenUpAt: 3_000, refused: undefined });
+    expect(current.report).toEqual({ takenUpAt: 3_000 });
   });
 });
 

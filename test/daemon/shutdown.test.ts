@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { ShutdownSteps } from '../../src/daemon/shutdown.js';
+import { Shutdown } from '../../src/daemon/parts.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
 
-function setting(isDiskSilent = false) {
+function setting() {
   const clock = new FakeClock();
   const ended: string[] = [];
-  const shutdown = new ShutdownSteps({ clock, log: silentLogger, isDiskSilent: () => isDiskSilent });
+  const shutdown = new Shutdown(clock, silentLogger);
   const add = (name: string, work: () => Promise<void> | void = () => {}) =>
     shutdown.add(name, async () => {
       await work();
@@ -43,7 +43,7 @@ describe('a stop', () => {
   ])(
     'gives up after its grace, sooner where a disk is known to hang (%s), and begins nothing more',
     async (isDiskSilent, graceMs) => {
-      const { add, clock, ended, shutdown } = setting(isDiskSilent);
+      const { add, clock, ended, shutdown } = setting();
       let goOn = () => {};
       add('lock');
       add(
@@ -55,7 +55,7 @@ describe('a stop', () => {
       );
       add('page');
       let failure: unknown;
-      const all = shutdown.all().catch((error: unknown) => {
+      const all = shutdown.all(isDiskSilent).catch((error: unknown) => {
         failure = error;
       });
       await clock.advance(graceMs - 1);

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Environment, Notifier } from '../../src/daemon/systemd-notifier.js';
+import { type Environment, Notifier } from '../../src/daemon/watchdog.js';
 import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';

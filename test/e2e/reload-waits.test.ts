@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { ControlServer } from '../../src/daemon/control.js';
+import { openControl } from '../../src/daemon/control.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
@@ -9,8 +9,8 @@ import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 const trouble = { code: 'STATE_FULL', message: 'The disk is full.', hint: 'Free some space there.' };
-let server: ControlServer | undefined;
-afterEach(() => server?.close());
+let close: (() => Promise<void>) | undefined;
+afterEach(() => close?.());
 
 it('a reload that cannot finish says what it waits for, and its answer when it comes', {
   timeout: 240_000,
@@ -22,7 +22,7 @@ it('a reload that cannot finish says what it waits for, and its answer when it c
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
   });
-  server = await ControlServer.open(
+  close = await openControl(
     join(directory, 'state'),
     async function* ({ ask }) {
       if (ask === 'status') yield { stateTrouble: trouble };
