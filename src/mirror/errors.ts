@@ -2,82 +2,86 @@ import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../li
 import { sentence } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 
-/** What the sentences of the table are filled with. */
+/** What the sentences are filled with. */
 interface Facts {
   /** The file or directory, the table or the mirror that it is about. */
   readonly what: string;
   /** Who, what or why, in words that fit the sentence. */
   readonly detail: string;
+  /** The command that accepts an alarm. */
+  readonly accept?: string;
 }
 
 interface Row {
-  readonly message: (facts: Facts) => string;
+  readonly message: string;
   readonly hint: string;
   /** @default EXIT.failure */
   readonly exitCode?: ExitCode;
 }
 
+function fill(sentence: string, facts: Facts): string {
+  return sentence.replace(/\{(what|detail|accept)\}/g, (_, name: keyof Facts) => facts[name] ?? '');
+}
+
 /** Every error of this room, and what to do about it. */
 const ERRORS = {
   MIRROR_OUTSIDE: {
-    message: ({ what, detail }) => `${what} would be written outside the mirror root ${detail}.`,
+    message: '{what} would be written outside the mirror root {detail}.',
     hint: 'Remove the link that leads out of the root, or point mirror.root at the directory that is meant.',
   },
   MIRROR_ROOT_AWAY: {
-    message: ({ what }) =>
-      `The mirror root ${what} is empty and on another file system than before, as if its disk were not mounted.`,
+    message:
+      'The mirror root {what} is empty and on another file system than before, as if its disk were not mounted.',
     hint: 'Mount it, and the work goes on by itself; if it is meant to begin anew there, put any file into it.',
   },
   MIRROR_BLOCKED: {
-    message: ({ what, detail }) => `${what} cannot be written: ${detail} stands there.`,
+    message: '{what} cannot be written: {detail} stands there.',
     hint: 'Move aside what stands there, or give the mirror another path.',
   },
   MIRROR_FULL: {
-    message: ({ what, detail }) => `${what} cannot be written: no space is left on its disk (${detail}).`,
+    message: '{what} cannot be written: no space is left on its disk ({detail}).',
     hint: 'Free some space there; the old file stays until then, and the work goes on by itself.',
   },
   MIRROR_UNWRITABLE: {
-    message: ({ what, detail }) => `${what} cannot be written (${detail}).`,
+    message: '{what} cannot be written ({detail}).',
     hint: 'Make the directory writable for the user that runs peersync, check its disk, or set another mirror.root.',
   },
   MIRROR_TOO_LARGE: {
-    message: ({ what, detail }) => `${what} would become larger than ${detail}.`,
+    message: '{what} would become larger than {detail}.',
     hint: 'Raise maxSize of the mirror if it is really that large; the old file stays until then.',
   },
   MIRROR_TOO_WIDE: {
-    message: ({ what, detail }) => `${what} has more than ${detail} columns.`,
+    message: '{what} has more than {detail} columns.',
     hint: 'Look at the table in the peer: so many columns are a sign that something else was answered.',
   },
   MIRROR_NOTHING: {
-    message: ({ what }) => `The peer does not have ${what}.`,
+    message: 'The peer does not have {what}.',
     hint: 'Check its name in the configuration, or put it there; the peer is asked for it again.',
   },
   MIRROR_TOO_MANY: {
-    message: ({ what, detail }) => `The pattern ${what} matches more than ${detail} of the peer.`,
+    message: 'The pattern {what} matches more than {detail} of the peer.',
     hint: 'Narrow the pattern; what it found before goes on.',
   },
   MIRROR_NO_LIST: {
-    message: ({ what, detail }) =>
-      `The peer does not tell which ${detail} it has, so that the pattern ${what} finds nothing.`,
+    message: 'The peer does not tell which {detail} it has, so that the pattern {what} finds nothing.',
     hint: 'Give each of them an entry of its own in the configuration.',
   },
   MIRROR_UNKNOWN: {
-    message: ({ what, detail }) => sentence(`There is no mirror called ${what}${detail}`),
+    message: 'There is no mirror called {what}{detail}',
     hint: '`peersync status` lists the mirrors.',
     exitCode: EXIT.usage,
   },
   MIRROR_NO_ALARM: {
-    message: ({ what }) => `The mirror ${what} has no alarm that could be accepted.`,
+    message: 'The mirror {what} has no alarm that could be accepted.',
     hint: '`peersync status` shows which mirrors have one.',
     exitCode: EXIT.usage,
   },
   MIRROR_REPLACED: {
-    message: ({ what }) =>
-      `The configuration of the mirror ${what} changed, or it left, while it was to run.`,
+    message: 'The configuration of the mirror {what} changed, or it left, while it was to run.',
     hint: 'If it is still configured it runs again by itself, in its new way; `peersync mirror` runs it now.',
   },
   MIRROR_FAILED: {
-    message: ({ what, detail }) => `The mirror ${what} failed: ${detail}.`,
+    message: 'The mirror {what} failed: {detail}.',
     hint: 'It is tried again; if it goes on, report this with the log.',
   },
 } as const satisfies Record<string, Row>;
@@ -91,7 +95,7 @@ export class MirrorError extends PeersyncError {
   constructor(code: MirrorErrorCode, what: string, detail = '', cause?: unknown) {
     const { message, hint, exitCode = EXIT.failure }: Row = ERRORS[code];
     const facts = { what, detail };
-    super({ code, message: message(facts), hint, exitCode, details: facts, cause });
+    super({ code, message: sentence(fill(message, facts)), hint, exitCode, details: facts, cause });
   }
 }
 
@@ -122,84 +126,70 @@ export function isTooLarge(error: unknown): boolean {
   );
 }
 
-interface AlarmRow {
-  readonly message: (facts: Facts) => string;
-  /** @param accept the command that accepts it */
-  readonly hint: (accept: string) => string;
-}
-
 const stays = 'the file stays as it was';
-const ifRight = (accepting: string) => (accept: string) =>
-  `If that is right, ${accept} ${accepting}; if not, look at the peer.`;
+const ifRight = (accepting: string) => `If that is right, {accept} ${accepting}; if not, look at the peer.`;
 const orAnew = 'or move the file aside to have it written anew';
 const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
 
 /** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), or a file that a person edits cannot be taken (EDIT_). */
 const ALARMS = {
   SHARE_GONE: {
-    message: ({ what }) => `The peer does not have ${what} any more; ${stays}.`,
+    message: `The peer does not have {what} any more; ${stays}.`,
     hint: ifRight('removes the file, until the peer has the object again'),
   },
   SHARE_EMPTY: {
-    message: ({ what }) => `The peer answers for ${what} with nothing at all; ${stays}.`,
+    message: `The peer answers for {what} with nothing at all; ${stays}.`,
     hint: ifRight('takes it as it is'),
   },
   SHARE_HTML: {
-    message: ({ what }) =>
-      `The peer answers for ${what} with an HTML page, which it was not before; ${stays}.`,
+    message: `The peer answers for {what} with an HTML page, which it was not before; ${stays}.`,
     hint: ifRight('takes the page'),
   },
   SHARE_TYPE: {
-    message: ({ what, detail }) =>
-      `The peer answers for ${what} with something of another kind (${detail}); ${stays}.`,
+    message: `The peer answers for {what} with something of another kind ({detail}); ${stays}.`,
     hint: ifRight('takes it as it is'),
   },
   SHARE_ERROR_PAGE: {
-    message: ({ what, detail }) =>
-      `The peer answers for ${what} with what looks like an error (${detail}); ${stays}.`,
+    message: `The peer answers for {what} with what looks like an error ({detail}); ${stays}.`,
     hint: ifRight('takes it as it is'),
   },
   MIRROR_TOO_LARGE: {
-    message: ({ what, detail }) =>
-      `The peer's answer for ${what} is larger than maxSize (${detail}); ${stays}.`,
+    message: `The peer's answer for {what} is larger than maxSize ({detail}); ${stays}.`,
     hint: ifRight('takes it this once; raise maxSize to take it always'),
   },
   TABLE_GONE: {
-    message: ({ what }) => `The peer does not have ${what} any more; ${stays}.`,
+    message: `The peer does not have {what} any more; ${stays}.`,
     hint: ifRight('removes the file, until the peer has the table again'),
   },
   TABLE_EMPTY: {
-    message: ({ what, detail }) => `The peer shows no rows of ${what}, where there were ${detail}; ${stays}.`,
+    message: `The peer shows no rows of {what}, where there were {detail}; ${stays}.`,
     hint: ifRight('takes it as it is'),
   },
   COLUMNS_LOST: {
-    message: ({ what, detail }) =>
-      `The peer does not show these columns of ${what} any more: ${detail}; ${stays}.`,
+    message: `The peer does not show these columns of {what} any more: {detail}; ${stays}.`,
     hint: ifRight('goes on without them'),
   },
   EDIT_UNREADABLE: {
-    message: ({ what, detail }) => `${what} cannot be read as the table that it is: ${detail}.`,
-    hint: () => `Mend that place, ${orAnew}; ${leftAlone}.`,
+    message: '{what} cannot be read as the table that it is: {detail}.',
+    hint: `Mend that place, ${orAnew}; ${leftAlone}.`,
   },
   EDIT_TOO_LARGE: {
-    message: ({ what, detail }) => `${what} is too large to be edited: ${detail}.`,
-    hint: () => 'Set "edit" to false for this table, or keep fewer rows in it.',
+    message: '{what} is too large to be edited: {detail}.',
+    hint: 'Set "edit" to false for this table, or keep fewer rows in it.',
   },
   EDIT_COLUMNS: {
-    message: ({ what, detail }) => `${what} ${detail}.`,
-    hint: () => `Put the columns right, ${orAnew}; ${leftAlone}.`,
+    message: '{what} {detail}.',
+    hint: `Put the columns right, ${orAnew}; ${leftAlone}.`,
   },
   EDIT_DELETES: {
-    message: ({ what, detail }) => `From ${what} ${detail}.`,
-    hint: (accept) =>
-      `If they are to go, ${accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
+    message: 'From {what} {detail}.',
+    hint: `If they are to go, {accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
   },
   EDIT_KEYS: {
-    message: ({ what, detail }) => `${what} cannot be merged: ${detail}.`,
-    hint: () =>
-      'Rows are told apart by their keys: mend the table in the peer, or set "edit" to false for it.',
+    message: '{what} cannot be merged: {detail}.',
+    hint: 'Rows are told apart by their keys: mend the table in the peer, or set "edit" to false for it.',
   },
-} as const satisfies Record<string, AlarmRow>;
+} as const satisfies Record<string, Row>;
 
 export type AlarmCode = keyof typeof ALARMS;
 
@@ -212,14 +202,11 @@ export class MirrorAlarm extends PeersyncError {
    * @param what is mirrored, in words: `the table "prices"`; of EDIT_ codes the file
    */
   constructor(code: AlarmCode, name: string, what: string, detail = '') {
-    const { message, hint }: AlarmRow = ALARMS[code];
-    super({
-      code,
-      message: message({ what, detail }),
-      hint: hint(`\`peersync mirror accept ${shellWord(name)}\``),
-      details: { mirror: name },
-      exitCode: EXIT.quarantined,
-    });
+    const { message, hint } = ALARMS[code];
+    const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
+    const details = { mirror: name };
+    const exitCode = EXIT.quarantined;
+    super({ code, message: fill(message, facts), hint: fill(hint, facts), details, exitCode });
   }
 }
 

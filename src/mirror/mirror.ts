@@ -1,40 +1,16 @@
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Citation, CitationOptions, CitationQuery } from '../peer/citation.js';
-import type { ShareOptions, ShareQuery, ShareStream } from '../peer/share.js';
-import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
+import type { PeerClient } from '../peer/client.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError, quoted } from './errors.js';
 import { isMatch, type ListedPlan } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
 
-interface Asked {
-  readonly signal?: AbortSignal;
-}
-
 /** What mirrors ask of the peer client. */
-export interface MirrorPeer {
-  readonly baseUrl: string;
-  citation(query: CitationQuery, options?: CitationOptions): Promise<Citation | undefined>;
-  share<T>(
-    query: ShareQuery,
-    use: (share: ShareStream) => Promise<T>,
-    options?: ShareOptions,
-  ): Promise<T | undefined>;
-  shares(options?: Asked): Promise<readonly string[] | undefined>;
-  readonly tables: {
-    maxKeyBytes(options?: Asked): Promise<number | undefined>;
-    list(options?: Asked): Promise<readonly string[]>;
-    stream<T>(
-      query: TableQuery,
-      use: (table: TableStream) => Promise<T>,
-      options?: Asked & { readonly maxBytes?: number },
-    ): Promise<T | undefined>;
-    set(table: string, rows: readonly TableRow[], options?: Asked): Promise<readonly TableRow[]>;
-    deleteRows(table: string, keys: readonly string[], options?: Asked): Promise<readonly string[]>;
-  };
+export interface MirrorPeer extends Pick<PeerClient, 'baseUrl' | 'citation' | 'share' | 'shares'> {
+  readonly tables: Pick<PeerClient['tables'], 'maxKeyBytes' | 'list' | 'stream' | 'set' | 'deleteRows'>;
 }
 
 /** What every mirror works with. */

@@ -17,8 +17,9 @@ import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
 import { Scheduler } from './scheduler.js';
 import { downloads, isOld, ShareMirror } from './share.js';
-import { EditedTableMirror, TableMirror } from './table.js';
+import { TableMirror } from './table.js';
 import { fillTemplate, type TargetPath, TargetPaths } from './target-path.js';
+import { TwoWayTable } from './two-way/two-way-table.js';
 import { sweep } from './whole-file.js';
 
 /** How many runs that a person asked for are under way at a time. */
@@ -307,7 +308,7 @@ export class Mirrors {
     }
     if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
     const isListed = (): boolean => this.#listed.table?.includes(plan.source) ?? true;
-    const Made = plan.settings.edit ? EditedTableMirror : TableMirror;
+    const Made = plan.settings.edit ? TwoWayTable : TableMirror;
     return new Made({ plan, target, isListed, deps });
   }
 

@@ -144,19 +144,14 @@ function logRun(
   const say = (level: 'debug' | 'info' | 'warn', text: string, more: object = {}): void =>
     log[level]({ event: 'mirror', mirror: name, ...more }, `mirror ${name}: ${text}`);
   const { alarm, failure, notes = [], conflicts = [], rows, bytes } = after ?? {};
-  if (alarm !== undefined && before?.alarm?.code !== alarm.code) {
-    say('warn', `${sentence(alarm.message)} ${alarm.hint}`, { code: alarm.code });
-  }
-  if (alarm === undefined && before?.alarm !== undefined) {
-    say('info', 'the alarm is over', { code: before.alarm.code });
-  }
-  if (failure?.code !== before?.failure?.code && failure !== undefined) {
-    const level = OF_THE_PEER.includes(failure.code) ? 'debug' : 'warn';
-    say(level, `${sentence(failure.message)} ${failure.hint}`, { code: failure.code });
-  }
-  if (failure === undefined && before?.failure !== undefined) {
-    const { code } = before.failure;
-    say(OF_THE_PEER.includes(code) ? 'debug' : 'info', 'works again', { code });
+  for (const [was, is, over] of [
+    [before?.alarm, alarm, 'the alarm is over'],
+    [before?.failure, failure, 'works again'],
+  ] as const) {
+    const code = (is ?? was)?.code ?? '';
+    const level = OF_THE_PEER.includes(code) ? 'debug' : is ? 'warn' : 'info';
+    if (is && was?.code !== is.code) say(level, `${sentence(is.message)} ${is.hint}`, { code });
+    if (!is && was) say(level, over, { code });
   }
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);
   for (const file of new Set(conflicts.map(({ file }) => file))) {

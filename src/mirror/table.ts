@@ -7,7 +7,6 @@ import type { Plan } from './plan.js';
 import { type Conflict, defined, type Identity, type MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
 import { pathNotes, type TargetPath } from './target-path.js';
-import { type EditPeer, TwoWayTable } from './two-way/two-way-table.js';
 import { removeWhole, replaceWhole, stampOfTarget, type Target } from './whole-file.js';
 
 export interface TableMirrorParts {
@@ -24,8 +23,8 @@ interface ReadTable {
   readonly columns: Columns;
 }
 
-/** What mirrors of a table have in common. */
-abstract class AnyTableMirror {
+/** What mirrors of a table have in common, whether a person edits the file or not. */
+export abstract class AnyTableMirror {
   readonly name: string;
   readonly identity: Identity;
   readonly every: number;
@@ -172,92 +171,8 @@ export class TableMirror extends AnyTableMirror implements Mirror {
   }
 }
 
-/** Ends the run of a two-way table where there is no table to be merged with. */
-class NoTable extends Error {}
-
-/**
- * A table of the peer as a file that a person edits: what reads and checks the table is the same, what becomes of the file
- * is decided by the two-way table.
- */
-export class EditedTableMirror extends AnyTableMirror implements Mirror {
-  readonly #table: TwoWayTable;
-
-  constructor(parts: TableMirrorParts) {
-    super(parts);
-    const { plan, target, deps } = parts;
-    const { name, source: table, settings } = plan;
-    this.#table = new TwoWayTable({ name, table, settings, path: target.path, deps });
-  }
-
-  looksEdited(): Promise<boolean> {
-    return this.#table.looksEdited();
-  }
-
-  close(): Promise<void> {
-    return this.#table.close();
-  }
-
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { accepted, signal } = options;
-    let read: ReadTable | undefined;
-    try {
-      const peer = this.#peer(before, options, async (table) => {
-        await read?.rows.close();
-        read = table;
-      });
-      const accept = accepted.some((code) => code.startsWith('EDIT_'));
-      const outcome = await this.#table.run(before ?? {}, peer, { accept, signal });
-      if (outcome.kind !== 'settled') return outcome;
-      const { record, changed } = outcome;
-      const columns = read?.columns.remembered ?? record.columns;
-      const notes = [...pathNotes(this.parts.target), ...record.notes];
-      return { kind: 'followed', changed, facts: { ...record, columns, notes } };
-    } catch (error) {
-      if (!(error instanceof NoTable)) throw error;
-      return this.withoutTable(before, () => this.#table.retire(before ?? {}));
-    } finally {
-      await read?.rows.close();
-    }
-  }
-
-  /** What one run asks of the peer. What the run itself removed is not missed afterwards. */
-  #peer(
-    before: MirrorRecord | undefined,
-    options: FollowOptions,
-    onRead: (read: ReadTable) => Promise<void>,
-  ): EditPeer {
-    const { plan, deps } = this.parts;
-    const { ask, peer } = deps;
-    let isWritten = false;
-    /** Rows that must be left by now; some, where this run set any. */
-    let left = 0;
-    return {
-      maxKeyBytes: (signal) => ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })),
-      read: async () => {
-        const byOwnHand = isWritten ? ['COLUMNS_LOST', ...(left === 0 ? ['TABLE_EMPTY'] : [])] : [];
-        const accepted = [...options.accepted, ...byOwnHand];
-        const read = await this.read(before, { ...options, accepted });
-        if (read === undefined) throw new NoTable();
-        await onRead(read);
-        left = read.rows.rows;
-        return { columns: read.columns.written, rows: read.rows.read() };
-      },
-      set: (rows, signal) => {
-        isWritten = true;
-        left = Number.POSITIVE_INFINITY;
-        return ask(signal, (signal) => peer.tables.set(plan.source, rows, { signal }));
-      },
-      deleteRows: (keys, signal) => {
-        isWritten = true;
-        left -= keys.length;
-        return ask(signal, (signal) => peer.tables.deleteRows(plan.source, keys, { signal }));
-      },
-    };
-  }
-}
-
 /** Which columns a table is written with, in this order and without the key, and what became of those it had. */
-interface Columns {
+export interface Columns {
   readonly written: readonly string[];
   /** To be remembered: those of the peer. A column that is only configured cannot be lost. */
   readonly remembered: readonly string[];

@@ -1,10 +1,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { TwoWayTableParts } from '../../src/mirror/two-way/two-way-table.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { crashAt, Desk, TableInMemory } from './edit-desk.js';
+import { crashAt, Desk, type DeskSettings, TableInMemory } from './edit-desk.js';
 
 type Cells = Record<string, string>;
 type Rows = Record<string, Cells>;
@@ -13,7 +12,7 @@ const two: Rows = { k1: { a: '1', b: '2' }, k2: { a: '3', b: '4' } };
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-async function deskWith(rows: Rows = two, settings: Partial<TwoWayTableParts['settings']> = {}) {
+async function deskWith(rows: Rows = two, settings: DeskSettings = {}) {
   const peer = new TableInMemory(rows);
   const desk = new Desk(temporaryDirectory(), peer, settings);
   afterwards('test', () => desk.table.close());
@@ -298,16 +297,6 @@ describe('what is no earlier copy', () => {
   });
 });
 
-test('a file that was written by a run that was cut short need not have the columns of the copy before', async () => {
-  const { peer, desk } = await deskWith();
-  peer.rows.clear();
-  peer.rows.set('k1', { a: 'theirs' });
-  await crashAt(desk, 'the file is written');
-  desk.edit((rows) => [...rows, { pk: 'k3', a: 'mine' }]);
-  await desk.settled();
-  expect(peer.content()).toEqual({ k1: { a: 'theirs' }, k3: { a: 'mine' } });
-});
-
 describe('the same, saved once more', () => {
   test('is meant, and takes back what the peer changed', async () => {
     const { peer, desk, change } = await deskWith();
@@ -402,7 +391,7 @@ describe('earlier copies', () => {
   test('go with the table', async () => {
     const { desk, change } = await deskWith();
     await change('k2', { b: 'theirs' });
-    await desk.table.retire(desk.known);
+    await desk.table.retire(desk.record);
     expect(readdirSync(join(desk.root, '../state/mirrors'))).toEqual([]);
   });
 });

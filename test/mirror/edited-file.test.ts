@@ -1,10 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { type AlarmCode, MirrorAlarm } from '../../src/mirror/errors.js';
 import { EditedFile } from '../../src/mirror/two-way/edited-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
+const alarm = (code: AlarmCode, detail: string) => new MirrorAlarm(code, 'T', 'tables/T.csv', detail);
 const FIRST = 'tables/T.csv.conflict-20260101T000000Z';
 
 /** The conflict files of `tables/T.csv`, at the first second of 2026. */
@@ -12,7 +14,7 @@ function conflictFiles() {
   const root = temporaryDirectory();
   mkdirSync(join(root, 'tables'));
   const clock = new FakeClock();
-  const conflicts = new EditedFile({ root, path: 'tables/T.csv' }, clock);
+  const conflicts = new EditedFile({ root, path: 'tables/T.csv' }, clock, alarm);
   return {
     ...{ root, clock, conflicts },
     save: (text: string, mode = 0o600) => conflicts.saveConflict({ bytes: Buffer.from(text), mode }),
@@ -70,7 +72,7 @@ describe('a conflict file', () => {
   it('that cannot be written is told of by its name, and leaves nothing', async () => {
     const { root, clock, names } = conflictFiles();
     // The name of the file is one that may be, and that of its copy is not.
-    const conflicts = new EditedFile({ root, path: `tables/${'x'.repeat(240)}` }, clock);
+    const conflicts = new EditedFile({ root, path: `tables/${'x'.repeat(240)}` }, clock, alarm);
     await expect(conflicts.saveConflict({ bytes: Buffer.from('mine'), mode: 0o600 })).rejects.toMatchObject({
       code: 'MIRROR_UNWRITABLE',
       message: expect.stringContaining('.conflict-20260101T000000Z'),

@@ -54,11 +54,6 @@ export interface Last {
   readonly base: Base;
   /** What was sent to the peer since, or was about to be. */
   readonly sent: Outbound;
-  /**
-   * A run was cut short while it replaced the file, and somebody edited the file before the next: nobody knows whether the new one
-   * (of `base`) or the one before (of this).
-   */
-  readonly other?: Omit<Last, 'other'>;
 }
 
 const NOTHING: Outbound = { set: [], deletes: [] };
@@ -94,7 +89,7 @@ export class BaseStore {
    * The base that holds, and what was sent since.
    *
    * @param file the sha256 of the file that stands there; undefined where there is none
-   * @returns undefined where there is no base of this table, or none that can be read
+   * @returns undefined where there is no base of this table, or none that can be read, or nobody knows which of two holds
    */
   async load(file: string | undefined): Promise<Last | undefined> {
     await this.#sweep();
@@ -104,10 +99,9 @@ export class BaseStore {
       return { base: next, sent: NOTHING };
     }
     const base = await this.#read(this.#path);
-    if (base === undefined) return undefined;
-    const last = { base, sent: await this.#sentSince(base) };
-    if (next === undefined || next.replaces === file || base.file === file) return last;
-    return { base: next, sent: await this.#sentSince(next), other: last };
+    // Somebody edited the file after the crash: nobody knows which of the two.
+    const isEither = next !== undefined && next.replaces !== file && base?.file !== file;
+    return base === undefined || isEither ? undefined : { base, sent: await this.#sentSince(base) };
   }
 
   /** @throws MirrorError */

@@ -5,7 +5,7 @@ import { basename, dirname, join, posix } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
-import { type AlarmCode, writeError } from '../errors.js';
+import { type AlarmCode, type MirrorAlarm, writeError } from '../errors.js';
 import type { Conflict } from '../record.js';
 import {
   type FileStamp,
@@ -35,7 +35,6 @@ const HASHED_BYTES = 2 ** 20;
 
 /** The user's file, as it was read while at rest. Its inode stays open until it is left. */
 export interface ReadFile {
-  readonly kind: 'read';
   readonly bytes: Buffer;
   readonly sha256: string;
   readonly stamp: FileStamp;
@@ -43,15 +42,7 @@ export interface ReadFile {
   readonly handle: FileHandle;
 }
 
-export type Reading =
-  | ReadFile
-  | { readonly kind: 'missing' }
-  /** It is being written. */
-  | { readonly kind: 'moving' }
-  /** `what` stands there, as the end of a sentence. */
-  | { readonly kind: 'unfit'; readonly code: AlarmCode; readonly what: string };
-
-/** Somebody wrote the file between the reading and the replacing; the new one is as they left it. */
+/** Somebody is writing the file, or wrote it between the reading and the replacing: it is as they left it. */
 export class Overtaken extends Error {}
 
 /**
@@ -65,14 +56,16 @@ export class Overtaken extends Error {}
 export class EditedFile {
   readonly #target: Target;
   readonly #clock: Clock;
+  readonly #alarm: (code: AlarmCode, detail: string) => MirrorAlarm;
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
   #replaced: { readonly file: ReadFile; stamp: FileStamp } | undefined;
 
-  constructor(target: Target, clock: Clock) {
+  constructor(target: Target, clock: Clock, alarm: (code: AlarmCode, detail: string) => MirrorAlarm) {
     this.#target = target;
     this.#clock = clock;
+    this.#alarm = alarm;
   }
 
   async looksEdited(): Promise<boolean> {
@@ -82,16 +75,22 @@ export class EditedFile {
     return !sameStamp(now, this.#left);
   }
 
-  /** Reads the file, after a while if it was written just now. */
-  async read(signal: AbortSignal | undefined): Promise<Reading> {
+  /**
+   * Reads the file, after a while if it was written just now.
+   *
+   * @returns undefined where there is none
+   * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the reason of the signal
+   */
+  async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
     const path = await reach(this.#target);
     const until = this.#clock.now() + PATIENCE_MS;
     for (;;) {
-      const reading = await this.#readOnce(path);
+      const read = await this.#readOnce(path);
+      signal?.throwIfAborted();
+      if (read !== 'moving') return read;
       // What moves looks edited, until it is read.
-      if (reading.kind !== 'moving') return reading;
       this.#left = undefined;
-      if (signal?.aborted || this.#clock.now() >= until) return reading;
+      if (this.#clock.now() >= until) throw new Overtaken();
       await this.#clock.sleep(REST_MS / 4, signal);
     }
   }
@@ -218,34 +217,34 @@ export class EditedFile {
     return ours.map((name) => posix.join(posix.dirname(path), name));
   }
 
-  async #readOnce(path: string): Promise<Reading> {
+  async #readOnce(path: string): Promise<ReadFile | 'moving' | undefined> {
     const before = await statsAt(path);
     this.#left = before && stampOf(before);
-    if (before === undefined) return { kind: 'missing' };
-    if (!before.isFile()) return unreadable('something that is no regular file stands there');
-    if (!this.#isAtRest(stampOf(before))) return { kind: 'moving' };
+    if (before === undefined) return undefined;
+    if (!before.isFile()) {
+      throw this.#alarm('EDIT_UNREADABLE', 'something that is no regular file stands there');
+    }
+    if (!this.#isAtRest(stampOf(before))) return 'moving';
     if (before.size > LARGEST_EDITED) {
-      const what = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
-      return { kind: 'unfit', code: 'EDIT_TOO_LARGE', what };
+      const detail = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
+      throw this.#alarm('EDIT_TOO_LARGE', detail);
     }
-    let handle: FileHandle;
-    try {
-      handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    } catch (error) {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const handle = await open(path, flags).catch((error: unknown) => {
       // By now nothing stands there, or a link.
-      if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return { kind: 'moving' };
-      return unreadable(messageOf(error));
-    }
+      if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
+      throw this.#alarm('EDIT_UNREADABLE', messageOf(error));
+    });
+    if (handle === undefined) return 'moving';
     let isKept = false;
     try {
       const bytes = await contentOf(handle);
       const stamp = stampOf(await handle.stat());
       const now = await stampAt(path);
       const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
-      if (!isWhole || now === undefined || !sameStamp(now, stamp)) return { kind: 'moving' };
+      if (!isWhole || now === undefined || !sameStamp(now, stamp)) return 'moving';
       isKept = true;
-      const sha256 = await sha256Of(bytes);
-      return { kind: 'read', bytes, sha256, stamp, mode: before.mode & 0o777, handle };
+      return { bytes, sha256: await sha256Of(bytes), stamp, mode: before.mode & 0o777, handle };
     } finally {
       if (!isKept) await handle.close();
     }
@@ -264,10 +263,6 @@ export class EditedFile {
     const { size, mtimeMs } = await file.handle.stat();
     return size !== stamp.size || mtimeMs !== stamp.mtimeMs;
   }
-}
-
-function unreadable(what: string): Reading {
-  return { kind: 'unfit', code: 'EDIT_UNREADABLE', what };
 }
 
 /** @throws Overtaken when what stands there is not what was read */

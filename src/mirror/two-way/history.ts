@@ -43,15 +43,8 @@ export interface Copies {
   grid(): Promise<Grid>;
 }
 
-export const historySchema = z.array(
-  z.object({
-    at: z.number(),
-    until: z.number(),
-    shown: z.array(z.string()),
-    columns: z.array(z.string()),
-    changes: z.array(z.tuple([z.string(), z.string().nullable(), z.string().nullable(), z.boolean()])),
-  }),
-);
+/** The checksum of the base says that it is one. */
+export const historySchema = z.custom<readonly Version[]>(Array.isArray);
 
 /**
  * How the rows came to be from those of a base.
@@ -88,20 +81,18 @@ export async function versionBetween(
 }
 
 /** The history with one more version, without what is too old or too much: the oldest go first. */
-export function nextHistory(history: readonly Version[], version: Version | undefined, now: number) {
+export function nextHistory(
+  history: readonly Version[],
+  version: Version | undefined,
+  now: number,
+): readonly Version[] {
   const latestFirst = [...history, ...(version ? [version] : [])].reverse();
   let characters = 0;
   const end = latestFirst.findIndex(({ until, changes }, i) => {
     for (const [, , was] of changes) characters += 32 + (was?.length ?? 0);
     return i >= MOST_VERSIONS || characters > MOST_CHARACTERS || now - until > LONGEST_KEPT;
   });
-  const kept = end === -1 ? latestFirst : latestFirst.slice(0, end);
-  return kept.reverse().map(({ shown, columns, changes, ...times }) => ({
-    ...{ ...times, shown: [...shown], columns: [...columns] },
-    changes: changes.map(([pk, column, was, byFile]): [string, string | null, string | null, boolean] => [
-      ...([pk, column, was, byFile] as const),
-    ]),
-  }));
+  return latestFirst.slice(0, end === -1 ? undefined : end).reverse();
 }
 
 /** The earlier copy that a file was made from. */

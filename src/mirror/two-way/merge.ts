@@ -41,8 +41,6 @@ interface Sides {
 
 /** Rows that are looked at without giving way to other work. */
 const ROWS_A_TURN = 1_000;
-/** Stands in a base for what nobody knows: no cell holds half of a surrogate pair. */
-const UNKNOWN = '\ud800';
 
 /** The same items, with a pause now and then so that other work can go on. */
 export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): AsyncGenerator<T, void> {
@@ -136,18 +134,6 @@ export function differing(a: Cells, b: Cells, columns: Iterable<string>): readon
 /** Whether two rows have the same cells, in all columns that either has. */
 function sameCells(a: Cells, b: Cells): boolean {
   return differing(a, b, a.keys()).length === 0 && differing(a, b, b.keys()).length === 0;
-}
-
-/** A base where nobody knows which of two it is: what differs between them equals nothing, so that every change there is a conflict. */
-export async function eitherOf(a: Grid, b: Grid): Promise<Grid> {
-  const columns = [...new Set([...a.columns, ...b.columns])];
-  const rows = new Map<string, Cells>();
-  for await (const pk of inTurns(new Set([...a.rows.keys(), ...b.rows.keys()]))) {
-    const [one, other] = [a.rows.get(pk), b.rows.get(pk)];
-    const unknown = one && other ? differing(one, other, columns) : columns;
-    rows.set(pk, new Map([...(one ?? []), ...unknown.map((column) => [column, UNKNOWN] as const)]));
-  }
-  return { columns, rows };
 }
 
 /** What a run had sent, or was about to send, and the peer shows; together with a base that has these changes. */

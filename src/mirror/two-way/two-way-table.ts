@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { TableMirrorConfig } from '../../config/config.js';
 import type { TableRow } from '../../peer/table.js';
 import { type AlarmCode, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
 import { writeTable } from '../formats/write.js';
-import type { MirrorDeps } from '../mirror.js';
+import type { Followed, FollowOptions, Mirror } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
+import { AnyTableMirror, type Columns, type TableMirrorParts } from '../table.js';
+import { pathNotes } from '../target-path.js';
 import type { WholeFile } from '../whole-file.js';
 import { BaseStore, type Last, type Stale } from './base.js';
 import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
@@ -14,7 +15,6 @@ import { type Earlier, findEarlier, LONGEST_KEPT, lackedColumns, versionBetween 
 import {
   absorb,
   type Cells,
-  eitherOf,
   type Grid,
   inTurns,
   type Merge,
@@ -32,71 +32,24 @@ const MOST_ROWS = 100_000;
 /** Characters: longer keys and names of columns are none. */
 const LONGEST_NAME = 500;
 
-/** The peer's table as it is now. */
-export interface EditSource {
-  /** Without the key, in the order in which the file has them; only the configured ones where there are such. */
-  readonly columns: readonly string[];
-  /** In the order in which the file has them, with all cells that the peer has, also those of no column above. */
-  readonly rows: AsyncIterable<readonly TableRow[]>;
-}
-
-/** What a run of a two-way table asks of the peer. Whatever these throw ends the run, and the file stays. */
-export interface EditPeer {
-  /** Bytes of the longest key that a row can have in the peer; undefined where it has no limit. */
-  maxKeyBytes(signal: AbortSignal | undefined): Promise<number | undefined>;
-  /** The whole table, checked as that of any mirror (vanished, emptied, columns lost: throws). `rows` is read once. */
-  read(signal: AbortSignal | undefined): Promise<EditSource>;
-  /** As the client's: each row committed, only the given cells, and read back. */
-  set(rows: readonly TableRow[], signal: AbortSignal | undefined): Promise<unknown>;
-  /** As the client's: gone, and that seen. */
-  deleteRows(keys: readonly string[], signal: AbortSignal | undefined): Promise<unknown>;
-}
-
-export interface TwoWayTableParts {
-  /** Of the mirror, for its base. */
-  readonly name: string;
-  /** The table itself, also where the configuration has a pattern. */
-  readonly table: string;
-  readonly settings: Pick<TableMirrorConfig, 'format' | 'columns' | 'deletes' | 'maxDeletes' | 'versions'>;
-  /** Of the file, below the root. */
-  readonly path: string;
-  readonly deps: Pick<MirrorDeps, 'root' | 'stateDir' | 'clock' | 'log'>;
-}
-
-/** What the record of the mirror says, where there is one. */
-export type EditKnown = Pick<MirrorRecord, 'sha256' | 'conflicts' | 'alarm'>;
-
-export interface EditOptions {
-  /** A person accepts the alarm that the record has: these rows may be deleted, and no others. */
-  readonly accept?: boolean;
-  readonly signal?: AbortSignal;
-}
-
-/** How a run ended; a run that failed throws what made it fail, and the user's file is as it was. */
-export type EditOutcome =
-  | {
-      readonly kind: 'settled';
-      /** Whether the file changed; if not, its mtime stays. */
-      readonly changed: boolean;
-      /** What of the record is new. */
-      readonly record: Required<
-        Pick<MirrorRecord, 'rows' | 'bytes' | 'sha256' | 'columns' | 'file' | 'conflicts' | 'notes'>
-      >;
-      /** What was written to the peer. */
-      readonly written: { readonly rows: number; readonly deleted: number };
-    }
-  /** Somebody writes the file just now: to be run again in a few seconds, without a word. */
-  | { readonly kind: 'later' }
-  /** The user's file cannot be taken as it is: nothing was written, neither there nor to the peer. */
-  | { readonly kind: 'alarm'; readonly trouble: MirrorAlarm; readonly conflicts: readonly Conflict[] };
-
 /** The peer's table, in memory. */
 interface PeerTable {
-  /** As the file has them. */
-  readonly columns: readonly string[];
+  readonly columns: Columns;
   /** All cells; its columns are those in which something stands. */
   readonly grid: Grid;
 }
+
+/** One run: what it began from, and what it wrote to the peer, which is not missed afterwards. */
+interface Run {
+  readonly before: MirrorRecord | undefined;
+  readonly options: FollowOptions;
+  isWritten: boolean;
+  /** Rows that must be left by now; some, where this run set any. */
+  left: number;
+}
+
+/** Ends a run where there is no table to be merged with. */
+class NoTable extends Error {}
 
 /** What a person left in the file. */
 interface Edit {
@@ -108,10 +61,8 @@ interface Edit {
 
 /** What became of the edits of a file. */
 interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
-  readonly rows: number;
-  readonly deleted: number;
   /** All that was sent since the base. */
-  readonly sinceBase: Outbound;
+  readonly sinceBase: Outbound | undefined;
 }
 
 /**
@@ -129,36 +80,28 @@ interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
  * A run may end at any instant, and the next one goes on from there: what is about to be sent to the peer is on disk before
  * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
  */
-export class TwoWayTable {
-  readonly #parts: TwoWayTableParts;
+export class TwoWayTable extends AnyTableMirror implements Mirror {
   readonly #file: EditedFile;
   readonly #bases: BaseStore;
 
-  constructor(parts: TwoWayTableParts) {
-    const { name, table, path, deps } = parts;
-    this.#parts = parts;
-    this.#file = new EditedFile({ root: deps.root, path }, deps.clock);
-    this.#bases = new BaseStore(deps.stateDir, name, table, deps.clock);
+  constructor(parts: TableMirrorParts) {
+    super(parts);
+    const { plan, deps } = parts;
+    this.#file = new EditedFile(this.target, deps.clock, this.#alarm);
+    this.#bases = new BaseStore(deps.stateDir, plan.name, plan.source, deps.clock);
   }
 
-  /**
-   * Merges the file with the peer, once.
-   *
-   * @throws what `peer` throws, MirrorError, or the reason of the signal; the file is as it was
-   */
-  async run(known: EditKnown, peer: EditPeer, options: EditOptions = {}): Promise<EditOutcome> {
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     await this.#saveLate();
-    const reading = await this.#file.read(options.signal);
-    options.signal?.throwIfAborted();
-    if (reading.kind === 'moving') return { kind: 'later' };
-    const read = reading.kind === 'read' ? reading : undefined;
+    let read: ReadFile | undefined;
     try {
-      if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
-      return await this.#sync(read, known, peer, options);
+      read = await this.#file.read(options.signal);
+      return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
+      if (error instanceof NoTable) return await this.withoutTable(before, () => this.retire(before));
       if (!(error instanceof MirrorAlarm && error.code.startsWith('EDIT_'))) throw error;
-      return { kind: 'alarm', trouble: error, conflicts: await this.#file.standing(known.conflicts) };
+      return { kind: 'alarm', trouble: error, conflicts: await this.#file.standing(before?.conflicts) };
     } finally {
       if (read !== undefined) await this.#file.leave(read);
     }
@@ -175,25 +118,25 @@ export class TwoWayTable {
    *
    * @throws MirrorAlarm, MirrorError
    */
-  async retire(known: EditKnown): Promise<readonly Conflict[]> {
+  async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
     await this.#saveLate();
-    const reading = await this.#file.read(undefined);
-    if (reading.kind === 'unfit') throw this.#alarm(reading.code, reading.what);
-    if (reading.kind === 'moving') throw this.#isMoving();
-    if (reading.kind === 'read') {
-      const last = await this.#bases.load(reading.sha256);
-      try {
-        if (reading.sha256 !== (last?.base.file ?? known.sha256)) await this.#file.saveConflict(reading);
+    let read: ReadFile | undefined;
+    try {
+      read = await this.#file.read(undefined);
+      if (read !== undefined) {
+        const last = await this.#bases.load(read.sha256);
+        if (read.sha256 !== (last?.base.file ?? before?.sha256)) await this.#file.saveConflict(read);
         this.#step('the file is about to be removed');
-        await this.#file.remove(reading, this.#parts.settings.versions);
-      } catch (error) {
-        throw error instanceof Overtaken ? this.#isMoving() : error;
-      } finally {
-        await this.#file.leave(reading);
+        await this.#file.remove(read, this.parts.plan.settings.versions);
       }
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+      throw new MirrorError('MIRROR_BLOCKED', this.#shown, 'a file that is being written');
+    } finally {
+      if (read !== undefined) await this.#file.leave(read);
     }
     await this.#bases.forget();
-    return this.#file.standing(known.conflicts);
+    return this.#file.standing(before?.conflicts);
   }
 
   /** Closes what is open; what an editor wrote too late is saved before. */
@@ -201,41 +144,33 @@ export class TwoWayTable {
     await this.#file.close();
   }
 
-  async #sync(
-    read: ReadFile | undefined,
-    known: EditKnown,
-    peer: EditPeer,
-    options: EditOptions,
-  ): Promise<EditOutcome> {
-    const { signal } = options;
+  async #sync(read: ReadFile | undefined, run: Run): Promise<Followed> {
     const last = await this.#bases.load(read?.sha256);
     const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
-    const before = await this.#readPeer(peer, signal);
-    if (edit) this.#checkNewKeys(edit.mine, before.grid, await peer.maxKeyBytes(signal));
-    const sent = edit && (await this.#send(edit, before, last, known, peer, options));
-    const after = sent && sent.rows + sent.deleted > 0 ? await this.#readPeer(peer, signal) : before;
+    const peer = await this.#readPeer(run);
+    const sent = edit && (await this.#send(edit, peer, last, run));
+    const after = run.isWritten ? await this.#readPeer(run) : peer;
     const { conflicts = [], returned = [] } = sent ?? {};
     const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
     this.#step('what clashes is saved');
-    const now = this.#parts.deps.clock.now();
+    const now = this.parts.deps.clock.now();
     const seen = edit?.earlier && { saved: edit.read.sha256, at: now, copyAt: edit.earlier.at };
     const stale = edit ? seen : last?.base.stale;
     const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
-    const columns = [...after.columns, ...this.#unfilled(had, after, last)];
+    const columns = [...after.columns.written, ...this.#unfilled(had, after, last)];
     const sinceBase = sent?.sinceBase ?? last?.sent;
-    const written = await this.#write(read, { columns, grid: after.grid }, stale, last, sinceBase, signal);
+    const { signal } = run.options;
+    const written = await this.#write(read, columns, after.grid, stale, last, sinceBase, signal);
+    const { changed, bytes, sha256, file } = written;
+    const known = run.before?.conflicts;
     return {
-      kind: 'settled',
-      changed: written.changed,
-      written: { rows: sent?.rows ?? 0, deleted: sent?.deleted ?? 0 },
-      record: {
+      kind: 'followed',
+      changed,
+      facts: {
         rows: after.grid.rows.size,
-        bytes: written.bytes,
-        sha256: written.sha256,
-        columns: after.columns,
-        file: written.file,
-        conflicts: await this.#file.standing(known.conflicts, conflictFile, conflicts),
-        notes: [...staleNotes(stale, now), ...returnedNotes(returned)],
+        ...{ bytes, sha256, file, columns: after.columns.remembered },
+        conflicts: await this.#file.standing(known, conflictFile, conflicts),
+        notes: [...pathNotes(this.parts.target), ...staleNotes(stale, now), ...returnedNotes(returned)],
       },
     };
   }
@@ -246,7 +181,7 @@ export class TwoWayTable {
    * @throws MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE, EDIT_COLUMNS
    */
   async #readEdit(read: ReadFile, last: Last | undefined): Promise<Edit> {
-    const { base, other } = last ?? {};
+    const base = last?.base;
     if (base?.file === read.sha256) {
       // What was not touched need not be read, whatever a format loses on the way.
       const rows = [...(await base.grid()).rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
@@ -254,16 +189,14 @@ export class TwoWayTable {
     }
     const mine = await this.#tableOf(read);
     const isMeant = base?.stale?.saved === read.sha256;
-    const now = this.#parts.deps.clock.now();
+    const now = this.parts.deps.clock.now();
     const earlier = base && !isMeant ? await findEarlier(mine, base, now) : undefined;
-    // Of two that may hold, the file need not have the columns of both.
-    const isOfOther = other !== undefined && lackedColumns(mine, base ?? other.base).length > 0;
-    this.#checkColumns(mine, earlier ?? (isOfOther ? other.base : base));
+    this.#checkColumns(mine, earlier ?? base);
     return { read, mine, earlier };
   }
 
   async #tableOf({ bytes }: ReadFile): Promise<TableText> {
-    const { format } = this.#parts.settings;
+    const { format } = this.parts.plan.settings;
     if (format === 'xml') throw new TypeError('XML is not edited');
     const unreadable = (what: string) => this.#alarm('EDIT_UNREADABLE', what);
     // A list of rows that is empty may be meant so; a file without anything in it is an accident.
@@ -290,7 +223,7 @@ export class TwoWayTable {
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
   #checkColumns(mine: TableText, copy: Pick<Earlier, 'shown' | 'columns'> | undefined): void {
-    const { format, columns: configured } = this.#parts.settings;
+    const { format, columns: configured } = this.parts.plan.settings;
     // A list without rows names no columns, and lacks none.
     if (format !== 'csv' && mine.rows.length === 0) return;
     const missing = copy === undefined ? [] : lackedColumns(mine, copy);
@@ -315,31 +248,39 @@ export class TwoWayTable {
     throw this.#alarm('EDIT_UNREADABLE', `line ${long.line}: ${what}, and ${limit}`);
   }
 
-  /** @throws MirrorAlarm EDIT_TOO_LARGE, EDIT_KEYS */
-  async #readPeer(peer: EditPeer, signal: AbortSignal | undefined): Promise<PeerTable> {
-    const source = await peer.read(signal);
-    const rows = new Map<string, Cells>();
-    const filled = new Set<string>();
-    let size = 0;
-    for await (const group of source.rows) {
-      for (const { pk, cells } of group) {
-        if (rows.has(pk)) {
-          throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
+  /** @throws NoTable; MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
+  async #readPeer(run: Run): Promise<PeerTable> {
+    const byOwnHand = run.isWritten ? ['COLUMNS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])] : [];
+    const accepted = [...run.options.accepted, ...byOwnHand];
+    const read = await this.read(run.before, { ...run.options, accepted });
+    if (read === undefined) throw new NoTable();
+    try {
+      const rows = new Map<string, Cells>();
+      const filled = new Set<string>();
+      let size = 0;
+      for await (const group of read.rows.read()) {
+        for (const { pk, cells } of group) {
+          if (rows.has(pk)) {
+            throw this.#alarm('EDIT_KEYS', `the peer shows the key ${JSON.stringify(pk)} twice`);
+          }
+          rows.set(pk, cells);
+          size += pk.length;
+          for (const [column, value] of cells) {
+            size += value.length;
+            filled.add(column);
+          }
         }
-        rows.set(pk, cells);
-        size += pk.length;
-        for (const [column, value] of cells) {
-          size += value.length;
-          if (value !== '') filled.add(column);
+        if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
+          const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
+          throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
         }
       }
-      if (rows.size > MOST_ROWS || size > LARGEST_EDITED) {
-        const limits = `${MOST_ROWS} rows or ${LARGEST_EDITED} characters`;
-        throw this.#alarm('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
-      }
+      run.left = rows.size;
+      this.#step('the table is read');
+      return { columns: read.columns, grid: { columns: [...filled].sort(), rows } };
+    } finally {
+      await read.rows.close();
     }
-    this.#step('the table is read');
-    return { columns: source.columns, grid: { columns: [...filled].sort(), rows } };
   }
 
   /**
@@ -352,72 +293,71 @@ export class TwoWayTable {
     { read, mine: text, earlier }: Edit,
     { grid: theirs }: PeerTable,
     last: Last | undefined,
-    known: EditKnown,
-    peer: EditPeer,
-    { accept = false, signal }: EditOptions,
+    run: Run,
   ): Promise<Sent> {
-    const { deletes, maxDeletes } = this.#parts.settings;
+    const { deletes, maxDeletes } = this.parts.plan.settings;
+    const { signal } = run.options;
+    const { ask, peer } = this.parts.deps;
+    this.#checkNewKeys(text, theirs, await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })));
     const grid = await last?.base.grid();
     const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
     const mine = { columns: text.columns, rows: withKeys(text.rows, isTaken, last?.base.salt ?? '') };
     const common = earlier?.common ?? grid;
     const absorbed = common && last && absorb(common, last.sent, theirs);
-    const other = earlier === undefined ? last?.other : undefined;
-    const old = other && absorb(await other.base.grid(), other.sent, theirs).base;
-    const certain = absorbed && old ? await eitherOf(absorbed.base, old) : absorbed?.base;
     // A file that is as it was written is its own base.
-    const base = certain ?? (read.sha256 === known.sha256 ? mine : undefined);
+    const base = absorbed?.base ?? (read.sha256 === run.before?.sha256 ? mine : undefined);
     const merged = await merge(base, theirs, mine, { deletes });
-    this.#checkDeletes(merged.deletes, maxDeletes, known, accept);
-    const { set, deletes: keys, conflicts, returned } = merged;
-    const sent = { rows: set.length, deleted: keys.length, conflicts, returned };
+    this.#checkDeletes(merged.deletes, maxDeletes, run);
+    const { set, deletes: keys } = merged;
     if (last === undefined || absorbed === undefined || set.length + keys.length === 0) {
-      return { ...sent, rows: 0, deleted: 0, sinceBase: last?.sent ?? { set: [], deletes: [] } };
+      return { ...merged, sinceBase: last?.sent };
     }
     const { done } = absorbed;
-    const sinceBase = {
-      set: [...done.set, ...set],
-      deletes: [...new Set([...done.deletes, ...keys])],
-    };
+    const sinceBase = { set: [...done.set, ...set], deletes: [...new Set([...done.deletes, ...keys])] };
     await this.#bases.intend(sinceBase, last.base);
     this.#step('the intents are kept');
+    const { source } = this.parts.plan;
+    run.isWritten = true;
     for (const rows of groupsOf(set)) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
+      run.left = Number.POSITIVE_INFINITY;
       this.#step('rows are about to be committed');
-      await peer.set(rows, signal);
+      await ask(signal, (signal) => peer.tables.set(source, rows, { signal }));
       this.#step('rows were committed');
     }
     for (const group of groupsOf(keys)) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
+      run.left -= group.length;
       this.#step('rows are about to be deleted');
-      await peer.deleteRows(group, signal);
+      await ask(signal, (signal) => peer.tables.deleteRows(source, group, { signal }));
       this.#step('rows were deleted');
     }
-    return { ...sent, sinceBase };
+    return { ...merged, sinceBase };
   }
 
-  #checkDeletes(keys: readonly string[], most: number, known: EditKnown, accept: boolean): void {
+  #checkDeletes(keys: readonly string[], most: number, { before, options }: Run): void {
     if (keys.length <= most) return;
     const removed = `${keys.length} rows were removed (${quotedList(keys)})`;
     const alarm = this.#alarm('EDIT_DELETES', `${removed}, more than maxDeletes, ${most}, at once`);
     // What a person accepted are the rows that were named, and not others that were removed since.
-    if (!accept || known.alarm?.message !== alarm.message) throw alarm;
+    const isAccepted = options.accepted.includes('EDIT_DELETES') && before?.alarm?.message === alarm.message;
+    if (!isAccepted) throw alarm;
   }
 
   async #write(
     read: ReadFile | undefined,
-    { columns, grid }: PeerTable,
+    columns: readonly string[],
+    grid: Grid,
     stale: Stale | undefined,
     last: Last | undefined,
     sinceBase: Outbound | undefined,
     signal: AbortSignal | undefined,
   ): Promise<WholeFile> {
-    const { base, other } = last ?? {};
+    const base = last?.base;
     const file = await this.#hashOf(columns, grid);
     const seen = absorb(grid, sinceBase ?? { set: [], deletes: [] }, grid).done;
-    const version = base && (await versionBetween(base, grid, seen, this.#parts.deps.clock.now()));
-    const isSame = base?.file === file && version === undefined && base.stale === stale;
-    const isKnown = isSame && other === undefined;
+    const version = base && (await versionBetween(base, grid, seen, this.parts.deps.clock.now()));
+    const isKnown = base?.file === file && version === undefined && base.stale === stale;
     if (!isKnown) {
       // After another change of the peer the same file would take back more than it did.
       const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
@@ -425,7 +365,7 @@ export class TwoWayTable {
       await this.#bases.prepare(content, base, version);
     }
     this.#step('the new base is prepared');
-    const { versions } = this.#parts.settings;
+    const { versions } = this.parts.plan.settings;
     const text = this.#text(columns, grid);
     const written = await this.#file.replace(read, text, { versions, signal }).catch(async (error) => {
       if (error instanceof Overtaken) await this.#bases.withdraw();
@@ -440,17 +380,17 @@ export class TwoWayTable {
 
   /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
   #unfilled(had: readonly string[], after: PeerTable, last: Last | undefined): readonly string[] {
-    if (last === undefined || this.#parts.settings.columns !== undefined) return [];
-    const others = new Set([...after.columns, ...last.base.columns]);
+    if (last === undefined || this.parts.plan.settings.columns !== undefined) return [];
+    const others = new Set([...after.columns.written, ...last.base.columns]);
     return had.filter((column) => !others.has(column));
   }
 
   #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
-    const { table, settings } = this.#parts;
+    const { source, settings } = this.parts.plan;
     async function* groups(): AsyncGenerator<readonly TableRow[]> {
       for await (const [pk, cells] of inTurns(rows, ROWS_A_TURN)) yield [{ pk, cells }];
     }
-    return writeTable(settings.format, { name: table, columns }, groups(), { neutralise: false });
+    return writeTable(settings.format, { name: source, columns }, groups(), { neutralise: false });
   }
 
   async #hashOf(columns: readonly string[], grid: Grid): Promise<string> {
@@ -469,23 +409,20 @@ export class TwoWayTable {
   async #saveLate(): Promise<void> {
     const file = await this.#file.saveLate();
     if (file === undefined) return;
-    const { name, deps } = this.#parts;
     const said = 'what an editor wrote into a file that was replaced meanwhile is saved';
-    deps.log.warn({ mirror: name, file }, said);
+    this.parts.deps.log.warn({ mirror: this.name, file }, said);
   }
 
-  #isMoving(): MirrorError {
-    const { deps, path } = this.#parts;
-    return new MirrorError('MIRROR_BLOCKED', join(deps.root, path), 'a file that is being written');
+  /** The file, for sentences. */
+  get #shown(): string {
+    return join(this.target.root, this.target.path);
   }
 
-  #alarm(code: AlarmCode, detail: string): MirrorAlarm {
-    const { name, deps, path } = this.#parts;
-    return new MirrorAlarm(code, name, join(deps.root, path), detail);
-  }
+  readonly #alarm = (code: AlarmCode, detail: string): MirrorAlarm =>
+    new MirrorAlarm(code, this.name, this.#shown, detail);
 
   #step(step: string): void {
-    this.#parts.deps.log.debug({ mirror: this.#parts.name }, step);
+    this.parts.deps.log.debug({ mirror: this.name }, step);
   }
 }
 
