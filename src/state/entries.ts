@@ -139,13 +139,6 @@ export class Entries {
     return line?.startsWith(statKey(stat)) === true && statusOf(line) !== 'gone';
   }
 
-  /** The records of the files directly in `directory` (`''` is the folder itself). */
-  *inDirectory(folder: string, directory: string): Iterable<Entry> {
-    for (const [name, line] of this.linesIn(folder, directory)) {
-      yield decode(line, folder, join(directory, name), this.bases);
-    }
-  }
-
   /** The records of all files below `directory`, at a cost of its directories and its records. */
   underDirectory(folder: string, directory: string): Iterable<Entry> {
     return this.#parsed(this.lines(folder, directory));

@@ -25,19 +25,6 @@ export interface AdapterOptions {
   readonly open?: OpenFile;
 }
 
-/** Sizes in bytes. */
-export interface DiskFigures {
-  /** The changes since the last snapshot. */
-  readonly journalBytes: number;
-  readonly snapshotBytes: number;
-  readonly generation: number;
-  readonly compacting: boolean;
-  /** How often that happened since the state was opened. */
-  readonly compactions: number;
-  /** What the last commit failed with; absent when it did not. */
-  readonly failure?: PeersyncError;
-}
-
 /** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 
@@ -65,10 +52,8 @@ interface Journal {
  */
 export class JournalAdapter implements Adapter<StateData> {
   readonly #dir: string;
-  readonly #clock: Clock;
-  readonly #log: Logger;
+  readonly #options: Required<AdapterOptions>;
   readonly #policy: typeof STATE_POLICY;
-  readonly #open: OpenFile;
   readonly #closing = new AbortController();
   /** One sentence for each repair that reading made. */
   readonly repairs: string[] = [];
@@ -98,20 +83,20 @@ export class JournalAdapter implements Adapter<StateData> {
 
   constructor(dir: string, options: AdapterOptions) {
     this.#dir = dir;
-    this.#clock = options.clock;
-    this.#log = options.log;
     this.#policy = { ...STATE_POLICY, ...options.policy };
-    this.#open = options.open ?? open;
+    this.#options = { ...options, policy: this.#policy, open: options.open ?? open };
   }
 
-  figures(): DiskFigures {
+  /** Sizes in bytes: the changes since the last snapshot, and that. How often there was one since the state was opened. */
+  figures() {
     return {
       journalBytes: this.#journalBytes,
       snapshotBytes: this.#snapshotBytes,
       generation: this.#generation,
       compacting: this.#compaction !== undefined,
       compactions: this.#compactions,
-      ...(this.failure === undefined ? {} : { failure: this.failure }),
+      /** What the last commit failed with; undefined when it did not. */
+      failure: this.failure,
     };
   }
 
@@ -119,7 +104,7 @@ export class JournalAdapter implements Adapter<StateData> {
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const loaded = await loadState(this.#dir, this.#open);
+      const loaded = await loadState(this.#dir, this.#options.open);
       const { files, last, damage, outdated, data } = loaded;
       for (const name of files.unfinished) await rm(join(this.#dir, name), { force: true });
       this.repairs.push(...damage);
@@ -136,7 +121,8 @@ export class JournalAdapter implements Adapter<StateData> {
       this.#base = Math.min(loaded.base, this.#generation);
       this.#snapshotBytes = loaded.snapshotBytes;
       this.#compactAbove = Math.max(this.#policy.compactMinBytes, loaded.snapshotBytes);
-      for (const repair of this.repairs) this.#log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
+      for (const repair of this.repairs)
+        this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
       if (damage.length > 0 || outdated || this.#journalBytes > this.#compactAbove)
         this.#startCompaction(data);
       return data;
@@ -176,7 +162,7 @@ export class JournalAdapter implements Adapter<StateData> {
   /** Begins the journal of a new generation, which exists with its header or not at all. */
   async #begin(): Promise<void> {
     const generation = this.#generation + 1;
-    const header = new Framer().header('journal', generation, this.#clock.now());
+    const header = new Framer().header('journal', generation, this.#options.clock.now());
     await writeFileAtomic(journalPath(this.#dir, generation), header);
     await this.#goOnWith(generation, header.length);
     this.#journalBytes += header.length;
@@ -184,7 +170,7 @@ export class JournalAdapter implements Adapter<StateData> {
 
   /** Goes on with a journal from `end` on, once what follows is cut off and what is there is on disk; leaves the one before. */
   async #goOnWith(generation: number, end: number): Promise<void> {
-    const file = await this.#open(journalPath(this.#dir, generation), 'r+');
+    const file = await this.#options.open(journalPath(this.#dir, generation), 'r+');
     try {
       await file.truncate(end);
       await file.sync();
@@ -226,9 +212,9 @@ export class JournalAdapter implements Adapter<StateData> {
     try {
       for (const chunk of chunksOf(rows, this.#policy.writeBytes)) end += await writeFully(file, chunk, end);
       isWritten = true;
-      const started = this.#clock.now();
+      const started = this.#options.clock.now();
       await file.datasync();
-      this.onSync((this.#clock.now() - started) / 1000);
+      this.onSync((this.#options.clock.now() - started) / 1000);
       this.#journalBytes += end - journal.end;
       journal.end = end;
     } catch (error) {
@@ -247,7 +233,7 @@ export class JournalAdapter implements Adapter<StateData> {
       if (this.#closing.signal.aborted) return;
       this.#compactAbove = this.#journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = await stateError(error, this.#dir, 'write');
-      this.#log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
+      this.#options.log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
   }
 
@@ -258,7 +244,7 @@ export class JournalAdapter implements Adapter<StateData> {
       await this.#begin();
     });
     const generation = this.#generation;
-    const started = this.#clock.now();
+    const started = this.#options.clock.now();
     const bytes = await this.#writeSnapshot(snapshotPath(this.#dir, generation), generation, data);
     const fallback = this.#base;
     this.#base = generation;
@@ -270,8 +256,11 @@ export class JournalAdapter implements Adapter<StateData> {
     const isOld = (found: number) => found < fallback;
     for (const old of snapshots.filter(isOld)) await rm(snapshotPath(this.#dir, old), { force: true });
     for (const old of journals.filter(isOld)) await rm(journalPath(this.#dir, old), { force: true });
-    const ms = Math.round(this.#clock.now() - started);
-    this.#log.debug({ generation, bytes, records: data.entries.size, ms }, 'The state was compacted.');
+    const ms = Math.round(this.#options.clock.now() - started);
+    this.#options.log.debug(
+      { generation, bytes, records: data.entries.size, ms },
+      'The state was compacted.',
+    );
   }
 
   /**
@@ -282,10 +271,10 @@ export class JournalAdapter implements Adapter<StateData> {
    */
   async #writeSnapshot(path: string, generation: number, data: StateData): Promise<number> {
     const temporary = `${path}.tmp`;
-    const lines = snapshotLines(data, generation, this.#clock.now());
+    const lines = snapshotLines(data, generation, this.#options.clock.now());
     let [size, synced] = [0, 0];
     try {
-      const file = await this.#open(temporary, 'w', 0o600);
+      const file = await this.#options.open(temporary, 'w', 0o600);
       try {
         for (const chunk of chunksOf(lines, this.#policy.writeBytes)) {
           this.#closing.signal.throwIfAborted();

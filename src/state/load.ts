@@ -45,24 +45,6 @@ const FORMAT_VERSION = 1;
 /** What the lines mean; raised whenever a line of before would be misread. */
 const SCHEMA_VERSION = 2;
 
-/** Opens every file: what it is, and how to read the rest. */
-interface Header {
-  readonly peersync: 'journal' | 'snapshot';
-  readonly format: number;
-  readonly schema: number;
-  readonly generation: number;
-  /** In ms since the epoch. */
-  readonly created: number;
-}
-
-/** Closes a snapshot: without it, or with another count or sum, the snapshot is damaged. */
-interface Footer {
-  /** Lines between the header and this. */
-  readonly records: number;
-  /** Of the checksums of all lines before, in order. */
-  readonly sum: number;
-}
-
 /**
  * Writes the lines of a file: each is the CRC-32 of its text in eight hex digits, a space, the text (JSON, or values of JSON
  * with commas between them), a newline.
@@ -79,13 +61,15 @@ export class Framer {
     return `${checksum.toString(16).padStart(8, '0')} ${text}\n`;
   }
 
-  header(peersync: Header['peersync'], generation: number, created: number): string {
+  /** Opens every file: what it is, and how to read the rest. */
+  header(peersync: 'journal' | 'snapshot', generation: number, created: number): string {
     const versions = { format: FORMAT_VERSION, schema: SCHEMA_VERSION };
-    return this.line(JSON.stringify({ peersync, ...versions, generation, created } satisfies Header));
+    return this.line(JSON.stringify({ peersync, ...versions, generation, created }));
   }
 
+  /** Closes a snapshot: how many lines it has besides header and footer, and the sum of the checksums of all before. */
   footer(): string {
-    return this.line(JSON.stringify({ records: this.#lines - 1, sum: this.#sum } satisfies Footer));
+    return this.line(JSON.stringify({ records: this.#lines - 1, sum: this.#sum }));
   }
 }
 
@@ -201,7 +185,8 @@ export class Loader {
   /** A file is in an older schema, or does not say in which. */
   outdated = false;
   #headers = 0;
-  #footer: Footer | undefined;
+  /** The last header or footer of the file that is read. */
+  #footer: { records?: number | undefined; sum?: number | undefined } = {};
   /** The text of the place of the last record, up to its name, and what sets a record there. */
   #place = NO_PLACE;
   #put: ReturnType<Entries['into']> | undefined;
@@ -262,7 +247,7 @@ export class Loader {
 
   async #readFile(path: string): Promise<FileFound> {
     const before = this.#headers;
-    this.#footer = undefined;
+    this.#footer = {};
     this.#place = NO_PLACE;
     const file = await this.open(path, 'r');
     try {
@@ -274,8 +259,8 @@ export class Loader {
   }
 
   #isWhole({ lines, sumBeforeLast, damaged, soundBytes, bytes }: FileFound): boolean {
-    const isComplete = this.#footer?.records === lines - 2 && this.#footer.sum === sumBeforeLast;
-    return isComplete && damaged === 0 && soundBytes === bytes;
+    const { records, sum } = this.#footer;
+    return records === lines - 2 && sum === sumBeforeLast && damaged === 0 && soundBytes === bytes;
   }
 
   #take(buffer: Buffer, start: number, end: number): void {
@@ -311,10 +296,10 @@ export class Loader {
     else entries.put(entryOfSchema1(row));
   }
 
-  #frame(frame: Partial<Header & Footer>): void {
-    if (frame.sum !== undefined) this.#footer = frame as Footer;
-    if (frame.peersync === undefined) return;
-    const { format, schema } = frame as Header;
+  /** A header or a footer; see `Framer`. */
+  #frame({ format, schema, records, sum }: Readonly<Record<string, number | undefined>>): void {
+    this.#footer = { records, sum };
+    if (format === undefined || schema === undefined) return;
     this.#headers += 1;
     if (schema < SCHEMA_VERSION) this.outdated = true;
     if (format <= FORMAT_VERSION && schema <= SCHEMA_VERSION) return;

@@ -6,7 +6,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
-import { type AdapterOptions, type DiskFigures, JournalAdapter } from './journal.js';
+import { type AdapterOptions, JournalAdapter } from './journal.js';
 import { decode } from './line.js';
 import { emptyData, type Json, loadState, type OpenFile, type StateData } from './load.js';
 
@@ -49,13 +49,6 @@ export class StateView {
   metaNames(prefix: string): readonly string[] {
     return [...this.#meta.keys()].filter((name) => name.startsWith(prefix));
   }
-}
-
-/** For `status`. */
-export interface StateFigures extends DiskFigures {
-  readonly records: number;
-  /** Changes that are not on disk yet. */
-  readonly unsaved: number;
 }
 
 /** A commit waits for the one before it, and for a disk that has much to write. In ms. */
@@ -120,7 +113,8 @@ export class State extends StateView {
     return this.#adapter.failure;
   }
 
-  figures(): StateFigures {
+  /** For `status` and the metrics; `unsaved` are changes that are not on disk yet. */
+  figures() {
     const { entries, changes } = this.#low.data;
     return { records: entries.size, unsaved: changes.size, ...this.#adapter.figures() };
   }
