@@ -147,7 +147,7 @@ async function checkFolder(
 
 /** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
 async function missingHint(folder: FolderConfig, config: Config): Promise<string> {
-  const { wasSeen } = await import('../watch/root.js');
+  const { wasSeen } = await import('../watch/folder-watch.js');
   // A state that cannot be read may know the folder; its own finding says what is wrong with it.
   const isKnown = await readState(config).then(
     (state) => wasSeen(folder, state),

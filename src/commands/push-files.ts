@@ -12,7 +12,7 @@ import type { Trouble } from '../state/entry.js';
 import { withoutWords } from '../uplink/prepare.js';
 import { streamed } from '../uplink/streaming.js';
 import { cannotTravel } from '../uplink/treatment.js';
-import { trouble } from '../watch/problems.js';
+import { trouble } from '../watch/rules.js';
 import { UsageError } from './context.js';
 
 /** A file and the URL of the document that it is to become. */

@@ -191,7 +191,7 @@ function wantsOpenMetrics(accept: string): boolean {
   return parts.some((part) => !/;\s*q=0(\.0*)?\s*(;|$)/.test(part));
 }
 
-const FOLDER_STATES = ['scanning', 'watching', 'unwatched', 'held', 'degraded', 'stopped'];
+const FOLDER_STATES = ['scanning', 'watching', 'unwatched', 'held', 'degraded'];
 const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
 
 /** Everything that a scrape reads, taken at one moment. What has no value is left out. */

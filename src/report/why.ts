@@ -7,8 +7,7 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Entry, Evidence, HistoryEntry, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
-import { trouble as watchTrouble } from '../watch/problems.js';
-import { FolderRules } from '../watch/rules.js';
+import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate } from './items.js';
 import type { Live } from './live.js';
 

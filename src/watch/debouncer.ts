@@ -43,8 +43,6 @@ export interface DebouncerOptions {
   /** Something in a directory changed, it is not known what. */
   readonly lookIn: (directory: string) => Promise<void>;
   readonly onError: (error: unknown, path: string) => void;
-  /** Called when a round of looks ended. */
-  readonly onQuiet: () => void;
 }
 
 /**
@@ -58,7 +56,6 @@ export interface DebouncerOptions {
  * What changes while it is looked at waits again.
  */
 export class Debouncer {
-  readonly #options: DebouncerOptions;
   readonly #settleMs: number;
   /** By path; a directory that something changed in ends in a slash. */
   readonly #waiting = new Map<string, Waiting>();
@@ -66,8 +63,7 @@ export class Debouncer {
   #timer: { readonly at: number; readonly timer: Timer } | undefined;
   #stopped = false;
 
-  constructor(options: DebouncerOptions) {
-    this.#options = options;
+  constructor(private readonly options: DebouncerOptions) {
     this.#settleMs = Math.max(options.settleMs, SHORTEST_SETTLE_MS);
   }
 
@@ -89,15 +85,15 @@ export class Debouncer {
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
   changed(directory: string, name: string | undefined): void {
-    const due = this.#options.clock.now() + GATHER_MS;
+    const due = this.options.clock.now() + GATHER_MS;
     // A name that is not valid UTF-8 cannot be looked up.
-    if (name === undefined || name.includes('\ufffd')) this.#add(`${directory}/`, { due, purpose: 'change' });
-    else this.#add(joinPath(directory, name), { due, purpose: 'change' });
+    const isKnown = name !== undefined && !name.includes('\ufffd');
+    this.#add(isKnown ? joinPath(directory, name) : `${directory}/`, due, 'change');
   }
 
   /** A path is to be looked at now. */
   look(path: string, purpose: 'change' | 'asked'): void {
-    this.#add(path, { due: this.#options.clock.now(), purpose });
+    this.#add(path, this.options.clock.now(), purpose);
   }
 
   /**
@@ -106,7 +102,7 @@ export class Debouncer {
    * @returns true if it may be read now; if not, it is looked at again in time
    */
   atRest(path: string, stat: FileStat, before?: Seen): boolean {
-    const { clock } = this.#options;
+    const { clock } = this.options;
     const settle = this.#settleMs;
     const age = clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
     const now = clock.now();
@@ -123,7 +119,7 @@ export class Debouncer {
 
   /** A read of the file raced a write: it is looked at again after a whole `settle`. */
   raced(path: string, stat: FileStat): void {
-    const since = this.#options.clock.now();
+    const since = this.options.clock.now();
     this.#set(path, { due: since + this.#settleMs, purpose: 'change', seen: { stat, since } });
   }
 
@@ -142,7 +138,7 @@ export class Debouncer {
   }
 
   /** Of two reasons to look the earlier counts (under steady writing a later one would never come), and what was seen stays known. */
-  #add(path: string, { due, purpose }: Waiting): void {
+  #add(path: string, due: number, purpose: Waiting['purpose']): void {
     const known = this.#waiting.get(path);
     this.#set(path, {
       due: Math.min(known?.due ?? due, due),
@@ -155,7 +151,7 @@ export class Debouncer {
     if (this.#stopped) return;
     const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
     if (isTooMuch && waiting.purpose === 'change') {
-      this.#add(`${directoryOf(path)}/`, waiting);
+      this.#add(`${directoryOf(path)}/`, waiting.due, 'change');
       return;
     }
     this.#waiting.set(path, waiting);
@@ -164,7 +160,7 @@ export class Debouncer {
 
   /** One timer, at the earliest due time, but no more often than every `GATHER_MS`. */
   #wakeAt(due: number): void {
-    const { clock } = this.#options;
+    const { clock } = this.options;
     const now = clock.now();
     const at = Math.max(due, now + GATHER_MS);
     if (this.isLooking || (this.#timer !== undefined && this.#timer.at <= at)) return;
@@ -179,12 +175,11 @@ export class Debouncer {
       let next = Number.POSITIVE_INFINITY;
       for (const { due } of this.#waiting.values()) next = Math.min(next, due);
       if (next !== Number.POSITIVE_INFINITY) this.#wakeAt(next);
-      this.#options.onQuiet();
     });
   }
 
   async #lookAround(): Promise<void> {
-    const now = this.#options.clock.now();
+    const now = this.options.clock.now();
     const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
     for (let i = 0; i < due.length; i += LOOKS_AT_ONCE) {
       const some = due.slice(i, i + LOOKS_AT_ONCE);
@@ -193,7 +188,7 @@ export class Debouncer {
   }
 
   async #look(path: string, now: number): Promise<void> {
-    const { lookAt, lookIn, onError } = this.#options;
+    const { lookAt, lookIn, onError } = this.options;
     const waiting = this.#waiting.get(path);
     // What was forgotten meanwhile, or waits longer by now, is not looked at.
     if (waiting === undefined || waiting.due > now) return;

@@ -1,16 +1,155 @@
+import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { ENCODINGS } from '../lib/encodings.js';
-import { messageOf } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Trouble } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
 import { Debouncer } from './debouncer.js';
 import type { EventListener, FsEvents } from './fs-events.js';
-import { type PathProblem, Problems, trouble } from './problems.js';
+import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
-import { Root, type Standing } from './root.js';
-import { FolderRules } from './rules.js';
+import { FolderRules, type PathProblem, Problems, trouble } from './rules.js';
 import { Scanner } from './scanner.js';
+
+/**
+ * How the root of a folder stands. `missing`: it is not there, or cannot be listed, or was not looked at yet; then nothing is
+ * looked at. `doubtful`: another directory that looks as if something were not mounted; new files are taken, none counts as
+ * removed.
+ */
+export type Standing = 'there' | 'doubtful' | 'missing';
+
+/** Distinguishes a directory from others. A type and not an interface, for it is kept as JSON. */
+type Identity = { readonly dev: number; readonly ino: number };
+
+/** What is remembered of the root. */
+type Known = Identity & {
+  readonly path: string;
+  /** A directory that stood there and was not accepted: files may have come into it since, so that they show nothing. */
+  readonly doubted?: Identity;
+};
+
+/** So many known files are looked for to recognise a file system under another device number. */
+const SAMPLE = 20;
+
+/**
+ * The directory of a folder, recognised by device and inode across restarts. The folder is *held* while it is `missing` or
+ * `doubtful`.
+ *
+ * Another directory is still the folder when it is not empty and either on the same device (somebody replaced the
+ * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is at stake and
+ * every directory is fine; so it is when the configuration names another path.
+ */
+class Root {
+  standing: Standing = 'missing';
+  /** Why the folder is held, if it is. */
+  held: Trouble | undefined;
+  /** Since when it stands like this, in ms since the epoch. */
+  since: number;
+  /** The path of the directory, links resolved, when it was checked last. */
+  real: string;
+
+  constructor(
+    private readonly folder: FolderConfig,
+    private readonly deps: Pick<WatchDeps, 'state' | 'log' | 'clock'>,
+  ) {
+    this.real = folder.path;
+    this.since = deps.clock.now();
+  }
+
+  /** Looks at the root, and takes it for the folder if it is. @returns whether it is not what it was */
+  async check(): Promise<boolean> {
+    const { path } = this.folder;
+    try {
+      const { dev, ino } = await stat(path);
+      const isEmpty = await isEmptyDirectory(path);
+      this.real = await realpath(path);
+      const known = knownOf(this.folder, this.deps.state);
+      if (known?.path === path && isSame(known, { dev, ino })) return this.#stand('there');
+      if (known?.path !== path || !hasRecords(this.folder, this.deps.state))
+        return this.#accept({ dev, ino });
+      const isDoubted = known.doubted !== undefined && isSame(known.doubted, { dev, ino });
+      if (!isEmpty && (known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()))))
+        return this.#accept({ dev, ino });
+      if (!isDoubted) this.#remember({ ...known, doubted: { dev, ino } });
+      return this.#stand('doubtful', trouble.rootReplaced(path));
+    } catch (error) {
+      const wasThere = wasSeen(this.folder, this.deps.state);
+      return this.#stand('missing', trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
+    }
+  }
+
+  #accept({ dev, ino }: Identity): true {
+    this.#remember({ path: this.folder.path, dev, ino });
+    this.#stand('there');
+    return true;
+  }
+
+  #stand(standing: Standing, held?: Trouble): boolean {
+    const before = this.held;
+    this.standing = standing;
+    this.held = held;
+    if (held?.code === before?.code) return false;
+    this.since = this.deps.clock.now();
+    const { name, path } = this.folder;
+    if (held === undefined)
+      this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
+    else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
+    return true;
+  }
+
+  /** Goes to the disk with the next commit; if that never comes, the next start looks again. */
+  #remember(known: Known): void {
+    this.deps.state.setMeta(keyOf(this.folder), known);
+  }
+
+  async #hasKnownFiles(): Promise<boolean> {
+    let left = SAMPLE;
+    for (const { path, status, version } of this.deps.state.entries.all(this.folder.name)) {
+      if (status === 'gone') continue;
+      const found = await lstat(`${this.folder.path}/${path}`).catch(() => undefined);
+      if (found?.ino === version.ino && found.size === version.size && found.mtimeMs === version.mtimeMs)
+        return true;
+      left -= 1;
+      if (left === 0) return false;
+    }
+    return false;
+  }
+}
+
+type FolderName = Pick<FolderConfig, 'name' | 'path'>;
+
+/** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
+export function wasSeen(folder: FolderName, state: StateView): boolean {
+  return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
+}
+
+function hasRecords({ name }: FolderName, state: StateView): boolean {
+  const { gone: _, ...live } = state.counts(name);
+  return Object.values(live).some((count) => count > 0);
+}
+
+function knownOf(folder: FolderName, state: StateView): Known | undefined {
+  return state.meta(keyOf(folder)) as Known | undefined;
+}
+
+function keyOf({ name }: FolderName): string {
+  return `watch.root.${name}`;
+}
+
+function isSame(a: Identity, b: Identity): boolean {
+  return a.dev === b.dev && a.ino === b.ino;
+}
+
+async function isEmptyDirectory(path: string): Promise<boolean> {
+  const directory = await opendir(path);
+  try {
+    return (await directory.read()) === null;
+  } finally {
+    await directory.close();
+  }
+}
 
 /** What a scan met. */
 export interface ScanReport {
@@ -25,9 +164,9 @@ export interface FolderStatus {
   readonly name: string;
   /**
    * `scanning` and `watching` speak for themselves; `unwatched`: fs events are turned off; `held`: the root is missing or
-   * doubtful; `degraded`: the system's watch limit is reached, changes are found by rescans; `stopped`.
+   * doubtful; `degraded`: the system's watch limit is reached, changes are found by rescans.
    */
-  readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded' | 'stopped';
+  readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded';
   readonly since: number;
   readonly trouble?: Trouble;
   readonly lastScan?: ScanReport & { readonly at: number };
@@ -36,19 +175,6 @@ export interface FolderStatus {
   readonly settling: number;
   /** Paths that could not be looked at, besides those that are named; only where there are too many. */
   readonly unnamedProblems?: number;
-}
-
-export interface FolderWatchOptions {
-  readonly deps: WatchDeps;
-  /** Undefined where changes are to be found by scans alone. */
-  readonly openEvents: ((listener: EventListener) => FsEvents) | undefined;
-  /** How often the root is checked, in ms. */
-  readonly rootCheckMs: number;
-  /** How often the folder is scanned, and how often while it cannot be watched, in ms. */
-  readonly rescanMs: () => number;
-  readonly degradedRescanMs: number;
-  /** Called when the root stands otherwise than before. */
-  readonly onStanding: () => void;
 }
 
 /** Scans are moved by up to this share of their interval, so that many daemons do not scan at once. */
@@ -67,66 +193,63 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  * - *Held*: the root is missing or doubtful, see Root. A full scan follows when it is back.
  * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
  *   until a full scan has watched all that it met.
- * - *Stopped*: for good.
  */
 export class FolderWatch {
-  readonly #folder: FolderConfig;
-  readonly #options: FolderWatchOptions;
+  readonly #root: Root;
   readonly #deps: FolderDeps;
-  readonly #rootHealth: HealthCheck;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
+  readonly #rootHealth: HealthCheck;
   readonly #stopped = new AbortController();
   readonly #jitter = 1 + JITTER * (2 * Math.random() - 1);
-  #scanning: Promise<ScanReport> | undefined;
-  #queued: Promise<ScanReport> | undefined;
+  #isScanning = false;
   #lastScan: FolderStatus['lastScan'];
+  /** Settled when no scan runs or is to follow. */
+  #scans: Promise<unknown> = Promise.resolve();
+  #nextScan: Promise<ScanReport> | undefined;
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
-  #degraded: Trouble | undefined;
+  #degraded: { readonly since: number; readonly trouble: Trouble } | undefined;
   /** Whether the present scan met a directory that a limit keeps from being watched. */
   #isOverLimit = false;
-  /** Whether the last scan saw nothing, though the root was there a moment before. */
-  #isScanDue = false;
   #timer: Timer | undefined;
-  #state: FolderStatus['state'] = 'scanning';
-  #since: number;
 
-  constructor(folder: FolderConfig, options: FolderWatchOptions) {
-    const { clock, log, state } = options.deps;
-    const { name } = folder;
-    this.#folder = folder;
+  /** @param openEvents undefined where changes are to be found by scans alone */
+  constructor(
+    private readonly folder: FolderConfig,
+    deps: WatchDeps,
+    openEvents: ((listener: EventListener) => FsEvents) | undefined,
+  ) {
+    const { clock, log } = deps;
+    const { name, path } = folder;
     const limitMs = LONGEST_STEP_MS;
+    const root = new Root(folder, deps);
+    this.#root = root;
     this.#rootHealth = new HealthCheck(`root ${name}`, `the folder ${name} is not checked`, { limitMs });
-    this.#options = options;
-    this.#since = clock.now();
     const ifThere = async (look: () => Promise<void>) => {
       if (this.#mayLook()) await look();
     };
     this.#deps = {
-      ...options.deps,
-      folder,
-      root: new Root(folder, state, log),
-      rules: new FolderRules(folder),
+      ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       debouncer: new Debouncer({
-        ...{ settleMs: folder.settle, clock, onQuiet: options.deps.onQuiet },
+        ...{ settleMs: folder.settle, clock },
         lookAt: (...look) => ifThere(() => this.#scanner.path(...look)),
         lookIn: (directory) => ifThere(() => this.#scanner.directory(directory)),
-        onError: (error, path) => {
-          this.#failed(`Looking at ${path}`, error);
+        onError: (error, at) => {
+          this.#failed(`Looking at ${at}`, error);
           void this.rescan();
         },
       }),
       problems: new Problems(name, clock, log),
-      events: options.openEvents?.((directory, name) => this.#onEvent(directory, name)),
-      digests: new Map(),
+      events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       stopped: this.#stopped.signal,
       health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
-        limitMs,
-        busy: () => this.#isLooking,
+        ...{ limitMs, busy: () => this.#isLooking },
       }),
       mayLook: () => this.#mayLook(),
       isCertain: async () => !(await this.#follow()) && this.standing === 'there' && this.#mayLook(),
+      absolute: (at) => joinPath(root.real, at),
+      shown: (at) => joinPath(path, at),
     };
     this.#reconciler = new Reconciler(this.#deps);
     this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => this.#unwatched(code));
@@ -139,11 +262,12 @@ export class FolderWatch {
   /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
     if (this.#stopped.signal.aborted) return false;
-    return this.#scanning !== undefined || this.#deps.debouncer.busy || this.#reconciler.busy;
+    const isScanned = this.#isScanning || this.#nextScan !== undefined;
+    return isScanned || this.#deps.debouncer.busy || this.#reconciler.busy;
   }
 
   get standing(): Standing {
-    return this.#deps.root.standing;
+    return this.#root.standing;
   }
 
   get problems(): readonly PathProblem[] {
@@ -151,12 +275,11 @@ export class FolderWatch {
   }
 
   status(): FolderStatus {
-    const { root, problems, events, debouncer } = this.#deps;
-    const why = root.held ?? this.#degraded;
+    const { problems, events, debouncer } = this.#deps;
+    const why = this.#root.held ?? this.#degraded?.trouble;
     return {
-      name: this.#folder.name,
-      state: this.#state,
-      since: this.#since,
+      name: this.folder.name,
+      ...this.#state(),
       ...(why === undefined ? {} : { trouble: why }),
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
       directoriesWatched: events?.watched ?? 0,
@@ -170,19 +293,14 @@ export class FolderWatch {
     this.#checkLater();
   }
 
-  /** Scans the whole folder; a scan that waits for the running one to end is shared. Never rejects. */
+  /** Scans the whole folder, after the running scan; who asks meanwhile shares the next one. Never rejects. */
   rescan(): Promise<ScanReport> {
-    if (this.#queued !== undefined) return this.#queued;
-    if (this.#scanning === undefined) {
-      this.#scanning = this.#scan();
-      return this.#scanning;
-    }
-    this.#queued = this.#scanning.then(() => {
-      this.#queued = undefined;
-      this.#scanning = this.#scan();
-      return this.#scanning;
+    this.#nextScan ??= this.#scans.then(() => {
+      this.#nextScan = undefined;
+      return this.#scan();
     });
-    return this.#queued;
+    this.#scans = this.#nextScan;
+    return this.#nextScan;
   }
 
   /** Looks at a path and reads it, also when nothing says that it changed. */
@@ -190,68 +308,77 @@ export class FolderWatch {
     this.#deps.debouncer.look(path, 'asked');
   }
 
-  /** Resolves when nothing of this watch is looked at or read any more: another one may take the folder over. */
+  /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
   async stop(): Promise<void> {
-    const { hashQueue, events, debouncer } = this.#deps;
+    const { events, debouncer } = this.#deps;
     this.#stopped.abort();
     this.#timer?.cancel();
-    this.#become('stopped');
-    // A scan may wait for room among the files that wait to be read.
-    hashQueue.forget();
-    await Promise.all([events?.close(), debouncer.stop(), this.#queued ?? this.#scanning]);
+    await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
+  }
+
+  #state(): Pick<FolderStatus, 'state' | 'since'> {
+    const { held, since } = this.#root;
+    if (held !== undefined) return { state: 'held', since };
+    if (this.#degraded !== undefined) return { state: 'degraded', since: this.#degraded.since };
+    if (this.#isScanning || this.#lastScan === undefined) return { state: 'scanning', since };
+    return { state: this.#deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
   }
 
   #mayLook(): boolean {
     return !this.#stopped.signal.aborted && this.standing !== 'missing';
   }
 
+  get #isLooking(): boolean {
+    const { hashQueue, debouncer } = this.#deps;
+    if (this.#stopped.signal.aborted || hashQueue.isCrowded) return false;
+    return this.#isScanning || debouncer.isLooking;
+  }
+
   #checkLater(): void {
-    const { rootCheckMs, rescanMs, degradedRescanMs } = this.#options;
-    const { clock } = this.#deps;
-    this.#timer = clock.after(Math.min(rootCheckMs, rescanMs()), async () => {
+    const { clock, policy } = this.#deps;
+    const { rootCheckMs, degradedRescanMs } = policy;
+    this.#timer = clock.after(Math.min(rootCheckMs, policy.rescanMs), async () => {
       await this.#follow();
-      const { at = clock.now() } = this.#lastScan ?? {};
-      const interval = this.#degraded === undefined ? rescanMs() : degradedRescanMs;
-      const isDue = this.#isScanDue || clock.now() - at >= interval * this.#jitter;
-      if (isDue && this.#scanning === undefined && this.#mayLook()) void this.rescan();
+      const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
+      const interval = this.#degraded === undefined ? policy.rescanMs : degradedRescanMs;
+      // A scan that met nothing could not list the root, though that was there a moment before.
+      const isDue = directories === 0 || clock.now() - at >= interval * this.#jitter;
+      if (isDue && !this.#isScanning && this.#mayLook()) void this.rescan();
       if (!this.#stopped.signal.aborted) this.#checkLater();
     });
   }
 
-  /** Checks the root, and scans everything when it is there and not what it was. */
+  /** Checks the root, and scans everything when it is there and not what it was. @returns whether it is not */
   async #follow(): Promise<boolean> {
     const isOther = await this.#checkRoot();
     if (isOther && this.#mayLook()) void this.rescan();
     return isOther;
   }
 
-  /** @returns whether it is not what it was */
   async #checkRoot(): Promise<boolean> {
-    const { root, digests, debouncer, events, onQuiet } = this.#deps;
-    const before = root.standing;
-    const isOther = await this.#rootHealth.during(() => root.check());
-    if (this.#stopped.signal.aborted || (!isOther && root.standing === before)) return false;
+    const { digests, debouncer, events, changed, onStanding } = this.#deps;
+    const before = this.standing;
+    const isOther = await this.#rootHealth.during(() => this.#root.check());
+    if (this.#stopped.signal.aborted || (!isOther && this.standing === before)) return false;
     digests.clear();
-    this.#deps.changed();
-    if (root.standing === 'missing') {
+    changed();
+    if (this.standing === 'missing') {
       // There is nothing to wait for, and no watch of it lives.
       debouncer.clear();
-      events?.unwatch(root.real);
+      events?.unwatch(this.#root.real);
     }
-    this.#update();
-    if (root.standing !== before) this.#options.onStanding();
-    onQuiet();
+    if (this.standing !== before) onStanding();
     return isOther;
   }
 
   async #scan(): Promise<ScanReport> {
-    const { clock, log, accepts, digests, problems, onQuiet } = this.#deps;
-    const { name } = this.#folder;
-    const [began, started] = [clock.now(), clock.now()];
+    const { clock, log, accepts, digests, problems } = this.#deps;
+    const { name } = this.folder;
+    const began = clock.now();
     let met = { files: 0, directories: 0 };
+    this.#isScanning = true;
     try {
       await this.#checkRoot();
-      this.#update();
       if (this.#mayLook()) {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
@@ -260,7 +387,6 @@ export class FolderWatch {
         problems.beginScan();
         met = await this.#scanner.all();
         problems.endScan();
-        this.#isScanDue = met.directories === 0;
         if (this.#mayLook()) this.#reconciler.scannedFrom = began;
         if (this.#mayLook() && !this.#isOverLimit) this.#allWatched();
       }
@@ -268,24 +394,21 @@ export class FolderWatch {
       this.#failed('The scan', error);
     }
     const { files, directories } = met;
-    const report = { folder: name, files, directories, durationMs: clock.now() - started };
-    this.#lastScan = { ...report, at: clock.now() };
-    this.#scanning = undefined;
+    const at = clock.now();
+    const report = { folder: name, files, directories, durationMs: at - began };
+    this.#lastScan = { ...report, at };
+    this.#isScanning = false;
     log.debug(report, `Scanned ${name}: ${files} files in ${directories} directories.`);
-    this.#update();
-    onQuiet();
     return report;
   }
 
   #onEvent(directory: string, name: string | undefined): void {
+    const { real } = this.#root;
     if (!this.#mayLook()) return;
-    const { root, debouncer } = this.#deps;
-    if (directory === root.real) {
-      if (name === undefined) void this.#follow();
-      debouncer.changed('', name);
-    } else if (directory.startsWith(`${root.real}/`)) {
-      debouncer.changed(directory.slice(root.real.length + 1), name);
-    }
+    if (directory === real && name === undefined) void this.#follow();
+    if (directory === real) this.#deps.debouncer.changed('', name);
+    else if (directory.startsWith(`${real}/`))
+      this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 
   /** Any code but those of a limit (EACCES) is met, and reported, by the listing that follows. */
@@ -293,41 +416,22 @@ export class FolderWatch {
     if (!LIMITS.has(code)) return;
     this.#isOverLimit = true;
     if (this.#degraded !== undefined) return;
-    const { name } = this.#folder;
-    this.#degraded = trouble.watchLimit(code);
-    const { message, hint } = this.#degraded;
-    this.#deps.log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
+    const { clock, log } = this.#deps;
+    const { name } = this.folder;
+    const why = trouble.watchLimit(code);
+    this.#degraded = { since: clock.now(), trouble: why };
+    log.error({ folder: name, code }, `${name}: ${why.message} ${why.hint}`);
   }
 
   #allWatched(): void {
     if (this.#degraded === undefined) return;
     this.#degraded = undefined;
-    const { name } = this.#folder;
+    const { name } = this.folder;
     this.#deps.log.info({ folder: name }, `${name}: all directories are watched again.`);
   }
 
   #failed(what: string, error: unknown): void {
-    const { name } = this.#folder;
+    const { name } = this.folder;
     this.#deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
-  }
-
-  get #isLooking(): boolean {
-    const { hashQueue, debouncer } = this.#deps;
-    if (this.#stopped.signal.aborted || hashQueue.isCrowded) return false;
-    return this.#scanning !== undefined || debouncer.isLooking;
-  }
-
-  #update(): void {
-    if (this.#stopped.signal.aborted) return;
-    if (this.#deps.root.held !== undefined) this.#become('held');
-    else if (this.#degraded !== undefined) this.#become('degraded');
-    else if (this.#scanning !== undefined || this.#lastScan === undefined) this.#become('scanning');
-    else this.#become(this.#deps.events === undefined ? 'unwatched' : 'watching');
-  }
-
-  #become(state: FolderStatus['state']): void {
-    if (state === this.#state) return;
-    this.#state = state;
-    this.#since = this.#deps.clock.now();
   }
 }

@@ -178,9 +178,9 @@ export function isAbsence(code: string | undefined): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** `a/b` of `a` and `b`; a folder itself is the empty path. */
+/** `a/b` of `a` and `b`, either of which may be the empty path: the folder itself. */
 export function joinPath(directory: string, name: string): string {
-  return directory === '' ? name : `${directory}/${name}`;
+  return directory === '' || name === '' ? directory + name : `${directory}/${name}`;
 }
 
 /** The directory that a path stands in; the empty path for one directly in the folder. */

@@ -1,10 +1,11 @@
+import PQueue from 'p-queue';
 import type { FolderConfig } from '../config/config.js';
-import type { Fingerprint } from '../content/reader.js';
+import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { ENCODINGS, type Encoding } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
-import type { HealthCheck } from '../lib/health.js';
+import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import {
   type Entry,
@@ -19,11 +20,8 @@ import type { State } from '../state/state.js';
 import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Debouncer, Purpose, Seen } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
-import type { HashQueue } from './hash-queue.js';
 import { directoryOf, type List } from './lister.js';
-import { type Problems, trouble } from './problems.js';
-import type { Root } from './root.js';
-import type { Decision, FolderRules } from './rules.js';
+import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
 
 /** What all folders share. */
 export interface WatchDeps {
@@ -36,14 +34,28 @@ export interface WatchDeps {
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
-  /** Called when something ended that `busy` spoke of. */
-  readonly onQuiet: () => void;
+  /** To be called when the root of a folder stands otherwise than before. */
+  readonly onStanding: () => void;
+  readonly policy: WatchPolicy;
+}
+
+/** The numbers of watching. */
+export interface WatchPolicy {
+  /** Milliseconds between two full scans of a folder. */
+  rescanMs: number;
+  /** How often a folder is scanned that cannot be watched, in ms. */
+  readonly degradedRescanMs: number;
+  /** How often the root of each folder is checked, in ms. */
+  readonly rootCheckMs: number;
+  /** Large files that are read at once, over all folders. */
+  readonly readers: number;
+  /** From so many files that wait to be read on, scans wait too. */
+  readonly crowd: number;
 }
 
 /** What the parts of one folder share. */
 export interface FolderDeps extends WatchDeps {
   readonly folder: FolderConfig;
-  readonly root: Root;
   readonly rules: FolderRules;
   readonly debouncer: Debouncer;
   readonly problems: Problems;
@@ -54,14 +66,18 @@ export interface FolderDeps extends WatchDeps {
    * directory is *open*: changed, not at rest, not readable, waiting for another name.
    */
   readonly digests: Map<string, number>;
-  /** Aborts when the folder is watched no more. */
-  readonly stopped: AbortSignal;
   /** Of the scans and looks. */
   readonly health: HealthCheck;
+  /** Aborts when the folder is watched no more. */
+  readonly stopped: AbortSignal;
   /** Whether the folder may be looked at. */
   readonly mayLook: () => boolean;
   /** Checks the root; resolves to whether it is certainly the folder, so that what is not there was removed. */
   readonly isCertain: () => Promise<boolean>;
+  /** Where a path of the folder stands, links on the way to the folder resolved. */
+  readonly absolute: (path: string) => string;
+  /** The same for a person: as the configuration writes it. */
+  readonly shown: (path: string) => string;
 }
 
 /** What is known of a file beside its stat. */
@@ -84,14 +100,12 @@ type Taken = Extract<Decision, { take: true }>;
  * everything here is decided anew at the moment when it is put into state.
  */
 export class Reconciler {
-  readonly #deps: FolderDeps;
-  readonly #beganAt: number;
-  readonly #reading = new Set<string>();
   /** When the last full scan began that went to its end, in ms since the epoch. */
   scannedFrom = Number.NEGATIVE_INFINITY;
+  readonly #beganAt: number;
+  readonly #reading = new Set<string>();
 
-  constructor(deps: FolderDeps) {
-    this.#deps = deps;
+  constructor(private readonly deps: FolderDeps) {
     this.#beganAt = deps.clock.now();
   }
 
@@ -106,7 +120,7 @@ export class Reconciler {
    * @param file where to read it: the absolute path, or of a followed link the target
    */
   file(path: string, file: string, stat: FileStat, { purpose, seen, movedAt }: Circumstances): void {
-    const { folder, rules, state, debouncer } = this.#deps;
+    const { folder, rules, state, debouncer } = this.deps;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -124,13 +138,13 @@ export class Reconciler {
 
   /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
   async noFile(path: string): Promise<void> {
-    const before = this.#deps.state.get(this.#deps.folder.name, path);
+    const before = this.deps.state.get(this.deps.folder.name, path);
     if (before !== undefined) await this.removed([before]);
   }
 
   /** A rule keeps the path out: there is nothing to remember of it. */
   excluded(path: string, rule: string): void {
-    const { folder, state, log } = this.#deps;
+    const { folder, state, log } = this.deps;
     const before = state.get(folder.name, path);
     if (before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
@@ -140,7 +154,7 @@ export class Reconciler {
 
   /** Files that were certainly not there a moment ago. Nothing is concluded while the root is not certain. */
   async removed(entries: readonly Entry[]): Promise<void> {
-    const { folder, state, clock, isCertain } = this.#deps;
+    const { folder, state, clock, isCertain } = this.deps;
     const live = entries.filter(({ status }) => status !== 'gone');
     if (live.length === 0) return;
     const certain = await isCertain();
@@ -159,18 +173,18 @@ export class Reconciler {
 
   /** The next scan is to compare the path again, though nothing about it changed. */
   #open(path: string): void {
-    this.#deps.digests.delete(directoryOf(path));
+    this.deps.digests.delete(directoryOf(path));
   }
 
   #refusalBySize({ size }: FileStat): Trouble | undefined {
-    const { maxFileSize } = this.#deps.folder;
+    const { maxFileSize } = this.deps.folder;
     if (size === 0) return trouble.empty();
     return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
   }
 
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
   #isSettled(before: Entry, to: Taken, purpose: Purpose): boolean {
-    const { folder, state, clock, accepts } = this.#deps;
+    const { folder, state, clock, accepts } = this.deps;
     const { path } = before;
     if (!isItem(before)) {
       const { code, message } = before.trouble;
@@ -190,7 +204,7 @@ export class Reconciler {
     } else if (before.url !== to.url || before.collection !== to.collection) {
       const { url, collection } = to;
       state.put(read(before, { folder: folder.name, path, url, collection }, before.version, clock.now()));
-      this.#deps.changed();
+      this.deps.changed();
     }
     return true;
   }
@@ -201,7 +215,7 @@ export class Reconciler {
    */
   #cameLater({ ctimeMs }: FileStat, movedAt: number): boolean {
     const notBefore = Math.max(movedAt, this.scannedFrom);
-    return notBefore > this.#beganAt && ctimeMs + this.#deps.folder.settle < notBefore;
+    return notBefore > this.#beganAt && ctimeMs + this.deps.folder.settle < notBefore;
   }
 
   /**
@@ -209,14 +223,14 @@ export class Reconciler {
    * folder was watched, and not while it was gone.
    */
   #restedAt(before: Entry | undefined, { ctimeMs }: FileStat): number {
-    const { clock, folder } = this.#deps;
+    const { clock, folder } = this.deps;
     const goneAt = before?.status === 'gone' ? before.since : 0;
     return Math.max(Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle, this.#beganAt, goneAt);
   }
 
   /** Reads a file, once at a time: what changed since, the reading finds out. */
   async #read(path: string, file: string, stat: FileStat, cameLater: boolean): Promise<void> {
-    const { folder, hashQueue, stopped, log, onQuiet } = this.#deps;
+    const { folder, hashQueue, stopped, log } = this.deps;
     if (this.#reading.has(path) || stopped.aborted) return;
     this.#reading.add(path);
     try {
@@ -229,12 +243,11 @@ export class Reconciler {
       log.error(fields, `${folder.name}/${path} could not be taken up: ${messageOf(error)}`);
     } finally {
       this.#reading.delete(path);
-      if (!this.busy) onQuiet();
     }
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
-    const { debouncer, rules } = this.#deps;
+    const { debouncer, rules } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
       return;
@@ -251,7 +264,7 @@ export class Reconciler {
   }
 
   #hasVersion(path: string, version: Version, decision: Taken, cameLater: boolean): void {
-    const { folder, state, clock, accepts, changed } = this.#deps;
+    const { folder, state, clock, accepts, changed } = this.deps;
     const refusal = accepts(version.encoding);
     if (refusal !== undefined) {
       this.#passOver(path, version, refusal);
@@ -273,7 +286,7 @@ export class Reconciler {
   }
 
   #quarantine(path: string, { url, collection }: Taken, stat: FileStat, why: Trouble): void {
-    const { folder, state, clock, log, changed } = this.#deps;
+    const { folder, state, clock, log, changed } = this.deps;
     const before = state.get(folder.name, path);
     if (before?.status === 'quarantined' && isSaid(before, stat, why)) return;
     const to = { folder: folder.name, path, url, collection };
@@ -284,7 +297,7 @@ export class Reconciler {
   }
 
   #passOver(path: string, stat: FileStat, why: Trouble): void {
-    const { folder, state, clock } = this.#deps;
+    const { folder, state, clock } = this.deps;
     const before = state.get(folder.name, path);
     if (before?.status === 'passed' && isSaid(before, stat, why)) return;
     state.put(passedOver(before, { folder: folder.name, path }, statOf(stat), why, clock.now()));
@@ -293,7 +306,7 @@ export class Reconciler {
 
   /** The path gave up its document, which another name may wait for. */
   #freed(path: string): void {
-    const { folder, state, debouncer, changed } = this.#deps;
+    const { folder, state, debouncer, changed } = this.deps;
     changed();
     for (const other of otherForms(path)) {
       const entry = state.get(folder.name, other);
@@ -307,7 +320,7 @@ export class Reconciler {
    * taken holds it; the others wait in quarantine until it is gone or passed over.
    */
   #holderOf(path: string): string | undefined {
-    const { folder, state } = this.#deps;
+    const { folder, state } = this.deps;
     return otherForms(path).find((other) => {
       const entry = state.get(folder.name, other);
       if (entry === undefined || isWaitingForName(entry)) return false;
@@ -348,4 +361,73 @@ function statOf({ size, mtimeMs, ctimeMs, ino }: FileStat): FileStat {
 
 function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
   return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
+}
+
+/** Reads many small files at once, away from the event loop. Rejects when the reading itself broke down. */
+export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;
+
+/** Without a thread: small files are read where they are asked for. */
+export const readGroupNow: ReadGroup = async (orders) => orders.map(fingerprintNow);
+
+/** So many small files in one group: their answers are handed on without a pause. */
+const GROUP_MOST = 64;
+/** So many groups are under way, so that the thread has the next one when it ends one. */
+const GROUPS_AT_ONCE = 2;
+/** Files up to this many bytes are read in groups. */
+const SMALL_BYTES = 1024 * 1024;
+/** One piece of a file: a disk that is far away may take long for it. In ms. */
+const LONGEST_PIECE_MS = 15 * 60_000;
+
+/** Reads files at rest: small ones in groups in a thread, large ones a few at once, piece by piece. */
+export class HashQueue {
+  /** Of large files; what is read in groups is the thread's. */
+  readonly health = new HealthCheck('reading', 'files that wait are not read', { limitMs: LONGEST_PIECE_MS });
+  readonly #large: PQueue;
+  readonly #groups = new PQueue({ concurrency: GROUPS_AT_ONCE });
+  readonly #small: { order: ReadOrder; signal: AbortSignal; resolve: (found?: Fingerprint) => void }[] = [];
+
+  constructor(
+    private readonly policy: Pick<WatchPolicy, 'readers' | 'crowd'>,
+    private readonly readGroup: ReadGroup,
+  ) {
+    this.#large = new PQueue({ concurrency: policy.readers });
+  }
+
+  /** Whether so many files wait that scans wait, too. */
+  get isCrowded(): boolean {
+    const { crowd } = this.policy;
+    return this.#large.size >= crowd || this.#groups.size >= crowd / GROUP_MOST;
+  }
+
+  /** Resolves when more files may be added. */
+  async room(): Promise<void> {
+    const { crowd } = this.policy;
+    await this.#large.onSizeLessThan(crowd);
+    await this.#groups.onSizeLessThan(crowd / GROUP_MOST);
+  }
+
+  /** Resolves to what the file is, and to undefined when `signal` aborted before it was read. */
+  async read(order: ReadOrder, signal: AbortSignal): Promise<Fingerprint | undefined> {
+    if (order.stat.size > SMALL_BYTES) {
+      const read = () => this.health.during(() => fingerprint(order, () => this.health.progress()));
+      return await this.#large.add(async () => (signal.aborted ? undefined : await read()));
+    }
+    return await new Promise((resolve) => {
+      const isFirst = this.#small.push({ order, signal, resolve }) % GROUP_MOST === 1;
+      if (isFirst) void this.#groups.add(() => this.#readSmall());
+    });
+  }
+
+  async #readSmall(): Promise<void> {
+    // Files that arrive in one go are one group.
+    await Promise.resolve();
+    const group = this.#small.splice(0, GROUP_MOST);
+    const read = group.filter(({ signal }) => !signal.aborted);
+    const orders = read.map(({ order }) => order);
+    // The thread may break down, which it says itself; nothing is lost but a moment of the event loop.
+    const found =
+      orders.length === 0 ? [] : await this.readGroup(orders).catch(() => orders.map(fingerprintNow));
+    for (const [i, { resolve }] of read.entries()) resolve(found[i]);
+    for (const { signal, resolve } of group) if (signal.aborted) resolve();
+  }
 }

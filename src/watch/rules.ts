@@ -3,8 +3,12 @@ import { open } from 'node:fs/promises';
 import createIgnore, { type Ignore, type TestResult } from 'ignore';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
+import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat } from '../lib/file-stat.js';
+import type { Logger } from '../lib/logger.js';
+import { formatBytes } from '../lib/units.js';
+import type { Trouble } from '../state/entry.js';
 import { directoriesAbove, directoryOf, isAbsence, joinPath, look, nameOf } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
@@ -214,4 +218,134 @@ export class PatternList {
     this.#questions = (this.#questions + 1) % QUESTIONS_PER_MATCHER;
     return this.#matcher.test(kind === 'directory' ? `${path}/` : path);
   }
+}
+
+/** Something in a folder that keeps files from being seen, and that no record of a file can tell. */
+export interface PathProblem {
+  readonly folder: string;
+  /** Absolute. Names that are not valid UTF-8 are shown with U+FFFD. */
+  readonly path: string;
+  readonly trouble: Trouble;
+  /** When it was first seen, in ms since the epoch. */
+  readonly since: number;
+}
+
+/** How many are kept; the rest is only counted. */
+const KEPT = 1_000;
+
+/** The problems of one folder. Each is logged once, when it is first seen, and forgotten when a full scan does not see it. */
+export class Problems {
+  /** How many there are besides the listed ones. */
+  unnamed = 0;
+  readonly #known = new Map<string, PathProblem>();
+  readonly #seen = new Set<string>();
+
+  constructor(
+    private readonly folder: string,
+    private readonly clock: Clock,
+    private readonly log: Logger,
+  ) {}
+
+  report(path: string, trouble: Trouble): void {
+    const { folder, log } = this;
+    const key = `${trouble.code} ${path} ${trouble.message}`;
+    if (this.#known.has(key)) {
+      this.#seen.add(key);
+    } else if (this.#known.size < KEPT) {
+      this.#seen.add(key);
+      this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
+      const { code, message, hint } = trouble;
+      log.warn({ folder, path, code }, `${path}: ${message} ${hint}`);
+    } else {
+      this.unnamed += 1;
+      if (this.unnamed === 1)
+        log.warn({ folder }, `There are more than ${KEPT} such paths; no more are named.`);
+    }
+  }
+
+  /** A full scan begins: what it does not report again is over when it ends. */
+  beginScan(): void {
+    this.#seen.clear();
+    this.unnamed = 0;
+  }
+
+  endScan(): void {
+    for (const key of this.#known.keys()) if (!this.#seen.has(key)) this.#known.delete(key);
+  }
+
+  list(): readonly PathProblem[] {
+    return [...this.#known.values()];
+  }
+}
+
+/** Why a file or a directory was not taken: everything that watching can say, in one place. */
+export const trouble = {
+  empty: () => said('EMPTY', 'The file is empty.', 'It is taken as soon as something is in it.'),
+  tooLarge: (size: number, limit: number) =>
+    said(
+      'TOO_LARGE',
+      `The file has ${formatBytes(size)}; the limit of its folder is ${formatBytes(limit)}.`,
+      'Raise `maxFileSize` of the folder if the peer takes such large documents.',
+    ),
+  unreadable: (code: string) =>
+    said(
+      'UNREADABLE',
+      `The file cannot be read (${code}).`,
+      code === 'EACCES' || code === 'EPERM'
+        ? 'Give the user that peersync runs as the right to read it.'
+        : 'See the system log: the disk or the network mount may be failing.',
+    ),
+  sameDocument: (other: string) =>
+    said(
+      'SAME_DOCUMENT',
+      `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
+      'Rename or remove one of the two; both have the same URL.',
+    ),
+  directoryUnreadable: (code: string) =>
+    said(
+      'DIRECTORY_UNREADABLE',
+      `The directory cannot be listed (${code}); what is in it is not known.`,
+      'Give the user that peersync runs as the right to read and enter it.',
+    ),
+  pathTooLong: () =>
+    said(
+      'PATH_TOO_LONG',
+      'The path is longer than the system allows; what is there cannot be read.',
+      'Move it up some levels, or watch a directory further down as a folder of its own.',
+    ),
+  nameNotUtf8: (bytes: Uint8Array) =>
+    said(
+      'NAME_NOT_UTF8',
+      `The name is not valid UTF-8 (bytes ${Buffer.from(bytes).toString('hex')}) and has no URL.`,
+      'Rename it, for instance with convmv.',
+    ),
+  rulesUnreadable: (reason: string) =>
+    said(
+      'RULES_UNREADABLE',
+      `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
+      'Make the file readable, or remove it.',
+    ),
+  /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
+  rootMissing: (path: string, code: string, wasSeen: boolean) =>
+    said(
+      'FOLDER_MISSING',
+      `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
+      `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
+    ),
+  rootReplaced: (path: string) =>
+    said(
+      'FOLDER_REPLACED',
+      `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
+      'Mount what belongs there; peersync goes on by itself. If the change is meant, nothing is to be done.',
+    ),
+  watchLimit: (code: string) =>
+    said(
+      'WATCH_LIMIT',
+      `The system's limit of watched directories is reached (${code}): changes are found by rescans only, some minutes late.`,
+      'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
+    ),
+} as const;
+
+function said(code: string, message: string, hint: string): Trouble {
+  return { code, message, hint };
 }

@@ -17,9 +17,8 @@ import {
   NOT_A_DIRECTORY,
   nameOf,
 } from './lister.js';
-import { trouble } from './problems.js';
 import type { FolderDeps, Reconciler } from './reconciler.js';
-import { IGNORE_FILE } from './rules.js';
+import { IGNORE_FILE, trouble } from './rules.js';
 
 /** A directory to be listed. */
 interface Step {
@@ -60,20 +59,16 @@ const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POS
  * only "no such file" counts as removed. A directory whose digest is that of the last scan is left alone.
  */
 export class Scanner {
-  readonly #deps: FolderDeps;
-  readonly #reconciler: Reconciler;
-  /** A directory cannot be watched; the code is the system's. */
-  readonly #onUnwatched: (code: string) => void;
-
-  constructor(deps: FolderDeps, reconciler: Reconciler, onUnwatched: (code: string) => void) {
-    this.#deps = deps;
-    this.#reconciler = reconciler;
-    this.#onUnwatched = onUnwatched;
-  }
+  /** @param onUnwatched a directory cannot be watched; the code is the system's */
+  constructor(
+    private readonly deps: FolderDeps,
+    private readonly reconciler: Reconciler,
+    private readonly onUnwatched: (code: string) => void,
+  ) {}
 
   /** Walks the whole folder. */
   async all(): Promise<Walk> {
-    const { digests } = this.#deps;
+    const { digests } = this.deps;
     const entered = new Set(['']);
     await this.#readRules('');
     const walk = await this.#tree('', 'rescan', (path) => entered.add(path) !== undefined);
@@ -84,16 +79,16 @@ export class Scanner {
 
   /** Lists one directory, and those in it that are not watched yet with all below them. */
   async directory(directory: string): Promise<void> {
-    const { events, root, digests } = this.#deps;
+    const { events, digests, absolute } = this.deps;
     digests.delete(directory);
     if (await this.#readRules(directory)) await this.#tree(directory, 'change');
-    else await this.#tree(directory, 'change', (path) => events?.watches(root.absolute(path)) !== true);
+    else await this.#tree(directory, 'change', (path) => events?.watches(absolute(path)) !== true);
   }
 
   /** Looks at one path, and at all below it if it is a directory. */
   async path(path: string, purpose: Purpose, seen?: Seen): Promise<void> {
     const above = directoryOf(path);
-    this.#deps.digests.delete(above);
+    this.deps.digests.delete(above);
     if (nameOf(path) === IGNORE_FILE) {
       if (await this.#readRules(above, seen)) await this.#tree(above, 'change');
       return;
@@ -114,7 +109,7 @@ export class Scanner {
 
   async #walk(start: Step, walk: Walk, enters: (path: string) => boolean = () => true): Promise<void> {
     const stack = [start];
-    while (stack.length > 0 && this.#deps.mayLook()) {
+    while (stack.length > 0 && this.deps.mayLook()) {
       const steps = stack.splice(-LISTS_AT_ONCE);
       for (const found of await Promise.all(steps.map((step) => this.#visit(step, walk))))
         for (const step of found) if (enters(step.path)) stack.push(step);
@@ -123,9 +118,9 @@ export class Scanner {
 
   /** Lists one directory, and returns those that stand in it and are to be entered. */
   async #visit(step: Step, walk: Walk): Promise<readonly Step[]> {
-    const { folder, digests, rules, mayLook } = this.#deps;
+    const { folder, digests, rules, mayLook } = this.deps;
     const { path, linked } = step;
-    this.#deps.health.progress();
+    this.deps.health.progress();
     const known = digests.get(path);
     let listing = await this.#list(step, known);
     // It was opened while it was listed.
@@ -151,11 +146,11 @@ export class Scanner {
 
   /** Watches a directory and lists it; what cannot be listed is dealt with. */
   async #list({ path, linked }: Step, known: number | undefined): Promise<Listing | undefined> {
-    const { events, list, root } = this.#deps;
-    const directory = root.absolute(path);
+    const { events, list, absolute } = this.deps;
+    const directory = absolute(path);
     const watch = async () => {
       const result = await events?.watch(directory);
-      if (typeof result === 'object') this.#onUnwatched(result.code);
+      if (typeof result === 'object') this.onUnwatched(result.code);
       return result === 'watched';
     };
     const isToWatch = events !== undefined && !linked;
@@ -174,7 +169,7 @@ export class Scanner {
   }
 
   async #compare(directory: string, listing: Listing, walk: Walk, from: From): Promise<readonly Step[]> {
-    const { hashQueue, folder, state, root, mayLook } = this.#deps;
+    const { hashQueue, folder, state, mayLook, absolute } = this.deps;
     const names = new Set<string>();
     const settled = new Set<string>();
     const below: Step[] = [];
@@ -190,7 +185,7 @@ export class Scanner {
       const path = joinPath(directory, found.name);
       if (found.kind === 'file') {
         walk.files += 1;
-        this.#reconciler.file(path, root.absolute(path), found.stat, known);
+        this.reconciler.file(path, absolute(path), found.stat, known);
       } else {
         const step = await this.#found(path, found, walk, from);
         if (step !== undefined) {
@@ -199,7 +194,7 @@ export class Scanner {
         }
       }
       if (names.size % SLICE !== 0) continue;
-      this.#deps.health.progress();
+      this.deps.health.progress();
       await nextTurn();
       await hashQueue.room();
       if (!mayLook()) return [];
@@ -221,8 +216,8 @@ export class Scanner {
 
   /** Looks at a path, whatever stands there; returns a directory that is to be entered. */
   async #at(path: string, walk: Walk, from: From): Promise<Step | undefined> {
-    this.#deps.health.progress();
-    const stats = await look(this.#deps.root.absolute(path));
+    this.deps.health.progress();
+    const stats = await look(this.deps.absolute(path));
     if (stats instanceof Error) {
       await this.#notSeen(path, stats.code ?? 'UNKNOWN');
       return undefined;
@@ -234,17 +229,17 @@ export class Scanner {
 
   /** Hands over what stands at a path; returns a directory that is to be entered. */
   async #found(path: string, found: Omit<Found, 'name'>, walk: Walk, from: From): Promise<Step | undefined> {
-    const { folder, root, rules } = this.#deps;
+    const { folder, rules, absolute } = this.deps;
     const { linked, movedAt } = from;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
-    const target = isFollowed ? await followLink(root.real, path) : undefined;
+    const target = isFollowed ? await followLink(absolute(''), path) : undefined;
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
       walk.files += 1;
-      this.#reconciler.file(path, target?.path ?? root.absolute(path), stat, { ...walk, movedAt });
+      this.reconciler.file(path, target?.path ?? absolute(path), stat, { ...walk, movedAt });
       return undefined;
     }
-    await this.#reconciler.noFile(path);
+    await this.reconciler.noFile(path);
     if (kind !== 'directory' || (linked && target !== undefined)) return undefined;
     const closed = rules.closedEntered(path);
     if (closed === undefined) return { path, linked: linked || target !== undefined, movedAt };
@@ -254,14 +249,14 @@ export class Scanner {
 
   /** Where a look begins, unless a rule or a link keeps it from there. */
   async #enter(directory: string): Promise<Step | undefined> {
-    const { folder, root, rules } = this.#deps;
+    const { folder, rules, absolute } = this.deps;
     if (this.#isUnknown(directory)) return undefined;
     const closed = directory === '' ? undefined : rules.closed(directory);
     if (closed !== undefined) {
       await this.#exclude(directory, closed);
       return undefined;
     }
-    const reach = await reachOf(root.real, directory);
+    const reach = await reachOf(absolute(''), directory);
     if (reach === 'plain' || (reach === 'linked' && folder.followSymlinks))
       return { path: directory, linked: reach === 'linked', movedAt: NEVER };
     await this.#absent(directory);
@@ -276,10 +271,10 @@ export class Scanner {
    * @returns whether they are others now: then the directory and all below it are to be looked at
    */
   async #readRules(directory: string, seen?: Seen): Promise<boolean> {
-    const { root, rules, debouncer, digests } = this.#deps;
+    const { rules, debouncer, digests, absolute } = this.deps;
     const file = joinPath(directory, IGNORE_FILE);
     const known = rules.ignoreFile(directory);
-    const found = await look(root.absolute(file));
+    const found = await look(absolute(file));
     const now = found instanceof Error ? ABSENT : fileStat(found);
     const isSame =
       known === undefined ? now === ABSENT : known.stat !== undefined && sameStat(known.stat, now);
@@ -291,10 +286,10 @@ export class Scanner {
 
   /** Whether the rules for a directory are not known, so that nothing in it may be taken or forgotten. */
   #isUnknown(directory: string): boolean {
-    const { root, rules, problems } = this.#deps;
+    const { rules, problems, shown } = this.deps;
     const unreadable = rules.unreadableFor(directory);
     if (unreadable === undefined) return false;
-    problems.report(root.shown(unreadable.file), trouble.rulesUnreadable(unreadable.reason));
+    problems.report(shown(unreadable.file), trouble.rulesUnreadable(unreadable.reason));
     return true;
   }
 
@@ -306,66 +301,66 @@ export class Scanner {
 
   /** @param directory the one to blame when it is not the length of the path */
   #unreadable(path: string, directory: string, code: string): void {
-    const { problems, root, digests } = this.#deps;
+    const { problems, digests, shown } = this.deps;
     digests.delete(path);
     digests.delete(directoryOf(path));
-    if (code === 'ENAMETOOLONG') problems.report(root.shown(path), trouble.pathTooLong());
-    else problems.report(root.shown(directory), trouble.directoryUnreadable(code));
+    if (code === 'ENAMETOOLONG') problems.report(shown(path), trouble.pathTooLong());
+    else problems.report(shown(directory), trouble.directoryUnreadable(code));
   }
 
   /** Names that are not valid UTF-8, as they are on disk. */
   async #reportNames(directory: string): Promise<void> {
-    const { problems, root, digests } = this.#deps;
-    for (const name of await readdir(root.absolute(directory), { encoding: 'buffer' })) {
+    const { problems, digests, absolute, shown } = this.deps;
+    for (const name of await readdir(absolute(directory), { encoding: 'buffer' })) {
       if (isUtf8(name)) continue;
       digests.delete(directory);
-      problems.report(root.shown(joinPath(directory, name.toString())), trouble.nameNotUtf8(name));
+      problems.report(shown(joinPath(directory, name.toString())), trouble.nameNotUtf8(name));
     }
   }
 
   /** There is nothing at a path; whatever state knows there or below is gone. */
   async #absent(path: string): Promise<void> {
-    const { rules, events, root, digests } = this.#deps;
+    const { rules, events, digests, absolute } = this.deps;
     digests.delete(path);
     // That the folder itself cannot be seen says nothing of its files.
     if (path === '') return;
-    events?.unwatch(root.absolute(path));
+    events?.unwatch(absolute(path));
     rules.forget(path);
-    await this.#reconciler.noFile(path);
+    await this.reconciler.noFile(path);
     await this.#noneBelow(path);
   }
 
   /** There is no directory at a path, so nothing of what state knows below it is there. */
   async #noneBelow(path: string): Promise<void> {
-    const { folder, state } = this.#deps;
+    const { folder, state } = this.deps;
     await inSlices(state.entries.underDirectory(folder.name, path), async (entries) => {
-      this.#deps.health.progress();
-      await this.#reconciler.removed(entries);
+      this.deps.health.progress();
+      await this.reconciler.removed(entries);
     });
   }
 
   /** What state knows in a directory, and a list of it did not show, is looked up by name. */
   async #unlisted(paths: readonly string[]): Promise<void> {
-    const { folder, state, root, digests } = this.#deps;
+    const { folder, state, digests, absolute } = this.deps;
     const missing: Entry[] = [];
     for (const path of paths) {
-      this.#deps.health.progress();
+      this.deps.health.progress();
       const entry = state.get(folder.name, path);
       if (entry === undefined || entry.status === 'gone') continue;
-      const stats = await look(root.absolute(path));
+      const stats = await look(absolute(path));
       if (stats instanceof Error && isAbsence(stats.code)) missing.push(entry);
       else digests.delete(directoryOf(path));
     }
-    await this.#reconciler.removed(missing);
+    await this.reconciler.removed(missing);
   }
 
   /** A rule keeps a directory out: there is nothing to remember of what is below it. */
   async #exclude(directory: string, rule: string): Promise<void> {
-    const { folder, state, events, root } = this.#deps;
-    events?.unwatch(root.absolute(directory));
+    const { folder, state, events, absolute } = this.deps;
+    events?.unwatch(absolute(directory));
     await inSlices(state.entries.underDirectory(folder.name, directory), (entries) => {
-      this.#deps.health.progress();
-      for (const { path } of entries) this.#reconciler.excluded(path, rule);
+      this.deps.health.progress();
+      for (const { path } of entries) this.reconciler.excluded(path, rule);
     });
   }
 }

@@ -1,40 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
-import type { Logger } from '../lib/logger.js';
 import type { Place } from '../state/entries.js';
-import type { State } from '../state/state.js';
-import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
+import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
-import { HashQueue, type ReadGroup, readGroupNow } from './hash-queue.js';
 import { type List, listHere } from './lister.js';
-import type { PathProblem } from './problems.js';
-import type { WatchDeps } from './reconciler.js';
-import type { Standing } from './root.js';
+import { HashQueue, type ReadGroup, readGroupNow, type WatchDeps } from './reconciler.js';
+import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
 
-/** The numbers of watching. */
-export interface WatchPolicy {
-  /**
-   * So many fs events in one turn of the event loop may have been more: the system's queue holds 16,384 and drops the rest
-   * without a word.
-   */
-  readonly burst: number;
-  /** How often the root of each folder is checked, in ms. */
-  readonly rootCheckMs: number;
-  /** How often a folder is scanned that cannot be watched, in ms. */
-  readonly degradedRescanMs: number;
-  /** Large files that are read at once, over all folders. */
-  readonly readers: number;
-  /** From so many files that wait to be read on, scans wait too. */
-  readonly crowd: number;
-}
-
-const POLICY: WatchPolicy = {
-  burst: 10_000,
+const POLICY = {
   rootCheckMs: 3_000,
   degradedRescanMs: 60_000,
   readers: 8,
@@ -46,32 +24,36 @@ export interface WatchSettings {
   readonly folders: readonly FolderConfig[];
   /** Whether to watch for changes, or to find them by scans alone. */
   readonly hints: boolean;
-  /** Milliseconds between two full scans of a folder. */
   readonly rescanMs: number;
 }
 
-export interface WatcherOptions extends WatchSettings {
-  readonly state: State;
+export interface WatcherOptions
+  extends WatchSettings,
+    Pick<WatchDeps, 'state' | 'clock' | 'log' | 'accepts'> {
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly accepts: WatchDeps['accepts'];
   /** Called when `standing` may say something else of a folder than before. */
   readonly onStanding?: () => void;
   /** Reads small files. @default in this thread */
   readonly readGroup?: ReadGroup;
   /** Lists directories. @default in this thread */
   readonly list?: List;
-  readonly policy?: Partial<WatchPolicy>;
+  readonly policy?: Partial<typeof POLICY>;
   /** Another source of fs events. */
   readonly openEvents?: (listener: EventListener) => FsEvents;
 }
 
+/**
+ * So many fs events in one turn of the event loop may have been more: the system's queue holds 16,384 and drops the rest
+ * without a word.
+ */
+const BURST = 10_000;
 /** What looks at a folder that is let go has so long to end, in ms. */
 const LETTING_GO_MS = 10_000;
 /** The changes of so many milliseconds go to the disk together. */
 const COMMIT_MS = 50;
+/** How often is asked whether nothing is left to do, in ms. */
+const IDLE_CHECK_MS = 20;
 /** How soon a failed commit is tried again, in ms. */
 const COMMIT_AGAIN_MS = 5_000;
 
@@ -82,11 +64,9 @@ const COMMIT_AGAIN_MS = 5_000;
  * it follows fs events. One watcher is started once and stopped once; `watch` may change what it watches in between.
  */
 export class Watcher {
-  readonly #options: WatcherOptions;
-  readonly #policy: WatchPolicy;
   readonly #deps: WatchDeps;
-  #settings: WatchSettings;
   #folders: ReadonlyMap<string, FolderWatch>;
+  #settings: WatchSettings;
   #started = false;
   #stopped = false;
   #eventsThisTurn = 0;
@@ -94,24 +74,19 @@ export class Watcher {
   #saving: Timer | undefined;
   /** Why the last commit failed, if it did. */
   #failure: unknown;
-  #waitsForQuiet: { resolve: () => void; reject: (error: unknown) => void }[] = [];
 
-  constructor(options: WatcherOptions) {
-    const { state, clock, log, accepts, list = listHere, readGroup = readGroupNow, folders } = options;
-    this.#options = options;
-    this.#policy = { ...POLICY, ...options.policy };
-    const { readers, crowd } = this.#policy;
-    this.#deps = {
-      ...{ state, clock, log, accepts, list },
-      hashQueue: new HashQueue({ readers, crowd, readGroup }),
-      changed: () => {
-        this.#isUnsaved = true;
-        if (this.#failure === undefined) this.#saveIn(COMMIT_MS);
-      },
-      onQuiet: () => this.#checkQuiet(),
+  constructor(private readonly options: WatcherOptions) {
+    const { state, clock, log, accepts, list = listHere, readGroup = readGroupNow } = options;
+    const { folders, hints, rescanMs, onStanding = () => {} } = options;
+    const policy = { ...POLICY, ...options.policy, rescanMs };
+    const changed = () => {
+      this.#isUnsaved = true;
+      if (this.#failure === undefined) this.#saveIn(COMMIT_MS);
     };
+    const hashQueue = new HashQueue(policy, readGroup);
+    this.#deps = { state, clock, log, accepts, list, hashQueue, changed, onStanding, policy };
     this.#settings = options;
-    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, options.hints)]));
+    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, hints)]));
   }
 
   /** Begins to watch; the first scan goes on in the background, see `idle`. */
@@ -137,6 +112,7 @@ export class Watcher {
     await Promise.all(leaving.map(([name, watch]) => this.#letGo(name, watch)));
     if (this.#stopped) return;
     this.#settings = settings;
+    this.#deps.policy.rescanMs = settings.rescanMs;
     const folders = new Map<string, FolderWatch>();
     for (const folder of settings.folders) {
       const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
@@ -145,8 +121,7 @@ export class Watcher {
       if (stayed === undefined && this.#started) watch.start();
     }
     this.#folders = folders;
-    this.#options.onStanding?.();
-    this.#checkQuiet();
+    this.#deps.onStanding();
   }
 
   /** Scans a folder, or all. Unknown folders are left out. */
@@ -165,11 +140,12 @@ export class Watcher {
    *
    * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
    */
-  idle(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waitsForQuiet.push({ resolve, reject });
-      this.#checkQuiet();
-    });
+  async idle(): Promise<void> {
+    const isBusy = () =>
+      (this.#saving !== undefined && this.#failure === undefined) ||
+      [...this.#folders.values()].some(({ busy }) => busy);
+    while (!this.#stopped && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** How the root of a folder stands; undefined for one that is not watched, or not any more. */
@@ -199,18 +175,13 @@ export class Watcher {
   }
 
   #open(folder: FolderConfig, hints: boolean): FolderWatch {
-    const { openEvents = (listener) => new DirectoryEvents(listener), onStanding = () => {} } = this.#options;
-    const { rootCheckMs, degradedRescanMs } = this.#policy;
+    const { openEvents = (listener) => new DirectoryEvents(listener) } = this.options;
     const counted = (listener: EventListener) =>
       openEvents((directory, name) => {
         this.#countEvent();
         listener(directory, name);
       });
-    return new FolderWatch(folder, {
-      ...{ rootCheckMs, degradedRescanMs, onStanding, deps: this.#deps },
-      openEvents: hints ? counted : undefined,
-      rescanMs: () => this.#settings.rescanMs,
-    });
+    return new FolderWatch(folder, this.#deps, hints ? counted : undefined);
   }
 
   /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
@@ -239,7 +210,7 @@ export class Watcher {
       });
     }
     this.#eventsThisTurn += 1;
-    if (this.#eventsThisTurn !== this.#policy.burst) return;
+    if (this.#eventsThisTurn !== BURST) return;
     const words = 'Very many changes came at once, some may have been missed; all folders are scanned again.';
     this.#deps.log.info({}, words);
     void this.rescan();
@@ -251,7 +222,6 @@ export class Watcher {
       await this.#save();
       this.#saving = undefined;
       if (this.#isUnsaved) this.#saveIn(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS);
-      this.#checkQuiet();
     });
   }
 
@@ -260,7 +230,7 @@ export class Watcher {
     const { log } = this.#deps;
     this.#isUnsaved = false;
     try {
-      await this.#options.commit();
+      await this.options.commit();
       if (this.#failure !== undefined) log.info({}, 'The state can be written again.');
       this.#failure = undefined;
     } catch (error) {
@@ -268,16 +238,6 @@ export class Watcher {
       const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
       if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
       this.#failure = error;
-    }
-  }
-
-  #checkQuiet(): void {
-    if (this.#waitsForQuiet.length === 0) return;
-    if (this.#saving !== undefined && this.#failure === undefined && !this.#stopped) return;
-    for (const folder of this.#folders.values()) if (folder.busy) return;
-    for (const { resolve, reject } of this.#waitsForQuiet.splice(0)) {
-      if (this.#failure === undefined) resolve();
-      else reject(this.#failure);
     }
   }
 }

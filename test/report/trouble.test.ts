@@ -12,7 +12,7 @@ import { conditionsOf, statusReport, statusSentence } from '../../src/report/sta
 import { explain } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';
 import { quarantined } from '../../src/state/transitions.js';
-import { Problems } from '../../src/watch/problems.js';
+import { Problems } from '../../src/watch/rules.js';
 import { DiskWithFaults } from '../fault/state-disk.js';
 import { pendingRecord } from '../state/records.js';
 import { writeConfig } from '../support/config.js';

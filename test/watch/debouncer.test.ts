@@ -18,7 +18,6 @@ function setUp(onLook: (path: string) => Promise<void> = async () => {}) {
     },
     lookIn: async (directory) => void directories.push(directory),
     onError: (error, path) => errors.push(`${path}: ${String(error)}`),
-    onQuiet: () => {},
   });
   const stat = (ageMs: number, size = 1): FileStat => ({
     size,

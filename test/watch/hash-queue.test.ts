@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type Fingerprint, fingerprintNow } from '../../src/content/reader.js';
 import { fileStat } from '../../src/lib/file-stat.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
-import { HashQueue, type ReadGroup, readGroupNow } from '../../src/watch/hash-queue.js';
+import { HashQueue, type ReadGroup, readGroupNow } from '../../src/watch/reconciler.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -13,7 +13,7 @@ import { until } from '../support/wait.js';
 function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupNow) {
   const directory = temporaryDirectory();
   const done: [string, Fingerprint['kind'] | undefined][] = [];
-  const queue = new HashQueue({ readers, readGroup, crowd });
+  const queue = new HashQueue({ readers, crowd }, readGroup);
   const leaves = new AbortController();
   const reads: Promise<unknown>[] = [];
   const add = (path: string, content = path, signal = leaves.signal) => {
@@ -22,10 +22,7 @@ function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupN
     const stat = fileStat(lstatSync(file));
     reads.push(queue.read({ file, stat }, signal).then((found) => done.push([path, found?.kind])));
   };
-  const forget = () => {
-    leaves.abort();
-    queue.forget();
-  };
+  const forget = () => leaves.abort();
   return { queue, add, done, forget, quiet: () => Promise.all(reads) };
 }
 

@@ -105,15 +105,6 @@ describe('lost fs events', () => {
     expect(inbox.status('d/late.txt')).toBe('pending');
   });
 
-  it('of a burst without a stall are made up for by a rescan too', async () => {
-    const world = new WatchWorld();
-    const inbox = await world.start({ policy: { burst: 100 } });
-    await inbox.watcher.idle();
-    for (let i = 0; i < 100; i += 1) world.write(`f${i}`, 'x');
-    await until(() => world.said('Very many changes came at once', 'info') > 0, 'it is said');
-    await until(() => inbox.state.counts().pending === 100, 'all are pending');
-  });
-
   it('are none where hints are turned off: a rescan finds everything', async () => {
     const world = new WatchWorld();
     const inbox = await world.start({ hints: false });

@@ -4,12 +4,9 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
-import { HashQueue, readGroupNow } from '../../src/watch/hash-queue.js';
 import { listHere } from '../../src/watch/lister.js';
-import { Problems } from '../../src/watch/problems.js';
-import { Reconciler } from '../../src/watch/reconciler.js';
-import { Root } from '../../src/watch/root.js';
-import { FolderRules } from '../../src/watch/rules.js';
+import { HashQueue, Reconciler, readGroupNow } from '../../src/watch/reconciler.js';
+import { FolderRules, Problems } from '../../src/watch/rules.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { folderOf, refusesBinary } from './world.js';
@@ -27,17 +24,18 @@ describe('what was found,', () => {
     const none = async () => {};
     const reconciler = new Reconciler({
       ...{ folder, state, clock, log, accepts: refusesBinary, list: listHere, events: undefined },
-      root: new Root(folder, state, log),
       rules: new FolderRules(folder),
       debouncer: new Debouncer({
-        ...{ settleMs: 1, clock, lookAt: none, lookIn: none, onError: nothing, onQuiet: nothing },
+        ...{ settleMs: 1, clock, lookAt: none, lookIn: none, onError: nothing },
       }),
-      hashQueue: new HashQueue({ readers: 1, crowd: 1, readGroup: readGroupNow }),
+      hashQueue: new HashQueue({ readers: 1, crowd: 1 }, readGroupNow),
       problems: new Problems('inbox', clock, log),
       digests: new Map([['', 1]]),
       stopped: new AbortController().signal,
       health: new HealthCheck('folder', 'a scan'),
-      ...{ changed: nothing, onQuiet: nothing, mayLook: () => true, isCertain: async () => isCertain },
+      policy: { readers: 1, crowd: 1, rescanMs: 1_000, degradedRescanMs: 1_000, rootCheckMs: 1_000 },
+      ...{ absolute: (path) => path, shown: (path) => path, onStanding: nothing },
+      ...{ changed: nothing, mayLook: () => true, isCertain: async () => isCertain },
     });
     return { state, reconciler };
   }

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { gone } from '../../src/state/transitions.js';
-import { wasSeen } from '../../src/watch/root.js';
+import { wasSeen } from '../../src/watch/folder-watch.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';

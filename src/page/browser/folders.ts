@@ -21,7 +21,6 @@ const WATCH_WORDS = {
   unwatched: 'scanned now and then',
   held: 'held',
   degraded: 'found by scans only',
-  stopped: 'stopped',
 } as const;
 
 /** The folders, with how far their files came. */
