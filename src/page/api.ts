@@ -1,12 +1,9 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../config/config.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { Answerer, LiveFeed, Requests } from '../report/answers.js';
-import { isReallyInside, namedPath } from '../report/items.js';
 import type { Live } from '../report/live.js';
-import { outside } from '../report/why.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { PageError } from './guard.js';
 
@@ -59,7 +56,6 @@ export interface MirrorsAnswer {
 }
 
 export interface ApiDeps {
-  readonly current: { readonly config: Config };
   readonly live: Pick<Live, 'queue' | 'startedAt'>;
   /** What the commands are answered with: the page does nothing in another way. */
   readonly ask: Answerer;
@@ -74,7 +70,7 @@ const SLOW_MS = 30_000;
 /** The routes below `/api`. @param followers whoever follows at the moment */
 export function apiRoutes(
   app: FastifyInstance,
-  { ask, current, feed, live }: ApiDeps,
+  { ask, feed, live }: ApiDeps,
   followers: Set<AbortController>,
   slowMs = SLOW_MS,
 ): void {
@@ -90,12 +86,7 @@ export function apiRoutes(
   app.get('/api/status', () => only('status', {}));
   app.get('/api/items', ({ query }) => only('items', query));
 
-  app.get('/api/why', async ({ query }) => {
-    const { path = '' } = query as { readonly path?: unknown };
-    const file = namedPath(current.config, String(path));
-    if (!(await isReallyInside(current.config, file))) return outside(file, current.config);
-    return await only('why', { path: file });
-  });
+  app.get('/api/why', ({ query }) => only('why', query));
 
   app.get('/api/live', { exposeHeadRoute: false }, async (request, reply) => {
     // Behind an answer that has not ended it would not be seen that its connection is closed.

@@ -1,4 +1,5 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Config } from '../config/config.js';
 import type { Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
@@ -10,6 +11,7 @@ import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
 
 export interface AppDeps extends ApiDeps {
+  readonly current: { readonly config: Config };
   status(): StatusReport;
   readonly clock: Clock;
   readonly log: Logger;

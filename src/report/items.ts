@@ -30,22 +30,18 @@ export interface ListedEntry {
   /** Of the bytes that the status is about; absent where they were never read. */
   readonly sha256?: string | undefined;
   readonly url?: string | undefined;
-  readonly attempts?: number | undefined;
   /** Why it is quarantined or passed over, or what its last try failed with. */
   readonly code?: string | undefined;
   readonly message?: string | undefined;
-  readonly hint?: string | undefined;
 }
 
 function listed(entry: Entry): ListedEntry {
   const { folder, path, status, since, version } = entry;
-  const item = entry.status === 'passed' ? undefined : entry;
-  return {
-    ...{ folder, path, status, since, size: version.size },
-    sha256: 'sha256' in version ? version.sha256 : undefined,
-    ...{ url: item?.url, attempts: item?.attempts },
-    ...entry.trouble,
-  };
+  const sha256 = 'sha256' in version ? version.sha256 : undefined;
+  const url = 'url' in entry ? entry.url : undefined;
+  if (entry.trouble === undefined) return { folder, path, status, since, size: version.size, sha256, url };
+  const { code, message } = entry.trouble;
+  return { folder, path, status, since, size: version.size, sha256, url, code, message };
 }
 
 /** The lines of `list`, many at a time; the event loop turns between two lots. */
@@ -59,8 +55,13 @@ export async function* listEntries(
   }
 }
 
-/** A line of `list` with the absolute path of its file. */
-export type ItemLine = ListedEntry & { readonly file: string };
+/** A line of `list`, and more for the page. */
+export interface ItemLine extends ListedEntry {
+  /** The absolute path. */
+  readonly file: string;
+  readonly attempts?: number | undefined;
+  readonly hint?: string | undefined;
+}
 
 export interface ItemsPage {
   readonly items: readonly ItemLine[];
@@ -107,7 +108,9 @@ export async function itemsPage(
     if (last !== undefined && items.length === limit) return { items, next: markOf(last.folder, last.path) };
     const entry = entries.get(folder, path);
     const root = folders.find((one) => one.name === folder)?.path ?? folder;
-    if (entry !== undefined) items.push({ ...listed(entry), file: join(root, path) });
+    if (entry === undefined) continue;
+    const attempts = entry.status === 'passed' ? undefined : entry.attempts;
+    items.push({ ...listed(entry), file: join(root, path), attempts, hint: entry.trouble?.hint });
   }
   return isPast ? { items } : await itemsPage({ folders }, entries, { ...question, after: undefined });
 }
@@ -159,17 +162,20 @@ export interface Located {
 
 /**
  * Finds the folder that a path is in, also where links lead there by another way than the configuration names: a shell
- * that stands in a linked directory gives its files by their real path.
+ * that stands in a linked directory gives its files by their real path. What a link in a folder leads to outside of it is in none.
  */
 export async function locate({ folders }: Config, file: string): Promise<Located | undefined> {
   const absolute = resolve(file);
+  const [named, real] = await realOf(absolute);
   for (const folder of folders) {
-    if (isWithin(absolute, folder.path)) return { folder, path: relative(folder.path, absolute) };
+    if (!isWithin(absolute, folder.path)) continue;
+    const [, root] = await realOf(folder.path);
+    if (folder.path === absolute || isWithin(dirname(named), root))
+      return { folder, path: relative(folder.path, absolute) };
   }
-  const real = await realOf(absolute);
   for (const folder of folders) {
-    const root = await realpath(folder.path).catch(() => folder.path);
-    for (const path of real) if (isWithin(path, root)) return { folder, path: relative(root, path) };
+    const [, root] = await realOf(folder.path);
+    for (const path of [named, real]) if (isWithin(path, root)) return { folder, path: relative(root, path) };
   }
   return undefined;
 }
@@ -181,20 +187,6 @@ async function realOf(path: string): Promise<readonly [named: string, real: stri
   const directory = await realpath(above).catch(async () => (await realOf(above))[1]);
   const named = join(directory, basename(path));
   return [named, await realpath(named).catch(() => named)];
-}
-
-/**
- * Whether a path really is in a folder: a directory below it may be a link to somewhere else, and what is there is nobody's
- * business who only sees the page.
- */
-export async function isReallyInside(config: Config, file: string): Promise<boolean> {
-  const { folder, path } = (await locate(config, file)) ?? {};
-  if (folder === undefined) return false;
-  const root = await realpath(folder.path).catch(() => undefined);
-  // Without its root there is nothing in a folder that a link could lead out of.
-  if (root === undefined || path === undefined || path === '') return true;
-  const [, directory] = await realOf(dirname(join(folder.path, path)));
-  return isWithin(directory, root);
 }
 
 /** The longest that Linux takes, in bytes. */

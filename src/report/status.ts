@@ -135,6 +135,7 @@ export function statusReport(
   ].filter(([, { total, shown }]) => total > shown);
   const queue = live?.queue();
   const { failure } = state;
+  const silent = live?.silentDisk();
   const report = {
     version: VERSION,
     running: live !== undefined,
@@ -166,7 +167,12 @@ export function statusReport(
     problems,
     truncated: truncated.length === 0 ? undefined : Object.fromEntries(truncated),
     stateTrouble: failure && { code: failure.code, message: failure.message, hint: failure.hint },
-    diskTrouble: diskTrouble(live),
+    diskTrouble: silent && {
+      code: 'DISK_SILENT',
+      message: sentence(`The disk of ${silent.path} does not answer: ${silent.what}`),
+      hint: DISK_HINT,
+      since: silent.since,
+    },
     stuck: someOf(live?.stuck()),
     repairs: state.repairs,
   };
@@ -188,17 +194,8 @@ export function itemCounts(counts: ItemCounts): ItemCounts {
   return { pending, accepted, confirmed, quarantined, gone };
 }
 
-function diskTrouble(live: Live | undefined): DiskTrouble | undefined {
-  const silent = live?.silentDisk();
-  if (silent === undefined) return undefined;
-  return {
-    code: 'DISK_SILENT',
-    message: sentence(`The disk of ${silent.path} does not answer: ${silent.what}`),
-    hint: 'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.',
-    since: silent.since,
-  };
-}
-
+const DISK_HINT =
+  'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.';
 const HELD = 'Mount it or bring it back, or mend its path in the configuration.';
 
 /** A folder could not be scanned, for its root is missing or doubtful. */

@@ -117,7 +117,7 @@ export async function explain(
 }
 
 /** What is said of everything that is in no folder, whether it exists or not. */
-export function outside(file: string, { folders }: Pick<Config, 'folders'>): WhyReport {
+function outside(file: string, { folders }: Pick<Config, 'folders'>): WhyReport {
   return {
     ...{ file, verdict: 'outside', history: [] },
     rule: `It is in none of the watched folders (${folders.map(({ path }) => path).join(', ')}).`,
@@ -188,12 +188,10 @@ function nextOf(
 function waitingForPeer(live: LiveWork, lane: 'push' | 'confirm'): Next | undefined {
   const { circuit, paused, pausedUntil } = live.queue();
   if (paused !== undefined)
-    return paused.until === undefined
-      ? { next: 'It waits, for peersync is paused: `peersync resume` lets it go on.' }
-      : {
-          next: 'It waits, for peersync is paused; `peersync resume` lets it go on before the time is over.',
-          nextAt: paused.until,
-        };
+    return {
+      next: 'It waits, for peersync is paused: `peersync resume` lets it go on.',
+      nextAt: paused.until,
+    };
   const { reason, held, nextProbeAt } = circuit;
   // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
   if (reason !== undefined && (held.includes(lane) || live.dialect() === undefined)) {

@@ -42,6 +42,15 @@ describe('a path', () => {
     expect(await found('another/link.md')).toBe('notes: link.md');
   });
 
+  it('is in none where a link in the folder leads out of it, and is where the link leads back', async () => {
+    mkdirSync(join(directory, 'elsewhere'));
+    symlinkSync(join(directory, 'elsewhere'), join(directory, 'real', 'out'));
+    symlinkSync(join(directory, 'real', 'sub'), join(directory, 'real', 'back'));
+    expect(await found('linked/out/a.md')).toBeUndefined();
+    expect(await found('linked/out')).toBe('notes: out');
+    expect(await found('linked/back/a.md')).toBe('notes: back/a.md');
+  });
+
   it('outside is in none, also where a name only begins as that of a folder', async () => {
     expect(await found('elsewhere/a.md')).toBeUndefined();
     expect(await found('inbox-of-others/a.md')).toBeUndefined();
