@@ -170,19 +170,15 @@ export interface FieldSink {
   begin(name: string): Buffer[];
 }
 
-const AMPERSAND = 0x26;
-const EQUALS = 0x3d;
-const PLUS = 0x2b;
-const PERCENT = 0x25;
-const SPACE = 0x20;
+const [AMPERSAND, EQUALS, PLUS, PERCENT, SPACE] = [0x26, 0x3d, 0x2b, 0x25, 0x20];
+/** The value of each byte as a hexadecimal digit; NO_DIGIT for one that is none. */
+const NO_DIGIT = 16;
+const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const value = Number.parseInt(String.fromCharCode(byte), 16);
+  return Number.isNaN(value) ? NO_DIGIT : value;
+});
 /** A name that grows past this is given to the sink as it is, to be refused. */
 const LONGEST_DECODED_NAME = 4_096;
-
-function hexValue(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const lower = byte | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
-}
 
 /**
  * Decodes application/x-www-form-urlencoded bytes as they come, in chunks cut anywhere, into bytes.
@@ -190,85 +186,70 @@ function hexValue(byte: number): number {
  */
 export class UrlencodedReader {
   readonly #sink: FieldSink;
-  #name: Buffer[] = [];
+  #name = Buffer.alloc(0);
   #value: Buffer[] | undefined;
-  /** How much came of an escape that is not complete: 1 is `%`, 2 is `%` and the digit. */
-  #escaped: 0 | 1 | 2 = 0;
-  #digit = 0;
+  /** The beginning of an escape whose end is yet to come. */
+  #cut = Buffer.alloc(0);
 
   constructor(sink: FieldSink) {
     this.#sink = sink;
   }
 
   write(chunk: Buffer): void {
-    const out = Buffer.allocUnsafe(chunk.length + 2);
-    let from = 0;
-    let to = 0;
-    const flush = (): void => {
-      if (to > from) this.#put(out.subarray(from, to));
-      from = to;
-    };
-    for (const byte of chunk) {
-      if (this.#escaped > 0) {
-        const value = hexValue(byte);
-        if (value >= 0 && this.#escaped === 1) {
-          this.#digit = byte;
-          this.#escaped = 2;
-          continue;
-        }
-        if (value >= 0) {
-          out[to] = hexValue(this.#digit) * 16 + value;
-          to += 1;
-          this.#escaped = 0;
-          continue;
-        }
-        to += this.#unescaped().copy(out, to);
-      }
-      if (byte === PERCENT) {
-        this.#escaped = 1;
-      } else if (byte === AMPERSAND) {
-        flush();
-        this.#endField();
-      } else if (byte === EQUALS && !this.#value) {
-        flush();
-        this.#endName();
-      } else {
-        out[to] = byte === PLUS ? SPACE : byte;
-        to += 1;
-      }
-    }
-    flush();
+    const bytes = this.#cut.length > 0 ? Buffer.concat([this.#cut, chunk]) : chunk;
+    const cut = [1, 2].find((length) => bytes[bytes.length - length] === PERCENT) ?? 0;
+    this.#cut = Buffer.from(bytes.subarray(bytes.length - cut));
+    this.#take(bytes.subarray(0, bytes.length - cut));
   }
 
   end(): void {
-    if (this.#escaped > 0) this.#put(this.#unescaped());
+    this.#take(this.#cut);
     this.#endField();
   }
 
-  /** What looked like the beginning of an escape and is none. */
-  #unescaped(): Buffer {
-    const literal = Buffer.from(this.#escaped === 1 ? [PERCENT] : [PERCENT, this.#digit]);
-    this.#escaped = 0;
-    return literal;
-  }
-
-  #put(piece: Buffer): void {
-    if (this.#value) {
-      this.#value.push(piece);
-      return;
+  #take(bytes: Buffer): void {
+    for (let from = 0; from <= bytes.length; ) {
+      const ampersand = bytes.indexOf(AMPERSAND, from);
+      let piece = bytes.subarray(from, ampersand === -1 ? bytes.length : ampersand);
+      from += piece.length + 1;
+      if (this.#value === undefined) {
+        const equals = piece.indexOf(EQUALS);
+        this.#name = Buffer.concat([this.#name, decoded(equals === -1 ? piece : piece.subarray(0, equals))]);
+        piece = equals === -1 ? Buffer.alloc(0) : piece.subarray(equals + 1);
+        if (equals !== -1 || this.#name.length > LONGEST_DECODED_NAME) this.#endName();
+      }
+      if (piece.length > 0) this.#value?.push(decoded(piece));
+      if (ampersand !== -1) this.#endField();
     }
-    this.#name.push(piece);
-    if (this.#name.reduce((sum, part) => sum + part.length, 0) > LONGEST_DECODED_NAME) this.#endName();
   }
 
   #endName(): void {
-    this.#value = this.#sink.begin(Buffer.concat(this.#name).toString());
-    this.#name = [];
+    this.#value = this.#sink.begin(this.#name.toString());
+    this.#name = Buffer.alloc(0);
   }
 
   #endField(): void {
-    if (!this.#value && this.#name.length > 0) this.#endName();
+    if (this.#name.length > 0) this.#endName();
     this.#value = undefined;
-    this.#name = [];
   }
+}
+
+function decoded(bytes: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  for (let i = 0; i < bytes.length; i += 1) {
+    let byte = bytes[i] ?? 0;
+    if (byte === PLUS) byte = SPACE;
+    else if (byte === PERCENT) {
+      const high = DIGITS[bytes[i + 1] ?? 0] ?? NO_DIGIT;
+      const low = DIGITS[bytes[i + 2] ?? 0] ?? NO_DIGIT;
+      if (high < NO_DIGIT && low < NO_DIGIT) {
+        byte = high * 16 + low;
+        i += 2;
+      }
+    }
+    out[length] = byte;
+    length += 1;
+  }
+  return out.subarray(0, length);
 }

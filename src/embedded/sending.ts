@@ -1,19 +1,16 @@
+import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
+import { systemCode } from '../lib/errors.js';
 import type { Answer, StreamedBody } from './answer.js';
 import { CONTENT_SECURITY_POLICY } from './markup.js';
 
-/** All in milliseconds. */
-export interface SendTimeouts {
-  /** How long an unwanted body is still read, so that its sender gets to see the answer. */
-  readonly drain: number;
-  /** How long a client may leave a streamed answer unread. */
-  readonly stall: number;
-}
-
 /** An unwanted body up to this size is read to its end, so that the connection can be kept. */
 const DRAINED_QUIETLY = 1_048_576;
+/** What a stream fails with when its client is gone. */
+const GONE = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
 /** Work between two turns of the loop, in milliseconds. */
 const SLICE_MS = 8;
 
@@ -28,134 +25,78 @@ const HEADERS = {
 } as const;
 
 /**
- * Sends an answer, without its body for HEAD. What cannot be sent whole is broken off. Resolves when all is done.
+ * Sends an answer, without its body for HEAD. Resolves when all is done, also where the client is gone.
  *
- * @throws what a streamed body throws
+ * @param drainMs how long an unwanted body is still read, so that its sender gets to see the answer
+ * @throws what a streamed body throws, and Error where it has another size than it said: the answer has to be broken off
  */
 export async function sendAnswer(
   request: IncomingMessage,
   response: ServerResponse,
   answer: Answer,
-  timeouts: SendTimeouts,
+  drainMs: number,
   clock: Clock,
 ): Promise<void> {
   const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
   const size = Buffer.isBuffer(body) ? body.length : body.size;
-  const unread = hasBody(request) && !request.complete;
+  const isUnread = hasBody(request) && !request.complete;
   const declared = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  const drain = unread && declared > DRAINED_QUIETLY;
+  const isCut = isUnread && declared > DRAINED_QUIETLY;
   const headers: OutgoingHttpHeaders = {
     ...HEADERS,
     ...answer.headers,
     'content-type': answer.type,
     ...(size === undefined || answer.status === 304 ? {} : { 'content-length': size }),
-    ...(drain ? { connection: 'close' } : {}),
+    ...(isCut ? { connection: 'close' } : {}),
   };
   response.writeHead(answer.status, headers);
-  const isWhole = await sendBody(request, response, body, timeouts.stall, clock);
-  if (!isWhole) {
-    response.destroy();
-    return;
-  }
-  if (!drain) {
-    response.end();
-    if (!unread) return;
-    await readOn(request, timeouts.drain, clock);
-    if (!request.complete) request.destroy();
-    return;
+  try {
+    if (request.method !== 'HEAD' && Buffer.isBuffer(body)) response.write(body);
+    else if (request.method !== 'HEAD' && !Buffer.isBuffer(body))
+      await pipeline(paced(body, response, clock), response, { end: false });
+  } catch (error) {
+    if (GONE.has(systemCode(error) ?? '')) return;
+    throw error;
+  } finally {
+    if (!Buffer.isBuffer(body)) await body.end?.();
   }
   // Closing on a client that still sends would reset the connection before it has read the answer.
-  await readOn(request, timeouts.drain, clock);
+  if (isCut) await readOn(request, drainMs, clock);
   response.end();
-  request.destroy();
+  if (!isUnread) return;
+  if (!isCut) await readOn(request, drainMs, clock);
+  if (!request.complete) request.destroy();
 }
 
-/** Whether all of it went out, or all that HEAD asks for. */
-async function sendBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: Buffer | StreamedBody,
-  stallMs: number,
-  clock: Clock,
-): Promise<boolean> {
-  if (Buffer.isBuffer(body)) {
-    if (request.method !== 'HEAD') response.write(body);
-    return true;
-  }
-  try {
-    if (request.method === 'HEAD') return true;
-    return (await sendChunks(response, body, stallMs, clock)) === 'whole';
-  } finally {
-    await body.end?.();
-  }
-}
-
-type Sent = 'whole' | 'gone' | 'stalled';
-
-/**
- * Sends a body while it is made, no faster than it is read. Between chunks everybody else has a turn after `SLICE_MS`. A
- * client that is gone, or that takes nothing for `stallMs`, ends it. The response itself is not ended.
- *
- * @throws what the body throws, and Error where it has another size than it said
- */
-async function sendChunks(
-  response: ServerResponse,
+/** A body as it is made. Between chunks everybody else has a turn after `SLICE_MS`: a socket may take all of it at once. */
+async function* paced(
   body: StreamedBody,
-  stallMs: number,
+  response: ServerResponse,
   clock: Clock,
-): Promise<Sent> {
+): AsyncGenerator<Uint8Array> {
   let sent = 0;
   let turn = clock.now();
   for await (const chunk of body.chunks()) {
-    if (response.destroyed) return 'gone';
     const piece = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     sent += piece.length;
-    if (body.size !== undefined && sent > body.size) break;
-    if (piece.length > 0 && !response.write(piece)) {
-      const drained = await drain(response, stallMs, clock);
-      if (drained !== 'whole') return drained;
-    }
-    // What a socket takes at once is drained without a turn of the loop.
-    if (clock.now() - turn > SLICE_MS) {
-      await nextTurn();
-      turn = clock.now();
-    }
-    if (response.destroyed) return 'gone';
+    if (response.destroyed || (body.size !== undefined && sent > body.size)) break;
+    if (piece.length > 0) yield piece;
+    if (clock.now() - turn <= SLICE_MS) continue;
+    await nextTurn();
+    turn = clock.now();
   }
   if (body.size !== undefined && sent !== body.size)
     throw new Error(`the answer has not the ${body.size} bytes that were announced`);
-  return 'whole';
 }
 
-function drain(response: ServerResponse, stallMs: number, clock: Clock): Promise<Sent> {
-  return new Promise((resolve) => {
-    const finish = (sent: Sent): void => {
-      limit.cancel();
-      response.off('drain', drained).off('close', closed);
-      resolve(sent);
-    };
-    const drained = (): void => finish('whole');
-    const closed = (): void => finish('gone');
-    const limit = clock.after(stallMs, () => finish('stalled'), { background: true });
-    response.on('drain', drained).on('close', closed);
-    if (response.destroyed) closed();
-  });
-}
-
-function readOn(request: IncomingMessage, ms: number, clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    const limit = clock.after(ms, () => done(), { background: true });
-    const done = (): void => {
-      limit.cancel();
-      // The connection may live on and carry other requests.
-      request.socket.off('close', done);
-      resolve();
-    };
-    // Once its answer is ended, a request is not told any more that its connection is gone.
-    request.socket.on('close', done);
-    request.on('end', done).on('close', done).on('error', done).resume();
-    if (request.socket.destroyed) done();
-  });
+async function readOn(request: IncomingMessage, ms: number, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const { signal } = over;
+  request.once('end', () => over.abort()).resume();
+  // Once its answer is ended, a request is not told any more that its connection is gone.
+  const closed = once(request.socket, 'close', { signal }).catch(() => {});
+  if (!request.socket.destroyed) await Promise.race([closed, clock.sleep(ms, signal)]);
+  over.abort();
 }
 
 export function hasBody(request: IncomingMessage): boolean {

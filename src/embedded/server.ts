@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Administrator } from './administrator.js';
@@ -9,7 +9,7 @@ import { type Answer, type AnswerForm, Refusal, refusalAnswer } from './answer.j
 import { isDiskTrouble } from './database.js';
 import { RequestForm, readBody, readQuery, tooLarge } from './form.js';
 import type { Route } from './routes.js';
-import { hasBody, type SendTimeouts, sendAnswer } from './sending.js';
+import { hasBody, sendAnswer } from './sending.js';
 import { prefersJson, type Visit } from './visit.js';
 
 export interface PeerServerOptions {
@@ -26,27 +26,26 @@ export interface PeerServerOptions {
 }
 
 /** All in milliseconds. */
-export interface ServerTimeouts extends SendTimeouts {
+export interface ServerTimeouts {
   /** For the head of a request. */
   readonly headers: number;
-  /** For a small body, and for each further BODY_PROGRESS bytes of a large one: an upload is limited in idleness only. */
-  readonly request: number;
+  /** How long nothing may come or go while a body is received or an answer is sent: an upload is limited in idleness only. */
+  readonly idle: number;
   readonly keepAlive: number;
+  /** How long an unwanted body is still read, so that its sender gets to see the answer. */
+  readonly drain: number;
   /** How long answers under way may take when the server closes. */
   readonly close: number;
 }
 
 const TIMEOUTS: ServerTimeouts = {
   headers: 15_000,
-  request: 120_000,
+  idle: 120_000,
   keepAlive: 30_000,
   drain: 10_000,
-  stall: 120_000,
   close: 3_000,
 };
 const MOST_CONNECTIONS = 512;
-/** Bytes of a request's body that have to come within the time for a request. */
-const BODY_PROGRESS = 65_536;
 
 /** The HTTP side of the peer: who may ask, for what, how much; the routes do the rest. */
 export class PeerServer {
@@ -55,7 +54,8 @@ export class PeerServer {
   readonly #server: Server;
   readonly #budget: BodyBudget;
   readonly #underWay = new Set<Promise<void>>();
-  #receiving = 0;
+  /** Connections on which a body is on its way in. */
+  readonly #receiving = new Set<Duplex>();
   #closing = false;
 
   constructor(options: PeerServerOptions) {
@@ -71,6 +71,13 @@ export class PeerServer {
       connectionsCheckingInterval: Math.min(5_000, this.#timeouts.headers / 2),
     });
     this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server.setTimeout(this.#timeouts.idle, (socket) => {
+      if (!this.#receiving.has(socket)) socket.destroy();
+      else {
+        answerLate(socket);
+        socket.destroySoon();
+      }
+    });
     this.#server.on('request', (request, response) => this.#track(this.#serve(request, response, false)));
     this.#server.on('checkContinue', (request, response) =>
       this.#track(this.#serve(request, response, true)),
@@ -137,7 +144,7 @@ export class PeerServer {
     );
     if (this.#closing) response.shouldKeepAlive = false;
     try {
-      await sendAnswer(request, response, answer, this.#timeouts, clock);
+      await sendAnswer(request, response, answer, this.#timeouts.drain, clock);
     } catch (error) {
       log.error({ path, err: messageOf(error) }, `An answer of ${path} broke off: ${messageOf(error)}`);
       response.destroy();
@@ -202,36 +209,17 @@ export class PeerServer {
 
   /** Whether request bodies are on their way in. */
   get isReceiving(): boolean {
-    return this.#receiving > 0;
+    return this.#receiving.size > 0;
   }
 
   async #receive(request: IncomingMessage, form: RequestForm, route: Route, visit: Visit): Promise<void> {
-    this.#receiving += 1;
-    const release = this.#limitBody(request);
+    this.#receiving.add(request.socket);
     try {
       if (route.receive) await route.receive(request, form, visit);
       else await readBody(request, form, route.limits);
     } finally {
-      release();
-      this.#receiving -= 1;
+      this.#receiving.delete(request.socket);
     }
-  }
-
-  /** Answers 408 and cuts where the body stops coming, or comes only to keep the connection. */
-  #limitBody({ socket }: IncomingMessage): () => void {
-    let seen = socket.bytesRead;
-    const begin = (): Timer => this.#options.clock.after(this.#timeouts.request, check, { background: true });
-    const check = (): void => {
-      if (socket.bytesRead - seen >= BODY_PROGRESS) {
-        seen = socket.bytesRead;
-        limit = begin();
-        return;
-      }
-      answerLate(socket);
-      socket.destroySoon();
-    };
-    let limit = begin();
-    return () => limit.cancel();
   }
 
   #admit(request: IncomingMessage): void {

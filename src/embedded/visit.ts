@@ -17,23 +17,8 @@ export interface Visit {
   readonly requireChange: () => void;
 }
 
-/**
- * Whether an Accept header (RFC 9110, 12.5.1) would rather have JSON than HTML. Only `application/json` itself counts, never a
- * wildcard alone; where both are wanted alike, a wildcard gives way and of two names the first wins.
- */
-export function prefersJson(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
-  const ranges = accept.split(',').map((range, place) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-    const weight = q === undefined ? 1 : Number(q);
-    return { type, weight: Number.isNaN(weight) ? 0 : weight, place };
-  });
-  const json = ranges.find((range) => range.type === 'application/json');
-  if (!json || json.weight === 0) return false;
-  const named = ['text/html', 'application/xhtml+xml'];
-  return ranges.every(({ type, weight, place }) => {
-    if (named.includes(type)) return weight < json.weight || (weight === json.weight && place > json.place);
-    return !['text/*', '*/*'].includes(type) || weight <= json.weight;
-  });
+/** Whether an Accept header names JSON, and HTML not before it. */
+export function prefersJson(accept = ''): boolean {
+  const [json, html] = ['application/json', 'text/html'].map((type) => accept.toLowerCase().indexOf(type));
+  return json !== -1 && (html === -1 || Number(json) < Number(html));
 }

@@ -170,14 +170,14 @@ describe('a request', () => {
   });
 
   it('that does not come to its end in time is answered 408', async () => {
-    const peer = await openPeer({ timeouts: { headers: 200, request: 400 } });
+    const peer = await openPeer({ timeouts: { headers: 200, idle: 400 } });
     expect(await rawRequest(peer, 'GET / HTT')).toMatch(/^HTTP\/1\.1 408 /);
     const head = `POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${FORM['content-type']}\r\n`;
     expect(await rawRequest(peer, `${head}Content-Length: 100\r\n\r\nurl=`)).toMatch(/^HTTP\/1\.1 408 /);
   });
 
   it('may take long for its body as long as that goes on', async () => {
-    const peer = await openPeer({ timeouts: { request: 4_000 } });
+    const peer = await openPeer({ timeouts: { idle: 2_000 } });
     const { port } = new URL(peer.url);
     const piece = 'x'.repeat(70_000);
     const pieces = 15;
