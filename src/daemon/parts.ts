@@ -66,7 +66,7 @@ export async function openParts(deps: OpenDeps) {
   shutdown.add('peer', () => client.close());
   const queue = new RequestQueue({ ...queueLimits(config), classify, clock, log, peerName: 'The peer' });
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
-  restorePause({ state, queue, clock, log }, queue);
+  restorePause({ state, queue, clock, log });
   const shared = { state, commit, queue, peer: client, clock, log };
   const onChange = () => void watcher.rescan().catch(onFailure);
   const dialect = new PeerDialect({

@@ -17,10 +17,10 @@ export const TROUBLE_WORDS: Readonly<Record<TroubleKind, string>> = {
 /** What went wrong with the peer, in the words of the error that showed it. */
 export interface Trouble {
   readonly kind: TroubleKind;
-  readonly code?: string;
+  readonly code?: string | undefined;
   readonly message: string;
   /** What a person can do about it, where the error says so. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 }
 
 /** All times are in ms since the epoch. */
@@ -34,7 +34,7 @@ export interface CircuitStatus {
   /** The lanes that the trouble holds back; empty while closed. */
   readonly held: readonly Lane[];
   /** When one request may try again; only while open. */
-  readonly nextProbeAt?: number;
+  readonly nextProbeAt?: number | undefined;
   /** Requests that failed since this kind of trouble began; 0 while closed. */
   readonly tries: number;
 }
@@ -119,11 +119,8 @@ export class Breaker {
     if (this.#outage === undefined) return { state: 'closed', since: this.#closedSince, held: [], tries: 0 };
     const { reason, since, downSince, tries, probeAt } = this.#outage;
     const held = LANES.filter((lane) => this.holds(lane));
-    const isOpen = now < probeAt;
-    return {
-      ...{ state: isOpen ? 'open' : 'half-open', since, downSince, held, tries, reason },
-      ...(isOpen ? { nextProbeAt: probeAt } : {}),
-    };
+    if (now >= probeAt) return { state: 'half-open', since, downSince, held, tries, reason };
+    return { state: 'open', since, downSince, held, tries, reason, nextProbeAt: probeAt };
   }
 
   /** When a probe may start; in the past while the circuit is closed. */
@@ -189,10 +186,8 @@ export class Breaker {
     this.#outage = undefined;
     this.#closedSince = now;
     const [downMs, tries] = [now - outage.downSince, outage.downTries];
-    this.#deps.log.info(
-      { downMs: Math.round(downMs), tries },
-      `${this.#deps.peerName} answers again after ${durationText(downMs)}; ${tries} ${tries === 1 ? 'try' : 'tries'}.`,
-    );
+    const text = `answers again after ${durationText(downMs)}; ${tries} ${tries === 1 ? 'try' : 'tries'}.`;
+    this.#deps.log.info({ downMs, tries }, `${this.#deps.peerName} ${text}`);
     return true;
   }
 
@@ -202,11 +197,9 @@ export class Breaker {
     if (before) before.downTries += 1;
     if (before && isSame) before.tries += 1;
     if (ticket.epoch !== this.#epoch) return;
-    if (before && isSame && !wasProbe) {
-      before.lanes.add(ticket.lane);
-      return;
-    }
     if (before && isSame) {
+      before.lanes.add(ticket.lane);
+      if (!wasProbe) return;
       before.step += 1;
       this.#open(before, kind, error, now);
       return;
@@ -230,14 +223,10 @@ export class Breaker {
 
   #open(outage: Outage, kind: TroubleKind, error: unknown, now: number): void {
     const { log, peerName, policy, random } = this.#deps;
-    const isDenied = kind === 'denied';
-    const firstMs = isDenied ? policy.deniedProbeMs : policy.probeMs;
-    const waitMs = backoffMs(
-      outage.step,
-      firstMs,
-      isDenied ? policy.deniedProbeMaxMs : policy.probeMaxMs,
-      random,
-    );
+    const { deniedProbeMs, deniedProbeMaxMs, probeMs, probeMaxMs } = policy;
+    const range =
+      kind === 'denied' ? ([deniedProbeMs, deniedProbeMaxMs] as const) : ([probeMs, probeMaxMs] as const);
+    const waitMs = backoffMs(outage.step, ...range, random);
     outage.reason = troubleOf(kind, error);
     outage.probeAt = now + waitMs;
     this.#outage = outage;
@@ -247,10 +236,8 @@ export class Breaker {
     const what = TROUBLE_WORDS[kind];
     const still = outage.step === 0 ? what : `still ${what} after ${durationText(now - outage.since)}`;
     const why = hint === undefined ? sentence(message) : `${sentence(message)} ${sentence(hint)}`;
-    log.warn(
-      { kind, ...(code === undefined ? {} : { code }), tries: outage.tries, nextProbeMs: Math.round(waitMs) },
-      `${peerName} ${still}: ${why} ${nextTry(waitMs)}`,
-    );
+    const fields = { kind, code, tries: outage.tries, nextProbeMs: Math.round(waitMs) };
+    log.warn(fields, `${peerName} ${still}: ${why} ${nextTry(waitMs)}`);
   }
 }
 
@@ -270,8 +257,9 @@ export class BusyPause {
   #since = 0;
   #busyAt = Number.NEGATIVE_INFINITY;
   #step = 0;
-  /** When it was last logged as trouble. */
-  #loggedAt: number | undefined;
+  /** When it is logged as trouble next. */
+  #logAt = 0;
+  #isLogged = false;
 
   constructor(deps: BreakerDeps) {
     this.#deps = deps;
@@ -280,28 +268,25 @@ export class BusyPause {
   busy({ ticket, error, now }: Ended, retryAfterMs = 0): void {
     const { log, peerName, policy, random } = this.#deps;
     const isFirst = this.#step === 0;
-    if (isFirst) this.#since = now;
     if (isFirst || ticket.startedAt >= this.#busyAt) this.#step += 1;
     this.#busyAt = now;
     const ownMs = backoffMs(this.#step - 1, policy.busyMs, policy.busyMaxMs, random);
-    this.until = Math.max(
-      this.until,
-      now + (retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs),
-    );
-    const waitMs = this.until - now;
-    const fields = { kind: 'busy', waitMs: Math.round(waitMs) };
+    const askedMs = retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs;
+    this.until = Math.max(this.until, now + askedMs);
+    const waitMs = Math.round(this.until - now);
     const why = sentence(messageOf(error));
     if (isFirst) {
-      this.#loggedAt = undefined;
-      log.info(fields, `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`);
-    } else if (
-      now >=
-      (this.#loggedAt === undefined ? this.#since + policy.busyLogMs : this.#loggedAt + policy.logAgainMs)
-    ) {
-      this.#loggedAt = now;
+      [this.#since, this.#logAt, this.#isLogged] = [now, now + policy.busyLogMs, false];
+      log.info(
+        { kind: 'busy', waitMs },
+        `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`,
+      );
+    } else if (now >= this.#logAt) {
+      [this.#logAt, this.#isLogged] = [now + policy.logAgainMs, true];
+      const lasted = durationText(now - this.#since);
       log.warn(
-        fields,
-        `${peerName} still asks to wait after ${durationText(now - this.#since)}: ${why} ${nextTry(waitMs)}`,
+        { kind: 'busy', waitMs },
+        `${peerName} still asks to wait after ${lasted}: ${why} ${nextTry(waitMs)}`,
       );
     }
   }
@@ -309,12 +294,10 @@ export class BusyPause {
   answered({ ticket, now }: Ended): void {
     if (this.#step === 0 || ticket.startedAt < this.#busyAt) return;
     this.#step = 0;
-    if (this.#loggedAt === undefined) return;
+    if (!this.#isLogged) return;
+    const { log, peerName } = this.#deps;
     const busyMs = now - this.#since;
-    this.#deps.log.info(
-      { busyMs },
-      `${this.#deps.peerName} takes requests again after ${durationText(busyMs)}.`,
-    );
+    log.info({ busyMs }, `${peerName} takes requests again after ${durationText(busyMs)}.`);
   }
 }
 
@@ -323,13 +306,8 @@ function nextTry(ms: number): string {
 }
 
 function troubleOf(kind: TroubleKind, error: unknown): Trouble {
-  const code = systemCode(error);
-  return {
-    kind,
-    message: messageOf(error),
-    ...(code === undefined ? {} : { code }),
-    ...(error instanceof PeersyncError ? { hint: error.hint } : {}),
-  };
+  const hint = error instanceof PeersyncError ? error.hint : undefined;
+  return { kind, code: systemCode(error), message: messageOf(error), hint };
 }
 
 /**

@@ -53,39 +53,36 @@ export interface LaneStatus {
   readonly running: number;
   readonly waiting: number;
   /** Median of the last hundred answers, in ms. */
-  readonly p50LatencyMs?: number;
+  readonly p50LatencyMs?: number | undefined;
 }
 
 /** All times are in ms since the epoch, by our clock. */
 export interface QueueStatus {
   readonly circuit: CircuitStatus;
   /** Nothing but `interactive` starts before this: the peer asked to wait. */
-  readonly pausedUntil?: number;
+  readonly pausedUntil?: number | undefined;
   /** A person paused the work with the peer: nothing but `interactive` starts, until then or until it is resumed. */
-  readonly paused?: Paused;
+  readonly paused?: Paused | undefined;
   /** Shared slots: those in use, those the peer seems to bear, those configured. */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;
 }
 
-/** A promise that somebody else settles. */
-interface Resolvers<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
+/** How a promise is settled. */
+interface Settle {
+  readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 /** One request: *waiting* in its lane until it starts or leaves, then *running* until its work ends. */
-interface Request {
+interface Request extends Settle {
   readonly lane: LaneQueue;
-  /** What p-queue starts; resolves when the work is over. Never rejects. */
-  readonly perform: () => Promise<void>;
+  /** What p-queue starts; settles when the work is over. */
+  readonly perform: () => Promise<unknown>;
   /** Takes it out of p-queue while it waits. */
   readonly leaving: AbortController;
   /** Asks the work to end. */
   readonly ending: AbortController;
-  readonly promise: Promise<unknown>;
-  readonly reject: (reason: unknown) => void;
 }
 
 /** One lane with its figures. p-queue keeps its order, concurrency and rate. */
@@ -123,7 +120,7 @@ class LaneQueue {
 
   add(request: Request): void {
     this.waiting.add(request);
-    this.queue.add(request.perform, { signal: request.leaving.signal }).catch(() => {});
+    this.queue.add(request.perform, { signal: request.leaving.signal }).then(request.resolve, request.reject);
   }
 
   /** From now on these hold. What runs goes on, and counts. */
@@ -145,10 +142,7 @@ class LaneQueue {
   status(): LaneStatus {
     const { failed, latencies, running, started, waiting } = this;
     const p50LatencyMs = latencies.toSorted((a, b) => a - b)[latencies.length >> 1];
-    return {
-      ...{ started, failed, running: running.size, waiting: waiting.size },
-      ...(p50LatencyMs === undefined ? {} : { p50LatencyMs }),
-    };
+    return { started, failed, running: running.size, waiting: waiting.size, p50LatencyMs };
   }
 
   get #group(): number {
@@ -190,8 +184,7 @@ export class RequestQueue {
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same, in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
-  readonly #producers = eachLane(() => new Set<Resolvers<void>>());
-  readonly #listeners = new Set<() => void>();
+  readonly #producers = eachLane(() => new Set<Settle>());
   #maxConcurrency: number;
   #lastShared: Lane | undefined;
   #paused: Paused | undefined;
@@ -238,21 +231,24 @@ export class RequestQueue {
   ): Promise<T> {
     if (this.#isStopping) return Promise.reject(queueStopped());
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const { promise, resolve, reject } = withResolvers<T>();
-    const [leaving, ending, lane] = [new AbortController(), new AbortController(), this.#lanes[name]];
-    const perform = () => this.#perform(request, () => work(ending.signal)).then(resolve, reject);
-    const request: Request = { lane, perform, leaving, ending, promise, reject };
+    const lane = this.#lanes[name];
+    let onAbort = () => {};
+    const promise = new Promise<unknown>((resolve, reject) => {
+      const perform = () => this.#perform(request, () => work(request.ending.signal));
+      const [leaving, ending] = [new AbortController(), new AbortController()];
+      const request: Request = { lane, perform, leaving, ending, resolve, reject };
+      onAbort = () => this.#end(request, signal?.reason);
+      lane.add(request);
+    });
     if (signal) {
-      const onAbort = () => this.#end(request, signal.reason);
-      const onSettled = () => signal.removeEventListener('abort', onAbort);
       // One signal may well end every request there is.
       setMaxListeners(0, signal);
       signal.addEventListener('abort', onAbort);
+      const onSettled = () => signal.removeEventListener('abort', onAbort);
       promise.then(onSettled, onSettled);
     }
-    lane.add(request);
     this.#update();
-    return promise;
+    return promise as Promise<T>;
   }
 
   /**
@@ -268,14 +264,17 @@ export class RequestQueue {
     signal?.throwIfAborted();
     const producers = this.#producers[name];
     if (producers.size === 0 && this.hasRoom(name)) return;
-    const producer = withResolvers<void>();
-    const onAbort = () => {
-      producers.delete(producer);
-      producer.reject(signal?.reason);
-    };
-    producers.add(producer);
+    let onAbort = () => {};
+    const released = new Promise<unknown>((resolve, reject) => {
+      const producer = { resolve, reject };
+      onAbort = () => {
+        producers.delete(producer);
+        reject(signal?.reason);
+      };
+      producers.add(producer);
+    });
     signal?.addEventListener('abort', onAbort);
-    await producer.promise.finally(() => signal?.removeEventListener('abort', onAbort));
+    await released.finally(() => signal?.removeEventListener('abort', onAbort));
   }
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
@@ -308,8 +307,8 @@ export class RequestQueue {
     const { until } = this.#busyPause;
     return {
       circuit: this.#breaker.status(now),
-      ...(until > now ? { pausedUntil: until } : {}),
-      ...(this.#paused === undefined ? {} : { paused: this.#paused }),
+      pausedUntil: until > now ? until : undefined,
+      paused: this.#paused,
       concurrency: { running: this.#sharedInUse, limit: this.#limit.limit, max: this.#maxConcurrency },
       lanes: eachLane((name) => this.#lanes[name].status()),
     };
@@ -323,12 +322,16 @@ export class RequestQueue {
 
   /** A person pauses the work: nothing but `interactive` starts any more. Called again, it replaces the pause before. */
   pause(paused: Paused): void {
-    this.#setPaused(paused);
+    this.#paused = paused;
+    this.#update();
   }
 
   /** Ends the pause. */
   resume(): void {
-    if (this.#paused !== undefined) this.#setPaused(undefined);
+    if (this.#paused === undefined) return;
+    this.#paused = undefined;
+    this.#options.log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
+    this.#update();
   }
 
   /** From now on other limits hold. Running requests go on and count, also where they are more than a lower limit allows. */
@@ -338,12 +341,6 @@ export class RequestQueue {
     this.#maxConcurrency = maxConcurrency;
     this.#limit.max = maxConcurrency;
     this.#update();
-  }
-
-  /** Calls `listener` when a pause of a person begins, changes or ends. @returns what ends that */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /**
@@ -359,14 +356,11 @@ export class RequestQueue {
       for (const producer of this.#producers[name]) producer.reject(reason);
       for (const request of waiting) this.#end(request, reason);
     }
-    const running = () => this.#byPriority.flatMap((lane) => [...lane.running]);
-    const ended = Promise.allSettled(running().map(({ promise }) => promise));
-    if (running().length > 0 && graceMs > 0) {
-      const grace = new AbortController();
-      await Promise.race([ended, this.#options.clock.sleep(graceMs, grace.signal)]);
-      grace.abort();
-    }
-    for (const request of running()) this.#end(request, reason);
+    const ended = Promise.all(this.#byPriority.map(({ queue }) => queue.onPendingZero()));
+    const over = new AbortController();
+    if (graceMs > 0) await Promise.race([ended, this.#options.clock.sleep(graceMs, over.signal)]);
+    over.abort();
+    for (const { running } of this.#byPriority) for (const request of running) this.#end(request, reason);
     await ended;
   }
 
@@ -483,7 +477,7 @@ export class RequestQueue {
     for (const lane of this.#byPriority)
       for (const producer of [...this.#producers[lane.name]].slice(0, this.#room(lane, now))) {
         this.#producers[lane.name].delete(producer);
-        producer.resolve();
+        producer.resolve(undefined);
       }
     this.#setTimer(now);
   }
@@ -501,18 +495,4 @@ export class RequestQueue {
       this.#update();
     });
   }
-
-  #setPaused(paused: Paused | undefined): void {
-    this.#paused = paused;
-    for (const listener of this.#listeners) listener();
-    this.#update();
-  }
-}
-
-function withResolvers<T>(): Resolvers<T> {
-  let [resolve, reject]: [Resolvers<T>['resolve'], Resolvers<T>['reject']] = [() => {}, () => {}];
-  const promise = new Promise<T>((...both) => {
-    [resolve, reject] = both;
-  });
-  return { promise, resolve, reject };
 }

@@ -64,18 +64,8 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
   return wasPaused;
 }
 
-/** Goes on with a pause of an earlier run, and says from then on when one is over. */
-export function restorePause(
-  { state, clock, log }: PausingDeps,
-  queue: Pick<RequestQueue, 'pause' | 'status' | 'onChange'>,
-): void {
-  let wasPaused = false;
-  queue.onChange(() => {
-    const isPaused = queue.status().paused !== undefined;
-    if (wasPaused && !isPaused)
-      log.info({ event: 'resumed' }, 'the pause is over: the work with the peer goes on');
-    wasPaused = isPaused;
-  });
+/** Goes on with a pause of an earlier run. */
+export function restorePause({ state, queue, clock, log }: PausingDeps): void {
   const paused = keptPause(state, clock.now());
   if (paused === undefined) return;
   queue.pause(paused);

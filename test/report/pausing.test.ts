@@ -39,7 +39,7 @@ function started(commit = () => state.commit()) {
     commit,
   };
   const deps = { state: kept, queue, clock, log };
-  restorePause(deps, queue);
+  restorePause(deps);
   return {
     queue,
     pausing: { pause: (forMs?: number) => pause(deps, forMs), resume: () => resume(deps) },
