@@ -89,10 +89,10 @@ async function* alone(
       patient: false,
       onFailure: (error) => ending.abort(error),
     });
-    const lookingOut = giveUpInTime(() => daemon.live().queue(), ending);
+    const lookingOut = giveUpInTime(() => daemon.live.queue(), ending);
     try {
-      if (ask === 'mirror') yield* daemon.mirrors.run(names, { signal });
-      else for (const name of names ?? []) yield await daemon.mirrors.accept(name, { signal });
+      if (ask === 'mirror') yield* daemon.parts.mirrors.run(names, { signal });
+      else for (const name of names ?? []) yield await daemon.parts.mirrors.accept(name, { signal });
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {

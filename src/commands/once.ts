@@ -80,7 +80,7 @@ export const onceCommand: Command<OnceOptions> = {
       let round: MirrorRound | undefined;
       try {
         await daemon.start();
-        round = new MirrorRound(daemon.mirrors);
+        round = new MirrorRound(daemon.parts.mirrors);
         ending = await Promise.race([
           failure,
           stopped,
@@ -96,8 +96,8 @@ export const onceCommand: Command<OnceOptions> = {
       } catch (error) {
         if (ending.kind !== 'failed') ending = { kind: 'failed', error };
       }
-      const items = itemCounts(daemon.state.counts());
-      const { push, peerdoc } = daemon.requests;
+      const items = itemCounts(daemon.parts.state.counts());
+      const { push, peerdoc } = daemon.parts.client.requests;
       const durationMs = Math.round(systemClock.now() - started);
       const mirrors = round?.counts;
       for (const report of round?.reports ?? []) {
@@ -118,7 +118,7 @@ export const onceCommand: Command<OnceOptions> = {
       else
         print(
           `${items.confirmed} confirmed, ${items.pending + items.accepted} waiting, ${items.quarantined} quarantined, ` +
-            `${daemon.state.counts().passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+            `${daemon.parts.state.counts().passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
             `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         );
       return worse(exitCodeOf(ending, items, options.timeout), round?.exitCode ?? EXIT.done);
@@ -137,11 +137,11 @@ async function settle(
   signal: AbortSignal,
 ): Promise<Ending> {
   const clock: Clock = systemClock;
-  const live = daemon.live();
+  const { live } = daemon;
   const deadline = clock.now() + timeoutMs;
   let scanned = false;
   let failure: Ending | undefined;
-  daemon.scanned().then(
+  daemon.parts.watcher.idle().then(
     () => {
       scanned = true;
     },
@@ -151,11 +151,11 @@ async function settle(
   );
   while (!signal.aborted) {
     if (failure !== undefined) return failure;
-    const counts = daemon.state.counts();
+    const counts = daemon.parts.state.counts();
     progress.show(stepOf(counts, scanned, round));
     if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
-    if (scanned && (counts.pending + counts.accepted === 0 || daemon.isIdle)) {
-      const held = heldFolders(live, daemon.state);
+    if (scanned && (counts.pending + counts.accepted === 0 || daemon.parts.uplink.isIdle)) {
+      const held = heldFolders(live, daemon.parts.state);
       const isSettled = held.length > 0 || counts.pending + counts.accepted === 0;
       if (isSettled) round.itemsAreSettled();
       if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };

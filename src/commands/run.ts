@@ -77,7 +77,8 @@ export const runCommand: Command<RunOptions> = {
           `watching ${folder.path}: text files there go into the collection "${folder.collection}"`,
         );
       const kind = config.peer.url === 'embedded' ? 'the embedded peer; search it at' : 'the peer at';
-      log.info({ event: 'peer', url: daemon.peerUrl }, `pushing to ${kind} ${daemon.peerUrl}/`);
+      const { peerUrl: url } = daemon.parts;
+      log.info({ event: 'peer', url }, `pushing to ${kind} ${url}/`);
       let failure: unknown;
       try {
         await daemon.start();

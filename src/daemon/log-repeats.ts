@@ -19,27 +19,28 @@ interface Patience {
 
 const EVENTS: Patience = { first: 20, withinMs: 10_000, windowsMs: [10_000], quietBelow: 20 };
 const TROUBLE: Patience = {
-  first: 5,
-  withinMs: 600_000,
+  ...{ first: 5, withinMs: 600_000, quietBelow: 1 },
   windowsMs: [10_000, 600_000, 3_600_000],
-  quietBelow: 1,
 };
-const PATIENCE: Readonly<Record<Level, Patience>> = { info: EVENTS, warn: TROUBLE, error: TROUBLE };
 
 /** So many kinds of lines are told apart. */
 const MOST_KINDS = 500;
 const LONGEST_SHAPE = 200;
 /** Fields that make two lines with the same code speak of different things. */
-const SUBJECTS = ['folder', 'mirror', 'collection', 'table', 'kind'] as const;
+const SUBJECTS = ['folder', 'mirror', 'collection', 'table', 'kind', 'code'] as const;
 
 /** Lines that are alike. */
 interface Kind {
   readonly level: Level;
+  readonly patience: Patience;
+  /** The number of those that passed, and when the first of them was said. */
   passed: number;
-  /** When the first of those that passed was said. */
   since: number;
-  /** Those that were not said, while they are counted. */
-  held: { count: number; window: number; fields: object; message: string; readonly timer: Timer } | undefined;
+  /** Those that were not said in the window that ends with the timer, and the last of them. */
+  held: number;
+  last: { readonly fields: object; readonly message: string };
+  window: number;
+  timer: Timer | undefined;
 }
 
 /**
@@ -84,26 +85,19 @@ export class Repeats implements Logger {
   }
 
   #say(level: Level, fields: object, message: string): void {
-    const { first, withinMs } = PATIENCE[level];
     const key = keyOf(level, fields, message);
     const kind = this.#kinds.get(key) ?? this.#newKind(key, level);
+    const { first, withinMs } = kind.patience;
     const now = this.#clock.now();
-    if (kind.held === undefined) {
-      if (now - kind.since >= withinMs) {
-        kind.since = now;
-        kind.passed = 0;
-      }
-      if (kind.passed < first) {
-        kind.passed += 1;
-        this.#log[level](fields, message);
-        return;
-      }
-      this.#hold(key, kind, 0, fields, message);
-    } else {
-      kind.held.count += 1;
-      kind.held.fields = fields;
-      kind.held.message = message;
+    if (now - kind.since >= withinMs) [kind.since, kind.passed] = [now, 0];
+    if (kind.timer === undefined && kind.passed < first) {
+      kind.passed += 1;
+      this.#log[level](fields, message);
+      return;
     }
+    kind.held += 1;
+    kind.last = { fields, message };
+    if (kind.timer === undefined) this.#hold(key, kind, 0);
     this.#log.debug(fields, message);
   }
 
@@ -113,78 +107,68 @@ export class Repeats implements Logger {
       this.#release(oldest[1]);
       this.#kinds.delete(oldest[0]);
     }
-    const kind: Kind = { level, passed: 0, since: this.#clock.now(), held: undefined };
+    const patience = level === 'info' ? EVENTS : TROUBLE;
+    const last = { fields: {}, message: '' };
+    const since = this.#clock.now();
+    const kind: Kind = { level, patience, passed: 0, since, held: 0, last, window: 0, timer: undefined };
     this.#kinds.set(key, kind);
     return kind;
   }
 
-  #hold(key: string, kind: Kind, window: number, fields: object, message: string, count = 1): void {
-    const timer = this.#clock.after(windowMs(kind.level, window), () => this.#windowEnds(key, kind), {
-      background: true,
-    });
-    kind.held = { count, window, fields, message, timer };
-  }
-
-  #windowEnds(key: string, kind: Kind): void {
-    const { held, level } = kind;
-    if (held === undefined) return;
-    this.#release(kind);
-    if (held.count < PATIENCE[level].quietBelow) this.#kinds.delete(key);
-    else this.#hold(key, kind, held.window + 1, held.fields, held.message, 0);
+  #hold(key: string, kind: Kind, window: number): void {
+    kind.window = window;
+    const windowEnds = () => {
+      const { held } = kind;
+      this.#release(kind);
+      if (held < kind.patience.quietBelow) this.#kinds.delete(key);
+      else this.#hold(key, kind, window + 1);
+    };
+    kind.timer = this.#clock.after(windowMs(kind), windowEnds, { background: true });
   }
 
   #release(kind: Kind): void {
-    const { held, level } = kind;
-    kind.held = undefined;
-    if (held === undefined) return;
-    held.timer.cancel();
-    if (held.count === 0) return;
-    const { count, fields, message } = held;
-    const time = durationText(windowMs(level, held.window));
+    const { held, last, level } = kind;
+    kind.timer?.cancel();
+    kind.timer = undefined;
+    kind.held = 0;
+    if (held === 0) return;
+    const { event, ...subjects } = textsOf(last.fields, ['event', ...SUBJECTS]);
+    const count = numberText(held);
+    const time = `in the last ${durationText(windowMs(kind))}`;
     this.#log[level](
-      { ...subjectsOf(fields), event: 'repeated', of: textOf(fields, 'event'), count },
-      textOf(fields, 'event') === 'confirmed'
-        ? `confirmed ${numberText(count)} more ${count === 1 ? 'file' : 'files'} of ${textOf(fields, 'folder')} in the last ${time}`
-        : `${numberText(count)} more like this in the last ${time}, the last one: ${message}`,
+      { ...subjects, event: 'repeated', of: event, count: held },
+      event === 'confirmed'
+        ? `confirmed ${count} more ${held === 1 ? 'file' : 'files'} of ${subjects.folder} ${time}`
+        : `${count} more like this ${time}, the last one: ${last.message}`,
     );
   }
 }
 
-function windowMs(level: Level, window: number): number {
-  const { windowsMs } = PATIENCE[level];
+function windowMs({ patience: { windowsMs }, window }: Kind): number {
   return windowsMs[Math.min(window, windowsMs.length - 1)] ?? windowsMs[0];
 }
 
 function keyOf(level: Level, fields: object, message: string): string {
-  const code = textOf(fields, 'code');
-  const about = code === undefined ? shapeOf(fields, message) : '';
-  const subjects = Object.values(subjectsOf(fields));
-  return [level, textOf(fields, 'event'), ...subjects, about].join(' ');
-}
-
-function subjectsOf(fields: object): Record<string, string> {
-  const subjects: Record<string, string> = {};
-  for (const name of [...SUBJECTS, 'code']) {
-    const value = textOf(fields, name);
-    if (value !== undefined) subjects[name] = value;
-  }
-  return subjects;
+  const { event, ...subjects } = textsOf(fields, ['event', ...SUBJECTS]);
+  const about = subjects.code === undefined ? shapeOf(fields, message) : '';
+  return [level, event, ...Object.values(subjects), about].join(' ');
 }
 
 /** What is said, without what and how much it is said of. */
 function shapeOf(fields: object, message: string): string {
   let shape = message;
-  for (const name of ['path', 'url', 'file']) {
-    const value = textOf(fields, name);
+  for (const value of Object.values(textsOf(fields, ['path', 'url', 'file'])))
     if (value) shape = shape.replaceAll(value, '*');
-  }
   return shape
     .slice(0, 4 * LONGEST_SHAPE)
     .replaceAll(/"[^"]*"|\S*\/\S*|\d[\w.,:-]*/g, '*')
     .slice(0, LONGEST_SHAPE);
 }
 
-function textOf(fields: object, name: string): string | undefined {
-  const value: unknown = Object.getOwnPropertyDescriptor(fields, name)?.value;
-  return typeof value === 'string' ? value : undefined;
+/** Those of the named fields that are texts. */
+function textsOf<Name extends string>(fields: object, names: readonly Name[]): Partial<Record<Name, string>> {
+  const values = fields as Partial<Record<Name, string>>;
+  const texts: Partial<Record<Name, string>> = {};
+  for (const name of names) if (typeof values[name] === 'string') texts[name] = values[name];
+  return texts;
 }

@@ -11,7 +11,7 @@ import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import type { ConfigurationReport } from '../report/live.js';
+import type { ConfigurationReport, RecentEvents } from '../report/live.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import { lockState } from '../state/directory.js';
@@ -28,21 +28,36 @@ import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import { Housekeeping } from './housekeeping.js';
+import type { Repeats } from './log-repeats.js';
+import type { Notifier } from './watchdog.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
 export const STOP_GRACE_MS = 8_000;
 /** One order may be several large batches to read from a disk that is far away; one file or batch is read in seconds. In ms. */
 const LONGEST_ORDER_MS = 15 * 60_000;
 
-export interface OpenDeps {
-  readonly current: ConfigHolder;
+export interface DaemonOptions {
+  readonly config: Config;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Watch for changes; without it one scan is all. */
+  /** Follow folders and peer as they change; without it one scan is all, and mirrors run when they are asked to. */
   readonly follow: boolean;
-  /** Wait while the disk of the state is full. */
+  /** Wait while the disk of the state is full; without it that is a failure. */
   readonly patient: boolean;
+  /** Hears of a failure that ends the daemon's work: a disk that fails, a bug. */
   readonly onFailure: (error: unknown) => void;
+  /** Reads the configuration anew, for `reload`; without it there is none. */
+  readonly load?: () => Promise<Config>;
+  /** Learns that the daemon is ready, how it stands, and that its loops go on; without it nobody watches them. */
+  readonly notifier?: Notifier;
+}
+
+/** What all parts of one daemon share. */
+export interface OpenDeps extends DaemonOptions {
+  readonly log: Repeats;
+  /** What the log said lately. */
+  readonly recents: RecentEvents;
+  readonly current: ConfigHolder;
   readonly shutdown: Shutdown;
 }
 
