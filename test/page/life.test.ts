@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -164,6 +164,16 @@ describe('the status page', () => {
 });
 
 describe('the files of the page', () => {
+  it.each(['index.html', 'sign-in.html'])('include all that %s asks for', (name) => {
+    const source = new URL('../../src/page/browser/', import.meta.url);
+    const html = readFileSync(new URL(name, source), 'utf8');
+    const wanted = [...html.matchAll(/"\/assets\/([^"]+)"/g)].map(([, file = '']) => file);
+    const charts = /^uPlot/;
+    const own = wanted.filter((file) => !charts.test(file)).map((file) => file.replace(/\.js$/, '.ts'));
+    expect(own.length).toBeGreaterThan(1);
+    expect(own.filter((file) => !existsSync(new URL(file, source)))).toEqual([]);
+  });
+
   it('come with their kind and a mark of their content, and only again when that changed', async () => {
     const page = await PageAtWork.start();
     const script = await page.fetch('/assets/main.js');

@@ -3,6 +3,7 @@ import { byId, show, text } from './dom.js';
 import type { Files } from './files.js';
 import { complain } from './notices.js';
 import type { Pausing } from './pausing.js';
+import { setTheme, THEMES, type Theme, theme } from './theme.js';
 import type { Why } from './why.js';
 
 export interface KeyParts {
@@ -69,36 +70,3 @@ function goTo(id: string): void {
   section.scrollIntoView({ block: 'start' });
   section.focus({ preventScroll: true });
 }
-
-/*
- * Light, dark, or as the system: chosen before anything is drawn, and remembered by the browser.
- */
-export const THEMES = ['auto', 'light', 'dark'] as const;
-export type Theme = (typeof THEMES)[number];
-
-const KEY = 'peersync.theme';
-
-/** A browser may forbid to remember; then it is as the system is. */
-export function theme(): Theme {
-  try {
-    return THEMES.find((known) => known === localStorage.getItem(KEY)) ?? 'auto';
-  } catch {
-    return 'auto';
-  }
-}
-
-export function setTheme(chosen: Theme): void {
-  try {
-    localStorage.setItem(KEY, chosen);
-  } catch {
-    // It holds until the page is loaded anew.
-  }
-  apply(chosen);
-}
-
-function apply(chosen: Theme): void {
-  if (chosen === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = chosen;
-}
-
-apply(theme());
