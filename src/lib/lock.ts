@@ -34,8 +34,6 @@ export interface LockOptions {
 const RETRY_MS = 5;
 /** Whoever has been replacing a dead holder for so long is named as the one who has the lock. */
 const PATIENCE_MS = 30_000;
-/** The latest moment that a Date can be. */
-const LAST_MOMENT = 8.64e15;
 
 /**
  * Takes the lock that is the file `path`, in a directory that is there, for this process.
@@ -163,19 +161,10 @@ async function livingHolder(text: string): Promise<Holder | undefined> {
 
 function parse(text: string): Holder | undefined {
   try {
-    const holder: unknown = JSON.parse(text);
-    const isHolder =
-      typeof holder === 'object' &&
-      holder !== null &&
-      'pid' in holder &&
-      Number.isSafeInteger(holder.pid) &&
-      Number(holder.pid) > 0 &&
-      'host' in holder &&
-      typeof holder.host === 'string' &&
-      'since' in holder &&
-      Number.isSafeInteger(holder.since) &&
-      Math.abs(Number(holder.since)) <= LAST_MOMENT;
-    return isHolder ? (holder as Holder) : undefined;
+    const holder = JSON.parse(text) as Holder;
+    describeHolder(holder); // Throws where `since` is no moment.
+    const isHolder = Number.isSafeInteger(holder.pid) && holder.pid > 0 && typeof holder.host === 'string';
+    return isHolder ? holder : undefined;
   } catch {
     return undefined;
   }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
-import { type Owner, ownerOf } from '../lib/owner.js';
 
 /** By code: what happened, with `{dir}` and `{detail}` (who, what or why), and what to do. */
 const TABLE = {
@@ -180,4 +179,31 @@ async function ownerOfNew(dir: string): Promise<Owner | undefined> {
   } finally {
     await rm(path, { force: true });
   }
+}
+
+/** A user of this machine, as files belong to. */
+interface Owner {
+  readonly uid: number;
+  /** What a person calls the user: the name, or `uid 1000` where there is none. */
+  readonly name: string;
+  /** What `sudo -u` and `chown` are given for the user. */
+  readonly argument: { readonly sudo: string; readonly chown: string };
+}
+
+/** Whose the file or directory is, or what a link leads to; undefined where that cannot be found out. */
+async function ownerOf(path: string): Promise<Owner | undefined> {
+  const uid = await stat(path).then(
+    ({ uid }) => uid,
+    () => undefined,
+  );
+  return uid === undefined ? undefined : await ownerNamed(uid);
+}
+
+async function ownerNamed(uid: number): Promise<Owner> {
+  const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  const row = users.split('\n').find((line) => line.split(':')[2] === String(uid));
+  const name = row?.split(':')[0];
+  return name === undefined || name === ''
+    ? { uid, name: `uid ${uid}`, argument: { sudo: `'#${uid}'`, chown: String(uid) } }
+    : { uid, name, argument: { sudo: name, chown: name } };
 }

@@ -13,8 +13,8 @@ import { Framer, loadState, type OpenFile, type StateData } from './load.js';
 const STATE_POLICY = {
   /** The journals since the last snapshot are compacted when they are larger than this, in bytes, and than that snapshot. */
   compactMinBytes: 16 * 1024 * 1024,
-  /** How much is encoded without a pause, in characters (256 Ki cost about 1 ms of the event loop). */
-  writeBytes: 256 * 1024,
+  /** How much is encoded without a pause, in characters (128 Ki cost about 1 ms of the event loop). */
+  writeBytes: 128 * 1024,
 };
 
 export interface AdapterOptions {

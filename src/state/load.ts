@@ -79,7 +79,7 @@ function addToSum(sum: number, checksum: number): number {
 }
 
 /** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
-const READ_BYTES = 256 * 1024;
+const READ_BYTES = 128 * 1024;
 const PREFIX_BYTES = 9;
 const [NEWLINE, QUOTE, SLASH, BACKSLASH, BRACE] = [0x0a, 0x22, 0x2f, 0x5c, 0x7b];
 const HEX = Buffer.from('0123456789abcdef');

@@ -38,7 +38,7 @@ export const BEGINNINGS = {
   fileChanged: 'the file changed',
   fileBack: 'the file is back',
   sentBefore: 'the peer was sent this before',
-  /** It was moved here with its directory, or a rule kept it out until now: its own times say nothing of that. */
+  /** Written until November 2026 for what was moved here with its directory, or had been kept out by a rule. */
   broughtIn: 'new file, older than its place here',
   takenAnew: 'taken anew, though the file is the same',
   takenAnewSentBefore: 'taken anew, and the peer was sent this before',
@@ -123,15 +123,6 @@ function isSame({ url, collection, version }: Item, to: Destination, read: Versi
     version.sha256 === read.sha256 &&
     version.encoding === read.encoding
   );
-}
-
-/** A file that has just been read, and that came to its place later than its own times say. */
-export function broughtIn(item: Item): Item {
-  const { history } = item;
-  const last = history.at(-1);
-  if (last === undefined) return item;
-  const note = item.status === 'accepted' ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.broughtIn;
-  return { ...item, history: [...history.slice(0, -1), { ...last, note }] };
 }
 
 /** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */

@@ -17,7 +17,7 @@ import {
   type Version,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { broughtIn, gone, passedOver, quarantined, read } from '../state/transitions.js';
+import { gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Debouncer, Purpose, Seen } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import { directoryOf, type List } from './lister.js';
@@ -281,7 +281,7 @@ export class Reconciler {
     const now = clock.now();
     const restedAt = isBroughtIn ? now : Math.min(now, this.#restedAt(before, version));
     const item = read(before, { folder: folder.name, path, url, collection }, version, now, restedAt);
-    state.put(isBroughtIn ? broughtIn(item) : item);
+    state.put(item);
     changed();
   }
 
