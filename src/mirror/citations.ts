@@ -10,13 +10,16 @@ import { defined, type Identity, type MirrorRecord } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
-/** Where a pass over the items of a folder stands, as it is kept in state. */
+/**
+ * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of their keys: since when they are
+ * confirmed, or gone, and their path.
+ */
 export interface Pass {
   /** In ms since the epoch. */
   readonly beganAt: number;
-  /** The path of the last item that was looked at; undefined once the pass is over. */
+  /** The key of the last item of the pass that was looked at; undefined once the pass is over. */
   readonly after?: string;
-  /** Where looking at what changed since the pass began stands: the last such item, as `byTime` has it. */
+  /** That of the last item that was looked at of those that changed since the pass began. */
   readonly newAfter?: string;
   /** Items that have a file, so far. */
   readonly files: number;
@@ -40,20 +43,6 @@ const TIME_DIGITS = 15;
 /** An item that has, or had, a citation file. */
 type CitedItem = ConfirmedItem | GoneItem;
 
-/** An order of items: by keys, each of which holds the path of its item. */
-interface ItemOrder {
-  keyOf(item: Pick<CitedItem, 'path' | 'since'>): string;
-  pathOf(key: string): string;
-}
-
-const byPath: ItemOrder = { keyOf: ({ path }) => path, pathOf: (key) => key };
-
-/** By when they were confirmed, or were gone. */
-const byTime: ItemOrder = {
-  keyOf: ({ path, since }) => String(since).padStart(TIME_DIGITS, '0') + path,
-  pathOf: (key) => key.slice(TIME_DIGITS),
-};
-
 /** One run: how far its pass is, and what could not be looked at. */
 interface Run {
   pass: Pass;
@@ -69,21 +58,14 @@ interface Result {
   readonly error?: PeersyncError;
 }
 
-/** What came of one item, which has this key. Where something failed before it, the next run does not go on behind it. */
-interface LookedAt extends Result {
-  readonly key: string;
-  readonly item: CitedItem;
-  readonly isSafe: boolean;
-}
-
 /**
  * A file for each confirmed item of a folder with what the peer knows of its citations.
  *
- * A *pass* goes over all items by path, one request each; where it stands is kept in state, so that the next run goes on
- * after a restart, or after the peer was away. A document that the peer does not show keeps its file, an item that is gone
+ * A *pass* goes over all items, one request each; where it stands is kept in state, so that the next run goes on after a
+ * restart, or after the peer was away. A document that the peer does not show keeps its file, an item that is gone
  * loses it. The next pass begins `every` after the beginning of the last, and with each run that a person asks for.
  *
- * What is confirmed, or gone, after a pass came by is looked at soon, in a run of its own or in the middle of the next pass.
+ * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the middle of the next pass.
  */
 export class CitationsMirror implements Mirror {
   readonly name: string;
@@ -119,19 +101,25 @@ export class CitationsMirror implements Mirror {
 
   async follow(before: MirrorRecord | undefined, { isAsked, signal }: FollowOptions): Promise<Followed> {
     const { state, clock } = this.#deps;
+    const now = clock.now();
     const known = passes.of(state, this.name);
     const isPassDue = isAsked || known === undefined || (this.#untilNext(known) ?? 0) === 0;
-    const pass = known ?? { beganAt: clock.now(), files: 0, changed: false };
-    const run: Run = {
-      pass: pass.after === undefined ? { ...pass, changed: false } : pass,
-      failures: [],
-      signal,
-    };
-    if (known !== undefined) await this.#lookAtNew(run);
-    if (isPassDue) await this.#lookAtAll(run);
-    const { files, changed } = run.pass;
+    const pass = known ?? { beganAt: now, files: 0, changed: false };
+    const run: Run = { pass, failures: [], signal };
+    if (pass.after === undefined) run.pass = { ...pass, changed: false };
+    if (known !== undefined) await this.#lookAt(run, 'newAfter');
+    if (isPassDue) {
+      const { changed } = run.pass;
+      if (run.pass.after === undefined) {
+        run.pass = { beganAt: now, after: '', newAfter: keyOf(now), files: 0, changed };
+      }
+      await this.#lookAt(run, 'after');
+      const { after: _, ...over } = run.pass;
+      this.#keep(run, over);
+    }
     // Of the items that were not looked at nothing new is known.
     const { succeededAt, notes }: Partial<MirrorRecord> = isPassDue ? {} : (before ?? {});
+    const { files, changed } = run.pass;
     const facts = { rows: files, ...defined({ notes: notesOf(run.failures) ?? notes, succeededAt }) };
     return { kind: 'followed', changed, facts };
   }
@@ -141,70 +129,42 @@ export class CitationsMirror implements Mirror {
     return after === undefined ? Math.max(0, beganAt + this.every - this.#deps.clock.now()) : undefined;
   }
 
-  /** Goes on with a pass that was cut short, or begins one. */
-  async #lookAtAll(run: Run): Promise<void> {
-    const { clock } = this.#deps;
-    if (run.pass.after === undefined) {
-      const beganAt = clock.now();
-      const newAfter = byTime.keyOf({ since: beganAt, path: '' });
-      this.#keep(run, { beganAt, after: '', newAfter, files: 0, changed: run.pass.changed });
+  /**
+   * Looks at the items of the pass (`after`), or at those that changed since it began (`newAfter`), one after the other. Behind one
+   * that fails nothing is safe: the next run goes on from there.
+   */
+  async #lookAt(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
+    const isPass = cursor === 'after';
+    if (!isPass) this.#newSince = undefined;
+    const began = keyOf(run.pass.beganAt);
+    let last = run.pass[cursor] ?? began;
+    let failed = 0;
+    let looked = 0;
+    for await (const item of this.#itemsBehind(last, isPass ? began : undefined)) {
+      run.signal.throwIfAborted();
+      const { changed, added, hasFile, error } = await this.#look(item, run.signal);
+      if (error !== undefined) {
+        failed += 1;
+        run.failures.push(`${item.path}: ${messageOf(error)}`);
+        if (failed === MOST_FAILURES) throw error;
+      } else if (item.status === 'confirmed') {
+        failed = 0;
+      }
+      last = keyOf(item.since, item.path);
+      const files = run.pass.files + (isPass ? Number(hasFile === true) : added);
+      const pass = { ...run.pass, files, changed: run.pass.changed || changed };
+      this.#keep(run, failed === 0 ? { ...pass, [cursor]: last } : pass);
+      looked += 1;
+      if (looked % SAVE_EVERY === 0) await this.#deps.commit();
+      const isNewDue = this.#newSince !== undefined && this.#deps.clock.now() - this.#newSince >= SOON_MS;
+      if (isPass && isNewDue) await this.#lookAt(run, 'newAfter');
     }
-    for await (const { key, hasFile, changed, isSafe } of this.#lookAt(byPath, run.pass.after, run)) {
-      this.#keep(run, {
-        ...run.pass,
-        files: run.pass.files + (hasFile ? 1 : 0),
-        changed: run.pass.changed || changed,
-        ...(isSafe ? { after: key } : {}),
-      });
-      const isNewDue = this.#newSince !== undefined && clock.now() - this.#newSince >= SOON_MS;
-      if (isNewDue) await this.#lookAtNew(run);
-    }
-    const { after: _, ...over } = run.pass;
-    this.#keep(run, over);
-  }
-
-  /** Looks at what was confirmed, or is gone, since the pass began and the last look at such items. */
-  async #lookAtNew(run: Run): Promise<void> {
-    this.#newSince = undefined;
-    let last = run.pass.newAfter ?? byTime.keyOf({ since: run.pass.beganAt, path: '' });
-    for await (const { key, item, added, changed, isSafe } of this.#lookAt(byTime, last, run)) {
-      const { pass } = run;
-      // What the pass comes to later is counted then.
-      const isCounted = pass.after === undefined || item.path <= pass.after;
-      this.#keep(run, {
-        ...pass,
-        files: pass.files + (isCounted ? added : 0),
-        changed: pass.changed || changed,
-        ...(isSafe ? { newAfter: key } : {}),
-      });
-      last = key;
-    }
-    this.#keep(run, { ...run.pass, newAfter: last });
+    this.#keep(run, { ...run.pass, [cursor]: last });
   }
 
   #keep(run: Run, pass: Pass): void {
     run.pass = pass;
     passes.keep(this.#deps.state, this.name, pass);
-  }
-
-  /** Looks at items one after the other. Behind one that fails nothing is safe: the next run goes on from there. */
-  async *#lookAt(order: ItemOrder, after: string | undefined, run: Run): AsyncGenerator<LookedAt> {
-    let failures = 0;
-    let looked = 0;
-    for await (const { key, item } of this.#itemsBehind(after, order)) {
-      run.signal.throwIfAborted();
-      const result = await this.#look(item, run.signal);
-      if (result.error !== undefined) {
-        failures += 1;
-        run.failures.push(`${item.path}: ${messageOf(result.error)}`);
-        if (failures === MOST_FAILURES) throw result.error;
-      } else if (item.status === 'confirmed') {
-        failures = 0;
-      }
-      yield { key, item, ...result, isSafe: failures === 0 };
-      looked += 1;
-      if (looked % SAVE_EVERY === 0) await this.#deps.commit();
-    }
   }
 
   async #look(item: CitedItem, signal: AbortSignal): Promise<Result> {
@@ -232,36 +192,32 @@ export class CitationsMirror implements Mirror {
   }
 
   /**
-   * The confirmed and the gone items of the folder behind the key `after`, in their order. In bounded memory, at the price of
+   * The confirmed and the gone items of the folder behind the key `after`, up to `end`, in order. In bounded memory, at the price of
    * looking at all records of the folder once a page.
    */
-  async *#itemsBehind(
-    after: string | undefined,
-    order: ItemOrder,
-  ): AsyncGenerator<{ readonly key: string; readonly item: CitedItem }> {
-    const { state } = this.#deps;
+  async *#itemsBehind(after: string, end: string | undefined): AsyncGenerator<CitedItem> {
     for (let last = after; ; ) {
-      const page = await this.#nextKeys(last, order);
+      const page = await this.#nextKeys(last, end);
       for (const key of page) {
-        const item = state.get(this.#settings.folder, order.pathOf(key));
-        if (item !== undefined && isCited(item)) yield { key, item };
+        const item = this.#deps.state.get(this.#settings.folder, key.slice(TIME_DIGITS));
+        if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
       }
       if (page.length < PAGE) return;
-      last = page.at(-1);
+      last = page.at(-1) ?? last;
     }
   }
 
-  async #nextKeys(after: string | undefined, order: ItemOrder): Promise<string[]> {
+  async #nextKeys(after: string, end: string | undefined): Promise<string[]> {
     const { state, clock } = this.#deps;
     let keys: string[] = [];
     let seen = 0;
-    let limit: string | undefined;
+    let limit = end;
     for (const entry of state.entries.all(this.#settings.folder)) {
       seen += 1;
       if (seen % SLICE === 0) await clock.sleep(0);
       if (!isCited(entry)) continue;
-      const key = order.keyOf(entry);
-      if ((after !== undefined && key <= after) || (limit !== undefined && key >= limit)) continue;
+      const key = keyOf(entry.since, entry.path);
+      if (key <= after || (limit !== undefined && key >= limit)) continue;
       keys.push(key);
       if (keys.length < 2 * PAGE) continue;
       keys = keys.sort().slice(0, PAGE);
@@ -269,6 +225,10 @@ export class CitationsMirror implements Mirror {
     }
     return keys.sort().slice(0, PAGE);
   }
+}
+
+function keyOf(since: number, path = ''): string {
+  return String(since).padStart(TIME_DIGITS, '0') + path;
 }
 
 function isCited(entry: Entry): entry is CitedItem {

@@ -16,7 +16,7 @@ import { dataOf, type Listed, type ListedPlan, type Plan, planOf, records, repor
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
 import { Scheduler } from './scheduler.js';
-import { downloads, isOld, ShareMirror } from './share.js';
+import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { fillTemplate, type TargetPath, TargetPaths } from './target-path.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
@@ -324,19 +324,12 @@ export class Mirrors {
     return this.#prepared;
   }
 
-  /** Removes the unfinished files of an earlier process where mirrors write, but for what a download can be gone on with. */
+  /** Removes the unfinished files of an earlier process where mirrors write, or wrote. */
   async #sweep(): Promise<void> {
-    const { state, stateDir, clock, log } = this.#parts;
+    const { state, stateDir, log } = this.#parts;
     const { root } = this.#settings;
-    const spared = new Set<string>();
-    for (const name of downloads.names(state)) {
-      const download = this.#mirrors.has(name) ? downloads.of(state, name) : undefined;
-      if (download === undefined || isOld(download.version, clock.now()))
-        downloads.keep(state, name, undefined);
-      else spared.add(posix.basename(download.file));
-    }
     let swept = await sweep({ root: join(stateDir, 'mirrors'), path: '.' }, 'alone');
-    // Where mirrors write, or wrote: there may be much besides that is not theirs to look at.
+    // There may be much besides that is not theirs to look at.
     const written = [
       ...[...this.#mirrors.values()].map(({ mirror }) => mirror.identity),
       ...records.names(state).flatMap((name) => records.of(state, name) ?? []),
@@ -347,7 +340,7 @@ export class Mirrors {
       if (kind === 'citations') depths.set(directory, 'below');
       else if (!depths.has(directory)) depths.set(directory, 'alone');
     }
-    for (const [path, depth] of depths) swept += await sweep({ root, path }, depth, spared);
+    for (const [path, depth] of depths) swept += await sweep({ root, path }, depth);
     if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
   }
 
@@ -359,7 +352,7 @@ export class Mirrors {
       const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
       log.info({ event: 'mirror', mirror: name }, said);
     }
-    for (const kept of [records, passes, downloads]) {
+    for (const kept of [records, passes]) {
       for (const name of kept.names(state)) if (!this.#mirrors.has(name)) kept.keep(state, name, undefined);
     }
   }

@@ -1,4 +1,4 @@
-import { createHash, type Hash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
 import {
   copyFile,
@@ -46,16 +46,6 @@ export interface WholeFile {
   readonly file: FileStamp;
 }
 
-/** Content that may break off, and go on later where it did. */
-export interface Begun {
-  /** Of the temporary file beside the target; from `temporaryName`. */
-  readonly name: string;
-  /** So many bytes of it hold, from an earlier call; 0 for a new one. */
-  readonly bytes: number;
-  /** Called when so many bytes are safe on disk: now and then, and at last when the content breaks off. */
-  readonly safe: (bytes: number) => Promise<void>;
-}
-
 export interface ReplaceOptions {
   /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
   readonly before?: { readonly sha256?: string; readonly file?: FileStamp } | undefined;
@@ -69,20 +59,15 @@ export interface ReplaceOptions {
    * throws leaves the old file as it is.
    */
   readonly lastLook?: (() => void) | undefined;
-  /** Where the content goes on from an earlier call, or may go on in a later one; the hash is over all of it. */
-  readonly begun?: Begun | undefined;
 }
 
-/** Bytes that may have to be asked for again after a crash. */
-const UNSAFE_BYTES = 4 * 2 ** 20;
-const READ_BYTES = 2 ** 18;
 const TEMPORARY = /^\.peersync-[\da-f]{16}\.tmp$/;
 
 /**
  * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing, also when the process is
- * killed or the power goes. The content is streamed to a temporary file beside it, which stays only where `begun` asks for that
- * and the content breaks off. Content that is what stands there changes nothing, so that mtime tells when it changed. A new file
- * is 0644 less the umask, an existing one keeps its mode and, where that is allowed, its owner.
+ * killed or the power goes. The content is streamed to a temporary file beside it. Content that is what stands there changes
+ * nothing, so that mtime tells when it changed. A new file is 0644 less the umask, an existing one keeps its mode and, where that is
+ * allowed, its owner.
  *
  * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; and whatever
  *   `content`, `lastLook` or the signal throws. The old file is as it was.
@@ -94,18 +79,13 @@ export async function replaceWhole(
 ): Promise<WholeFile> {
   const path = await reach(target);
   const onDisk = diskErrorsOf(target);
-  const { begun } = options;
-  const temporary = join(dirname(path), begun?.name ?? temporaryName());
-  const flags = begun !== undefined && begun.bytes > 0 ? constants.O_RDWR | constants.O_NOFOLLOW : 'wx';
+  const temporary = join(dirname(path), temporaryName());
   // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
   const mode = (await onDisk(regularFile(path)))?.mode ?? 0o644;
-  const handle = await onDisk(open(temporary, flags, (mode & 0o777) | 0o600));
-  let stays = false;
+  const handle = await onDisk(open(temporary, 'wx', (mode & 0o777) | 0o600));
+  let isMoved = false;
   try {
-    const written = await writeAll(handle, content, target, options).catch((error: unknown) => {
-      stays = begun !== undefined && !(error instanceof MirrorError);
-      throw error;
-    });
+    const written = await writeAll(handle, content, target, options);
     const old = await onDisk(regularFile(path));
     if (old !== undefined && (await onDisk(isSame(path, old, written, options.before)))) {
       return { changed: false, path, ...written, file: stampOf(old) };
@@ -116,12 +96,12 @@ export async function replaceWhole(
     options.signal?.throwIfAborted();
     options.lastLook?.();
     await onDisk((async () => renameSync(temporary, path))());
-    stays = true;
+    isMoved = true;
     await onDisk(syncDirectory(dirname(path)));
     return { changed: true, path, ...written, file };
   } finally {
     await handle.close();
-    if (!stays) await unlink(temporary).catch(() => undefined);
+    if (!isMoved) await unlink(temporary).catch(() => undefined);
   }
 }
 
@@ -183,42 +163,22 @@ async function writeAll(
   handle: FileHandle,
   content: AsyncIterable<string | Uint8Array>,
   target: Target,
-  { maxBytes = Number.POSITIVE_INFINITY, signal, begun }: ReplaceOptions,
+  { maxBytes = Number.POSITIVE_INFINITY, signal }: ReplaceOptions,
 ): Promise<{ readonly sha256: string; readonly bytes: number }> {
   const onDisk = diskErrorsOf(target);
   const hash = createHash('sha256');
-  let bytes = begun?.bytes ?? 0;
-  if (bytes > 0) await onDisk(takeUp(handle, bytes, hash));
-  let safe = bytes;
-  const keep = async (): Promise<void> => {
-    if (begun === undefined || safe === bytes) return;
-    await onDisk(handle.datasync());
-    await begun.safe(bytes);
-    safe = bytes;
-  };
-  try {
-    for await (const piece of content) {
-      signal?.throwIfAborted();
-      const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-      if (bytes + chunk.length > maxBytes) {
-        throw new MirrorError('MIRROR_TOO_LARGE', join(target.root, target.path), `${maxBytes} bytes`);
-      }
-      hash.update(chunk);
-      await onDisk(handle.writeFile(chunk));
-      bytes += chunk.length;
-      if (bytes - safe >= UNSAFE_BYTES) await keep();
+  let bytes = 0;
+  for await (const piece of content) {
+    signal?.throwIfAborted();
+    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
+    bytes += chunk.length;
+    if (bytes > maxBytes) {
+      throw new MirrorError('MIRROR_TOO_LARGE', join(target.root, target.path), `${maxBytes} bytes`);
     }
-  } catch (error) {
-    if (!(error instanceof MirrorError)) await keep();
-    throw error;
+    hash.update(chunk);
+    await onDisk(handle.writeFile(chunk));
   }
   return { sha256: hash.digest('hex'), bytes };
-}
-
-/** Reads what holds of a file that goes on, and cuts off the rest. */
-async function takeUp(handle: FileHandle, bytes: number, hash: Hash): Promise<void> {
-  if ((await hashFrom(handle, hash, bytes)) < bytes) throw new Error('it became shorter');
-  await handle.truncate(bytes);
 }
 
 async function isSame(
@@ -238,24 +198,11 @@ export async function hashOf(path: string): Promise<string> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const hash = createHash('sha256');
-    await hashFrom(handle, hash, Number.MAX_SAFE_INTEGER);
+    for await (const chunk of handle.createReadStream({ autoClose: false })) hash.update(chunk);
     return hash.digest('hex');
   } finally {
     await handle.close();
   }
-}
-
-/** Hashes at most so many bytes from where the handle stands. @returns how many there were */
-async function hashFrom(handle: FileHandle, hash: Hash, most: number): Promise<number> {
-  const buffer = Buffer.allocUnsafe(READ_BYTES);
-  let bytes = 0;
-  while (bytes < most) {
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(most - bytes, buffer.length));
-    if (bytesRead === 0) break;
-    hash.update(buffer.subarray(0, bytesRead));
-    bytes += bytesRead;
-  }
-  return bytes;
 }
 
 async function finish(handle: FileHandle, old: Stats | undefined): Promise<void> {
@@ -361,14 +308,9 @@ export function temporaryName(): string {
  *
  * @param target.path the directory, below the root; nothing is done where a link leads out of the root
  * @param depth how far: the directory alone, or all below it as well
- * @param spared names of files that are gone on with
  * @returns how many were removed
  */
-export async function sweep(
-  { root, path }: Target,
-  depth: 'alone' | 'below',
-  spared: ReadonlySet<string> = new Set(),
-): Promise<number> {
+export async function sweep({ root, path }: Target, depth: 'alone' | 'below'): Promise<number> {
   const directory = await realpath(join(root, path)).catch(() => '');
   const realRoot = await realpath(root).catch(() => undefined);
   const waiting = realRoot !== undefined && isWithin(directory, realRoot) ? [directory] : [];
@@ -378,7 +320,7 @@ export async function sweep(
       for await (const entry of await opendir(next)) {
         const path = join(next, entry.name);
         if (entry.isDirectory() && depth === 'below') waiting.push(path);
-        if (!entry.isFile() || !TEMPORARY.test(entry.name) || spared.has(entry.name)) continue;
+        if (!entry.isFile() || !TEMPORARY.test(entry.name)) continue;
         await unlink(path);
         removed += 1;
       }

@@ -3,19 +3,15 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { passes } from '../../src/mirror/citations.js';
 import { records } from '../../src/mirror/plan.js';
-import { downloads } from '../../src/mirror/share.js';
 import { temporaryName } from '../../src/mirror/whole-file.js';
-import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { Engine, FakePeer } from './engine.js';
 
-const DAY_MS = 86_400_000;
 const LIST = { shares: [{ data: 'list', path: 'shares/list.txt' }] };
 
 /** What was left of mirrors, where these are configured. */
 async function leftovers(configured: Parameters<Engine['open']>[0]) {
-  const clock = new FakeClock();
-  const engine = new Engine(new FakePeer(), clock);
+  const engine = new Engine(new FakePeer());
   await engine.open(configured);
   const { state, root, stateDir, said } = engine;
   /** A file that is not finished, in a directory below the root or that of the state. */
@@ -25,16 +21,11 @@ async function leftovers(configured: Parameters<Engine['open']>[0]) {
     writeFileSync(path, 'half');
     return path;
   };
-  const keepDownload = (name: string, path: string) => {
-    const version = { of: 'of', at: clock.now(), etag: '"a"' };
-    const file = path.slice(root.length + 1);
-    downloads.keep(state, name, { file, bytes: 4, size: 2 ** 21, type: 'text/plain', version });
-  };
   /** As before anything runs. */
   const prepare = async () => {
     for await (const _ of engine.mirrors.run([]));
   };
-  return { engine, state, clock, said, root, stateDir, unfinished, keepDownload, prepare };
+  return { engine, state, said, root, stateDir, unfinished, prepare };
 }
 
 describe('files that a killed process left unfinished', () => {
@@ -74,33 +65,18 @@ describe('files that a killed process left unfinished', () => {
     await prepare();
     expect(existsSync(path)).toBe(true);
   });
-
-  it.each([
-    ['are spared where a download goes on with them', 'list', 0, true],
-    ['are not spared for a download that is too old', 'list', 8, false],
-    ['are not spared for a mirror that is not configured any more', 'old', 0, false],
-  ])('%s', async (_, name, days, isSpared) => {
-    const { prepare, state, clock, unfinished, keepDownload } = await leftovers(LIST);
-    const [path, other] = [unfinished('shares'), unfinished('shares')];
-    keepDownload(name, path);
-    await clock.advance(days * DAY_MS);
-    await prepare();
-    expect([existsSync(path), existsSync(other)]).toEqual([isSpared, false]);
-    expect(downloads.names(state)).toEqual(isSpared ? [name] : []);
-  });
 });
 
 describe('mirrors that are not configured any more', () => {
   it('are forgotten with all that is kept of them, which is said; their files stay', async () => {
-    const { prepare, engine, state, said, keepDownload, unfinished } = await leftovers(LIST);
+    const { prepare, engine, state, said } = await leftovers(LIST);
     engine.write('shares/old.txt', 'whole');
     for (const name of ['list', 'old']) {
       records.keep(state, name, { kind: 'share', path: `shares/${name}.txt` });
       passes.keep(state, name, { beganAt: 1, files: 1, changed: false });
-      keepDownload(name, unfinished('shares'));
     }
     await prepare();
-    for (const kept of [records, passes, downloads]) expect(kept.names(state)).toEqual(['list']);
+    for (const kept of [records, passes]) expect(kept.names(state)).toEqual(['list']);
     expect(said).toContain('info: mirror old is not configured any more: it is forgotten, its file stays');
     expect(engine.read('shares/old.txt')).toBe('whole');
   });

@@ -103,3 +103,23 @@ it('an edited table reaches the embedded peer', async () => {
   }, 'the new row reached the peer');
   expect(engine.read('tables/fruit.ndjson')).toContain('"k2"');
 });
+
+it('an object is not sent again while it is the same; one of the same size and second is', async () => {
+  const dir = temporaryDirectory();
+  const box = await openPeer({ dir });
+  const client = new PeerClient({ baseUrl: box.url, credentials: box.credentials });
+  afterwards('test', () => client.close());
+  const put = (content: string) => {
+    mkdirSync(join(dir, 'shares'), { recursive: true });
+    writeFileSync(join(dir, 'shares/words.txt'), content);
+  };
+  put('one');
+  const engine = new Engine(client);
+  await engine.open({ shares: [{ data: 'words.txt' }] });
+  await engine.once('words.txt');
+  expect(engine.mirrors.status()[0]?.version).toMatchObject({ etag: expect.stringMatching(/^"/) });
+  expect(await engine.once('words.txt')).toMatchObject({ changed: false, bytes: 3 });
+  put('two');
+  expect(await engine.once('words.txt')).toMatchObject({ changed: true });
+  expect(engine.read('shares/words.txt')).toBe('two');
+});

@@ -27,22 +27,6 @@ async function atYacy(clock?: FakeClock) {
   return { peer, client, asked, engine: new Engine(client, clock) };
 }
 
-/** A mirror of an object of 3 MiB that broke off after 2 MiB. */
-async function brokenOff() {
-  const setting = await atYacy(new FakeClock(Date.now()));
-  const content = randomBytes(3 * 2 ** 20);
-  setting.peer.share.put(DUMP, content, AN_HOUR_AGO);
-  setting.peer.share.breakOff(DUMP, 2 * 2 ** 20);
-  await setting.engine.open({ shares: [{ data: DUMP }] });
-  const report = await setting.engine.once(DUMP);
-  expect(report.failure).toBeDefined();
-  const [left = '', ...others] = setting.engine.files();
-  expect(others).toEqual([]);
-  const here = readFileSync(join(setting.engine.root, left)).length;
-  const inFile = () => readFileSync(join(setting.engine.root, FILE));
-  return { ...setting, content, left, here, inFile };
-}
-
 describe('a file that a YaCy shares', () => {
   it('is asked for only if it changed, and costs nothing while it did not', async () => {
     const { peer, engine, asked } = await atYacy();
@@ -96,51 +80,19 @@ describe('a file that a YaCy shares', () => {
     expect(engine.read(FILE)).toBe('terns');
   });
 
-  it('goes on where it broke off, also after a restart, and nothing of that stays', async () => {
-    const { engine, asked, content, here, inFile } = await brokenOff();
-    expect(here).toBeGreaterThan(2 ** 20);
+  it('that breaks off leaves the old file and nothing else, and comes whole the next time', async () => {
+    const { peer, engine } = await atYacy();
+    peer.share.put(DUMP, 'old', AN_HOUR_AGO);
     await engine.open({ shares: [{ data: DUMP }] });
-    expect(await engine.once(DUMP)).toMatchObject({ changed: true, bytes: content.length });
-    expect(inFile().equals(content)).toBe(true);
-    expect(engine.files()).toEqual([FILE]);
-    expect(asked().at(-1)).toBe(`206 bytes=${here}-`);
-    expect(await engine.once(DUMP)).toMatchObject({ changed: false });
-    expect(asked().at(-1)).toBe('304 whole');
-  });
-
-  it('comes anew where it changed since it broke off', async () => {
-    const { peer, engine, asked, content, here, inFile } = await brokenOff();
-    const next = randomBytes(content.length);
-    peer.share.put(DUMP, next, Date.now() + 2_000);
-    expect(await engine.once(DUMP)).toMatchObject({ changed: true });
-    expect(inFile().equals(next)).toBe(true);
-    expect(engine.files()).toEqual([FILE]);
-    expect(asked().slice(1)).toEqual([`412 bytes=${here}-`, '200 whole']);
-  });
-
-  it('does not go on with what another object left, nor with a part that is shorter than it was', async () => {
-    const { peer, engine, inFile, left, content, asked } = await brokenOff();
-    writeFileSync(join(engine.root, left), 'x');
     await engine.once(DUMP);
-    expect(inFile().equals(content)).toBe(true);
-    expect(asked().at(-1)).toBe('200 whole');
-    const other = randomBytes(content.length);
-    peer.share.put('other', other, AN_HOUR_AGO);
-    peer.share.put(DUMP, randomBytes(content.length), Date.now());
+    const content = randomBytes(3 * 2 ** 20);
+    peer.share.put(DUMP, content, Date.now());
     peer.share.breakOff(DUMP, 2 * 2 ** 20);
-    await engine.once(DUMP);
-    await engine.open({ shares: [{ data: 'other', name: DUMP, path: FILE }] });
-    await engine.once(DUMP);
-    expect(inFile().equals(other)).toBe(true);
+    expect((await engine.once(DUMP)).failure).toBeDefined();
+    expect(engine.read(FILE)).toBe('old');
     expect(engine.files()).toEqual([FILE]);
-  });
-
-  it.each(['is not followed any more', 'broke off too long ago'])('that %s leaves nothing', async (what) => {
-    const { engine } = await brokenOff();
-    if (what === 'broke off too long ago') await (engine.clock as FakeClock).advance(8 * 86_400_000);
-    await engine.open({ shares: what === 'is not followed any more' ? [] : [{ data: DUMP }] });
-    engine.start();
-    await until(() => !engine.files().some((name) => name.endsWith('.tmp')), 'it is swept');
+    await engine.once(DUMP);
+    expect(readFileSync(join(engine.root, FILE)).equals(content)).toBe(true);
   });
 });
 
