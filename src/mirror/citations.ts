@@ -4,9 +4,9 @@ import type { Citation, CitingDocument } from '../peer/citation.js';
 import { PeerError } from '../peer/errors.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { MirrorError } from './errors.js';
-import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
+import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
 import { KeptOfMirrors, type Plan } from './plan.js';
-import { defined, type Identity, type MirrorRecord } from './record.js';
+import { defined, type MirrorRecord } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
@@ -67,40 +67,27 @@ interface Result {
  *
  * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the middle of the next pass.
  */
-export class CitationsMirror implements Mirror {
-  readonly name: string;
-  readonly identity: Identity;
-  readonly every: number;
-  readonly #settings: Extract<Plan, { kind: 'citations' }>['settings'];
-  readonly #deps: MirrorDeps;
+export class CitationsMirror extends PlannedMirror<Extract<Plan, { kind: 'citations' }>> {
   /** Since when there may be new items to look at. At first there may be those of an earlier process. */
-  #newSince: number | undefined;
-
-  constructor({ name, settings }: Extract<Plan, { kind: 'citations' }>, deps: MirrorDeps) {
-    this.name = name;
-    this.identity = { kind: 'citations', path: settings.path };
-    this.every = settings.every;
-    this.#settings = settings;
-    this.#deps = deps;
-    this.#newSince = deps.clock.now();
-  }
+  #newSince: number | undefined = this.deps.clock.now();
 
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
   nextIn(): number | undefined {
-    const pass = passes.of(this.#deps.state, this.name);
+    const pass = passes.of(this.deps.state, this.name);
     const untilPass = pass && this.#untilNext(pass);
     if (untilPass === undefined || this.#newSince === undefined) return untilPass;
-    return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.#deps.clock.now()));
+    return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.deps.clock.now()));
   }
 
   itemChanged(item: Entry): boolean {
-    if (this.#newSince !== undefined || !isCited(item) || item.folder !== this.#settings.folder) return false;
-    this.#newSince = this.#deps.clock.now();
+    if (this.#newSince !== undefined || !isCited(item) || item.folder !== this.plan.settings.folder)
+      return false;
+    this.#newSince = this.deps.clock.now();
     return true;
   }
 
   async follow(before: MirrorRecord | undefined, { isAsked, signal }: FollowOptions): Promise<Followed> {
-    const { state, clock } = this.#deps;
+    const { state, clock } = this.deps;
     const now = clock.now();
     const known = passes.of(state, this.name);
     const isPassDue = isAsked || known === undefined || (this.#untilNext(known) ?? 0) === 0;
@@ -126,7 +113,7 @@ export class CitationsMirror implements Mirror {
 
   /** How long until the next pass, in ms; undefined where the last was cut short. */
   #untilNext({ after, beganAt }: Pass): number | undefined {
-    return after === undefined ? Math.max(0, beganAt + this.every - this.#deps.clock.now()) : undefined;
+    return after === undefined ? Math.max(0, beganAt + this.every - this.deps.clock.now()) : undefined;
   }
 
   /**
@@ -155,8 +142,8 @@ export class CitationsMirror implements Mirror {
       const pass = { ...run.pass, files, changed: run.pass.changed || changed };
       this.#keep(run, failed === 0 ? { ...pass, [cursor]: last } : pass);
       looked += 1;
-      if (looked % SAVE_EVERY === 0) await this.#deps.commit();
-      const isNewDue = this.#newSince !== undefined && this.#deps.clock.now() - this.#newSince >= SOON_MS;
+      if (looked % SAVE_EVERY === 0) await this.deps.commit();
+      const isNewDue = this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= SOON_MS;
       if (isPass && isNewDue) await this.#lookAt(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
@@ -164,12 +151,12 @@ export class CitationsMirror implements Mirror {
 
   #keep(run: Run, pass: Pass): void {
     run.pass = pass;
-    passes.keep(this.#deps.state, this.name, pass);
+    passes.keep(this.deps.state, this.name, pass);
   }
 
   async #look(item: CitedItem, signal: AbortSignal): Promise<Result> {
-    const { folder, filter, ch, path: template } = this.#settings;
-    const { root, peer, ask } = this.#deps;
+    const { folder, filter, ch, path: template } = this.plan.settings;
+    const { root, peer, ask } = this.deps;
     const { path } = fillTemplate(template, { folder, path: item.path.split('/') });
     const target = { root, path };
     try {
@@ -199,7 +186,7 @@ export class CitationsMirror implements Mirror {
     for (let last = after; ; ) {
       const page = await this.#nextKeys(last, end);
       for (const key of page) {
-        const item = this.#deps.state.get(this.#settings.folder, key.slice(TIME_DIGITS));
+        const item = this.deps.state.get(this.plan.settings.folder, key.slice(TIME_DIGITS));
         if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
       }
       if (page.length < PAGE) return;
@@ -208,11 +195,11 @@ export class CitationsMirror implements Mirror {
   }
 
   async #nextKeys(after: string, end: string | undefined): Promise<string[]> {
-    const { state, clock } = this.#deps;
+    const { state, clock } = this.deps;
     let keys: string[] = [];
     let seen = 0;
     let limit = end;
-    for (const entry of state.entries.all(this.#settings.folder)) {
+    for (const entry of state.entries.all(this.plan.settings.folder)) {
       seen += 1;
       if (seen % SLICE === 0) await clock.sleep(0);
       if (!isCited(entry)) continue;

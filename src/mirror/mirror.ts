@@ -5,8 +5,10 @@ import type { PeerClient } from '../peer/client.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError, quoted } from './errors.js';
-import { isMatch, type ListedPlan } from './plan.js';
+import { identityOf, isMatch, type ListedPlan, type Plan } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
+import { pathNotes, type TargetPath } from './target-path.js';
+import type { Target } from './whole-file.js';
 
 /** What mirrors ask of the peer client. */
 export interface MirrorPeer extends Pick<PeerClient, 'baseUrl' | 'citation' | 'share' | 'shares'> {
@@ -70,6 +72,30 @@ export interface Mirror {
   follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
 }
 
+/** What all mirrors have in common. */
+export abstract class PlannedMirror<P extends Plan> implements Mirror {
+  readonly name: string;
+  readonly every: number;
+  readonly identity: Identity;
+  readonly plan: P;
+  protected readonly target: Target;
+  protected readonly deps: MirrorDeps;
+  /** About its path, for a reader of `status`. */
+  protected readonly notes: readonly string[];
+
+  constructor(plan: P, { path, changed }: TargetPath, deps: MirrorDeps) {
+    this.name = plan.name;
+    this.every = plan.settings.every;
+    this.identity = identityOf(plan, path);
+    this.plan = plan;
+    this.target = { root: deps.root, path };
+    this.deps = deps;
+    this.notes = pathNotes({ path, changed });
+  }
+
+  abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+}
+
 /** A peer that lists more is not listing what a person made. */
 const MOST_MEMBERS = 10_000;
 
@@ -77,34 +103,24 @@ const MOST_MEMBERS = 10_000;
  * A pattern over the tables, or the shared objects, of the peer. A run asks for the list of them; each that matches is a mirror of
  * its own, and stays one when it is not on the list any more, until a person accepts that.
  */
-export class PatternMirror implements Mirror {
-  readonly name: string;
-  readonly identity: Identity;
-  readonly every: number;
-  readonly #plan: ListedPlan;
-  readonly #deps: MirrorDeps;
+export class PatternMirror extends PlannedMirror<ListedPlan> {
   readonly #onList: (sources: readonly string[]) => void;
 
   /** @param onList is given all that the peer has, each time it was asked */
   constructor(plan: ListedPlan, deps: MirrorDeps, onList: (sources: readonly string[]) => void) {
-    const { name, kind, settings } = plan;
-    this.name = name;
-    this.identity = { kind, path: settings.path };
-    this.every = settings.every;
-    this.#plan = plan;
-    this.#deps = deps;
+    super(plan, { path: plan.settings.path, changed: [] }, deps);
     this.#onList = onList;
   }
 
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
-    const { ask, peer } = this.#deps;
-    const { kind, source } = this.#plan;
+    const { ask, peer } = this.deps;
+    const { kind, source } = this.plan;
     const one = kind === 'table' ? 'table' : 'shared object';
     const sources = await ask(signal, (signal) =>
       kind === 'table' ? peer.tables.list({ signal }) : peer.shares({ signal }),
     );
     if (sources === undefined) throw new MirrorError('MIRROR_NO_LIST', quoted(source), `${one}s`);
-    const matching = sources.filter((each) => isMatch(this.#plan, each)).length;
+    const matching = sources.filter((each) => isMatch(this.plan, each)).length;
     if (matching > MOST_MEMBERS) {
       throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
     }

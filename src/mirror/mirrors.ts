@@ -12,7 +12,7 @@ import type { State } from '../state/state.js';
 import { CitationsMirror, passes } from './citations.js';
 import { MirrorError } from './errors.js';
 import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
-import { dataOf, type Listed, type ListedPlan, type Plan, planOf, records, reportOf } from './plan.js';
+import { dataOf, type Listed, type Plan, planOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
 import { Scheduler } from './scheduler.js';
@@ -42,6 +42,9 @@ export interface MirrorsParts {
   readonly random?: () => number;
 }
 
+/** A mirror with what it was made from. */
+type Made = Mirror & { readonly plan: Plan };
+
 interface Asked {
   readonly signal?: AbortSignal;
 }
@@ -59,8 +62,8 @@ export class Mirrors {
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
   readonly #scheduler: Scheduler;
   readonly #paths = new TargetPaths();
-  /** By name, each with what it was made from. */
-  readonly #mirrors = new Map<string, { readonly mirror: Mirror; readonly plan: Plan }>();
+  /** By name. */
+  readonly #mirrors = new Map<string, Made>();
   readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
     limitMs: LONGEST_SILENCE_MS,
     busy: () => this.#scheduler.underWay > 0 && this.#elsewhere === 0,
@@ -113,9 +116,9 @@ export class Mirrors {
     await this.#prepared?.catch(() => {});
     const plans = new Map(this.#plansOf(settings).map((plan) => [plan.name, plan]));
     const isMoved = settings.root !== this.#settings.root;
-    const leaving = [...this.#mirrors.values()]
-      .filter(({ plan }) => isMoved || !isDeepStrictEqual(plans.get(plan.name), plan))
-      .map(({ mirror }) => mirror);
+    const leaving = [...this.#mirrors.values()].filter(
+      ({ plan }) => isMoved || !isDeepStrictEqual(plans.get(plan.name), plan),
+    );
     await this.#scheduler.remove(leaving);
     for (const mirror of leaving) {
       await mirror.close?.();
@@ -133,7 +136,7 @@ export class Mirrors {
     await this.#starting;
     await this.#prepared?.catch(() => {});
     await this.#scheduler.stop();
-    for (const { mirror } of this.#mirrors.values()) await mirror.close?.();
+    for (const mirror of this.#mirrors.values()) await mirror.close?.();
   }
 
   /**
@@ -151,7 +154,7 @@ export class Mirrors {
     await this.#prepare();
     const wanted = (): readonly Mirror[] =>
       names === undefined
-        ? [...this.#mirrors.values()].map(({ mirror }) => mirror)
+        ? [...this.#mirrors.values()]
         : [...new Set(names.flatMap((name) => this.#called(name)))];
     const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
     yield* this.#runEach(patterns, signal);
@@ -169,7 +172,7 @@ export class Mirrors {
   async accept(name: string, { signal }: Asked = {}): Promise<MirrorReport> {
     this.#called(name);
     await this.#prepare();
-    const mirror = this.#mirrors.get(name)?.mirror;
+    const mirror = this.#mirrors.get(name);
     const alarm = records.of(this.#parts.state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
@@ -189,7 +192,7 @@ export class Mirrors {
   /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
     return this.#plansOf(this.#settings).map((plan) => {
-      const mirror = this.#mirrors.get(plan.name)?.mirror;
+      const mirror = this.#mirrors.get(plan.name);
       const nextAt = mirror && this.#scheduler.nextAt(mirror);
       return {
         ...reportOf(plan, records.of(this.#parts.state, plan.name)),
@@ -213,7 +216,7 @@ export class Mirrors {
         while (underWay.size < AT_ONCE) {
           const mirror = waiting.shift();
           if (mirror === undefined) break;
-          if (this.#mirrors.get(mirror.name)?.mirror !== mirror) continue;
+          if (this.#mirrors.get(mirror.name) !== mirror) continue;
           const run = this.#runNow(mirror, [], signals);
           underWay.set(
             mirror,
@@ -248,7 +251,7 @@ export class Mirrors {
   /** Called for every file of an import: only those that it may concern are asked. */
   #itemChanged(item: Entry): void {
     for (const { name, folder } of this.#settings.citations) {
-      const mirror = folder === item.folder ? this.#mirrors.get(name)?.mirror : undefined;
+      const mirror = folder === item.folder ? this.#mirrors.get(name) : undefined;
       if (mirror?.itemChanged?.(item)) this.#scheduler.replan(mirror);
     }
   }
@@ -265,10 +268,8 @@ export class Mirrors {
       const detail = meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`;
       throw new MirrorError('MIRROR_UNKNOWN', JSON.stringify(name), detail);
     }
-    const { mirror, plan } = called;
-    if (!(mirror instanceof PatternMirror)) return [mirror];
-    const all = [...this.#mirrors.values()].filter((each) => each.plan.settings === plan.settings);
-    return all.map((each) => each.mirror);
+    if (!(called instanceof PatternMirror)) return [called];
+    return [...this.#mirrors.values()].filter(({ plan }) => plan.settings === called.plan.settings);
   }
 
   #plansOf(settings: MirrorConfig): readonly Plan[] {
@@ -292,14 +293,14 @@ export class Mirrors {
     const targetOf = new Map(ofFiles.map((plan, i) => [plan.name, targets[i] ?? wantedPath(plan)]));
     for (const plan of missing) {
       const mirror = this.#make(plan, targetOf.get(plan.name) ?? wantedPath(plan));
-      this.#mirrors.set(plan.name, { mirror, plan });
+      this.#mirrors.set(plan.name, mirror);
       this.#scheduler.add(mirror);
     }
   }
 
-  #make(plan: Plan, target: TargetPath): Mirror {
+  #make(plan: Plan, target: TargetPath): Made {
     const deps: MirrorDeps = { ...this.#deps };
-    if (plan.kind === 'citations') return new CitationsMirror(plan, deps);
+    if (plan.kind === 'citations') return new CitationsMirror(plan, target, deps);
     if (plan.role === 'pattern') {
       return new PatternMirror(plan, deps, (sources) => {
         this.#listed = { ...this.#listed, [plan.kind]: sources };
@@ -308,8 +309,8 @@ export class Mirrors {
     }
     if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
     const isListed = (): boolean => this.#listed.table?.includes(plan.source) ?? true;
-    const Made = plan.settings.edit ? TwoWayTable : TableMirror;
-    return new Made({ plan, target, isListed, deps });
+    const Table = plan.settings.edit ? TwoWayTable : TableMirror;
+    return new Table(plan, target, deps, isListed);
   }
 
   /** It is no more, until a configuration or a list brings it again. */
@@ -331,7 +332,7 @@ export class Mirrors {
     let swept = await sweep({ root: join(stateDir, 'mirrors'), path: '.' }, 'alone');
     // There may be much besides that is not theirs to look at.
     const written = [
-      ...[...this.#mirrors.values()].map(({ mirror }) => mirror.identity),
+      ...[...this.#mirrors.values()].map(({ identity }) => identity),
       ...records.names(state).flatMap((name) => records.of(state, name) ?? []),
     ];
     const depths = new Map<string, 'alone' | 'below'>();
@@ -362,13 +363,8 @@ export class Mirrors {
 function wantedPath(plan: Plan): TargetPath {
   const { settings } = plan;
   if (plan.kind === 'citations' || plan.role === 'pattern') return { path: settings.path, changed: [] };
-  return fillTemplate(settings.path, variablesOf(plan));
-}
-
-/** What the template of a path may name. */
-function variablesOf(plan: ListedPlan): Parameters<typeof fillTemplate>[1] {
-  if (plan.kind === 'table') return { table: plan.source };
-  return plan.role === 'member' ? { data: dataOf(plan).split('/') } : {};
+  if (plan.kind === 'table') return fillTemplate(settings.path, { table: plan.source });
+  return fillTemplate(settings.path, plan.role === 'member' ? { data: dataOf(plan).split('/') } : {});
 }
 
 /** The peer works, and says something about this one request: nobody else has to wait for that. */

@@ -7,7 +7,7 @@ import type {
 import { compareByCodePoint, isWildcard, wildcard } from '../lib/text.js';
 import type { Json } from '../state/load.js';
 import type { State, StateView } from '../state/state.js';
-import { defined, type MirrorRecord, type MirrorReport } from './record.js';
+import type { Identity, MirrorRecord, MirrorReport } from './record.js';
 
 /** How a mirror came to be: configured by name, configured as a pattern, or found by a pattern. */
 type Role = 'single' | 'pattern' | 'member';
@@ -117,11 +117,14 @@ export function mirrorReports(
 
 /** Of a mirror that has not run yet, what the configuration says. */
 export function reportOf(plan: Plan, record: MirrorRecord | undefined): MirrorReport {
-  const { kind, name, settings } = plan;
-  if (record !== undefined) return { name, ...record };
-  const table = kind === 'table' && plan.role !== 'pattern' ? plan.source : undefined;
-  const share = kind === 'share' && plan.role === 'member' ? plan.source : undefined;
-  return { name, path: settings.path, kind, ...defined({ table, share }) };
+  return { name: plan.name, ...(record ?? identityOf(plan, plan.settings.path)) };
+}
+
+/** @param path where its file stands below the root */
+export function identityOf(plan: Plan, path: string): Identity {
+  const { kind } = plan;
+  if (kind === 'table' && plan.role !== 'pattern') return { kind, path, table: plan.source };
+  return kind === 'share' && plan.role === 'member' ? { kind, path, share: plan.source } : { kind, path };
 }
 
 /** What is kept in state of each mirror under one prefix. In memory: commit it when it has to hold. */

@@ -1,11 +1,10 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted } from './errors.js';
-import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
+import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
 import { dataOf, type Plan } from './plan.js';
-import { defined, type Facts, type Identity, type MirrorRecord, type ShareVersion } from './record.js';
+import { defined, type Facts, type MirrorRecord, type ShareVersion } from './record.js';
 import { checkContent, withHead } from './share-content.js';
-import { pathNotes, type TargetPath } from './target-path.js';
-import { removeWhole, replaceWhole, sameStamp, stampOfTarget, type Target } from './whole-file.js';
+import { removeWhole, replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
 /**
  * How long the word of a peer is taken that an object did not change, in ms: one that was replaced by an older file looks
@@ -24,40 +23,16 @@ const SAME_MOMENT_MS = 2_000;
  *
  * Where the peer tells versions apart, an object that is here already is asked for only if it changed.
  */
-export class ShareMirror implements Mirror {
-  readonly name: string;
-  readonly identity: Identity;
-  readonly every: number;
-  readonly #plan: Extract<Plan, { kind: 'share' }>;
-  readonly #deps: MirrorDeps;
-  readonly #target: Target;
-  readonly #what: string;
-  readonly #notes: Pick<Facts, 'notes'>;
-  /** Which object of which peer. */
-  readonly #of: string;
-
-  constructor(plan: Extract<Plan, { kind: 'share' }>, { path, changed }: TargetPath, deps: MirrorDeps) {
-    const { name, settings, source, role } = plan;
-    this.name = name;
-    this.identity = { kind: 'share', path, ...(role === 'member' ? { share: source } : {}) };
-    this.every = settings.every;
-    this.#plan = plan;
-    this.#deps = deps;
-    this.#target = { root: deps.root, path };
-    this.#what = `the shared object ${quoted(source)}`;
-    this.#notes = changed.length > 0 ? { notes: pathNotes({ path, changed }) } : {};
-    this.#of = JSON.stringify([deps.peer.baseUrl, settings.c ?? null, dataOf(plan)]);
-  }
-
+export class ShareMirror extends PlannedMirror<Extract<Plan, { kind: 'share' }>> {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { peer, ask } = this.#deps;
-    const { c, maxSize } = this.#plan.settings;
+    const { peer, ask } = this.deps;
+    const { c, maxSize } = this.plan.settings;
     const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
     const conditions = await this.#conditions(before);
     try {
       const followed = await ask(options.signal, (signal) =>
         peer.share(
-          { data: dataOf(this.#plan), ...defined({ c }) },
+          { data: dataOf(this.plan), ...defined({ c }) },
           (share) => this.#take(share, before, maxBytes, { ...options, signal }),
           { maxBytes, signal, ...conditions },
         ),
@@ -76,20 +51,20 @@ export class ShareMirror implements Mirror {
   ): Promise<Followed> {
     if (share.isUnchanged) {
       const { sha256, bytes, file, type, version } = before ?? {};
-      const facts = { ...defined({ sha256, bytes, file, type, version }), ...this.#notes };
+      const facts = { ...defined({ sha256, bytes, file, type, version }), ...this.#pathNotes };
       return { kind: 'followed', changed: false, facts };
     }
     const { head, all } = await withHead(share.chunks);
-    const checked = checkContent(head, share.type, { data: dataOf(this.#plan), before, accepted });
+    const checked = checkContent(head, share.type, { data: dataOf(this.plan), before, accepted });
     if ('alarm' in checked) throw this.#alarm(checked.alarm, checked.detail);
-    const version = versionOf(share, this.#of, this.#deps.clock.now());
-    const { changed, sha256, bytes, file } = await replaceWhole(this.#target, all, {
+    const version = versionOf(share, this.#of, this.deps.clock.now());
+    const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, {
       before: before?.path === this.identity.path ? before : undefined,
-      versions: this.#plan.settings.versions,
+      versions: this.plan.settings.versions,
       maxBytes,
       signal,
     });
-    const facts = { sha256, bytes, file, type: checked.type, ...defined({ version }), ...this.#notes };
+    const facts = { sha256, bytes, file, type: checked.type, ...defined({ version }), ...this.#pathNotes };
     return { kind: 'followed', changed, facts };
   }
 
@@ -97,9 +72,22 @@ export class ShareMirror implements Mirror {
   async #conditions(before: MirrorRecord | undefined): Promise<ShareOptions> {
     const { version, file, path } = before ?? {};
     if (version === undefined || file === undefined || path !== this.identity.path) return {};
-    const stamp = await stampOfTarget(this.#target);
+    const stamp = await stampOfTarget(this.target);
     if (stamp === undefined || !sameStamp(stamp, file)) return {};
-    return otherThan(version, this.#of, this.#deps.clock.now());
+    return otherThan(version, this.#of, this.deps.clock.now());
+  }
+
+  get #pathNotes(): Pick<Facts, 'notes'> {
+    return this.notes.length > 0 ? { notes: this.notes } : {};
+  }
+
+  get #what(): string {
+    return `the shared object ${quoted(this.plan.source)}`;
+  }
+
+  /** Which object of which peer. */
+  get #of(): string {
+    return JSON.stringify([this.deps.peer.baseUrl, this.plan.settings.c ?? null, dataOf(this.plan)]);
   }
 
   async #gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
@@ -107,9 +95,9 @@ export class ShareMirror implements Mirror {
     if (absentSince !== undefined) return { kind: 'followed', changed: false, facts: { absentSince } };
     if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', this.#what, 'shared object');
     if (!accepted.includes('SHARE_GONE')) throw this.#alarm('SHARE_GONE');
-    const changed = await removeWhole(this.#target, { versions: this.#plan.settings.versions });
-    if (this.#plan.role === 'member') return { kind: 'over', changed };
-    return { kind: 'followed', changed, facts: { absentSince: this.#deps.clock.now() } };
+    const changed = await removeWhole(this.target, { versions: this.plan.settings.versions });
+    if (this.plan.role === 'member') return { kind: 'over', changed };
+    return { kind: 'followed', changed, facts: { absentSince: this.deps.clock.now() } };
   }
 
   #alarm(code: AlarmCode, detail?: string): MirrorAlarm {

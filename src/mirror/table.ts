@@ -2,20 +2,12 @@ import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
-import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
+import { type Followed, type FollowOptions, type MirrorDeps, PlannedMirror } from './mirror.js';
 import type { Plan } from './plan.js';
-import { type Conflict, defined, type Identity, type MirrorRecord } from './record.js';
+import { type Conflict, defined, type MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
-import { pathNotes, type TargetPath } from './target-path.js';
-import { removeWhole, replaceWhole, stampOfTarget, type Target } from './whole-file.js';
-
-export interface TableMirrorParts {
-  readonly plan: Extract<Plan, { kind: 'table' }>;
-  readonly target: TargetPath;
-  /** Whether the peer's list of tables had it when that was last read; where it was not read, yes. */
-  readonly isListed: () => boolean;
-  readonly deps: MirrorDeps;
-}
+import type { TargetPath } from './target-path.js';
+import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** A table as the peer has it now, complete and checked; its rows wait on disk until `rows` is closed. */
 interface ReadTable {
@@ -24,20 +16,18 @@ interface ReadTable {
 }
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
-export abstract class AnyTableMirror {
-  readonly name: string;
-  readonly identity: Identity;
-  readonly every: number;
-  protected readonly parts: TableMirrorParts;
-  protected readonly target: Target;
+export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind: 'table' }>> {
+  readonly #isListed: () => boolean;
 
-  constructor(parts: TableMirrorParts) {
-    const { plan, target, deps } = parts;
-    this.name = plan.name;
-    this.identity = { kind: 'table', path: target.path, table: plan.source };
-    this.every = plan.settings.every;
-    this.parts = parts;
-    this.target = { root: deps.root, path: target.path };
+  /** @param isListed whether the peer's list of tables had it when that was last read; where it was not read, yes */
+  constructor(
+    plan: Extract<Plan, { kind: 'table' }>,
+    target: TargetPath,
+    deps: MirrorDeps,
+    isListed: () => boolean,
+  ) {
+    super(plan, target, deps);
+    this.#isListed = isListed;
   }
 
   /**
@@ -51,8 +41,7 @@ export abstract class AnyTableMirror {
     before: MirrorRecord | undefined,
     { accepted, signal }: FollowOptions,
   ): Promise<ReadTable | undefined> {
-    const { plan, isListed } = this.parts;
-    const { settings, source, role } = plan;
+    const { settings, source, role } = this.plan;
     const what = `the table ${quoted(source)}`;
     const alarm = (code: AlarmCode, detail?: string) => new MirrorAlarm(code, this.name, what, detail);
     const came = await this.#rows(accepted, signal).catch((error: unknown) => {
@@ -61,11 +50,11 @@ export abstract class AnyTableMirror {
     // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
     const hadRows =
       before?.rows === undefined ? (await stampOfTarget(this.target)) !== undefined : before.rows > 0;
-    if (came === undefined || (came.rows.rows === 0 && hadRows && !isListed())) {
+    if (came === undefined || (came.rows.rows === 0 && hadRows && !this.#isListed())) {
       await came?.rows.close();
       if (before?.absentSince !== undefined) return undefined;
       // It was on the list, and went before it was read.
-      if (before?.file === undefined && role === 'member' && !isListed()) return undefined;
+      if (before?.file === undefined && role === 'member' && !this.#isListed()) return undefined;
       if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', what, 'table');
       if (!accepted.includes('TABLE_GONE')) throw alarm('TABLE_GONE');
       return undefined;
@@ -91,7 +80,7 @@ export abstract class AnyTableMirror {
     before: MirrorRecord | undefined,
     remove: () => Promise<readonly Conflict[]>,
   ): Promise<Followed> {
-    const { plan, deps } = this.parts;
+    const { plan, deps } = this;
     const { absentSince, file } = before ?? {};
     const isMember = plan.role === 'member';
     // There never was a file of ours: what stands there is not touched.
@@ -109,7 +98,7 @@ export abstract class AnyTableMirror {
 
   /** The rows, and all columns that the peer named, also those without a cell. */
   async #rows(accepted: readonly string[], signal: AbortSignal) {
-    const { plan, deps } = this.parts;
+    const { plan, deps } = this;
     const { search, count, maxSize, sortBy } = plan.settings;
     const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
     const query = { table: plan.source, ...defined({ search, count }) };
@@ -141,9 +130,9 @@ export abstract class AnyTableMirror {
  * rows where it had some, or without columns that it had, is an alarm. Accepting that it is gone removes the file, and the
  * mirror waits for the table to come back; accepting the others writes what there is.
  */
-export class TableMirror extends AnyTableMirror implements Mirror {
+export class TableMirror extends AnyTableMirror {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { plan, target } = this.parts;
+    const { plan } = this;
     const { format, neutralise, versions } = plan.settings;
     const read = await this.read(before, options);
     if (read === undefined) {
@@ -157,12 +146,12 @@ export class TableMirror extends AnyTableMirror implements Mirror {
       const table = { name: plan.source, columns: columns.written };
       const text = writeTable(format, table, rows.read(), { neutralise });
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, {
-        before: before?.path === target.path ? before : undefined,
+        before: before?.path === this.target.path ? before : undefined,
         versions,
         signal: options.signal,
       });
       const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
-      const notes = [...pathNotes(target), ...missing];
+      const notes = [...this.notes, ...missing];
       const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered };
       return { kind: 'followed', changed, facts: { ...facts, ...(notes.length > 0 ? { notes } : {}) } };
     } finally {

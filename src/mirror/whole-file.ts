@@ -54,6 +54,8 @@ export interface ReplaceOptions {
   /** Most bytes of content; unlimited unless given. */
   readonly maxBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with the sha256 of the new content when that is complete, also where it is what stands there. */
+  readonly onWritten?: ((sha256: string) => Promise<void>) | undefined;
   /**
    * Called when the new content is complete, on disk and not what stands there, in the same turn as the rename or removal: what it
    * throws leaves the old file as it is.
@@ -70,7 +72,7 @@ const TEMPORARY = /^\.peersync-[\da-f]{16}\.tmp$/;
  * allowed, its owner.
  *
  * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE, MIRROR_TOO_LARGE; and whatever
- *   `content`, `lastLook` or the signal throws. The old file is as it was.
+ *   `content`, `onWritten`, `lastLook` or the signal throws. The old file is as it was.
  */
 export async function replaceWhole(
   target: Target,
@@ -86,6 +88,7 @@ export async function replaceWhole(
   let isMoved = false;
   try {
     const written = await writeAll(handle, content, target, options);
+    await options.onWritten?.(written.sha256);
     const old = await onDisk(regularFile(path));
     if (old !== undefined && (await onDisk(isSame(path, old, written, options.before)))) {
       return { changed: false, path, ...written, file: stampOf(old) };

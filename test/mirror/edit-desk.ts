@@ -146,12 +146,8 @@ export class Desk {
       ...{ root: this.root, stateDir: this.#stateDir, clock: this.clock, log },
     };
     const settings = this.#settings as TableMirrorConfig;
-    this.table = new TwoWayTable({
-      plan: { kind: 'table', name: 'T', source: 'T', role: 'single', settings },
-      target: { path: this.path, changed: [] },
-      isListed: () => true,
-      deps: deps as MirrorDeps,
-    });
+    const plan = { kind: 'table', name: 'T', source: 'T', role: 'single', settings } as const;
+    this.table = new TwoWayTable(plan, { path: this.path, changed: [] }, deps as MirrorDeps, () => true);
     return this.table;
   }
 

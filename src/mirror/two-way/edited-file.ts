@@ -10,6 +10,7 @@ import type { Conflict } from '../record.js';
 import {
   type FileStamp,
   hashOf,
+  type ReplaceOptions,
   reach,
   removeWhole,
   replaceWhole,
@@ -103,7 +104,7 @@ export class EditedFile {
   async replace(
     read: ReadFile | undefined,
     content: AsyncIterable<string>,
-    options: { readonly versions: number; readonly signal: AbortSignal | undefined },
+    options: Omit<ReplaceOptions, 'lastLook'>,
   ): Promise<WholeFile> {
     const path = await reach(this.#target);
     const lastLook = () => lookAgain(path, read);

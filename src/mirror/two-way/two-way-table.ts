@@ -1,13 +1,11 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { TableRow } from '../../peer/table.js';
-import { type AlarmCode, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
+import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
 import { writeTable } from '../formats/write.js';
-import type { Followed, FollowOptions, Mirror } from '../mirror.js';
+import type { Followed, FollowOptions } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
-import { AnyTableMirror, type Columns, type TableMirrorParts } from '../table.js';
-import { pathNotes } from '../target-path.js';
+import { AnyTableMirror, type Columns } from '../table.js';
 import type { WholeFile } from '../whole-file.js';
 import { BaseStore, type Last, type Stale } from './base.js';
 import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
@@ -80,15 +78,15 @@ interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
  * A run may end at any instant, and the next one goes on from there: what is about to be sent to the peer is on disk before
  * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
  */
-export class TwoWayTable extends AnyTableMirror implements Mirror {
+export class TwoWayTable extends AnyTableMirror {
   readonly #file: EditedFile;
   readonly #bases: BaseStore;
 
-  constructor(parts: TableMirrorParts) {
-    super(parts);
-    const { plan, deps } = parts;
-    this.#file = new EditedFile(this.target, deps.clock, this.#alarm);
-    this.#bases = new BaseStore(deps.stateDir, plan.name, plan.source, deps.clock);
+  constructor(...parts: ConstructorParameters<typeof AnyTableMirror>) {
+    super(...parts);
+    const { name, plan, target, deps } = this;
+    this.#file = new EditedFile(target, deps.clock, this.#alarm);
+    this.#bases = new BaseStore(deps.stateDir, name, plan.source, deps.clock);
   }
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
@@ -127,7 +125,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
         const last = await this.#bases.load(read.sha256);
         if (read.sha256 !== (last?.base.file ?? before?.sha256)) await this.#file.saveConflict(read);
         this.#step('the file is about to be removed');
-        await this.#file.remove(read, this.parts.plan.settings.versions);
+        await this.#file.remove(read, this.plan.settings.versions);
       }
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
@@ -153,7 +151,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     const { conflicts = [], returned = [] } = sent ?? {};
     const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
     this.#step('what clashes is saved');
-    const now = this.parts.deps.clock.now();
+    const now = this.deps.clock.now();
     const seen = edit?.earlier && { saved: edit.read.sha256, at: now, copyAt: edit.earlier.at };
     const stale = edit ? seen : last?.base.stale;
     const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
@@ -170,7 +168,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
         rows: after.grid.rows.size,
         ...{ bytes, sha256, file, columns: after.columns.remembered },
         conflicts: await this.#file.standing(known, conflictFile, conflicts),
-        notes: [...pathNotes(this.parts.target), ...staleNotes(stale, now), ...returnedNotes(returned)],
+        notes: [...this.notes, ...staleNotes(stale, now), ...returnedNotes(returned)],
       },
     };
   }
@@ -189,14 +187,14 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     }
     const mine = await this.#tableOf(read);
     const isMeant = base?.stale?.saved === read.sha256;
-    const now = this.parts.deps.clock.now();
+    const now = this.deps.clock.now();
     const earlier = base && !isMeant ? await findEarlier(mine, base, now) : undefined;
     this.#checkColumns(mine, earlier ?? base);
     return { read, mine, earlier };
   }
 
   async #tableOf({ bytes }: ReadFile): Promise<TableText> {
-    const { format } = this.parts.plan.settings;
+    const { format } = this.plan.settings;
     if (format === 'xml') throw new TypeError('XML is not edited');
     const unreadable = (what: string) => this.#alarm('EDIT_UNREADABLE', what);
     // A list of rows that is empty may be meant so; a file without anything in it is an accident.
@@ -223,7 +221,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
   #checkColumns(mine: TableText, copy: Pick<Earlier, 'shown' | 'columns'> | undefined): void {
-    const { format, columns: configured } = this.parts.plan.settings;
+    const { format, columns: configured } = this.plan.settings;
     // A list without rows names no columns, and lacks none.
     if (format !== 'csv' && mine.rows.length === 0) return;
     const missing = copy === undefined ? [] : lackedColumns(mine, copy);
@@ -295,9 +293,9 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     last: Last | undefined,
     run: Run,
   ): Promise<Sent> {
-    const { deletes, maxDeletes } = this.parts.plan.settings;
+    const { deletes, maxDeletes } = this.plan.settings;
     const { signal } = run.options;
-    const { ask, peer } = this.parts.deps;
+    const { ask, peer } = this.deps;
     this.#checkNewKeys(text, theirs, await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })));
     const grid = await last?.base.grid();
     const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
@@ -316,7 +314,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     const sinceBase = { set: [...done.set, ...set], deletes: [...new Set([...done.deletes, ...keys])] };
     await this.#bases.intend(sinceBase, last.base);
     this.#step('the intents are kept');
-    const { source } = this.parts.plan;
+    const { source } = this.plan;
     run.isWritten = true;
     for (const rows of groupsOf(set)) {
       signal.throwIfAborted();
@@ -344,6 +342,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     if (!isAccepted) throw alarm;
   }
 
+  /** Replaces the file; once its content is complete, and before it is in place, the new base is prepared. */
   async #write(
     read: ReadFile | undefined,
     columns: readonly string[],
@@ -351,66 +350,56 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     stale: Stale | undefined,
     last: Last | undefined,
     sinceBase: Outbound | undefined,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<WholeFile> {
     const base = last?.base;
-    const file = await this.#hashOf(columns, grid);
     const seen = absorb(grid, sinceBase ?? { set: [], deletes: [] }, grid).done;
-    const version = base && (await versionBetween(base, grid, seen, this.parts.deps.clock.now()));
-    const isKnown = base?.file === file && version === undefined && base.stale === stale;
-    if (!isKnown) {
+    const version = base && (await versionBetween(base, grid, seen, this.deps.clock.now()));
+    let isKnown = false;
+    const onWritten = async (file: string): Promise<void> => {
+      isKnown = base?.file === file && version === undefined && base.stale === stale;
       // After another change of the peer the same file would take back more than it did.
       const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
       const content = { file, replaces: read?.sha256, shown: columns, grid, stale: kept };
-      await this.#bases.prepare(content, base, version);
-    }
-    this.#step('the new base is prepared');
-    const { versions } = this.parts.plan.settings;
-    const text = this.#text(columns, grid);
-    const written = await this.#file.replace(read, text, { versions, signal }).catch(async (error) => {
+      if (!isKnown) await this.#bases.prepare(content, base, version);
+      this.#step('the new base is prepared');
+    };
+    const { versions } = this.plan.settings;
+    const options = { versions, signal, onWritten, maxBytes: LARGEST_EDITED };
+    try {
+      const written = await this.#file.replace(read, this.#text(columns, grid), options);
+      this.#step('the file is written');
+      if (isKnown) await this.#bases.fulfil();
+      else await this.#bases.settle();
+      this.#step('the new base holds');
+      return written;
+    } catch (error) {
       if (error instanceof Overtaken) await this.#bases.withdraw();
-      throw error;
-    });
-    this.#step('the file is written');
-    if (isKnown) await this.#bases.fulfil();
-    else await this.#bases.settle();
-    this.#step('the new base holds');
-    return written;
+      if (!isTooLarge(error)) throw error;
+      throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
+    }
   }
 
   /** Columns that a person has begun, and that nothing stands in yet: the peer does not know them, and they stay. */
   #unfilled(had: readonly string[], after: PeerTable, last: Last | undefined): readonly string[] {
-    if (last === undefined || this.parts.plan.settings.columns !== undefined) return [];
+    if (last === undefined || this.plan.settings.columns !== undefined) return [];
     const others = new Set([...after.columns.written, ...last.base.columns]);
     return had.filter((column) => !others.has(column));
   }
 
   #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
-    const { source, settings } = this.parts.plan;
+    const { source, settings } = this.plan;
     async function* groups(): AsyncGenerator<readonly TableRow[]> {
       for await (const [pk, cells] of inTurns(rows, ROWS_A_TURN)) yield [{ pk, cells }];
     }
     return writeTable(settings.format, { name: source, columns }, groups(), { neutralise: false });
   }
 
-  async #hashOf(columns: readonly string[], grid: Grid): Promise<string> {
-    const hash = createHash('sha256');
-    let bytes = 0;
-    for await (const text of this.#text(columns, grid)) {
-      hash.update(text);
-      bytes += Buffer.byteLength(text);
-      if (bytes > LARGEST_EDITED) {
-        throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
-      }
-    }
-    return hash.digest('hex');
-  }
-
   async #saveLate(): Promise<void> {
     const file = await this.#file.saveLate();
     if (file === undefined) return;
     const said = 'what an editor wrote into a file that was replaced meanwhile is saved';
-    this.parts.deps.log.warn({ mirror: this.name, file }, said);
+    this.deps.log.warn({ mirror: this.name, file }, said);
   }
 
   /** The file, for sentences. */
@@ -422,7 +411,7 @@ export class TwoWayTable extends AnyTableMirror implements Mirror {
     new MirrorAlarm(code, this.name, this.#shown, detail);
 
   #step(step: string): void {
-    this.parts.deps.log.debug({ mirror: this.name }, step);
+    this.deps.log.debug({ mirror: this.name }, step);
   }
 }
 
