@@ -85,6 +85,7 @@ export class Mirrors {
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
+      isListed: (table) => this.#listed.table?.includes(table) ?? true,
       commit: () => this.#await(commit),
       ask: (signal, work) => this.#await(() => askInTurn(queue, signal, work)),
     };
@@ -308,9 +309,7 @@ export class Mirrors {
       });
     }
     if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
-    const isListed = (): boolean => this.#listed.table?.includes(plan.source) ?? true;
-    const Table = plan.settings.edit ? TwoWayTable : TableMirror;
-    return new Table(plan, target, deps, isListed);
+    return plan.settings.edit ? new TwoWayTable(plan, target, deps) : new TableMirror(plan, target, deps);
   }
 
   /** It is no more, until a configuration or a list brings it again. */

@@ -13,6 +13,8 @@ export interface RowStoreOptions {
   readonly name: string;
   /** Columns by which the rows are ordered, as text, "pk" for the key; by key unless given. */
   readonly sortBy?: readonly string[] | undefined;
+  /** Columns that are known ahead; they come first. */
+  readonly columns?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Characters of rows that are sorted at once. @default 1 Mi; more than 2,000 rows never are */
   readonly budget?: number;
@@ -65,6 +67,7 @@ export class RowStore {
   private constructor(options: RowStoreOptions, file: ScratchFile) {
     this.#options = options;
     this.#file = file;
+    for (const column of options.columns ?? []) this.#numberOf(column);
   }
 
   /**
@@ -89,7 +92,7 @@ export class RowStore {
     return this.#rows;
   }
 
-  /** All columns that any row has, without the key, in the order in which they came up first. */
+  /** All columns that are known, without the key, in the order in which they came up first. */
   get columns(): readonly string[] {
     return this.#columns;
   }
@@ -168,12 +171,14 @@ export class RowStore {
     const heads: Head[] = [];
     for (const [place, run] of runs.entries()) {
       const groups = this.#keyedLines(run);
-      const { value } = await groups.next();
-      if (value) insert(heads, { place, groups, group: value, at: 0 });
+      const { value: group = [] } = await groups.next();
+      insert(heads, { place, groups, group, at: 0 });
     }
     let merged: KeyedLine[] = [];
     for (let head = heads.shift(); head !== undefined; head = heads.shift()) {
-      merged.push(lineAt(head));
+      const line = head.group[head.at];
+      if (line === undefined) continue;
+      merged.push(line);
       head.at += 1;
       // What was taken is handed on before more is read: memory holds one group of each run and no more.
       if (head.at === head.group.length || merged.length === GROUP) {
@@ -181,9 +186,7 @@ export class RowStore {
         merged = [];
       }
       if (head.at === head.group.length) {
-        const { value } = await head.groups.next();
-        if (!value) continue;
-        head.group = value;
+        head.group = (await head.groups.next()).value ?? [];
         head.at = 0;
       }
       insert(heads, head);
@@ -206,14 +209,16 @@ export class RowStore {
   #lineOf({ pk, cells }: TableRow): string {
     const parts: (string | number)[] = [pk];
     for (const [column, text] of cells) {
-      let number = this.#numbers.get(column);
-      if (number === undefined) {
-        number = this.#columns.push(column) - 1;
-        this.#numbers.set(column, number);
-      }
+      const number = this.#numberOf(column);
       if (text !== '') parts.push(number, text);
     }
     return JSON.stringify(parts);
+  }
+
+  #numberOf(column: string): number {
+    const number = this.#numbers.get(column) ?? this.#columns.push(column) - 1;
+    this.#numbers.set(column, number);
+    return number;
   }
 
   #rowsOf(lines: readonly string[]): TableRow[] {
@@ -236,18 +241,15 @@ interface Head {
   at: number;
 }
 
-function lineAt({ group, at }: Head): KeyedLine {
-  return group[at] ?? { key: [], line: '' };
-}
-
-/** Puts a head where it belongs among the others, which are in order. */
+/** Puts a head where it belongs among the others, which are in order; one whose run is over goes. */
 function insert(heads: Head[], head: Head): void {
+  const line = head.group[head.at];
+  if (line === undefined) return;
   let from = 0;
   for (let to = heads.length; from < to; ) {
     const middle = (from + to) >> 1;
-    const other = heads[middle];
-    const order =
-      other === undefined ? 0 : compare(other && lineAt(other), lineAt(head)) || other.place - head.place;
+    const { group = [], at = 0, place = 0 } = heads[middle] ?? {};
+    const order = compare(group[at] ?? line, line) || place - head.place;
     if (order < 0) from = middle + 1;
     else to = middle;
   }
@@ -296,9 +298,7 @@ class ScratchFile {
   /** Adds lines; none holds a line break. */
   async add(lines: readonly KeyedLine[]): Promise<Stretch> {
     const chunk = Buffer.from(lines.map(({ line }) => `${line}\n`).join(''));
-    await this.#handle.writeFile(chunk).catch((error: unknown) => {
-      throw writeError(error, this.#directory);
-    });
+    await this.#onDisk(this.#handle.writeFile(chunk));
     this.#size += chunk.length;
     return { from: this.#size - chunk.length, to: this.#size };
   }
@@ -308,8 +308,11 @@ class ScratchFile {
     const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
     let begun: Buffer[] = [];
     for (let at = from; at < to; ) {
-      const read = chunk.subarray(0, await this.#read(chunk, at, Math.min(step, to - at)));
-      at += read.length;
+      const bytes = Math.min(step, to - at);
+      const { bytesRead } = await this.#onDisk(this.#handle.read(chunk, 0, bytes, at));
+      if (bytesRead === 0) throw writeError(new Error('it became shorter'), this.#directory);
+      const read = chunk.subarray(0, bytesRead);
+      at += bytesRead;
       const end = read.lastIndexOf(LINE_FEED);
       if (end !== -1)
         yield Buffer.concat([...begun, read.subarray(0, end)])
@@ -325,13 +328,9 @@ class ScratchFile {
     await this.#handle.close();
   }
 
-  async #read(chunk: Buffer, at: number, bytes: number): Promise<number> {
-    try {
-      const { bytesRead } = await this.#handle.read(chunk, 0, bytes, at);
-      if (bytesRead === 0) throw new Error('it became shorter');
-      return bytesRead;
-    } catch (error) {
+  #onDisk<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => {
       throw writeError(error, this.#directory);
-    }
+    });
   }
 }

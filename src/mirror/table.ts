@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
+import type { TableStream } from '../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
-import { type Followed, type FollowOptions, type MirrorDeps, PlannedMirror } from './mirror.js';
+import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
 import type { Plan } from './plan.js';
 import { type Conflict, defined, type MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
-import type { TargetPath } from './target-path.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** A table as the peer has it now, complete and checked; its rows wait on disk until `rows` is closed. */
@@ -17,19 +17,6 @@ interface ReadTable {
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
 export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind: 'table' }>> {
-  readonly #isListed: () => boolean;
-
-  /** @param isListed whether the peer's list of tables had it when that was last read; where it was not read, yes */
-  constructor(
-    plan: Extract<Plan, { kind: 'table' }>,
-    target: TargetPath,
-    deps: MirrorDeps,
-    isListed: () => boolean,
-  ) {
-    super(plan, target, deps);
-    this.#isListed = isListed;
-  }
-
   /**
    * Reads the table whole.
    *
@@ -42,6 +29,7 @@ export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind:
     { accepted, signal }: FollowOptions,
   ): Promise<ReadTable | undefined> {
     const { settings, source, role } = this.plan;
+    const isListed = this.deps.isListed(source);
     const what = `the table ${quoted(source)}`;
     const alarm = (code: AlarmCode, detail?: string) => new MirrorAlarm(code, this.name, what, detail);
     const came = await this.#rows(accepted, signal).catch((error: unknown) => {
@@ -50,17 +38,17 @@ export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind:
     // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
     const hadRows =
       before?.rows === undefined ? (await stampOfTarget(this.target)) !== undefined : before.rows > 0;
-    if (came === undefined || (came.rows.rows === 0 && hadRows && !this.#isListed())) {
-      await came?.rows.close();
+    if (came === undefined || (came.rows === 0 && hadRows && !isListed)) {
+      await came?.close();
       if (before?.absentSince !== undefined) return undefined;
       // It was on the list, and went before it was read.
-      if (before?.file === undefined && role === 'member' && !this.#isListed()) return undefined;
+      if (before?.file === undefined && role === 'member' && !isListed) return undefined;
       if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', what, 'table');
       if (!accepted.includes('TABLE_GONE')) throw alarm('TABLE_GONE');
       return undefined;
     }
     try {
-      const isEmpty = came.rows.rows === 0;
+      const isEmpty = came.rows === 0;
       if (isEmpty && hadRows && !accepted.includes('TABLE_EMPTY')) {
         throw alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
       }
@@ -68,9 +56,9 @@ export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind:
       if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
         throw alarm('COLUMNS_LOST', quotedList(columns.lost));
       }
-      return { rows: came.rows, columns };
+      return { rows: came, columns };
     } catch (error) {
-      await came.rows.close();
+      await came.close();
       throw error;
     }
   }
@@ -96,28 +84,24 @@ export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind:
     return { kind: 'followed', changed, facts };
   }
 
-  /** The rows, and all columns that the peer named, also those without a cell. */
-  async #rows(accepted: readonly string[], signal: AbortSignal) {
+  async #rows(accepted: readonly string[], signal: AbortSignal): Promise<RowStore | undefined> {
     const { plan, deps } = this;
     const { search, count, maxSize, sortBy } = plan.settings;
     const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
     const query = { table: plan.source, ...defined({ search, count }) };
-    let rows: RowStore | undefined;
+    const options = { directory: join(deps.stateDir, 'mirrors'), name: plan.source, sortBy };
+    let store: RowStore | undefined;
+    const fill = async ({ rows, columns }: TableStream, signal: AbortSignal): Promise<RowStore> => {
+      store = await RowStore.fill(rows, { ...options, columns, signal });
+      return store;
+    };
     try {
       return await deps.ask(signal, (signal) =>
-        deps.peer.tables.stream(
-          query,
-          async (table) => {
-            const directory = join(deps.stateDir, 'mirrors');
-            rows = await RowStore.fill(table.rows, { directory, name: plan.source, sortBy, signal });
-            return { rows, columns: [...new Set([...(table.columns ?? []), ...rows.columns])] };
-          },
-          { maxBytes, signal },
-        ),
+        deps.peer.tables.stream(query, (table) => fill(table, signal), { maxBytes, signal }),
       );
     } catch (error) {
       // The rows were complete, and the answer was not.
-      await rows?.close();
+      await store?.close();
       throw error;
     }
   }

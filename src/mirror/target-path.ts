@@ -121,6 +121,10 @@ interface Footprint {
  */
 export class TargetPaths {
   readonly #granted = new Map<string, Footprint>();
+  /** Whether files appear beside it, by the file. */
+  readonly #files = new Map<string, boolean>();
+  readonly #directories = new Set<string>();
+  readonly #stems = new Set<string>();
 
   /**
    * Grants a path to each; an owner that had one gives it back first.
@@ -130,11 +134,12 @@ export class TargetPaths {
    */
   claimAll(claims: readonly Claim[]): readonly TargetPath[] {
     for (const { owner } of claims) this.release(owner);
-    const taken = new Taken(this.#granted.values());
+    for (const taken of [this.#files, this.#directories, this.#stems]) taken.clear();
+    for (const footprint of this.#granted.values()) this.#take(footprint);
     const order = [...claims].sort(
       (a, b) => Number(isHeld(b)) - Number(isHeld(a)) || compareByCodePoint(a.owner, b.owner),
     );
-    const granted = new Map(order.map((claim) => [claim, this.#grant(claim, taken)]));
+    const granted = new Map(order.map((claim) => [claim, this.#grant(claim)]));
     return claims.map((claim) => granted.get(claim) ?? claim.wanted);
   }
 
@@ -143,39 +148,27 @@ export class TargetPaths {
     this.#granted.delete(owner);
   }
 
-  #grant(claim: Claim, taken: Taken): TargetPath {
+  #grant(claim: Claim): TargetPath {
     const { owner, wanted, neighbours, held } = claim;
     const possible = candidates(wanted.path, owner);
     for (const path of held !== undefined && isHeld(claim) ? [held, ...possible] : possible) {
       const footprint = footprintOf(path, neighbours);
-      if (!taken.allows(footprint)) continue;
-      taken.add(footprint);
+      if (!this.#isFree(footprint)) continue;
+      this.#take(footprint);
       this.#granted.set(owner, footprint);
       if (path === wanted.path) return wanted;
       return { path, changed: [...wanted.changed, { from: wanted.path, to: path }] };
     }
     throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
   }
-}
 
-/** What is granted, made for looking it up. */
-class Taken {
-  /** Whether files appear beside it, by the file. */
-  readonly #files = new Map<string, boolean>();
-  readonly #directories = new Set<string>();
-  readonly #stems = new Set<string>();
-
-  constructor(footprints: Iterable<Footprint>) {
-    for (const footprint of footprints) this.add(footprint);
-  }
-
-  add({ file, directories, stems, neighbours }: Footprint): void {
+  #take({ file, directories, stems, neighbours }: Footprint): void {
     this.#files.set(file, neighbours);
     for (const directory of directories) this.#directories.add(directory);
     for (const stem of stems) this.#stems.add(stem);
   }
 
-  allows({ file, directories, stems, neighbours }: Footprint): boolean {
+  #isFree({ file, directories, stems, neighbours }: Footprint): boolean {
     if (this.#files.has(file) || this.#directories.has(file)) return false;
     if (directories.some((directory) => this.#files.has(directory))) return false;
     if (stems.some((stem) => this.#files.get(stem))) return false;

@@ -142,12 +142,13 @@ export class Desk {
     const log: Logger = { ...silentLogger, debug: (_, step) => this.onStep(step) };
     const deps: Partial<MirrorDeps> = {
       peer: this.#peer as unknown as MirrorPeer,
+      isListed: () => true,
       ask: (signal, work) => work(signal ?? new AbortController().signal),
       ...{ root: this.root, stateDir: this.#stateDir, clock: this.clock, log },
     };
     const settings = this.#settings as TableMirrorConfig;
     const plan = { kind: 'table', name: 'T', source: 'T', role: 'single', settings } as const;
-    this.table = new TwoWayTable(plan, { path: this.path, changed: [] }, deps as MirrorDeps, () => true);
+    this.table = new TwoWayTable(plan, { path: this.path, changed: [] }, deps as MirrorDeps);
     return this.table;
   }
 

@@ -79,15 +79,10 @@ interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
  * (intents), the new base is on disk before the file is replaced, and equal changes are no changes.
  */
 export class TwoWayTable extends AnyTableMirror {
-  readonly #file: EditedFile;
-  readonly #bases: BaseStore;
-
-  constructor(...parts: ConstructorParameters<typeof AnyTableMirror>) {
-    super(...parts);
-    const { name, plan, target, deps } = this;
-    this.#file = new EditedFile(target, deps.clock, this.#alarm);
-    this.#bases = new BaseStore(deps.stateDir, name, plan.source, deps.clock);
-  }
+  readonly #alarm = (code: AlarmCode, detail: string): MirrorAlarm =>
+    new MirrorAlarm(code, this.name, this.#shown, detail);
+  readonly #file = new EditedFile(this.target, this.deps.clock, this.#alarm);
+  readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     await this.#saveLate();
@@ -406,9 +401,6 @@ export class TwoWayTable extends AnyTableMirror {
   get #shown(): string {
     return join(this.target.root, this.target.path);
   }
-
-  readonly #alarm = (code: AlarmCode, detail: string): MirrorAlarm =>
-    new MirrorAlarm(code, this.name, this.#shown, detail);
 
   #step(step: string): void {
     this.deps.log.debug({ mirror: this.name }, step);
