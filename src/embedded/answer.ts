@@ -1,7 +1,7 @@
 import { escapeMarkup, page } from './markup.js';
 
-/** The three forms in which every endpoint answers, chosen by the end of its address. */
-export type AnswerForm = 'html' | 'xml' | 'json';
+/** The forms in which every endpoint answers, chosen by the end of its address. */
+export type AnswerForm = 'html' | 'json';
 
 export interface Answer {
   readonly status: number;
@@ -28,7 +28,6 @@ export interface StreamedBody {
 
 const TYPES = {
   html: 'text/html; charset=utf-8',
-  xml: 'text/xml; charset=utf-8',
   json: 'application/json; charset=utf-8',
 } as const;
 
@@ -69,9 +68,6 @@ export function refusalAnswer(form: AnswerForm, refusal: Refusal): Answer {
   const name = NAMES[status] ?? 'Error';
   const bodies = {
     json: () => `${JSON.stringify({ error: name, status, message }, null, 2)}\n`,
-    xml: () =>
-      `<?xml version="1.0" encoding="UTF-8"?>\n<error>\n  <name>${escapeMarkup(name)}</name>\n` +
-      `  <status>${status}</status>\n  <message>${escapeMarkup(message)}</message>\n</error>\n`,
     html: () =>
       page(
         name,

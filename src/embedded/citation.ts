@@ -122,26 +122,6 @@ export const CITATION_WRITERS: Readonly<Record<AnswerForm, (record: CitationReco
     yield `\n],"more":${record.more}}\n`;
   },
 
-  *xml(record) {
-    const { url, urlhash, title } = record.document;
-    yield `<?xml version="1.0" encoding="UTF-8"?>\n<citation>\n<url>${escapeMarkup(url)}</url>\n` +
-      `<urlhash>${urlhash}</urlhash>\n<title>${escapeMarkup(title)}</title>\n<sentences>\n`;
-    for (const { number, text, appearsIn } of record.sentences) {
-      const urls = urlsOf(appearsIn, record).map((each) => `<appearsIn>${escapeMarkup(each)}</appearsIn>`);
-      yield `<sentence number="${number}"><text>${escapeMarkup(text)}</text>${urls.join('')}</sentence>\n`;
-    }
-    yield '</sentences>\n';
-    for (const name of ['citing', 'similar'] as const) {
-      const lines = record[name].map(
-        (each) =>
-          `<document><url>${escapeMarkup(each.url)}</url><title>${escapeMarkup(each.title)}</title>` +
-          `<sentences>${each.sentences}</sentences></document>\n`,
-      );
-      yield `<${name}>\n${lines.join('')}</${name}>\n`;
-    }
-    yield `<more>${record.more}</more>\n</citation>\n`;
-  },
-
   /** The lists of YaCy's page: sentences by number, similar documents, and who cites how much. */
   *html(record) {
     const { document } = record;

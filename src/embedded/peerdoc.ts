@@ -15,8 +15,8 @@ export function peerdoc(form: RequestForm, as: AnswerForm, library: Library): An
   const withText = form.isTrue('html');
   const document = find(form, library);
   if (!document) throw new Refusal(404, 'This document is not in the index.');
-  if (as === 'html') return answer(as, htmlOf(document, withText ? beginningOf(document, library) : ''));
-  return answer(as, as === 'json' ? jsonOf(document) : xmlOf(document));
+  if (as === 'json') return answer(as, jsonOf(document));
+  return answer(as, htmlOf(document, withText ? beginningOf(document, library) : ''));
 }
 
 function find(form: RequestForm, library: Library): Document | undefined {
@@ -67,24 +67,4 @@ function htmlOf(d: Document, text: string): string {
   const shown = text === '' ? '' : `\n<h2>Text</h2>\n<pre>${escapeMarkup(text)}</pre>`;
   const link = `<p>${documentLink(d.url, 'Open the document')} · <a href="/">Search</a></p>`;
   return page(d.title, `<h1>${escapeMarkup(d.title)}</h1>\n${list}\n${link}${shown}`);
-}
-
-/** The Dublin Core shape of YaCy's yacydoc.xml, with this peer's digest and lastModified. */
-function xmlOf(d: Document): string {
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<metadata xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:yacy="http://yacy.net/">
-  <record>
-    <dc:title>${escapeMarkup(d.title)}</dc:title>
-    <dc:date>${iso(d.lastModified)}</dc:date>
-    <dc:identifier SCHEME="yacy:urlhash">yacy:urlhash:${d.urlhash}</dc:identifier>
-    <dc:identifier SCHEME="URL">${escapeMarkup(d.url)}</dc:identifier>
-    <dc:format.extent>${d.size}</dc:format.extent>
-    <collections>[${escapeMarkup(d.collections.join(', '))}]</collections>
-    <yacy:loaddate>${iso(d.loadDate)}</yacy:loaddate>
-    <yacy:words>${d.words}</yacy:words>
-    <digest>${d.digest}</digest>
-    <lastModified>${iso(d.lastModified)}</lastModified>
-  </record>
-</metadata>
-`;
 }

@@ -140,19 +140,6 @@ const WRITERS: Readonly<Record<AnswerForm, (results: readonly ItemResult[]) => s
     const whole = { count, successall, ...Object.fromEntries(items), countsuccess, countfail };
     return `${JSON.stringify(whole, null, 2)}\n`;
   },
-  xml(results) {
-    const { count, successall, countsuccess, countfail } = summary(results);
-    const items = results.map(
-      (r) =>
-        `  <item>\n    <number>${r.item}</number>\n    <url>${escapeMarkup(r.url)}</url>\n` +
-        `    <success>${r.success}</success>\n    <message>${escapeMarkup(r.message)}</message>\n  </item>\n`,
-    );
-    return (
-      `<?xml version="1.0" encoding="UTF-8"?>\n<push>\n  <count>${count}</count>\n` +
-      `  <successall>${successall}</successall>\n${items.join('')}` +
-      `  <countsuccess>${countsuccess}</countsuccess>\n  <countfail>${countfail}</countfail>\n</push>\n`
-    );
-  },
   html(results) {
     const { count, successall, countsuccess, countfail } = summary(results);
     const rows = results.map(

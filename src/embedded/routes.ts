@@ -21,7 +21,7 @@ export interface RouteParts extends PushParts, SearchParts, CitationParts, Table
 
 /** Bodies that only ask for something stay small. */
 const SMALL: FormLimits = { body: 65_536, fields: 20 };
-const FORMS: readonly AnswerForm[] = ['html', 'xml', 'json'];
+const FORMS: readonly AnswerForm[] = ['html', 'json'];
 const TABLE_PATHS: readonly (readonly [path: string, as: TablePath])[] = [
   ['/api/table_p', 'api'],
   ['/Tables_p', 'editor'],

@@ -270,7 +270,7 @@ function pathOf(target: string): string | undefined {
 }
 
 function formOf(path: string): AnswerForm {
-  return path.endsWith('.json') ? 'json' : path.endsWith('.xml') ? 'xml' : 'html';
+  return path.endsWith('.json') ? 'json' : 'html';
 }
 
 function refuseElsewhere(request: IncomingMessage): void {

@@ -87,17 +87,6 @@ export const SHARE_WRITERS: Readonly<
     yield `\n],"more":${more}}\n`;
   },
 
-  async *xml(listing) {
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<shares>\n';
-    const more = yield* each(
-      listing,
-      (share) =>
-        `<share><c>${escapeMarkup(share.c)}</c><data>${escapeMarkup(share.data)}</data>` +
-        `<size>${share.size}</size><lastModified>${iso(share)}</lastModified></share>\n`,
-    );
-    yield `<more>${more}</more>\n</shares>\n`;
-  },
-
   async *html(listing, c) {
     const [before = '', after = ''] = page('Shared objects', '\0').split('\0');
     const where = c === '' ? '' : ` <a href="/api/share.html">All groups</a> · `;

@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.js';
 import { type Answer, answer, Refusal } from './answer.js';
 import type { Database } from './database.js';
 import type { RequestForm } from './form.js';
-import { listJson, listPage, listXml, rowPage, tableAnswer } from './table-answer.js';
+import { listJson, listPage, rowPage, tableAnswer } from './table-answer.js';
 import {
   LONGEST_NAME,
   type RowChoice,
@@ -83,8 +83,7 @@ function found(name: string, { tables }: TableParts): StoredTable {
 
 function listAnswer({ as }: Visit, { tables }: TableParts, notice?: string): Answer {
   const list = tables.list();
-  if (as === 'html') return answer(as, listPage(list, notice));
-  return answer(as, as === 'json' ? listJson(list) : listXml(list));
+  return answer(as, as === 'html' ? listPage(list, notice) : listJson(list));
 }
 
 function rowsAnswer(

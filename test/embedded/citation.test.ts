@@ -230,7 +230,6 @@ describe('a request for citations', () => {
     const peer = await openPeer();
     for (const [form, type] of [
       ['html', /^text\/html/],
-      ['xml', /^text\/xml/],
       ['json', /^application\/json/],
     ] as const) {
       for (const query of ['url=http://nowhere.example/', 'hash=AAAAAAAAAAAA', 'hash=%22%00']) {
@@ -269,9 +268,6 @@ describe('a request for citations', () => {
     expect(page.body).toContain(`</a></dt><dd>makes 1 citations: of ${ONE}</dd>`);
     expect(page.body).toContain('Similar documents from different hosts');
     expect(page.body).toMatch(/<\/html>\n$/);
-    const xml = await send(peer, `/api/citation.xml?url=${ONE}`);
-    expect(xml.body).toContain('<appearsIn>http://two.example/?a=1&amp;b=%22%3C</appearsIn></sentence>\n');
-    expect(xml.body).toMatch(/<more>false<\/more>\n<\/citation>\n$/);
     const json = await send(peer, `/api/citation.html?url=${ONE}`, {
       headers: { accept: 'application/json' },
     });

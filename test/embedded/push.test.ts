@@ -140,20 +140,13 @@ describe('a push', () => {
     );
   });
 
-  it('is answered as XML and as HTML with the same fields, everything escaped', async () => {
+  it('is answered as HTML with the same fields, everything escaped', async () => {
     const peer = await openPeer();
     const headers = { authorization: basic(peer), 'content-type': 'application/x-www-form-urlencoded' };
     const body = pushForm([
       { url: 'http://h/?a=1&b=<i>"\'', data: 'x' },
       { url: '<script>alert(1)</script>\u0001', data: 'x' },
     ]).toString();
-    const xml = await send(peer, '/api/push_p.xml', { method: 'POST', headers, body });
-    expect(xml.headers['content-type']).toBe('text/xml; charset=utf-8');
-    expect(xml.body).toContain('<count>2</count>');
-    expect(xml.body).toContain('<url>http://h/?a=1&amp;b=&lt;i&gt;&quot;&#39;</url>');
-    expect(xml.body).toContain('<success>false</success>');
-    expect(xml.body).not.toContain('<script');
-    expect(xml.body).not.toContain('\u0001');
     const html = await send(peer, '/api/push_p.html', { method: 'POST', headers, body });
     expect(html.body).toMatch(/<dt>successall<\/dt><dd>false<\/dd>\s*<dt>countsuccess<\/dt><dd>1<\/dd>/);
     expect(html.body).toContain('<tr><th>Item</th><th>URL</th><th>Success</th><th>Message</th></tr>');
@@ -187,7 +180,6 @@ describe('peerdoc', () => {
     const peer = await openPeer();
     for (const [form, sign] of [
       ['json', '"status": 404'],
-      ['xml', '<status>404</status>'],
       ['html', '<h1>Not found</h1>'],
     ]) {
       const answer = await send(peer, `/api/peerdoc.${form}?url=http://h/none`);
@@ -200,18 +192,11 @@ describe('peerdoc', () => {
     expect((await send(peer, '/api/peerdoc.json?url=nonsense')).status).toBe(400);
   });
 
-  it('is readable as XML in the Dublin Core shape, and as HTML, with the text where it is asked for', async () => {
+  it('is readable as HTML, with the text where it is asked for', async () => {
     const peer = await openPeer();
     await push(peer, [{ url, data: '# <b>Tea</b> & co\nmore </pre> text', collection: 'a,b' }], {
       commit: 'true',
     });
-    const xml = (await send(peer, `/api/peerdoc.xml?url=${url}`)).body;
-    expect(xml).toContain('<dc:title>&lt;b&gt;Tea&lt;/b&gt; &amp; co</dc:title>');
-    expect(xml).toMatch(/<dc:identifier SCHEME="yacy:urlhash">yacy:urlhash:[\w-]{12}<\/dc:identifier>/);
-    expect(xml).toContain(`<dc:identifier SCHEME="URL">${url}</dc:identifier>`);
-    expect(xml).toContain('<dc:format.extent>34</dc:format.extent>');
-    expect(xml).toContain('<collections>[a, b]</collections>');
-    expect(xml).toMatch(/<yacy:loaddate>20\d\d-.*Z<\/yacy:loaddate>/);
     const html = (await send(peer, `/api/peerdoc.html?url=${url}`)).body;
     expect(html).toContain('<dt>size</dt><dd>34</dd>');
     expect(html).not.toContain('<pre>');

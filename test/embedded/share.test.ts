@@ -117,7 +117,7 @@ describe('a shared object', () => {
     expect(Buffer.from(await got.arrayBuffer())).toEqual(bytes);
     expect(got.headers.get('content-length')).toBe('6');
     expect(got.headers.get('content-type')).toBe('application/octet-stream');
-    for (const form of ['html', 'xml', 'json']) {
+    for (const form of ['html', 'json']) {
       const body = new URLSearchParams(parameters).toString();
       const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
       const posted = await ask(peer, `/api/share.${form}`, headers, 'POST', body);
@@ -331,9 +331,6 @@ describe('the list of shared objects', () => {
       ['c', '&'],
     ]);
     expect((await list(peer, { c: 'b' })).shares.map(({ data }) => data)).toEqual(['1', '2', 'deep/er/<3>']);
-    const xml = await (await ask(peer, '/api/share.xml?c=b')).text();
-    expect(xml).toContain('<share><c>b</c><data>deep/er/&lt;3&gt;</data><size>13</size>');
-    expect(xml).toMatch(/<more>false<\/more>\n<\/shares>\n$/);
     const html = await (await ask(peer, '/api/share.html')).text();
     expect(html).toContain(
       '<a href="/api/share.html?c=b&amp;data=deep%2Fer%2F%3C3%3E">deep/er/&lt;3&gt;</a>',

@@ -40,52 +40,6 @@ function fromBase64(text: string): string {
   return Buffer.from(text, 'base64').toString();
 }
 
-/** Reads XML as the recommendation says, and refuses what is not well-formed in the ways that texts can cause. */
-function readXml(text: string): TableAsRead {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: what XML 1.0 cannot hold.
-  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/.test(text)) throw new Error('a character');
-  if (/&(?!(amp|lt|gt|quot|apos|#\d+);)/.test(text)) throw new Error('an ampersand');
-  let name = '';
-  const rows = new Map<string, Map<string, string>>();
-  let row = new Map<string, string>();
-  let column: string | undefined;
-  let value = '';
-  let isCoded = false;
-  const open: string[] = [];
-  const parser = new Parser(
-    {
-      onopentag(tag, attributes) {
-        open.push(tag);
-        const attribute = (of: string): string => {
-          const coded = attributes[`${of}-base64`];
-          return coded === undefined ? (attributes[of] ?? '') : fromBase64(coded);
-        };
-        if (tag === 'table') name = attribute('name');
-        if (tag === 'row') {
-          row = new Map();
-          rows.set(attribute('pk'), row);
-        }
-        if (tag === 'cell') {
-          column = attribute('col');
-          isCoded = attributes.encoding === 'base64';
-          value = '';
-        }
-      },
-      ontext: (data) => {
-        value += data;
-      },
-      onclosetag(tag) {
-        if (open.pop() !== tag) throw new Error(`the end of ${tag}`);
-        const whole = isCoded ? fromBase64(value) : value;
-        if (tag === 'cell' && whole !== '') row.set(column ?? '', whole);
-      },
-    },
-    { xmlMode: true, decodeEntities: true },
-  );
-  parser.end(text.replace(/\r\n?/g, '\n').replace(/="[^"]*"/g, (a) => a.replace(/[\t\n]/g, ' ')));
-  return { name, rows };
-}
-
 /** Reads the table of a page as a browser does. */
 function readHtml(text: string): TableAsRead {
   const lines: { readonly text: string; readonly coded: string | undefined }[][] = [];
@@ -190,7 +144,6 @@ describe('any names, keys and cells', () => {
         }
         const query = [['table', table]] as const;
         expect(readJson(await ask('/api/table_p.json', query))).toEqual({ name: table, rows: expected });
-        expect(readXml(await ask('/Tables_p.xml', query))).toEqual({ name: table, rows: expected });
         expect(readHtml(await ask('/api/table_p.html', query))).toEqual({ name: table, rows: expected });
         expect(await listed()).toEqual([table]);
         const items = given.map(([pk], n): [string, string] => [`item_${n}`, `pk_${pk}`]);
@@ -199,29 +152,6 @@ describe('any names, keys and cells', () => {
       }),
       { numRuns: 25 },
     );
-  });
-});
-
-describe('what cannot stand in XML', () => {
-  it('comes in base64, and says so', async () => {
-    await ask('/api/table_p.json', [
-      ['table', 'n\0'],
-      ['pk', 'k\u0001'],
-      ['commitrow', '1'],
-      ['col_c\ufffe', 'x\0y'],
-      ['col_plain', 'a\rb'],
-    ]);
-    const b64 = (plain: string): string => Buffer.from(plain).toString('base64');
-    expect(await ask('/api/table_p.xml', [['table', 'n\0']])).toBe(
-      `<?xml version="1.0" encoding="UTF-8"?>\n<tables>\n<table name-base64="${b64('n\0')}">\n` +
-        `<row count="0" pk-base64="${b64('k\u0001')}">\n` +
-        `<cell col-base64="${b64('c\ufffe')}" encoding="base64">${b64('x\0y')}</cell>\n` +
-        `<cell col="plain">a&#13;b</cell>\n</row>\n</table>\n</tables>\n`,
-    );
-    await ask('/Tables_p.json', [
-      ['table', 'n\0'],
-      ['deletetable', '1'],
-    ]);
   });
 });
 
