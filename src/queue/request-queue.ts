@@ -79,8 +79,8 @@ interface Request extends Settle {
   readonly lane: LaneQueue;
   /** What p-queue starts; settles when the work is over. */
   readonly perform: () => Promise<unknown>;
-  /** Takes it out of p-queue while it waits. */
-  readonly leaving: AbortController;
+  /** Takes it out of p-queue while it waits; only where the caller has a signal, for each costs time. */
+  readonly leaving: AbortController | undefined;
   /** Asks the work to end. */
   readonly ending: AbortController;
 }
@@ -120,7 +120,8 @@ class LaneQueue {
 
   add(request: Request): void {
     this.waiting.add(request);
-    this.queue.add(request.perform, { signal: request.leaving.signal }).then(request.resolve, request.reject);
+    const { leaving, perform, reject, resolve } = request;
+    this.queue.add(perform, leaving ? { signal: leaving.signal } : {}).then(resolve, reject);
   }
 
   /** From now on these hold. What runs goes on, and counts. */
@@ -235,7 +236,8 @@ export class RequestQueue {
     let onAbort = () => {};
     const promise = new Promise<unknown>((resolve, reject) => {
       const perform = () => this.#perform(request, () => work(request.ending.signal));
-      const [leaving, ending] = [new AbortController(), new AbortController()];
+      const ending = new AbortController();
+      const leaving = signal && new AbortController();
       const request: Request = { lane, perform, leaving, ending, resolve, reject };
       onAbort = () => this.#end(request, signal?.reason);
       lane.add(request);
@@ -293,8 +295,7 @@ export class RequestQueue {
     const now = this.#options.clock.now();
     const lane = this.#lanes[name];
     const isOnTime = now <= lane.startedAt + lane.intervalMs + LATE_MS;
-    if (this.#isStopping || lane.waiting.size === 0 || (lane.queue.isRateLimited && isOnTime)) return false;
-    return this.#slots(lane, now) > lane.running.size;
+    return !this.#isStopping && !(lane.queue.isRateLimited && isOnTime) && this.#mayRun(lane, now);
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
@@ -352,9 +353,10 @@ export class RequestQueue {
     const reason = queueStopped();
     this.#isStopping = true;
     this.#timer?.cancel();
-    for (const { name, waiting } of this.#byPriority) {
-      for (const producer of this.#producers[name]) producer.reject(reason);
-      for (const request of waiting) this.#end(request, reason);
+    for (const { name, queue, waiting } of this.#byPriority) {
+      for (const { reject } of [...this.#producers[name], ...waiting]) reject(reason);
+      waiting.clear();
+      queue.clear();
     }
     const ended = Promise.all(this.#byPriority.map(({ queue }) => queue.onPendingZero()));
     const over = new AbortController();
@@ -371,7 +373,7 @@ export class RequestQueue {
       ending.abort(reason);
       return;
     }
-    leaving.abort(reason);
+    leaving?.abort(reason);
     reject(reason);
     this.#update();
   }
@@ -419,7 +421,8 @@ export class RequestQueue {
     if (REFUSALS.has(outcome.kind) && lane.name !== 'interactive') this.#limit.refused(ticket.startedAt, now);
     if (outcome.kind === 'answered') this.#busyPause.answered(end);
     if (outcome.kind === 'busy') this.#busyPause.busy(end, outcome.retryAfterMs);
-    this.#update();
+    // What may start now starts when p-queue says that the slot is free.
+    this.#hold(now);
   }
 
   get #sharedInUse(): number {
@@ -460,25 +463,39 @@ export class RequestQueue {
     return Math.min(concurrency, limit - other.running.size - kept);
   }
 
+  #mayRun(lane: LaneQueue, now: number): boolean {
+    return lane.waiting.size > 0 && this.#slots(lane, now) > lane.running.size;
+  }
+
+  /** Pauses the lanes that may not start anything more. */
+  #hold(now: number): void {
+    for (const lane of this.#byPriority)
+      if (!lane.queue.isPaused && !this.#mayRun(lane, now)) lane.queue.pause();
+  }
+
   /**
-   * Holds back the lanes that may not start more, starts what may start, releases the producers whose lanes have room, and sets the
-   * wake timer. Called whenever something changed; while it starts requests, each start only holds back.
+   * Holds back what may not start, starts what may, releases the producers whose lanes have room, and sets the wake timer. Called
+   * whenever something changed; while it starts requests, each start only holds back.
    */
   #update(): void {
     if (this.#isStopping) return;
     const now = this.#options.clock.now();
     if (this.#paused?.until !== undefined && now >= this.#paused.until) this.resume();
-    const mayRun = (lane: LaneQueue) => this.#slots(lane, now) > lane.running.size;
-    for (const lane of this.#byPriority) if (!mayRun(lane)) lane.queue.pause();
+    this.#hold(now);
     if (this.#isFilling) return;
     this.#isFilling = true;
-    for (const lane of this.#byPriority) if (mayRun(lane)) lane.queue.start();
+    for (const lane of this.#byPriority) if (this.#mayRun(lane, now)) lane.queue.start();
     this.#isFilling = false;
-    for (const lane of this.#byPriority)
-      for (const producer of [...this.#producers[lane.name]].slice(0, this.#room(lane, now))) {
-        this.#producers[lane.name].delete(producer);
+    for (const lane of this.#byPriority) {
+      const producers = this.#producers[lane.name];
+      let room = producers.size === 0 ? 0 : this.#room(lane, now);
+      for (const producer of producers) {
+        if (room <= 0) break;
+        room -= 1;
+        producers.delete(producer);
         producer.resolve(undefined);
       }
+    }
     this.#setTimer(now);
   }
 
