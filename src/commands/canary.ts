@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
-import { evidenceOf, type SentVersion } from '../peer/version-shown.js';
+import { evidenceOf, type SentVersion } from '../peer/peerdoc.js';
 import { cannotTravel } from '../uplink/treatment.js';
 import { type CanaryPlan, readyCanary } from './canary-documents.js';
 import { type CanaryReport, type Failure, type Probed, reportOf } from './canary-report.js';

@@ -1,8 +1,14 @@
 import type { Clock } from '../lib/clock.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Peerdoc, PeerdocOptions, PeerdocQuery } from '../peer/peerdoc.js';
+import {
+  type EvidenceKind,
+  evidenceOf,
+  type Peerdoc,
+  type PeerdocOptions,
+  type PeerdocQuery,
+  type SentVersion,
+} from '../peer/peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions, PushResult } from '../peer/push.js';
-import { type EvidenceKind, evidenceOf, type SentVersion } from '../peer/version-shown.js';
 import type { ReadyFile } from './push-files.js';
 
 /** What became of a file that was pushed. */

@@ -87,6 +87,8 @@ export function notUnderstood(answer: HttpAnswer, read: Answer, what: string): P
 /** One name with one value, as the peer wrote them; a repeated name stands once for each value. */
 export interface Field {
   readonly name: string;
+  /** The canonical name. */
+  readonly key: string;
   readonly value: string;
 }
 
@@ -106,6 +108,8 @@ export interface Answer {
   readonly prose: string;
 }
 
+const NOTHING: AnswerRecord = { name: '', fields: [], records: [] };
+
 /** An answer that cannot be read; the message is the end of a sentence that begins with the peer. */
 export class Unreadable extends Error {}
 
@@ -124,7 +128,7 @@ export function readAnswer(answer: HttpAnswer): Answer {
     const read = /^[{[]/.test(text)
       ? readJson(text)
       : !text.startsWith('<')
-        ? readText(text)
+        ? { form: 'text' as const, record: NOTHING, prose: text }
         : isHtml(text)
           ? readHtml(text)
           : readXml(text);
@@ -159,17 +163,6 @@ export function isFailurePage({ form, prose, record }: Answer): boolean {
 
 function isEmpty({ fields, records }: AnswerRecord): boolean {
   return fields.length === 0 && records.every(isEmpty);
-}
-
-/** Plain text: a line `key: value` or `key=value` is a field; all of it is prose. */
-function readText(text: string): Answer {
-  const lines = text
-    .split(/\r\n|\n|\r/)
-    .map((line) => /^\s*([\w:.-]{1,80}?)\s*(?:=|:(?!\/\/))(.*)$/.exec(line));
-  const fields = lines.flatMap((line) =>
-    line ? [{ name: line[1] ?? '', value: (line[2] ?? '').trim() }] : [],
-  );
-  return { form: 'text', record: { name: '', fields, records: [] }, prose: text };
 }
 
 /** Deeper answers are of no peer. */
@@ -219,8 +212,7 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
     for (const each of values) {
       if (isObject(each) || (Array.isArray(each) && each.length > 0))
         records.push(jsonRecord(key, each, depth + 1));
-      else
-        fields.push({ name: key, value: Array.isArray(each) ? EMPTY_LIST : wellFormed(String(each ?? '')) });
+      else fields.push(field(key, Array.isArray(each) ? EMPTY_LIST : wellFormed(String(each ?? ''))));
     }
   }
   return { name, fields, records };
@@ -256,37 +248,28 @@ function xmlRecord(element: Element): AnswerRecord {
   const records: AnswerRecord[] = [];
   for (const child of inside) {
     const isLeaf = !child.children.some(isElement);
-    const value = isLeaf ? DomUtils.textContent(child).trim() : '';
-    if (isLeaf) fields.push({ name: child.name, value });
+    const value = isLeaf ? textOf(child).trim() : '';
+    if (isLeaf) fields.push(field(child.name, value));
     if (!isLeaf || (value === '' && attributeFields(child).length > 0)) records.push(xmlRecord(child));
   }
   if (inside.length === 0 && fields.length === 0) {
-    fields.push({ name: element.name, value: DomUtils.textContent(element).trim() });
+    fields.push(field(element.name, textOf(element).trim()));
   }
   return { name: element.name, fields, records };
 }
 
 function attributeFields({ attribs }: Element): Field[] {
   return Object.entries(attribs).flatMap(([name, value]) =>
-    /^xmlns(:|$)/.test(name) ? [] : [{ name, value }],
+    /^xmlns(:|$)/.test(name) ? [] : [field(name, value)],
   );
 }
 
-const HTML_TAG = /^<(html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
+const NO_TAG = /<!--[\s\S]*?-->|<\?[^>]*>|<!(?!doctype\s+html\b)[^>]*>/gi;
+const HTML = /^\s*<(!doctype|html|head|body|title|meta|div|p|dl|table|form|span|pre|h[1-6]|ul|ol|b)\b/i;
 
 /** By the document type, else by the first tag behind declarations and comments. */
 function isHtml(text: string): boolean {
-  let at = 0;
-  for (;;) {
-    while (/[\s\]>]/.test(text[at] ?? '')) at += 1;
-    const begin = text.slice(at, at + 64);
-    if (/^<!doctype\s+html\b/i.test(begin)) return true;
-    if (!/^<[!?]/.test(begin)) return HTML_TAG.test(begin);
-    const end = begin.startsWith('<!--') ? '-->' : '>';
-    const found = text.indexOf(end, at);
-    if (found === -1) return false;
-    at = found + end.length;
-  }
+  return HTML.test(text.slice(0, 4096).replace(NO_TAG, ''));
 }
 
 /**
@@ -321,14 +304,14 @@ function readRows(table: Element, fields: Field[], records: AnswerRecord[]): voi
     const [first, second] = cells;
     if (cells.length > 0 && cells.every(({ name }) => name === 'th')) heading = cells.map(visible);
     else if (heading !== undefined) {
-      const named = cells.map((cell, i) => ({ name: heading?.[i] ?? '', value: visible(cell) }));
+      const named = cells.map((cell, i) => field(heading?.[i] ?? '', visible(cell)));
       records.push({ name: 'row', fields: named, records: [] });
     } else if (first && second && cells.length === 2) fields.push(fieldOf(first, second));
   }
 }
 
 function fieldOf(term: Element, definition: Element): Field {
-  return { name: visible(term), value: visible(definition) };
+  return field(visible(term), visible(definition));
 }
 
 /** The pairs of `dt` and `dd` in a list. */
@@ -351,9 +334,14 @@ export function isElement(node: Node): node is Element {
   return 'attribs' in node;
 }
 
+/** All text inside, as it is. */
+export function textOf(element: Element): string {
+  return DomUtils.textContent(element);
+}
+
 /** All text inside, as a page shows it: blanks folded. */
 export function visible(element: Element): string {
-  return DomUtils.textContent(element).replace(/\s+/g, ' ').trim();
+  return textOf(element).replace(/\s+/g, ' ').trim();
 }
 
 /** The nodes of a page. @throws Unreadable for one that is not whole */
@@ -368,42 +356,39 @@ export function parseHtml(text: string): readonly Node[] {
 /** Pages are nested more deeply than records. */
 const DEEPEST_ELEMENT = 256;
 
+/** A tree of limited depth, which knows the names of the elements that are open. */
+class Tree extends DomHandler {
+  readonly open: string[] = [];
+
+  override onopentag(name: string, attributes: Record<string, string>): void {
+    if (this.open.push(name) > DEEPEST_ELEMENT)
+      throw new Unreadable('gave an answer that is nested too deeply');
+    super.onopentag(name, attributes);
+  }
+
+  override onclosetag(): void {
+    this.open.pop();
+    super.onclosetag();
+  }
+
+  /** Entities that are declared are not expanded, so what the answer says cannot be known. */
+  override onprocessinginstruction(name: string, data: string): void {
+    if (/!ENTITY\b/i.test(data)) throw new Unreadable('gave an answer that declares entities of its own');
+    super.onprocessinginstruction(name, data);
+  }
+}
+
 /** The nodes, and the names of the elements that were still open at the end of the text. */
 function parseMarkup(
   text: string,
   xmlMode: boolean,
 ): { readonly children: readonly Node[]; readonly unclosed: readonly string[] } {
-  const open: string[] = [];
-  class Tree extends DomHandler {
-    override onopentag(name: string, attributes: Record<string, string>): void {
-      if (open.push(name) > DEEPEST_ELEMENT) throw new Unreadable('gave an answer that is nested too deeply');
-      super.onopentag(name, attributes);
-    }
-    override onclosetag(): void {
-      open.pop();
-      super.onclosetag();
-    }
-    override onprocessinginstruction(name: string, data: string): void {
-      refuseEntities(data);
-      super.onprocessinginstruction(name, data);
-    }
-  }
   const tree = new Tree();
   const parser = new Parser(tree, { xmlMode, decodeEntities: true });
   parser.write(text);
-  const unclosed = [...open];
+  const unclosed = [...tree.open];
   parser.end();
   return { children: tree.root.children, unclosed };
-}
-
-/**
- * Entities that an answer declares for itself are not expanded, so what it says cannot be known.
- *
- * @throws Unreadable where a declaration holds one
- */
-export function refuseEntities(declaration: string): void {
-  if (/!ENTITY\b/i.test(declaration))
-    throw new Unreadable('gave an answer that declares entities of its own');
 }
 
 /** Names are compared without prefix (`dc:`), case, blanks and punctuation: `dc:format.extent` is `formatextent`. */
@@ -415,10 +400,14 @@ export function canonical(name: string): string {
     .replace(/[^a-z0-9]+/g, '');
 }
 
+function field(name: string, value: string): Field {
+  return { name, key: canonical(name), value };
+}
+
 /** The values of the fields that have one of these canonical names, in the order of the names. */
 export function fieldValues(record: AnswerRecord, ...names: readonly string[]): readonly string[] {
   return names.flatMap((name) =>
-    record.fields.filter((field) => canonical(field.name) === name).map((field) => field.value.trim()),
+    record.fields.filter(({ key }) => key === name).map(({ value }) => value.trim()),
   );
 }
 
@@ -462,25 +451,19 @@ export function comparableUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) return text.trim();
   const authority = `${url.protocol}//${url.username}${url.password ? `:${url.password}` : ''}@${url.host}`;
-  return `${authority}${escapedOnce(url.pathname, '/')}${escapedOnce(url.search, '?&=+')}`;
+  const path = url.pathname.replace(/[^/]+/g, escapedOnce);
+  return `${authority}${path}${url.search.replace(/[^?&=+]+/g, escapedOnce)}`;
 }
 
 export function isSameUrl(a: string, b: string): boolean {
   return a === b || comparableUrl(a) === comparableUrl(b);
 }
 
-/** Escapes all but letters, digits, `-._~` and `kept`; an escape of something else stays one. */
-function escapedOnce(text: string, kept: string): string {
-  return text.replace(/%[0-9a-f]{2}|[^A-Za-z0-9\-._~]/gi, (part) => {
-    if (kept.includes(part)) return part;
-    if (part.length === 1) return part === '%' ? '%25' : percent(part);
-    const character = String.fromCharCode(Number.parseInt(part.slice(1), 16));
-    return /[A-Za-z0-9\-._~]/.test(character) ? character : part.toUpperCase();
-  });
-}
-
-function percent(character: string): string {
-  return [...Buffer.from(character)]
-    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
-    .join('');
+/** A part of a URL in one spelling; where it holds escapes of no text, only their case is changed. */
+function escapedOnce(part: string): string {
+  try {
+    return encodeURIComponent(decodeURIComponent(part));
+  } catch {
+    return part.replace(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase());
+  }
 }

@@ -110,7 +110,7 @@ function citationIn(answer: AnswerRecord): Citation | undefined {
 }
 
 function has({ fields, records }: AnswerRecord, name: string): boolean {
-  return [...fields, ...records].some((each) => canonical(each.name) === name);
+  return fields.some(({ key }) => key === name) || records.some((each) => canonical(each.name) === name);
 }
 
 /** JSON gives each element of a list its name; XML has the elements inside one of that name. */

@@ -65,9 +65,8 @@ export interface Body {
 export async function formBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts = new Parts(url);
   for (const [n, { name, value, item }] of fields.entries()) {
-    if (n > 0) parts.add(Buffer.from('&'));
-    parts.add(encode(Buffer.from(name), 'form'));
-    parts.add(Buffer.from('='));
+    const named = /^[\w.*-]+$/.test(name) ? name : encode(Buffer.from(name), 'form').toString('latin1');
+    parts.add(Buffer.from(`${n === 0 ? '' : '&'}${named}=`));
     await parts.addText(typeof value === 'string' ? Buffer.from(value) : value, 'form', item);
   }
   return parts.body('application/x-www-form-urlencoded');

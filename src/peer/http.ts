@@ -49,6 +49,10 @@ export interface PeerRequest {
   /** Besides those of every request; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+  /** Bytes; an answer of success that turns out longer is refused. @default the client's maxAnswer */
+  readonly maxBytes?: number | undefined;
+  /** Whether the answer is read while it comes: one that breaks off does not say that the peer is away. */
+  readonly isStreamed?: boolean;
 }
 
 export interface HttpOptions {
@@ -63,16 +67,6 @@ export interface HttpOptions {
   readonly maxAnswer: number;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** What limits one exchange. */
-interface Limits {
-  /** For all of it, in ms. */
-  readonly totalMs: number;
-  /** Bytes of an answer of success. */
-  readonly maxBytes: number;
-  /** Whether the answer is read while it comes: one that breaks off does not say that the peer is away. */
-  readonly isStreamed: boolean;
 }
 
 /** By this the limit of the whole exchange is longer where the answer is read while it comes. */
@@ -164,9 +158,7 @@ export class Http {
    *   PEER_SOURCE, PEER_ABORTED, PEER_AUTH
    */
   async ask(request: PeerRequest): Promise<HttpAnswer> {
-    const { timeouts, maxAnswer } = this.#options;
-    const limits = { totalMs: timeouts.total, maxBytes: maxAnswer, isStreamed: false };
-    return await this.#admitted(request, limits, (answer) => this.#collected(answer));
+    return await this.#admitted(request, (answer) => this.#collected(answer));
   }
 
   /**
@@ -175,17 +167,8 @@ export class Http {
    *
    * @throws PeerError for any other status; as `ask`; what `use` throws, also PEER_ANSWER where it reads what was cut short
    */
-  async stream<T>(
-    request: PeerRequest & {
-      /** Bytes; an answer that turns out longer is refused. @default the client's maxAnswer */
-      readonly maxBytes?: number | undefined;
-    },
-    use: (answer: StreamedAnswer) => Promise<T>,
-  ): Promise<T | undefined> {
-    const { timeouts, maxAnswer } = this.#options;
-    const totalMs = timeouts.total * STREAM_TOTAL_FACTOR;
-    const limits = { totalMs, maxBytes: request.maxBytes ?? maxAnswer, isStreamed: true };
-    return await this.#admitted(request, limits, async (answer) => {
+  async stream<T>(request: PeerRequest, use: (answer: StreamedAnswer) => Promise<T>): Promise<T | undefined> {
+    return await this.#admitted({ ...request, isStreamed: true }, async (answer) => {
       const isUnchanged = answer.status === 304 && request.headers !== undefined;
       if (isSuccess(answer.status) || isUnchanged) return await use(answer);
       const error = statusError(await this.#collected(answer));
@@ -212,17 +195,13 @@ export class Http {
   }
 
   /** Sends a request, and again with what its answer asks for: credentials. */
-  async #admitted<T>(
-    request: PeerRequest,
-    limits: Limits,
-    use: (answer: StreamedAnswer) => Promise<T>,
-  ): Promise<T> {
+  async #admitted<T>(request: PeerRequest, use: (answer: StreamedAnswer) => Promise<T>): Promise<T> {
     if (request.isProtected && request.body !== undefined) await this.#introduce(request);
     const auth = request.isAnonymous ? undefined : this.#auth;
     for (let authorized = 0; ; ) {
       const used = auth?.authorize(request.method, this.#path(request.path));
       if (used !== undefined) authorized += 1;
-      const done = await this.#send(request, used?.header, limits, async (answer) => {
+      const done = await this.#send(request, used?.header, async (answer) => {
         if (answer.status === 401 && !request.isAnonymous) {
           await this.#collected(answer);
           const again = auth?.refused(answer.headers['www-authenticate'], used) ?? false;
@@ -261,25 +240,24 @@ export class Http {
   async #send<T>(
     request: PeerRequest,
     authorization: string | undefined,
-    limits: Limits,
     use: (answer: StreamedAnswer) => Promise<T>,
   ): Promise<T> {
+    const { path, counted, accept = '*/*', body } = request;
+    const headers = {
+      ...request.headers,
+      accept,
+      'user-agent': `peersync/${VERSION}`,
+      ...(authorization === undefined ? {} : { authorization }),
+      ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
+    };
     for (let before: Delivered | undefined; ; ) {
       const isAgain = before !== undefined;
-      const connection = (isAgain ? undefined : this.#idle.pop()) ?? this.#open(request);
-      const exchange = new Exchange(
-        connection,
-        request,
-        this.url(request.path),
-        limits,
-        this.#options,
-        before,
-      );
+      const connection = (isAgain ? undefined : this.#idle.pop()) ?? this.#open(path);
+      const exchange = new Exchange(connection, request, this.url(path), this.#options, before);
       try {
-        const headers = this.#headersOf(request, authorization);
-        const answer = await exchange.begin(this.#path(request.path), headers, () => {
-          this.#requests[request.counted] += 1;
-          if (request.counted === 'push') this.#pushedBytes += request.body?.length ?? 0;
+        const answer = await exchange.begin(this.#path(path), headers, () => {
+          this.#requests[counted] += 1;
+          if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
         });
         return await use(answer);
       } catch (error) {
@@ -293,17 +271,7 @@ export class Http {
     }
   }
 
-  #headersOf({ headers, accept, body }: PeerRequest, authorization?: string): Record<string, string> {
-    return {
-      ...headers,
-      accept: accept ?? '*/*',
-      'user-agent': `peersync/${VERSION}`,
-      ...(authorization === undefined ? {} : { authorization }),
-      ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
-    };
-  }
-
-  #open({ path }: PeerRequest): Connection {
+  #open(path: string): Connection {
     if (this.#isClosed) throw calledOff(this.url(path), 'no');
     const connection = new Connection(this.#options.base.origin, this.#ca, this.#options.timeouts.connect);
     this.#all.add(connection);
@@ -389,6 +357,8 @@ const PHASES = {
 
 /** As many bytes of an answer as an error shows. */
 const BEGIN_BYTES = 1024;
+/** An answer of so many bytes that is not streamed is taken at once. */
+const SMALL_BYTES = 64 * 1024;
 const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
@@ -408,38 +378,23 @@ class Exchange {
   /** Whether the answer was read to its end, so that the connection can carry another request. */
   isWhole = false;
   #phase: keyof typeof PHASES = 'connecting';
-  readonly #connection: Connection;
-  readonly #request: PeerRequest;
-  readonly #url: string;
-  readonly #limits: Limits;
-  readonly #timeouts: Timeouts;
-  readonly #clock: Clock;
-  /** What an earlier try of the same request may have delivered. */
-  readonly #before: Delivered | undefined;
   readonly #total: Timer;
   #idle: Timer | undefined;
   #failure: PeerError | undefined;
   #status: number | undefined;
   #start: Buffer | undefined;
-  readonly #abort = (): void =>
-    this.#fail(calledOff(this.#url, this.#delivered, this.#request.signal?.reason));
+  readonly #abort = (): void => this.#fail(calledOff(this.url, this.#delivered, this.request.signal?.reason));
 
+  /** @param before what an earlier try of the same request may have delivered */
   constructor(
-    connection: Connection,
-    request: PeerRequest,
-    url: string,
-    limits: Limits,
-    { timeouts, clock }: Pick<HttpOptions, 'timeouts' | 'clock'>,
-    before: Delivered | undefined,
+    private readonly connection: Connection,
+    private readonly request: PeerRequest,
+    private readonly url: string,
+    private readonly options: HttpOptions,
+    private readonly before: Delivered | undefined,
   ) {
-    this.#connection = connection;
-    this.#request = request;
-    this.#url = url;
-    this.#limits = limits;
-    this.#timeouts = timeouts;
-    this.#clock = clock;
-    this.#before = before;
-    const { totalMs } = limits;
+    const { clock, timeouts } = options;
+    const totalMs = timeouts.total * (request.isStreamed ? STREAM_TOTAL_FACTOR : 1);
     this.#total = clock.after(totalMs, () => this.#timeOut('a complete answer', totalMs));
   }
 
@@ -449,27 +404,27 @@ class Exchange {
    * @param onSend called when the request is put on the wire
    */
   async begin(path: string, headers: Record<string, string>, onSend: () => void): Promise<StreamedAnswer> {
-    const { method, body, signal } = this.#request;
-    const began = this.#clock.now();
+    const { method, body, signal } = this.request;
+    const began = this.options.clock.now();
     let socket: Socket | undefined;
     let readBefore = 0;
     signal?.addEventListener('abort', this.#abort, { once: true });
     if (signal?.aborted) this.#abort();
-    this.#connection.onOpen = () => {
-      this.#connection.onOpen = undefined;
-      if (this.#connection.isUsed) socket = this.#connection.socket;
+    this.connection.onOpen = () => {
+      this.connection.onOpen = undefined;
+      if (this.connection.isUsed) socket = this.connection.socket;
       readBefore = socket?.bytesRead ?? 0;
       this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
-      this.#limit('an answer', this.#timeouts.headers);
+      this.#limit('an answer', this.options.timeouts.headers);
       onSend();
     };
     try {
       if (this.#failure !== undefined) throw this.#failure;
-      if (this.#connection.socket !== undefined) this.#connection.onOpen();
+      if (this.connection.socket !== undefined) this.connection.onOpen();
       const sent = body && (body.bytes ?? Readable.from(this.#pieces(body)));
       // It shall not pause by itself (see Connection).
       const options = { method, path, headers, body: sent ?? null, highWaterMark: Number.MAX_SAFE_INTEGER };
-      const answer = await this.#connection.client.request(options);
+      const answer = await this.connection.client.request(options);
       return this.#received(answer, began);
     } catch (error) {
       const isBroken = BROKEN.has(systemCode(error) ?? '');
@@ -480,69 +435,56 @@ class Exchange {
 
   /** Nothing of it is waited for any more; without effect on one that is whole. */
   end(): void {
-    this.#connection.onOpen = undefined;
-    this.#connection.body = undefined;
+    this.connection.onOpen = undefined;
+    this.connection.body = undefined;
     this.#idle?.cancel();
     this.#total.cancel();
-    this.#request.signal?.removeEventListener('abort', this.#abort);
-    if (!this.isWhole) this.#fail(calledOff(this.#url, this.#delivered));
+    this.request.signal?.removeEventListener('abort', this.#abort);
+    if (!this.isWhole) this.#fail(calledOff(this.url, this.#delivered));
   }
 
   #received({ statusCode: status, headers, body }: Dispatcher.ResponseData, began: number): StreamedAnswer {
     this.#phase = 'receiving';
     this.#status = status;
-    this.#connection.body = body;
+    this.connection.body = body;
     this.#idle?.cancel();
     if (isSuccess(status)) {
-      if (Number(headers['content-length']) > this.#limits.maxBytes) throw this.#tooLarge();
+      if (Number(headers['content-length']) > this.#maxBytes) throw this.#tooLarge();
       const encoding = headers['content-encoding'] ?? 'identity';
       // An encoding that was not asked for would be taken for the content.
       if (!/^(identity)?$/i.test(String(encoding)))
         throw this.#error('PEER_ANSWER', `answered in an encoding that was not asked for (${encoding})`);
     }
     const date = Date.parse(String(headers.date));
-    const head: AnswerHead = {
-      url: this.#url,
-      status,
-      headers,
-      at: this.#clock.now(),
-      peerAt: Number.isNaN(date) ? undefined : date,
-      tookMs: this.#clock.now() - began,
-      delivered: this.#delivered,
-    };
-    const chunks = this.#chunks(body);
-    let isTaken = false;
+    const at = this.options.clock.now();
+    const isSmall = !this.request.isStreamed && Number(headers['content-length']) <= SMALL_BYTES;
     return {
-      ...head,
-      chunks: {
-        [Symbol.asyncIterator]() {
-          // Read a second time, an iterator that is through would look like an empty answer.
-          if (isTaken) throw new TypeError('An answer that is read while it comes can be read only once.');
-          isTaken = true;
-          return chunks;
-        },
-      },
+      ...{ url: this.url, status, headers, at, peerAt: Number.isNaN(date) ? undefined : date },
+      ...{ tookMs: at - began, delivered: this.#delivered, chunks: this.#chunks(body, isSmall) },
     };
   }
 
-  async *#chunks(body: Readable): AsyncGenerator<Buffer, void, undefined> {
-    const pieces = body[Symbol.asyncIterator]();
+  async *#chunks(
+    body: Dispatcher.ResponseData['body'],
+    isSmall: boolean,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    const pieces = isSmall ? atOnce(body) : body[Symbol.asyncIterator]();
     let received = 0;
     try {
       for (;;) {
         if (this.#failure !== undefined) throw this.#failure;
-        this.#limit('the rest of the answer', this.#timeouts.body);
+        this.#limit('the rest of the answer', this.options.timeouts.body);
         const next: IteratorResult<Buffer> = await pieces.next();
         this.#idle?.cancel();
         if (next.done) break;
-        this.#connection.drained();
+        this.connection.drained();
         this.#start ??= Buffer.from(next.value.subarray(0, BEGIN_BYTES));
         received += next.value.length;
-        if (isSuccess(this.#status ?? 0) && received > this.#limits.maxBytes) throw this.#tooLarge();
+        if (isSuccess(this.#status ?? 0) && received > this.#maxBytes) throw this.#tooLarge();
         yield next.value;
       }
       this.isWhole = true;
-      this.#connection.isUsed = this.#connection.socket !== undefined;
+      this.connection.isUsed = this.connection.socket !== undefined;
     } catch (error) {
       throw this.#errorOf(error);
     } finally {
@@ -556,7 +498,7 @@ class Exchange {
       given += chunk.length;
       if (this.#phase === 'sending') {
         if (given === body.length) this.#phase = 'waiting';
-        this.#limit('an answer', this.#timeouts.headers);
+        this.#limit('an answer', this.options.timeouts.headers);
       }
       yield chunk;
     }
@@ -564,7 +506,7 @@ class Exchange {
 
   #limit(what: string, ms: number): void {
     this.#idle?.cancel();
-    this.#idle = this.#clock.after(ms, () => this.#timeOut(what, ms));
+    this.#idle = this.options.clock.after(ms, () => this.#timeOut(what, ms));
   }
 
   #timeOut(what: string, ms: number): void {
@@ -574,40 +516,49 @@ class Exchange {
   /** The first failure is the one that counts. */
   #fail(error: PeerError): void {
     this.#failure ??= error;
-    void this.#connection.client.destroy(this.#failure);
+    void this.connection.client.destroy(this.#failure);
+  }
+
+  get #maxBytes(): number {
+    return this.request.maxBytes ?? this.options.maxAnswer;
   }
 
   get #delivered(): Delivered {
-    if (this.#request.body === undefined) return 'no';
+    if (this.request.body === undefined) return 'no';
     const { delivered } = PHASES[this.#phase];
-    return delivered === 'no' ? (this.#before ?? 'no') : delivered;
+    return delivered === 'no' ? (this.before ?? 'no') : delivered;
   }
 
   #tooLarge(): PeerError {
-    return this.#error('PEER_ANSWER_TOO_LARGE', `answered with more than ${this.#limits.maxBytes} bytes`);
+    return this.#error('PEER_ANSWER_TOO_LARGE', `answered with more than ${this.#maxBytes} bytes`);
   }
 
   #error(code: PeerErrorCode, what: string, cause?: unknown, answer = this.#start): PeerError {
-    const parts = { url: this.#url, status: this.#status, delivered: this.#delivered };
+    const parts = { url: this.url, status: this.#status, delivered: this.#delivered };
     return new PeerError(code, { ...parts, what, answer, cause });
   }
 
   #errorOf(error: unknown): PeerError {
     if (this.#failure !== undefined) return this.#failure;
     if (error instanceof PeerError) return error;
-    if (error instanceof errors.ClientDestroyedError) return calledOff(this.#url, this.#delivered, error);
+    if (error instanceof errors.ClientDestroyedError) return calledOff(this.url, this.#delivered, error);
     if (error instanceof errors.ConnectTimeoutError) {
-      const what = `cannot be reached: no connection after ${this.#timeouts.connect} ms`;
+      const what = `cannot be reached: no connection after ${this.options.timeouts.connect} ms`;
       return this.#error('PEER_TIMEOUT', what, error);
     }
     const isNoHttp = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
     const shown = isNoHttp && 'data' in error && error.data ? Buffer.from(String(error.data)) : undefined;
     if (this.#phase !== 'receiving' && isNoHttp && (shown || error instanceof errors.HeadersOverflowError))
       return this.#error('PEER_ANSWER', `did not answer in HTTP (${error.message})`, error, shown);
-    const isCutShort = this.#phase === 'receiving' && this.#limits.isStreamed;
+    const isCutShort = this.#phase === 'receiving' && this.request.isStreamed;
     const what = `${PHASES[this.#phase].failure}: ${described(error)}`;
     return this.#error(isCutShort ? 'PEER_ANSWER' : 'PEER_UNREACHABLE', what, error);
   }
+}
+
+/** The whole of an answer as its only piece: to read it piece by piece takes longer than all the rest of a small request. */
+async function* atOnce(body: Dispatcher.ResponseData['body']): AsyncGenerator<Buffer> {
+  yield Buffer.from(await body.arrayBuffer());
 }
 
 /** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. undici's own codes tell nobody anything. */
@@ -636,20 +587,11 @@ function refusedError({ url, status, headers, delivered }: AnswerHead, hasCreden
 }
 
 /** Waits for work that others wait for too; the signal ends only the waiting. */
-export async function unlessAborted<T>(
-  work: Promise<T>,
-  signal: AbortSignal | undefined,
-  url: string,
-): Promise<T> {
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(calledOff(url, 'no', signal?.reason));
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined, url: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(calledOff(url, 'no', signal?.reason));
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', stop));
   });
-  if (signal?.aborted) stop();
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
 }

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Parser } from 'htmlparser2';
 import { wellFormed } from '../lib/text.js';
-import { refuseEntities, type StreamedAnswer, Unreadable } from './answer.js';
+import { parseHtml, type StreamedAnswer, textOf, Unreadable, within } from './answer.js';
 import { PeerError } from './errors.js';
 
 /** One row of a table of the peer. */
@@ -346,78 +345,87 @@ function parse(text: string): unknown {
   }
 }
 
-const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
-const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
-const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
-const XML_ROW_END = /\s*<\/row>/y;
-const ROW_END = '</row>';
-
-/**
- * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
- * columns are escaped, but may hold any character, and keys are not escaped at all.
- */
-class XmlTable implements TableParser {
+/** A table in markup: rows are found by their ends, which stand in no text, for cells are escaped. */
+abstract class MarkupTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
-  readonly #rawKeyBytes: number | undefined;
   /** The beginning of a row. */
   #held: string[] = [];
   /** The end of it, in which the end of a row may begin. */
   #tail = '';
 
-  constructor(rawKeyBytes: number | undefined) {
-    this.#rawKeyBytes = rawKeyBytes;
-  }
+  constructor(private readonly rowEnd: string) {}
 
   write(text: string): void {
     const all = this.#tail + text;
-    const end = all.lastIndexOf(ROW_END);
-    const from = end === -1 ? Math.max(0, all.length - ROW_END.length) : end + ROW_END.length;
+    const end = all.lastIndexOf(this.rowEnd);
+    const from = end === -1 ? Math.max(0, all.length - this.rowEnd.length) : end + this.rowEnd.length;
     this.#held.push(all.slice(0, from));
     this.#tail = all.slice(from);
-    if (end !== -1) this.#readRows(this.#held.splice(0).join(''));
+    if (end !== -1) this.readRows(this.#held.splice(0).join(''));
   }
 
   end(): void {
-    const rest = this.#held.join('') + this.#tail;
-    if (/^\s*(<\?xml[^>]*>\s*)?<tables>\s*<\/tables>\s*$/.test(rest) && this.head === undefined) return;
-    const at = this.#readHead(rest);
-    if (!/^\s*<\/table>\s*<\/tables>\s*$/.test(rest.slice(at)))
+    this.readEnd(this.#held.join('') + this.#tail);
+  }
+
+  /** @param text up to the end of a row */
+  protected abstract readRows(text: string): void;
+  /** @param text behind the last row */
+  protected abstract readEnd(text: string): void;
+}
+
+const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
+const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
+const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
+const XML_ROW_END = /\s*<\/row>/y;
+
+/**
+ * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
+ * columns are escaped, but may hold any character, and keys are not escaped at all.
+ */
+class XmlTable extends MarkupTable {
+  constructor(private readonly rawKeyBytes: number | undefined) {
+    super('</row>');
+  }
+
+  protected readRows(text: string): void {
+    let at = this.#readHead(text);
+    const next = (pattern: RegExp): RegExpExecArray | undefined => {
+      pattern.lastIndex = at;
+      const found = pattern.exec(text) ?? undefined;
+      at += found?.[0].length ?? 0;
+      return found;
+    };
+    while (at < text.length) {
+      const pk = next(XML_ROW)?.[1];
+      if (pk === undefined) throw new Unreadable('shows a row whose key is not there or cannot be read');
+      const isRaw = Buffer.byteLength(pk) === this.rawKeyBytes;
+      const cells = new Map<string, string>();
+      for (let cell = next(XML_CELL); cell !== undefined; cell = next(XML_CELL))
+        cells.set(unescaped(cell[1] ?? ''), unescaped(cell[2] ?? ''));
+      if (next(XML_ROW_END) === undefined)
+        throw new Unreadable('shows a row with something else than cells in it');
+      this.rows.push({ pk: keyOf(isRaw ? pk : unescaped(pk)), cells });
+    }
+  }
+
+  protected readEnd(text: string): void {
+    const hasNone = /^\s*(<\?xml[^>]*>\s*)?<tables>\s*<\/tables>\s*$/.test(text);
+    if (hasNone && this.head === undefined) return;
+    if (!/^\s*<\/table>\s*<\/tables>\s*$/.test(text.slice(this.#readHead(text))))
       throw new Unreadable('gave an answer in XML that breaks off');
   }
 
   #readHead(text: string): number {
     if (this.head !== undefined) return 0;
-    const [found, name] = match(XML_HEAD, text, 0) ?? [];
+    XML_HEAD.lastIndex = 0;
+    const [found, name] = XML_HEAD.exec(text) ?? [];
     if (found === undefined || name === undefined)
       throw new Unreadable('gave an answer in XML that is no table');
     this.head = { name: unescaped(name), columns: undefined };
     return found.length;
   }
-
-  #readRows(text: string): void {
-    for (let at = this.#readHead(text); at < text.length; ) {
-      const [begin, pk] = match(XML_ROW, text, at) ?? [];
-      if (begin === undefined || pk === undefined)
-        throw new Unreadable('shows a row whose key is not there or cannot be read');
-      at += begin.length;
-      const isRaw = Buffer.byteLength(pk) === this.#rawKeyBytes;
-      const cells = new Map<string, string>();
-      for (let cell = match(XML_CELL, text, at); cell !== null; cell = match(XML_CELL, text, at)) {
-        cells.set(unescaped(cell[1] ?? ''), unescaped(cell[2] ?? ''));
-        at += cell[0].length;
-      }
-      const end = match(XML_ROW_END, text, at);
-      if (end === null) throw new Unreadable('shows a row with something else than cells in it');
-      at += end[0].length;
-      this.rows.push({ pk: keyOf(isRaw ? pk : unescaped(pk)), cells });
-    }
-  }
-}
-
-function match(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
-  pattern.lastIndex = at;
-  return pattern.exec(text);
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
@@ -428,86 +436,49 @@ function unescaped(text: string): string {
   );
 }
 
-/** Pages are nested more deeply than tables. */
-const DEEPEST_ELEMENT = 256;
-
 /**
  * A table on a page for people: the first `<table>` whose first heading is `PK`. Columns without a heading are passed
  * over.
  *
  * A page without any table shows none where it is a viewer of tables, as YaCy's is for a table that it does not have.
  */
-class HtmlTable implements TableParser {
-  readonly rows: TableRow[] = [];
-  head: TableHead | undefined;
-  readonly #parser: Parser;
-  /** The elements that are open. */
-  readonly #open: string[] = [];
-  /** Texts of the first row. */
-  #heading: readonly string[] | undefined;
-  #cells: string[] = [];
+class HtmlTable extends MarkupTable {
+  #heading: readonly string[] = [];
+  #isPage = false;
   #isOver = false;
-  #isViewer = false;
-  #hasTables = false;
 
   constructor() {
-    this.#parser = new Parser(
-      {
-        onprocessinginstruction: (_, data) => refuseEntities(data),
-        onopentag: (name, attributes) => this.#enter(name, attributes.id),
-        ontext: (text) => this.#text(text),
-        onclosetag: (name) => this.#leave(name),
-      },
-      { decodeEntities: true },
-    );
+    super('</tr>');
   }
 
-  write(text: string): void {
-    this.#parser.write(text);
-  }
-
-  end(): void {
-    if (this.#open.includes('html') || this.#open.includes('table'))
-      throw new Unreadable('gave an answer in HTML that breaks off');
-    if (this.head === undefined && (this.#hasTables || !this.#isViewer))
-      throw new Unreadable('gave a page that shows no table with keys (a column PK)');
-  }
-
-  #enter(name: string, id: string | undefined): void {
-    if (this.#open.push(name) > DEEPEST_ELEMENT) throw new Unreadable(TOO_DEEP);
-    if (name === 'body' && /^tables?$/i.test(id ?? '')) this.#isViewer = true;
-    if (this.#isOver) return;
-    if (name === 'table') {
-      this.#hasTables = true;
-      this.#heading = undefined;
-    } else if (name === 'tr') this.#cells = [];
-    else if (name === 'td' || name === 'th') this.#cells.push('');
-  }
-
-  #text(text: string): void {
-    const isInCell = !this.#isOver && (this.#open.includes('td') || this.#open.includes('th'));
-    if (isInCell) this.#cells.push((this.#cells.pop() ?? '') + text);
-  }
-
-  #leave(name: string): void {
-    this.#open.pop();
-    if (this.#isOver) return;
-    if (name === 'table' && this.head !== undefined) this.#isOver = true;
-    if (name !== 'tr') return;
-    if (this.head !== undefined) this.#row(this.#heading ?? []);
-    else if (this.#heading === undefined) {
-      this.#heading = this.#cells;
-      const [key, ...columns] = this.#cells;
-      if (key?.trim().toUpperCase() === 'PK')
-        this.head = { name: undefined, columns: columns.filter((column) => column.trim() !== '') };
+  protected readRows(text: string): void {
+    this.#isPage ||= /<html\b/i.test(text);
+    for (const part of text.split('</tr>').slice(0, -1)) {
+      const begin = part.lastIndexOf('<tr');
+      if (this.head !== undefined && part.lastIndexOf('</table', begin) !== -1) this.#isOver = true;
+      if (this.#isOver || begin === -1) continue;
+      const cells = within(parseHtml(part.slice(begin)), ['td', 'th']).map(textOf);
+      if (this.head !== undefined) this.#row(cells);
+      else if (cells[0]?.trim().toUpperCase() === 'PK') {
+        this.#heading = cells;
+        this.head = { name: undefined, columns: cells.slice(1).filter((column) => column.trim() !== '') };
+      }
     }
   }
 
-  #row(heading: readonly string[]): void {
-    const [pk = '', ...cells] = this.#cells;
-    if (this.#cells.length !== heading.length)
+  protected readEnd(text: string): void {
+    const isWhole = /<\/html>\s*$/i.test(text) || (!this.#isPage && !/<html\b/i.test(text));
+    if (!isWhole || (this.head !== undefined && !this.#isOver && !/<\/table\b/i.test(text)))
+      throw new Unreadable('gave an answer in HTML that breaks off');
+    const isViewer = /<body id="tables?"/i.test(text) && !/<table\b/i.test(text);
+    if (this.head === undefined && !isViewer)
+      throw new Unreadable('gave a page that shows no table with keys (a column PK)');
+  }
+
+  #row([pk = '', ...cells]: readonly string[]): void {
+    if (cells.length + 1 !== this.#heading.length)
       throw new Unreadable('shows a row that does not fit the heading of its table');
-    const named = cells.map((cell, at): [string, string] => [heading[at + 1] ?? '', cell]);
+    const named = cells.map((cell, at): [string, string] => [this.#heading[at + 1] ?? '', cell]);
     this.rows.push({ pk: keyOf(pk), cells: new Map(named.filter(([column]) => column.trim() !== '')) });
   }
 }

@@ -19,25 +19,19 @@ import type { Http, PeerRequest } from './http.js';
 import { readTable, type Table, type TableQuery, type TableRow, type TableStream } from './table.js';
 
 export interface TableOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface TableReadOptions extends TableOptions {
   /** @default 'POST' */
-  readonly method?: 'GET' | 'POST';
+  readonly method?: 'GET' | 'POST' | undefined;
   /** Bytes; a longer answer is refused. @default the client's maxAnswer */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
 }
 
 /** Any form can be read; JSON carries every text as it is. */
 export const ACCEPT_RECORDS =
   'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
-/** As TableReadOptions; what is not given may be there. */
-interface HowToRead {
-  readonly method?: 'GET' | 'POST' | undefined;
-  readonly maxBytes?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
 
 const KEY_TRIES = 3;
 /** Up to so many rows are looked up one by one; more in one pass over the whole table. */
@@ -245,7 +239,7 @@ export class PeerTables {
 
   /** @returns the names of the tables that are left */
   async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
-    const left = await this.list(signal ? { signal } : {});
+    const left = await this.list({ signal });
     if (!left.includes(table)) return left;
     throw this.#notDone(await this.#dialectOf(signal), `still lists the table ${quoted(table)}`);
   }
@@ -281,7 +275,7 @@ export class PeerTables {
     { table, count, search }: TableQuery,
     pk: string | undefined,
     use: (table: TableStream) => Promise<T>,
-    { method = 'POST', maxBytes, signal }: HowToRead,
+    { method = 'POST', maxBytes, signal }: TableReadOptions,
   ): Promise<T | undefined> {
     const { readPath, countOfAll, keyBytes } = await this.#dialectOf(signal);
     const fields = fieldsOf({ table, pk, count: count === undefined ? countOfAll : String(count), search });

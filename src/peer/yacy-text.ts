@@ -16,12 +16,12 @@ export interface Rewriting {
  * - a byte order mark is left out.
  */
 export function plainTextRewriting(): Rewriting {
-  return new ByteRewriting(PLAIN, rewrittenPlain, MARK);
+  return rewriting(PLAIN, rewrittenPlain, MARK);
 }
 
 /** Replaces in HTML what would end the update of YaCy's index, and nothing else. The encoding does not matter. */
 export function htmlRewriting(): Rewriting {
-  return new ByteRewriting(NONCHARACTER, rewrittenNoncharacter, '');
+  return rewriting(NONCHARACTER, rewrittenNoncharacter, '');
 }
 
 // Everything here is looked for byte by byte, in UTF-8 read as Latin-1.
@@ -93,46 +93,32 @@ function codeOf(hex: string | undefined, decimal: string | undefined): number | 
 
 type Replacer = (found: string, hex?: string, decimal?: string, name?: string) => string;
 
-class ByteRewriting implements Rewriting {
-  readonly #pattern: RegExp;
-  readonly #replacer: Replacer;
-  readonly #leftOut: string;
-  #rest = '';
-  #isBegun = false;
-
-  /** @param leftOut what is left out at the beginning */
-  constructor(pattern: RegExp, replacer: Replacer, leftOut: string) {
-    this.#pattern = pattern;
-    this.#replacer = replacer;
-    this.#leftOut = leftOut;
-  }
-
-  piece(bytes: Uint8Array): Uint8Array {
-    const text =
-      this.#rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-    const cut = CUT.exec(text.slice(-64));
-    this.#rest = cut === null ? '' : cut[0];
-    return this.#rewritten(cut === null ? text : text.slice(0, -cut[0].length));
-  }
-
-  end(): Uint8Array {
-    const rest = this.#rest;
-    this.#rest = '';
-    return this.#rewritten(rest);
-  }
-
-  #rewritten(text: string): Uint8Array {
+/** @param leftOut what is left out at the beginning */
+function rewriting(pattern: RegExp, replacer: Replacer, leftOut: string): Rewriting {
+  let rest = '';
+  let isBegun = false;
+  const rewritten = (text: string): Uint8Array => {
     if (text === '') return new Uint8Array();
-    const isBegun = this.#isBegun;
-    this.#isBegun = true;
-    const from =
-      !isBegun && this.#leftOut !== '' && text.startsWith(this.#leftOut) ? this.#leftOut.length : 0;
+    const from = !isBegun && leftOut !== '' && text.startsWith(leftOut) ? leftOut.length : 0;
+    isBegun = true;
     // The replacer's further arguments are the offset and the whole.
     const replaced = text
       .slice(from)
-      .replace(this.#pattern, (found, hex, decimal, name) =>
-        this.#replacer(found, hex, decimal, typeof name === 'string' ? name : undefined),
+      .replace(pattern, (found, hex, decimal, name) =>
+        replacer(found, hex, decimal, typeof name === 'string' ? name : undefined),
       );
     return Buffer.from(replaced, 'latin1');
-  }
+  };
+  return {
+    piece(bytes) {
+      const text = rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+      rest = CUT.exec(text.slice(-64))?.[0] ?? '';
+      return rewritten(text.slice(0, text.length - rest.length));
+    },
+    end() {
+      const last = rest;
+      rest = '';
+      return rewritten(last);
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { durationText } from '../lib/units.js';
-import { evidenceOf } from '../peer/version-shown.js';
+import { evidenceOf } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';

@@ -3,8 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { HEAD_BYTES } from '../content/signatures.js';
 import { ENCODINGS } from '../lib/encodings.js';
 import { systemCode } from '../lib/errors.js';
-import type { TextEncoding } from '../peer/form.js';
-import { EncodingBuffer } from '../peer/form.js';
+import { EncodingBuffer, type TextEncoding } from '../peer/form.js';
 import { sameStat } from '../state/entry.js';
 import { fileContent, textContent, treated, wordCounterOf } from './treatment.js';
 

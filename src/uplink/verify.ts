@@ -1,8 +1,7 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Peerdoc } from '../peer/peerdoc.js';
-import { evidenceOf } from '../peer/version-shown.js';
+import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { missed } from '../state/transitions.js';

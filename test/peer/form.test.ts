@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Body, Text, TextSource } from '../../src/peer/form.js';
-import { EncodingBuffer, formBody } from '../../src/peer/form.js';
+import { type Body, EncodingBuffer, formBody, type Text, type TextSource } from '../../src/peer/form.js';
 import { Pieces } from './servers.js';
 
 const URL_SHOWN = 'http://peer.example.org/api/push_p.html';

@@ -155,7 +155,6 @@ describe('one result for all', () => {
     ['successall', '{"count":2,"successall":"true"}'],
     ['counts', '{"count":"2","countsuccess":2,"countfail":0}'],
     ['counts in XML', '<push><count>2</count><countsuccess>2</countsuccess></push>'],
-    ['a field of text', 'success: true\n'],
     ['a field in HTML', '<html><body><dl><dt>successall</dt><dd>true</dd></dl></body></html>'],
     [
       'a row in HTML',

@@ -135,14 +135,6 @@ describe('an answer that is read as it comes', () => {
     expect(length).toBe(400_000);
   });
 
-  it('is read once: a second time would look like an empty one', async () => {
-    const server = await HttpServer.start((_, response) => response.end('content'));
-    await clientOf(server.url).share(QUERY, async (share) => {
-      expect(await textOf(share)).toBe('content');
-      await expect(textOf(share)).rejects.toThrow(TypeError);
-    });
-  });
-
   it('cannot be read any more once its reader is through', async () => {
     const server = await HttpServer.start((_, response) => void response.write('beginning'));
     const kept = await clientOf(server.url).share(QUERY, async (share) => share);

@@ -346,7 +346,7 @@ describe('a table on a page', () => {
     const body = `<table><tr><th>menu</th></tr></table><table>
       <thead><tr><th>PK</th><th>a</th><th></th></tr></thead>
       <tr><td>k &amp; 1</td><td>x</td><td><a href="/">Edit</a></td></tr>
-      <tr><td>k2</td><td>  <b>two</b> words</td><td></td></table>`;
+      <tr><td>k2</td><td>  <b>two</b> words</td><td></td></tr></table>`;
     expect(await read(body, { type: 'text/html' })).toEqual({
       name: 'T',
       columns: ['a'],

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import { evidenceOf, type SentVersion } from '../../src/peer/version-shown.js';
+import { evidenceOf, type Peerdoc, type SentVersion } from '../../src/peer/peerdoc.js';
 
 const AT = Date.UTC(2026, 10, 21, 3, 26, 19, 700);
 const PEER_AT = Date.UTC(2026, 10, 21, 4, 0, 10);

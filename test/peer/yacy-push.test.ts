@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Body, TextSource } from '../../src/peer/form.js';
-import { EncodingBuffer } from '../../src/peer/form.js';
+import { type Body, EncodingBuffer, type TextSource } from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { yacy } from '../../src/peer/yacy.js';
 import { answerOf } from './answers.js';
