@@ -274,7 +274,8 @@ export class Loader {
   #record(buffer: Buffer, start: number, end: number): void {
     const path = endOfString(buffer, start) + 1;
     const line = endOfString(buffer, path) + 1;
-    const name = Math.max(path, buffer.lastIndexOf(SLASH, line)) + 1;
+    let name = line - 2;
+    while (name > path + 1 && buffer[name - 1] !== SLASH) name -= 1;
     if (buffer.compare(this.#place, 0, this.#place.length, start, name) !== 0) {
       const place = buffer.toString('utf8', start, Math.max(path + 1, name - 1));
       const [folder, directory] = JSON.parse(`[${place}"]`) as [string, string];
