@@ -4,17 +4,15 @@ import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Administrator, administratorPassword } from './administrator.js';
 import { CitationSearch } from './citation-search.js';
-import { Database } from './database.js';
+import { Database, Tally } from './database.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Indexer } from './indexer.js';
-import { Library } from './library.js';
-import { Queue } from './queue.js';
+import { Library, Queue } from './library.js';
 import { routes } from './routes.js';
 import { Search } from './search.js';
 import { PeerServer, type ServerTimeouts } from './server.js';
 import { ShareStore } from './share-store.js';
 import { TableRefuse, TableStore } from './table-store.js';
-import { Tally } from './tally.js';
 
 /** The options of a peer, all of them decided. */
 export interface BoxOptions {

@@ -1,10 +1,9 @@
-import { type Answer, type AnswerForm, answer, Refusal } from './answer.js';
+import { type Answer, type AnswerForm, answer, Refusal, type Visit } from './answer.js';
 import type { CitationSearch, FoundCitations, FoundSentence } from './citation-search.js';
 import type { RequestForm } from './form.js';
 import type { Document, Library } from './library.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
 import { normaliseUrl } from './urls.js';
-import type { Visit } from './visit.js';
 
 /** From how many common sentences on a document counts as similar, unless `ch` says otherwise; YaCy's number. */
 const SIMILAR_FROM = 10;

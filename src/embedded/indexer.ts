@@ -3,8 +3,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Database, isDiskTrouble } from './database.js';
-import type { Library } from './library.js';
-import type { Queue, Queued } from './queue.js';
+import type { Library, Queue, Queued } from './library.js';
 
 export interface IndexerOptions {
   readonly database: Database;

@@ -3,8 +3,8 @@ import type { Clock } from '../lib/clock.js';
 import { type Answer, type AnswerForm, answer, Refusal } from './answer.js';
 import type { RequestForm } from './form.js';
 import type { Indexer } from './indexer.js';
+import type { Pushed, Queue } from './library.js';
 import { definitionList, documentLink, escapeMarkup, page } from './markup.js';
-import type { Pushed, Queue } from './queue.js';
 import { normaliseUrl, urlHash } from './urls.js';
 
 /** Items of one push. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Answer, AnswerForm } from './answer.js';
+import type { Answer, AnswerForm, Visit } from './answer.js';
 import { type CitationParts, citation } from './citation.js';
 import type { FormLimits, RequestForm } from './form.js';
 import type { Library } from './library.js';
@@ -10,7 +10,6 @@ import { MOST_UPLOAD, ShareEndpoint } from './share.js';
 import type { ShareStore } from './share-store.js';
 import { MOST_KEYS, type TableParts, type TablePath, tablePages } from './table-endpoint.js';
 import { LONGEST_NAME, MOST_COLUMNS } from './table-store.js';
-import type { Visit } from './visit.js';
 
 export interface RouteParts extends PushParts, SearchParts, CitationParts, TableParts {
   readonly library: Library;

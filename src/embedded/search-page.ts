@@ -1,5 +1,6 @@
 import { counted } from '../lib/text.js';
 import { type Answer, answer, Refusal } from './answer.js';
+import type { Tally } from './database.js';
 import type { RequestForm } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
 import {
@@ -9,7 +10,6 @@ import {
   type SearchRequest,
   type SearchResult,
 } from './search.js';
-import type { Tally } from './tally.js';
 
 const PAGE = 10;
 const LARGEST_PAGE = 100;

@@ -1,6 +1,5 @@
-import { type Database, int } from './database.js';
+import { type Database, int, type Tally } from './database.js';
 import type { Document, Library } from './library.js';
-import type { Tally } from './tally.js';
 import { placedWords, wordsOf } from './words.js';
 
 export interface SearchRequest {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { type Answer, answer, Refusal } from './answer.js';
+import { type Answer, answer, Refusal, type Visit } from './answer.js';
 import type { Database } from './database.js';
 import type { RequestForm } from './form.js';
 import { listJson, listPage, rowPage, tableAnswer } from './table-answer.js';
@@ -12,7 +12,6 @@ import {
   type TableRefuse,
   type TableStore,
 } from './table-store.js';
-import type { Visit } from './visit.js';
 
 export interface TableParts {
   readonly tables: TableStore;

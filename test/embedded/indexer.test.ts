@@ -1,10 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Database } from '../../src/embedded/database.js';
+import { Database, Tally } from '../../src/embedded/database.js';
 import { Indexer } from '../../src/embedded/indexer.js';
-import { Library } from '../../src/embedded/library.js';
-import { Queue } from '../../src/embedded/queue.js';
+import { Library, Queue } from '../../src/embedded/library.js';
 import { BodyBudget } from '../../src/embedded/server.js';
-import { Tally } from '../../src/embedded/tally.js';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/urls.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/sentences.js';
+import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citation-search.js';
 
 const cut = (...parts: string[]): string[] => [...sentencesOf(parts)].map(({ text }) => text);
 

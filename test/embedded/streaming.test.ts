@@ -1,9 +1,8 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Administrator } from '../../src/embedded/administrator.js';
-import type { Answer, StreamedBody } from '../../src/embedded/answer.js';
+import { type Answer, prefersJson, type StreamedBody } from '../../src/embedded/answer.js';
 import { PeerServer, type ServerTimeouts } from '../../src/embedded/server.js';
-import { prefersJson } from '../../src/embedded/visit.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { until } from '../support/wait.js';
