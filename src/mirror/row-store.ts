@@ -16,15 +16,15 @@ export interface RowStoreOptions {
   /** Columns that are known ahead; they come first. */
   readonly columns?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Characters of rows that are sorted at once. @default 1 Mi; more than 2,000 rows never are */
+  /** Characters of rows that are sorted at once. @default 256 Ki; more than 1,000 rows never are */
   readonly budget?: number;
 }
 
 /** As many as a spreadsheet has; a peer that answers more is not answering a table. */
 const MOST_COLUMNS = 16_384;
-const SORTED_CHARACTERS = 2 ** 20;
+const SORTED_CHARACTERS = 2 ** 18;
 /** Rows that are sorted at once, without a pause. */
-const SORTED_ROWS = 2_000;
+const SORTED_ROWS = 1_000;
 const READ_BYTES = 2 ** 17;
 /** Of each run that is merged: there may be many. */
 const MERGE_READ_BYTES = 2 ** 14;

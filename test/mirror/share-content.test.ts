@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkContent, type Expected, SMALL_BYTES, withHead } from '../../src/mirror/share-content.js';
+import { checkContent, type Expected, SMALL_BYTES, withHead } from '../../src/mirror/share.js';
 
 const NOTHING_KNOWN: Expected = { data: 'prices.bin', before: undefined, accepted: [] };
 const PAGE = '<!DOCTYPE html><html><body>Please log in</body></html>';

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.js';
 import { systemCode } from '../../lib/errors.js';
 import { writeError } from '../errors.js';
 import { type Copies, historySchema, nextHistory, type Version } from './history.js';
-import { type Grid, inTurns, type Outbound } from './merge.js';
+import { type Grid, inGroups, inTurns, type Outbound } from './merge.js';
 
 /** The last state that the file and the peer had in common. */
 export interface Base extends Copies {
@@ -223,18 +223,16 @@ async function contentOf(path: string): Promise<Buffer | undefined> {
 /** The head, a line for each row, and a last line that says the sha256 of the others. */
 async function* baseText(head: object, { columns, rows }: Grid): AsyncGenerator<string> {
   const hash = createHash('sha256');
-  let text = `${JSON.stringify(head)}\n`;
-  let gathered = 0;
-  for await (const [pk, cells] of inTurns(rows, ROWS_A_TURN)) {
-    text += `${JSON.stringify([pk, ...columns.map((column) => cells.get(column) ?? '')])}\n`;
-    gathered += 1;
-    if (gathered % ROWS_A_TURN !== 0) continue;
+  const begin = `${JSON.stringify(head)}\n`;
+  hash.update(begin);
+  yield begin;
+  for await (const group of inGroups(rows, ROWS_A_TURN)) {
+    const lists = group.map(([pk, cells]) => [pk, ...columns.map((column) => cells.get(column) ?? '')]);
+    const text = lists.map((list) => `${JSON.stringify(list)}\n`).join('');
     hash.update(text);
     yield text;
-    text = '';
   }
-  hash.update(text);
-  yield `${text}${JSON.stringify({ sha256: hash.digest('hex') })}\n`;
+  yield `${JSON.stringify({ sha256: hash.digest('hex') })}\n`;
 }
 
 /** The content without its last line, which says the sha256 of the others; undefined where that is not so. */

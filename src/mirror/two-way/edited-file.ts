@@ -86,8 +86,8 @@ export class EditedFile {
     const path = await reach(this.#target);
     const until = this.#clock.now() + PATIENCE_MS;
     for (;;) {
-      const read = await this.#readOnce(path);
       signal?.throwIfAborted();
+      const read = await this.#readOnce(path);
       if (read !== 'moving') return read;
       // What moves looks edited, until it is read.
       this.#left = undefined;

@@ -42,14 +42,21 @@ interface Sides {
 /** Rows that are looked at without giving way to other work. */
 const ROWS_A_TURN = 1_000;
 
-/** The same items, with a pause now and then so that other work can go on. */
-export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): AsyncGenerator<T, void> {
-  let count = 0;
+/** The same items in groups, with a pause behind each so that other work can go on. */
+export async function* inGroups<T>(items: Iterable<T>, size: number): AsyncGenerator<readonly T[], void> {
+  let group: T[] = [];
   for (const item of items) {
-    yield item;
-    count += 1;
-    if (count % each === 0) await nextTurn();
+    if (group.push(item) < size) continue;
+    yield group;
+    group = [];
+    await nextTurn();
   }
+  if (group.length > 0) yield group;
+}
+
+/** The same items, with a pause now and then. */
+export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): AsyncGenerator<T, void> {
+  for await (const group of inGroups(items, each)) yield* group;
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   absorb,
   type Cells,
   type Grid,
-  inTurns,
+  inGroups,
   type Merge,
   merge,
   type Outbound,
@@ -385,7 +385,8 @@ export class TwoWayTable extends AnyTableMirror {
   #text(columns: readonly string[], { rows }: Grid): AsyncIterable<string> {
     const { source, settings } = this.plan;
     async function* groups(): AsyncGenerator<readonly TableRow[]> {
-      for await (const [pk, cells] of inTurns(rows, ROWS_A_TURN)) yield [{ pk, cells }];
+      for await (const group of inGroups(rows, ROWS_A_TURN))
+        yield group.map(([pk, cells]) => ({ pk, cells }));
     }
     return writeTable(settings.format, { name: source, columns }, groups(), { neutralise: false });
   }
