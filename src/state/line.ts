@@ -231,22 +231,8 @@ type Unfinished = {
 /** The record of which the line was made. A fresh object each time. */
 export function decode(line: string, folder: string, path: string, bases: UrlBases): Entry {
   const row = JSON.parse(line) as Row;
-  const [
-    size,
-    mtimeMs,
-    ctime,
-    ino,
-    code,
-    since,
-    history,
-    hash,
-    encoding,
-    sent,
-    detail,
-    url,
-    attempts,
-    trouble,
-  ] = row;
+  const [size, mtimeMs, ctime, ino, code, since, changes, hash, encoding, sent, ...rest] = row;
+  const [detail, url, attempts, trouble] = rest;
   const status = statusOfCode(code.charAt(0));
   const ctimeMs = ctime === '' ? mtimeMs : ctime;
   const sha256 = typeof hash === 'string' ? unpackHash(hash) : '';
@@ -275,7 +261,7 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
     entry.evidence = evidence;
     note = noteOf(evidence);
   }
-  entry.history = historyOf(history, status, since, note);
+  entry.history = historyOf(changes, entry, note);
   return entry as Entry;
 }
 
@@ -299,17 +285,12 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
 }
 
 /** @param evidence the note of it */
-function historyOf(
-  row: HistoryRow,
-  present: Entry['status'],
-  since: number,
-  evidence: string | undefined,
-): readonly HistoryEntry[] {
+function historyOf(row: HistoryRow, entry: Unfinished, evidence?: string): readonly HistoryEntry[] {
   const history: HistoryEntry[] = [];
   for (let i = 0; i < row.length; i += 3) {
     const isPresent = i === row.length - 1;
-    const status = isPresent ? present : (STATUSES[row[i] as number] ?? 'pending');
-    const at = isPresent ? since : since + (row[i + 1] as number);
+    const status = isPresent ? entry.status : (STATUSES[row[i] as number] ?? 'pending');
+    const at = isPresent ? entry.since : entry.since + (row[i + 1] as number);
     const kept = isPresent ? row[i] : row[i + 2];
     let note = typeof kept === 'string' ? kept : NOTES[kept as number];
     if (kept === EVIDENCE_NOTE) note = evidence;

@@ -50,7 +50,7 @@ const MISSED = 'confirmed before and missed now: ';
 const ALL_BEGINNINGS: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
 /** Where in a history the present work begins; -1 where that is forgotten. */
-export function beginningOf(history: readonly HistoryEntry[]): number {
+export function beginningOf(history: History): number {
   return history.findLastIndex(
     ({ note }) => note !== undefined && (ALL_BEGINNINGS.has(note) || note.startsWith(MISSED)),
   );
@@ -62,13 +62,10 @@ export function isRemembered({ history }: AcceptedItem): boolean {
   return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
 }
 
+type History = readonly HistoryEntry[];
+
 /** The history of a record that was `before`, with one more change of status. */
-function next(
-  before: Entry | undefined,
-  status: Entry['status'],
-  at: number,
-  note?: string,
-): readonly HistoryEntry[] {
+function next(before: Entry | undefined, status: Entry['status'], at: number, note?: string): History {
   const entry: HistoryEntry = note === undefined ? { status, at } : { status, at, note: note.slice(0, 300) };
   if (before === undefined) return [entry];
   const { history } = before;
@@ -202,12 +199,7 @@ export function failed(
   now: number,
 ): PendingItem {
   const goesOn = item.status === 'pending' ? { since: item.since, history: item.history } : {};
-  return again(item, trouble.message, now, {
-    attempts: item.attempts + 1,
-    notBefore,
-    trouble,
-    ...goesOn,
-  });
+  return again(item, trouble.message, now, { attempts: item.attempts + 1, notBefore, trouble, ...goesOn });
 }
 
 /** The peer accepted this version and lost it, which need not be its fault: to be pushed again, with no attempt spent. */
@@ -228,23 +220,13 @@ export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem
     : again(known, BEGINNINGS.retry, now);
 }
 
+type Known = Item & { readonly version: Version };
+
 /** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
-function again(
-  item: Item & { readonly version: Version },
-  note: string,
-  now: number,
-  rest: Partial<PendingItem> = {},
-): PendingItem {
+function again(item: Known, note: string, now: number, rest: Partial<PendingItem> = {}): PendingItem {
   const history = next(item, 'pending', now, note);
-  return {
-    ...documentOf(item),
-    status: 'pending',
-    attempts: 0,
-    notBefore: now,
-    since: now,
-    history,
-    ...rest,
-  };
+  const anew = { status: 'pending', attempts: 0, notBefore: now, since: now, history } as const;
+  return { ...documentOf(item), ...anew, ...rest };
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
