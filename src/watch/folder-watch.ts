@@ -61,29 +61,29 @@ class Root {
   /** Looks at the root, and takes it for the folder if it is. @returns whether it is not what it was */
   async check(): Promise<boolean> {
     const { path } = this.folder;
+    const { state } = this.deps;
     try {
       const { dev, ino } = await stat(path);
       const isEmpty = await isEmptyDirectory(path);
       this.real = await realpath(path);
-      const known = knownOf(this.folder, this.deps.state);
+      const known = knownOf(this.folder, state);
       if (known?.path === path && isSame(known, { dev, ino })) return this.#stand('there');
-      if (known?.path !== path || !hasRecords(this.folder, this.deps.state))
-        return this.#accept({ dev, ino });
-      const isDoubted = known.doubted !== undefined && isSame(known.doubted, { dev, ino });
-      if (!isEmpty && (known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()))))
-        return this.#accept({ dev, ino });
-      if (!isDoubted) this.#remember({ ...known, doubted: { dev, ino } });
-      return this.#stand('doubtful', trouble.rootReplaced(path));
+      if (known?.path === path && hasRecords(this.folder, state)) {
+        const isDoubted = known.doubted !== undefined && isSame(known.doubted, { dev, ino });
+        const isOurs = known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));
+        if (isEmpty || !isOurs) {
+          if (!isDoubted) state.setMeta(keyOf(this.folder), { ...known, doubted: { dev, ino } });
+          return this.#stand('doubtful', trouble.rootReplaced(path));
+        }
+      }
+      // Goes to the disk with the next commit; if that never comes, the next start looks again.
+      state.setMeta(keyOf(this.folder), { path, dev, ino });
+      this.#stand('there');
+      return true;
     } catch (error) {
-      const wasThere = wasSeen(this.folder, this.deps.state);
+      const wasThere = wasSeen(this.folder, state);
       return this.#stand('missing', trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
     }
-  }
-
-  #accept({ dev, ino }: Identity): true {
-    this.#remember({ path: this.folder.path, dev, ino });
-    this.#stand('there');
-    return true;
   }
 
   #stand(standing: Standing, held?: Trouble): boolean {
@@ -97,11 +97,6 @@ class Root {
       this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
     else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
     return true;
-  }
-
-  /** Goes to the disk with the next commit; if that never comes, the next start looks again. */
-  #remember(known: Known): void {
-    this.deps.state.setMeta(keyOf(this.folder), known);
   }
 
   async #hasKnownFiles(): Promise<boolean> {
@@ -143,12 +138,8 @@ function isSame(a: Identity, b: Identity): boolean {
 }
 
 async function isEmptyDirectory(path: string): Promise<boolean> {
-  const directory = await opendir(path);
-  try {
-    return (await directory.read()) === null;
-  } finally {
-    await directory.close();
-  }
+  for await (const _ of await opendir(path)) return false;
+  return true;
 }
 
 /** What a scan met. */

@@ -8,27 +8,6 @@ import { type DirectoryStat, look } from './lister.js';
 export type EventListener = (directory: string, name: string | undefined) => void;
 
 /**
- * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
- * absolute.
- */
-export interface FsEvents {
-  /**
-   * Watches one directory, not what is below it; to be asked before the directory is listed. Watching it already is
-   * fine, and if it is another one since, the old watch is replaced.
-   *
-   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
-   */
-  watch(directory: string): Promise<'watched' | { readonly code: string }>;
-  /** Gives up a directory and all below it. */
-  unwatch(directory: string): void;
-  /** Whether a directory is watched, and if `stat` is given, whether it is that one. */
-  watches(directory: string, stat?: DirectoryStat): boolean;
-  /** How many directories are watched. */
-  readonly watched: number;
-  close(): Promise<void>;
-}
-
-/**
  * So many directories are watched by chokidar, `fs.watch` serves the others. Measured for 1,000 directories: chokidar 335 ms
  * of processor time and 29 MB, `fs.watch` 41 ms and 12 MB; for 10,000: 1,930 ms and 108 MB, 190 ms and 39 MB.
  */
@@ -39,40 +18,55 @@ const MOST_BY_CHOKIDAR = 250;
  */
 const LARGE_BYTES = 32_768;
 
-interface Watch {
-  readonly identity: string;
-  readonly byChokidar: boolean;
+/** A watch that opens or stands. */
+interface Opened {
   /** Resolves once, when the watch stands or with the code of what kept it from that. */
   readonly opened: Promise<string | undefined>;
   readonly close: () => Promise<void>;
+}
+
+interface Watch extends Opened {
+  readonly identity: string;
+  readonly byChokidar: boolean;
   /** The watched directories that stand in this one. */
   readonly below: Set<string>;
 }
 
 /**
+ * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
+ * absolute.
+ *
  * One watcher a directory: chokidar in trees of ordinary size, where it polls, and on other systems than Linux; `fs.watch`
  * for large directories and for those above a number of them.
  *
  * A watch belongs to the inode and not to the path. When a directory is removed or moved its own watch says so, and
  * those below it are given up with it; the scan asks again for what it finds.
  */
-export class DirectoryEvents implements FsEvents {
-  readonly #listener: EventListener;
+export class DirectoryEvents {
   readonly #mostByChokidar: number;
   readonly #watches = new Map<string, Watch>();
   readonly #closing = new Set<Promise<void>>();
   #byChokidar = 0;
   #closed = false;
 
-  constructor(listener: EventListener, mostByChokidar = MOST_BY_CHOKIDAR) {
-    this.#listener = listener;
+  constructor(
+    private readonly listener: EventListener,
+    mostByChokidar = MOST_BY_CHOKIDAR,
+  ) {
     this.#mostByChokidar = mustBeChokidar() ? Number.POSITIVE_INFINITY : mostByChokidar;
   }
 
+  /** How many directories are watched. */
   get watched(): number {
     return this.#watches.size;
   }
 
+  /**
+   * Watches one directory, not what is below it; to be asked before the directory is listed. Watching it already is
+   * fine, and if it is another one since, the old watch is replaced.
+   *
+   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
+   */
   async watch(directory: string): Promise<'watched' | { readonly code: string }> {
     const stat = await look(directory);
     if (stat instanceof Error) return { code: stat.code ?? 'UNKNOWN' };
@@ -83,7 +77,7 @@ export class DirectoryEvents implements FsEvents {
     // A scan that is still ending must not open what nobody would close: it would keep the process alive.
     if (this.#closed) return { code: 'CLOSED' };
     const known = this.#watches.get(directory);
-    const watch = known === undefined || this.#isOutgrown(known, stat) ? this.#open(directory, stat) : known;
+    const watch = this.watches(directory, stat) && known !== undefined ? known : this.#open(directory, stat);
     for (const below of known?.below ?? []) watch.below.add(below);
     this.#watches.set(directory, watch);
     this.#watches.get(dirname(directory))?.below.add(directory);
@@ -94,6 +88,7 @@ export class DirectoryEvents implements FsEvents {
     return { code };
   }
 
+  /** Gives up a directory and all below it. */
   unwatch(directory: string): void {
     const watch = this.#watches.get(directory);
     if (watch === undefined) return;
@@ -103,10 +98,12 @@ export class DirectoryEvents implements FsEvents {
     this.#close(watch);
   }
 
+  /** Whether a directory is watched, and if `stat` is given, whether it is that one. */
   watches(directory: string, stat?: DirectoryStat): boolean {
     const watch = this.#watches.get(directory);
     if (watch === undefined || stat === undefined) return watch !== undefined;
-    return watch.identity === identityOf(stat) && !this.#isOutgrown(watch, stat);
+    const isOutgrown = watch.byChokidar && !this.#isForChokidar(directory, stat);
+    return watch.identity === identityOf(stat) && !isOutgrown;
   }
 
   async close(): Promise<void> {
@@ -116,21 +113,17 @@ export class DirectoryEvents implements FsEvents {
     await Promise.all(this.#closing);
   }
 
-  #isLarge({ size }: DirectoryStat): boolean {
-    return size >= LARGE_BYTES && Number.isFinite(this.#mostByChokidar);
-  }
-
-  #isOutgrown({ byChokidar }: Watch, stat: DirectoryStat): boolean {
-    return byChokidar && this.#isLarge(stat);
+  /** Whether chokidar may watch a directory; it takes a backslash for a separator, and would watch another one. */
+  #isForChokidar(directory: string, { size }: DirectoryStat): boolean {
+    const isSmall = size < LARGE_BYTES || this.#mostByChokidar === Number.POSITIVE_INFINITY;
+    return isSmall && !directory.includes('\\');
   }
 
   #open(directory: string, stat: DirectoryStat): Watch {
-    const isFull = this.#byChokidar >= this.#mostByChokidar;
-    // chokidar takes a backslash for a separator, and would watch another directory.
-    const byChokidar = !isFull && !this.#isLarge(stat) && !directory.includes('\\');
+    const byChokidar = this.#byChokidar < this.#mostByChokidar && this.#isForChokidar(directory, stat);
     const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
     // An error of a watch that stood means that it died: only looking helps.
-    const onError = () => this.#listener(directory, undefined);
+    const onError = () => this.listener(directory, undefined);
     const opened = byChokidar
       ? this.#openChokidar(directory, onEvent, onError)
       : openPlain(directory, onEvent, onError);
@@ -168,10 +161,10 @@ export class DirectoryEvents implements FsEvents {
   #onEvent(directory: string, watch: Watch, name: unknown): void {
     // Polling (CHOKIDAR_USEPOLLING) gives an absolute path: the directory itself.
     if (typeof name !== 'string' || name === '' || name.startsWith('/')) {
-      this.#listener(directory, undefined);
+      this.listener(directory, undefined);
       return;
     }
-    this.#listener(directory, name);
+    this.listener(directory, name);
     // What happens to the directory itself comes with its own name, as for an entry that is called the same.
     if (name === basename(directory)) void this.#checkSelf(directory, watch);
   }
@@ -181,8 +174,8 @@ export class DirectoryEvents implements FsEvents {
     if (!(stat instanceof Error) && identityOf(stat) === watch.identity) return;
     if (this.#watches.get(directory) !== watch) return;
     this.unwatch(directory);
-    this.#listener(dirname(directory), basename(directory));
-    this.#listener(directory, undefined);
+    this.listener(dirname(directory), basename(directory));
+    this.listener(directory, undefined);
   }
 
   #close(watch: Watch): void {
@@ -190,8 +183,6 @@ export class DirectoryEvents implements FsEvents {
     this.#closing.add(closed);
   }
 }
-
-type Opened = Pick<Watch, 'opened' | 'close'>;
 
 function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void): Opened {
   try {
@@ -202,6 +193,9 @@ function openPlain(directory: string, onEvent: (name: unknown) => void, onError:
     return { opened: Promise.resolve(systemCode(error) ?? 'UNKNOWN'), close: async () => {} };
   }
 }
+
+/** The public face of DirectoryEvents, for another source of events. */
+export type FsEvents = Pick<DirectoryEvents, 'watch' | 'unwatch' | 'watches' | 'watched' | 'close'>;
 
 /** Other systems report changes in ways that chokidar knows; and only chokidar polls. */
 function mustBeChokidar(): boolean {

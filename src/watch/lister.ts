@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { lstat, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { FileStat } from '../lib/file-stat.js';
 import type { Answered, WorkThread } from '../lib/work-thread.js';
@@ -15,9 +16,6 @@ const KINDS = ['file', 'directory', 'link', 'other'] as const;
 const FIGURES = 5;
 /** So many names travel as one text, and are decoded at a time. */
 const BATCH = 500;
-
-/** Something else than a directory stands there: no code of the system's. */
-export const NOT_A_DIRECTORY = 'NOT_A_DIRECTORY';
 
 /** What stands at a name in a directory. */
 export interface Found {
@@ -53,9 +51,8 @@ export interface ListOrder {
 
 type Answer =
   | { readonly code: string }
-  | (Omit<Listing, 'directories' | 'entries'> & {
-      /** With a NUL between two. */
-      readonly directories: string;
+  | (Omit<Listing, 'entries'> & {
+      /** Few large texts, which cross to another thread at little cost: BATCH names, with a NUL between two. */
       readonly names: readonly string[];
       readonly figures: Float64Array<ArrayBuffer>;
     });
@@ -85,7 +82,7 @@ export const listWork = {
 function list({ directory, known, follow }: ListOrder): Answer {
   try {
     const stats = follow ? statSync(directory) : lstatSync(directory);
-    if (!stats.isDirectory()) return { code: NOT_A_DIRECTORY };
+    if (!stats.isDirectory()) return { code: 'ENOTDIR' };
     const names: string[] = [];
     const directories: string[] = [];
     const failed: { name: string; code: string }[] = [];
@@ -116,7 +113,7 @@ function list({ directory, known, follow }: ListOrder): Answer {
     const isKnown = digest === known;
     return {
       stat: { dev, ino, birthtimeMs, mtimeMs, ctimeMs, size },
-      ...{ digest, files, hasLinks, failed, directories: directories.join('\0') },
+      ...{ digest, files, hasLinks, failed, directories },
       names: isKnown ? [] : joined(names),
       figures: isKnown ? new Float64Array() : figures,
     };
@@ -125,7 +122,6 @@ function list({ directory, known, follow }: ListOrder): Answer {
   }
 }
 
-/** Few large texts, which cross to another thread at little cost. */
 function joined(names: readonly string[]): string[] {
   const texts: string[] = [];
   for (let i = 0; i < names.length; i += BATCH) texts.push(names.slice(i, i + BATCH).join('\0'));
@@ -134,7 +130,7 @@ function joined(names: readonly string[]): string[] {
 
 function decoded(answer: Answer): Listing | { readonly code: string } {
   if ('code' in answer) return answer;
-  const { names, figures, directories, ...rest } = answer;
+  const { names, figures, ...rest } = answer;
   const entries = {
     *[Symbol.iterator](): Generator<Found> {
       let at = 0;
@@ -148,7 +144,7 @@ function decoded(answer: Answer): Listing | { readonly code: string } {
       }
     },
   };
-  return { ...rest, directories: directories === '' ? [] : directories.split('\0'), entries };
+  return { ...rest, entries };
 }
 
 /** The stat of a name, a link itself and not its target, or the system's code. */
@@ -167,10 +163,8 @@ export function kindOf(found: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolic
 }
 
 /** Resolves to the stat of a path, a link itself and not its target, or to the error. */
-export function look(path: string): Promise<Stats | NodeJS.ErrnoException> {
-  return new Promise((resolve) => {
-    lstat(path, (error, stats) => resolve(error ?? stats));
-  });
+export async function look(path: string): Promise<Stats | NodeJS.ErrnoException> {
+  return await lstat(path).catch((error: NodeJS.ErrnoException) => error);
 }
 
 /** Whether an error of the system says that there is nothing at a path; any other says nothing about it. */
@@ -186,11 +180,6 @@ export function joinPath(directory: string, name: string): string {
 /** The directory that a path stands in; the empty path for one directly in the folder. */
 export function directoryOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')));
-}
-
-/** The last name of a path. */
-export function nameOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** The directories that a path stands in, the outermost (the folder itself, `''`) first. */

@@ -23,6 +23,20 @@ import type { FsEvents } from './fs-events.js';
 import { directoryOf, type List } from './lister.js';
 import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
 
+/** The numbers of watching. */
+export const WATCH_POLICY = {
+  /** Milliseconds between two full scans of a folder. */
+  rescanMs: 3_600_000,
+  /** How often a folder is scanned that cannot be watched, in ms. */
+  degradedRescanMs: 60_000,
+  /** How often the root of each folder is checked, in ms. */
+  rootCheckMs: 3_000,
+  /** Large files that are read at once, over all folders. */
+  readers: 8,
+  /** From so many files that wait to be read on, scans wait too. */
+  crowd: 500,
+};
+
 /** What all folders share. */
 export interface WatchDeps {
   readonly state: State;
@@ -36,21 +50,7 @@ export interface WatchDeps {
   readonly changed: () => void;
   /** To be called when the root of a folder stands otherwise than before. */
   readonly onStanding: () => void;
-  readonly policy: WatchPolicy;
-}
-
-/** The numbers of watching. */
-export interface WatchPolicy {
-  /** Milliseconds between two full scans of a folder. */
-  rescanMs: number;
-  /** How often a folder is scanned that cannot be watched, in ms. */
-  readonly degradedRescanMs: number;
-  /** How often the root of each folder is checked, in ms. */
-  readonly rootCheckMs: number;
-  /** Large files that are read at once, over all folders. */
-  readonly readers: number;
-  /** From so many files that wait to be read on, scans wait too. */
-  readonly crowd: number;
+  readonly policy: typeof WATCH_POLICY;
 }
 
 /** What the parts of one folder share. */
@@ -80,13 +80,11 @@ export interface FolderDeps extends WatchDeps {
   readonly shown: (path: string) => string;
 }
 
-/** What is known of a file beside its stat. */
-export interface Circumstances {
+/** Why a path is looked at. */
+export interface Reason {
   readonly purpose: Purpose;
-  /** How it looked earlier. */
+  /** How a file looked earlier. */
   readonly seen?: Seen | undefined;
-  /** When a directory that it stands in was last moved, as far as is known; in ms since the epoch. */
-  readonly movedAt: number;
 }
 
 type Taken = Extract<Decision, { take: true }>;
@@ -118,8 +116,9 @@ export class Reconciler {
    * A regular file.
    *
    * @param file where to read it: the absolute path, or of a followed link the target
+   * @param movedAt when a directory that it stands in was last moved, as far as is known; in ms since the epoch
    */
-  file(path: string, file: string, stat: FileStat, { purpose, seen, movedAt }: Circumstances): void {
+  file(path: string, file: string, stat: FileStat, { purpose, seen }: Reason, movedAt: number): void {
     const { folder, rules, state, debouncer } = this.deps;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
@@ -132,7 +131,7 @@ export class Reconciler {
     if (isSame && bySize === undefined && purpose !== 'asked' && this.#isSettled(before, decision, purpose))
       return;
     if (!debouncer.atRest(path, stat, seen)) this.#open(path);
-    else if (bySize !== undefined) this.#passOver(path, stat, bySize);
+    else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
     else void this.#read(path, file, stat, this.#cameLater(stat, movedAt));
   }
 
@@ -200,7 +199,7 @@ export class Reconciler {
     }
     const refusal = accepts(before.version.encoding);
     if (refusal !== undefined) {
-      this.#passOver(path, before.version, refusal);
+      this.#keepOut(path, before.version, refusal);
     } else if (before.url !== to.url || before.collection !== to.collection) {
       const { url, collection } = to;
       state.put(read(before, { folder: folder.name, path, url, collection }, before.version, clock.now()));
@@ -258,8 +257,7 @@ export class Reconciler {
     }
     const decision = rules.decide(path);
     if (!decision.take) this.excluded(path, decision.rule);
-    else if (found.kind === 'unreadable')
-      this.#quarantine(path, decision, stat, trouble.unreadable(found.code));
+    else if (found.kind === 'unreadable') this.#keepOut(path, stat, trouble.unreadable(found.code), decision);
     else this.#hasVersion(path, found.version, decision, cameLater);
   }
 
@@ -267,12 +265,12 @@ export class Reconciler {
     const { folder, state, clock, accepts, changed } = this.deps;
     const refusal = accepts(version.encoding);
     if (refusal !== undefined) {
-      this.#passOver(path, version, refusal);
+      this.#keepOut(path, version, refusal);
       return;
     }
     const holder = this.#holderOf(path);
     if (holder !== undefined) {
-      this.#quarantine(path, decision, version, trouble.sameDocument(holder));
+      this.#keepOut(path, version, trouble.sameDocument(holder), decision);
       return;
     }
     const { url, collection } = decision;
@@ -285,23 +283,25 @@ export class Reconciler {
     changed();
   }
 
-  #quarantine(path: string, { url, collection }: Taken, stat: FileStat, why: Trouble): void {
+  /** Keeps a file from the peer: in quarantine where it was to be taken, or else passed over. */
+  #keepOut(path: string, { size, mtimeMs, ctimeMs, ino }: FileStat, why: Trouble, to?: Taken): void {
     const { folder, state, clock, log, changed } = this.deps;
+    const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
-    if (before?.status === 'quarantined' && isSaid(before, stat, why)) return;
-    const to = { folder: folder.name, path, url, collection };
-    state.put(quarantined(before, to, statOf(stat), why, clock.now()));
+    const isSame = before !== undefined && sameStat(before.version, stat);
+    const status = to === undefined ? 'passed' : 'quarantined';
+    if (isSame && before.status === status && before.trouble.message === why.message) return;
+    const at = { folder: folder.name, path };
+    if (to === undefined) {
+      state.put(passedOver(before, at, stat, why, clock.now()));
+      this.#freed(path);
+      return;
+    }
+    const { url, collection } = to;
+    state.put(quarantined(before, { ...at, url, collection }, stat, why, clock.now()));
     changed();
     const words = `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`;
-    log.warn({ event: 'quarantined', folder: folder.name, path, code: why.code }, words);
-  }
-
-  #passOver(path: string, stat: FileStat, why: Trouble): void {
-    const { folder, state, clock } = this.deps;
-    const before = state.get(folder.name, path);
-    if (before?.status === 'passed' && isSaid(before, stat, why)) return;
-    state.put(passedOver(before, { folder: folder.name, path }, statOf(stat), why, clock.now()));
-    this.#freed(path);
+    log.warn({ event: 'quarantined', ...at, code: why.code }, words);
   }
 
   /** The path gave up its document, which another name may wait for. */
@@ -349,16 +349,6 @@ function isWaitingForName(entry: Entry): boolean {
   return entry.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
 }
 
-/** Whether just this is known of the file already. */
-function isSaid(before: Entry & { readonly trouble: Trouble }, stat: FileStat, why: Trouble): boolean {
-  return before.trouble.message === why.message && sameStat(before.version, stat);
-}
-
-/** Without what else is known of a version that is not used. */
-function statOf({ size, mtimeMs, ctimeMs, ino }: FileStat): FileStat {
-  return { size, mtimeMs, ctimeMs, ino };
-}
-
 function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
   return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
 }
@@ -387,7 +377,7 @@ export class HashQueue {
   readonly #small: { order: ReadOrder; signal: AbortSignal; resolve: (found?: Fingerprint) => void }[] = [];
 
   constructor(
-    private readonly policy: Pick<WatchPolicy, 'readers' | 'crowd'>,
+    private readonly policy: Pick<typeof WATCH_POLICY, 'readers' | 'crowd'>,
     private readonly readGroup: ReadGroup,
   ) {
     this.#large = new PQueue({ concurrency: policy.readers });

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { basename } from 'node:path/posix';
 import createIgnore, { type Ignore, type TestResult } from 'ignore';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
@@ -9,7 +10,7 @@ import { type FileStat, fileStat } from '../lib/file-stat.js';
 import type { Logger } from '../lib/logger.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
-import { directoriesAbove, directoryOf, isAbsence, joinPath, look, nameOf } from './lister.js';
+import { directoriesAbove, directoryOf, isAbsence, joinPath, look } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
 
@@ -61,11 +62,11 @@ export class FolderRules {
 
   constructor(folder: FolderConfig) {
     this.#folder = folder;
-    this.#ignore = PatternList.ofList(folder.ignore);
+    this.#ignore = new PatternList(folder.ignore);
     const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
-    this.#include = takesAll ? undefined : PatternList.ofList(folder.include);
+    this.#include = takesAll ? undefined : new PatternList(folder.include);
     this.#rules = folder.rules.map((rule, index) => ({
-      patterns: PatternList.ofList([rule.match]),
+      patterns: new PatternList([rule.match]),
       collection: 'collection' in rule ? rule.collection : undefined,
       text: `rules[${index}] ${JSON.stringify(rule.match)} of folder ${folder.name}`,
     }));
@@ -126,7 +127,7 @@ export class FolderRules {
   /** As `decide`, for a file whose directory is known to be entered. */
   decideEntered(path: string): Decision {
     const { name, url } = this.#folder;
-    if (nameOf(path) === IGNORE_FILE)
+    if (basename(path) === IGNORE_FILE)
       return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
     const ignored = this.#ignored(path, 'file');
     if (ignored !== undefined) return { take: false, rule: ignored };
@@ -181,7 +182,7 @@ async function readRules(path: string): Promise<RulesFile | undefined> {
   try {
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
-      return { stat, patterns: PatternList.ofText(await handle.readFile('utf8')) };
+      return { stat, patterns: new PatternList(await handle.readFile('utf8')) };
     } finally {
       await handle.close();
     }
@@ -197,19 +198,12 @@ export class PatternList {
   #matcher: Ignore;
   #questions = 0;
 
-  private constructor(patterns: string | readonly string[]) {
-    this.#compiled = createIgnore({ ignoreCase: false }).add(patterns);
+  /** @param patterns the text of a .gitignore, or a list where a leading `#` belongs to the pattern: there are no comments */
+  constructor(patterns: string | readonly string[]) {
+    const escaped = (pattern: string) => (pattern.startsWith('#') ? `\\${pattern}` : pattern);
+    const all = typeof patterns === 'string' ? patterns : patterns.map(escaped);
+    this.#compiled = createIgnore({ ignoreCase: false }).add(all);
     this.#matcher = this.#compiled;
-  }
-
-  /** Of a list in the configuration, where a leading `#` belongs to the pattern: there are no comments. */
-  static ofList(patterns: readonly string[]): PatternList {
-    return new PatternList(patterns.map((pattern) => (pattern.startsWith('#') ? `\\${pattern}` : pattern)));
-  }
-
-  /** Of a file written like a .gitignore. */
-  static ofText(text: string): PatternList {
-    return new PatternList(text);
   }
 
   /** What the last matching pattern says of a path, relative to where they stand: `ignored`, or `unignored` by a `!pattern`. */

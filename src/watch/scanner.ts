@@ -1,23 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileStat, sameStat } from '../lib/file-stat.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { Purpose, Seen } from './debouncer.js';
-import {
-  type DirectoryStat,
-  directoryOf,
-  type Found,
-  isAbsence,
-  joinPath,
-  kindOf,
-  type Listing,
-  look,
-  NOT_A_DIRECTORY,
-  nameOf,
-} from './lister.js';
-import type { FolderDeps, Reconciler } from './reconciler.js';
+import { directoryOf, type Found, isAbsence, joinPath, kindOf, type Listing, look } from './lister.js';
+import type { FolderDeps, Reason, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
 
 /** A directory to be listed. */
@@ -29,14 +19,8 @@ interface Step {
   readonly movedAt: number;
 }
 
-/** Where something was found. */
-type From = Omit<Step, 'path'>;
-
-/** What a walk met so far, and why it walks. */
-export interface Walk {
-  readonly purpose: Purpose;
-  /** How a single file looked earlier. */
-  readonly seen?: Seen | undefined;
+/** Why a walk walks, and what it met so far. */
+interface Walk extends Reason {
   files: number;
   directories: number;
 }
@@ -44,8 +28,6 @@ export interface Walk {
 const NEVER = Number.NEGATIVE_INFINITY;
 /** So many directories are listed at once, so that the threads that list have something to do. */
 const LISTS_AT_ONCE = 16;
-/** So often a directory is listed again that was replaced since it was watched. */
-const MOST_TRIES = 5;
 /** So many entries of a directory are compared, or records looked up or put into state, without a pause. */
 const SLICE = 100;
 /** The stat of a file that is not there; its times are no age, so it has to stay away for `settle`. */
@@ -71,7 +53,7 @@ export class Scanner {
     const { digests } = this.deps;
     const entered = new Set(['']);
     await this.#readRules('');
-    const walk = await this.#tree('', 'rescan', (path) => entered.add(path) !== undefined);
+    const walk = await this.#tree('', 'rescan', (path) => Boolean(entered.add(path)));
     // Nothing is kept of directories that are no more.
     for (const path of digests.keys()) if (!entered.has(path)) digests.delete(path);
     return walk;
@@ -81,34 +63,33 @@ export class Scanner {
   async directory(directory: string): Promise<void> {
     const { events, digests, absolute } = this.deps;
     digests.delete(directory);
-    if (await this.#readRules(directory)) await this.#tree(directory, 'change');
-    else await this.#tree(directory, 'change', (path) => events?.watches(absolute(path)) !== true);
+    const isRuledAnew = await this.#readRules(directory);
+    const isNew = (path: string) => events?.watches(absolute(path)) !== true;
+    await this.#tree(directory, 'change', (path) => isRuledAnew || isNew(path));
   }
 
   /** Looks at one path, and at all below it if it is a directory. */
   async path(path: string, purpose: Purpose, seen?: Seen): Promise<void> {
     const above = directoryOf(path);
     this.deps.digests.delete(above);
-    if (nameOf(path) === IGNORE_FILE) {
+    if (basename(path) === IGNORE_FILE) {
       if (await this.#readRules(above, seen)) await this.#tree(above, 'change');
       return;
     }
     const from = await this.#enter(above);
     if (from === undefined) return;
     const walk = { purpose, seen, files: 0, directories: 0 };
-    const step = await this.#at(path, walk, from);
-    if (step !== undefined) await this.#walk(step, walk);
+    await this.#walk(await this.#at(path, walk, from), walk, () => true);
   }
 
-  async #tree(directory: string, purpose: Purpose, enters?: (path: string) => boolean): Promise<Walk> {
+  async #tree(directory: string, purpose: Purpose, enters = (_path: string) => true): Promise<Walk> {
     const walk = { purpose, files: 0, directories: 0 };
-    const step = await this.#enter(directory);
-    if (step !== undefined) await this.#walk(step, walk, enters);
+    await this.#walk(await this.#enter(directory), walk, enters);
     return walk;
   }
 
-  async #walk(start: Step, walk: Walk, enters: (path: string) => boolean = () => true): Promise<void> {
-    const stack = [start];
+  async #walk(start: Step | undefined, walk: Walk, enters: (path: string) => boolean): Promise<void> {
+    const stack = start === undefined ? [] : [start];
     while (stack.length > 0 && this.deps.mayLook()) {
       const steps = stack.splice(-LISTS_AT_ONCE);
       for (const found of await Promise.all(steps.map((step) => this.#visit(step, walk))))
@@ -122,14 +103,15 @@ export class Scanner {
     const { path, linked } = step;
     this.deps.health.progress();
     const known = digests.get(path);
-    let listing = await this.#list(step, known);
-    // It was opened while it was listed.
-    if (known !== undefined && listing?.digest === known && digests.get(path) !== known)
-      listing = await this.#list(step, undefined);
+    const listing = await this.#list(step, known);
     if (listing === undefined || !mayLook()) return [];
     walk.directories += 1;
-    const from = { linked, movedAt: path === '' ? NEVER : Math.max(step.movedAt, movedAtOf(listing.stat)) };
-    if (listing.digest === known && digests.get(path) === known) {
+    const { ctimeMs, mtimeMs } = listing.stat;
+    // Only that it was moved, or let us in, changes the ctime of a directory alone.
+    const isMoved = path !== '' && ctimeMs > mtimeMs;
+    const from = { ...step, movedAt: isMoved ? Math.max(step.movedAt, ctimeMs) : step.movedAt };
+    // What was opened while it was listed is compared by the next scan.
+    if (listing.digest === known) {
       walk.files += listing.files;
       return listing.directories
         .map((name) => ({ ...from, path: joinPath(path, name) }))
@@ -155,25 +137,21 @@ export class Scanner {
     };
     const isToWatch = events !== undefined && !linked;
     if (isToWatch && !events.watches(directory)) await watch();
-    for (let tries = 1; ; tries += 1) {
-      const listing = await list({ directory, known, follow: linked || path === '' });
-      if ('code' in listing) {
-        // Something else took its place, which an fs event or the next scan finds.
-        if (listing.code !== NOT_A_DIRECTORY) await this.#notSeen(path, listing.code);
-        return undefined;
-      }
-      // The list shows whether what is watched is still the same directory.
-      if (!isToWatch || events.watches(directory, listing.stat) || tries === MOST_TRIES) return listing;
-      if (!(await watch())) return listing;
-    }
+    const order = { directory, known, follow: linked || path === '' };
+    let listing = await list(order);
+    // The list shows whether what is watched is still the same directory.
+    const isWatched = !isToWatch || 'code' in listing || events.watches(directory, listing.stat);
+    if (!isWatched && (await watch())) listing = await list(order);
+    if (!('code' in listing)) return listing;
+    await this.#notSeen(path, listing.code);
+    return undefined;
   }
 
-  async #compare(directory: string, listing: Listing, walk: Walk, from: From): Promise<readonly Step[]> {
+  async #compare(directory: string, listing: Listing, walk: Walk, from: Step): Promise<readonly Step[]> {
     const { hashQueue, folder, state, mayLook, absolute } = this.deps;
     const names = new Set<string>();
     const settled = new Set<string>();
     const below: Step[] = [];
-    const known = { ...walk, movedAt: from.movedAt };
     for (const { name, code } of listing.failed) {
       names.add(name);
       settled.add(name);
@@ -185,7 +163,7 @@ export class Scanner {
       const path = joinPath(directory, found.name);
       if (found.kind === 'file') {
         walk.files += 1;
-        this.reconciler.file(path, absolute(path), found.stat, known);
+        this.reconciler.file(path, absolute(path), found.stat, walk, from.movedAt);
       } else {
         const step = await this.#found(path, found, walk, from);
         if (step !== undefined) {
@@ -215,7 +193,7 @@ export class Scanner {
   }
 
   /** Looks at a path, whatever stands there; returns a directory that is to be entered. */
-  async #at(path: string, walk: Walk, from: From): Promise<Step | undefined> {
+  async #at(path: string, walk: Walk, from: Step): Promise<Step | undefined> {
     this.deps.health.progress();
     const stats = await look(this.deps.absolute(path));
     if (stats instanceof Error) {
@@ -228,7 +206,7 @@ export class Scanner {
   }
 
   /** Hands over what stands at a path; returns a directory that is to be entered. */
-  async #found(path: string, found: Omit<Found, 'name'>, walk: Walk, from: From): Promise<Step | undefined> {
+  async #found(path: string, found: Omit<Found, 'name'>, walk: Walk, from: Step): Promise<Step | undefined> {
     const { folder, rules, absolute } = this.deps;
     const { linked, movedAt } = from;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
@@ -236,7 +214,7 @@ export class Scanner {
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
       walk.files += 1;
-      this.reconciler.file(path, target?.path ?? absolute(path), stat, { ...walk, movedAt });
+      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk, movedAt);
       return undefined;
     }
     await this.reconciler.noFile(path);
@@ -332,11 +310,7 @@ export class Scanner {
 
   /** There is no directory at a path, so nothing of what state knows below it is there. */
   async #noneBelow(path: string): Promise<void> {
-    const { folder, state } = this.deps;
-    await inSlices(state.entries.underDirectory(folder.name, path), async (entries) => {
-      this.deps.health.progress();
-      await this.reconciler.removed(entries);
-    });
+    await this.#below(path, (entries) => this.reconciler.removed(entries));
   }
 
   /** What state knows in a directory, and a list of it did not show, is looked up by name. */
@@ -356,20 +330,24 @@ export class Scanner {
 
   /** A rule keeps a directory out: there is nothing to remember of what is below it. */
   async #exclude(directory: string, rule: string): Promise<void> {
-    const { folder, state, events, absolute } = this.deps;
+    const { events, absolute } = this.deps;
     events?.unwatch(absolute(directory));
-    await inSlices(state.entries.underDirectory(folder.name, directory), (entries) => {
-      this.deps.health.progress();
+    await this.#below(directory, async (entries) => {
       for (const { path } of entries) this.reconciler.excluded(path, rule);
+    });
+  }
+
+  async #below(directory: string, work: (known: readonly Entry[]) => Promise<void>): Promise<void> {
+    const { folder, state, health } = this.deps;
+    await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
+      health.progress();
+      await work(entries);
     });
   }
 }
 
 /** Does `work` for all items, some at a time, with room for other work in between. */
-async function inSlices<T>(
-  items: Iterable<T>,
-  work: (slice: readonly T[]) => Promise<void> | void,
-): Promise<void> {
+async function inSlices<T>(items: Iterable<T>, work: (slice: readonly T[]) => Promise<void>): Promise<void> {
   let slice: T[] = [];
   for (const item of items) {
     slice.push(item);
@@ -379,11 +357,6 @@ async function inSlices<T>(
     await nextTurn();
   }
   if (slice.length > 0) await work(slice);
-}
-
-/** When a directory was moved, or let us in: only that changes its ctime alone. */
-function movedAtOf({ ctimeMs, mtimeMs }: DirectoryStat): number {
-  return ctimeMs > mtimeMs ? ctimeMs : NEVER;
 }
 
 /**

@@ -7,17 +7,10 @@ import type { Place } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import { type List, listHere } from './lister.js';
-import { HashQueue, type ReadGroup, readGroupNow, type WatchDeps } from './reconciler.js';
+import { HashQueue, type ReadGroup, readGroupNow, WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
-
-const POLICY = {
-  rootCheckMs: 3_000,
-  degradedRescanMs: 60_000,
-  readers: 8,
-  crowd: 500,
-};
 
 /** What may change while it watches. */
 export interface WatchSettings {
@@ -38,7 +31,7 @@ export interface WatcherOptions
   readonly readGroup?: ReadGroup;
   /** Lists directories. @default in this thread */
   readonly list?: List;
-  readonly policy?: Partial<typeof POLICY>;
+  readonly policy?: Partial<WatchDeps['policy']>;
   /** Another source of fs events. */
   readonly openEvents?: (listener: EventListener) => FsEvents;
 }
@@ -78,7 +71,7 @@ export class Watcher {
   constructor(private readonly options: WatcherOptions) {
     const { state, clock, log, accepts, list = listHere, readGroup = readGroupNow } = options;
     const { folders, hints, rescanMs, onStanding = () => {} } = options;
-    const policy = { ...POLICY, ...options.policy, rescanMs };
+    const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
     const changed = () => {
       this.#isUnsaved = true;
       if (this.#failure === undefined) this.#saveIn(COMMIT_MS);

@@ -82,10 +82,10 @@ describe.each([
       code: 'ENOTDIR',
     });
     expect(await list({ directory: join(directory, 'f'), known: undefined, follow: false })).toEqual({
-      code: 'NOT_A_DIRECTORY',
+      code: 'ENOTDIR',
     });
     expect(await list({ directory: join(directory, 'link'), known: undefined, follow: false })).toEqual({
-      code: 'NOT_A_DIRECTORY',
+      code: 'ENOTDIR',
     });
     expect(await list({ directory: join(directory, 'link'), known: undefined, follow: true })).toMatchObject({
       files: 1,

@@ -5,7 +5,7 @@ import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
 import { listHere } from '../../src/watch/lister.js';
-import { HashQueue, Reconciler, readGroupNow } from '../../src/watch/reconciler.js';
+import { HashQueue, Reconciler, readGroupNow, WATCH_POLICY } from '../../src/watch/reconciler.js';
 import { FolderRules, Problems } from '../../src/watch/rules.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -33,7 +33,7 @@ describe('what was found,', () => {
       digests: new Map([['', 1]]),
       stopped: new AbortController().signal,
       health: new HealthCheck('folder', 'a scan'),
-      policy: { readers: 1, crowd: 1, rescanMs: 1_000, degradedRescanMs: 1_000, rootCheckMs: 1_000 },
+      policy: WATCH_POLICY,
       ...{ absolute: (path) => path, shown: (path) => path, onStanding: nothing },
       ...{ changed: nothing, mayLook: () => true, isCertain: async () => isCertain },
     });

@@ -162,7 +162,7 @@ describe('.peersyncignore files', () => {
 
 describe('a list of patterns', () => {
   it('says the same of a path however many it was asked about', () => {
-    const list = PatternList.ofList(['*.part', '!keep.part']);
+    const list = new PatternList(['*.part', '!keep.part']);
     for (let i = 0; i < 25_000; i += 1) {
       expect(list.test(`d${i}/x.part`, 'file').ignored).toBe(true);
     }
@@ -186,7 +186,7 @@ describe('a list of patterns', () => {
     fc.assert(
       fc.property(paths, fc.array(pattern, { minLength: 1, maxLength: 4 }), (asked, patterns) => {
         writeFileSync(join(root, '.git/info/exclude'), `${patterns.join('\n')}\n`);
-        const list = PatternList.ofText(patterns.join('\n'));
+        const list = new PatternList(patterns.join('\n'));
         const ignored = gitIgnored(root, asked);
         for (const path of asked) {
           expect(list.test(path, 'file').ignored, `${JSON.stringify(path)} ${patterns}`).toBe(
