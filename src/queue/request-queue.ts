@@ -459,8 +459,8 @@ export class RequestQueue {
     let kept = 0;
     if (limit === 1) kept = wants(other) && this.#lastShared === lane.name ? 1 : 0;
     else if (lane === confirm && wants(push))
-      kept = Math.max(0, (limit >= KEEP_TWO_FROM ? 2 : 1) - push.running.size);
-    return Math.min(concurrency, limit - other.running.size - kept);
+      kept = Math.min(push.limits.concurrency, limit >= KEEP_TWO_FROM ? 2 : 1) - push.running.size;
+    return Math.min(concurrency, limit - other.running.size - Math.max(0, kept));
   }
 
   #mayRun(lane: LaneQueue, now: number): boolean {

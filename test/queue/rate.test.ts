@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane, type Lane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
+import { busyIn } from '../support/health.js';
 import { until } from '../support/wait.js';
 import { Gate, lanesOf, openQueue, pass, settle, UNLIMITED } from './queue-setup.js';
 
@@ -146,6 +147,17 @@ describe('the rate of a lane', () => {
     await queue.stop(0);
     expect(starts.length - before).toBeGreaterThanOrEqual(27);
     expect(starts.length - before).toBeLessThanOrEqual(41);
+  });
+
+  test('that p-queue keeps waiting because the wall clock was set back is a matter for the watchdog', async () => {
+    const { queue, clock } = startsAt(10);
+    await pass(clock, 1000);
+    expect(busyIn(queue)).toEqual([]);
+    vi.setSystemTime(Date.now() - HOUR_MS);
+    clock.set(-HOUR_MS);
+    await pass(clock, 3000);
+    expect(busyIn(queue)).toEqual(['requests that may start wait in the queue']);
+    await queue.stop(0);
   });
 
   test('lets one request come to wait while it is spent, and as many as can start together before', async () => {

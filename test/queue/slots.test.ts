@@ -81,3 +81,14 @@ test('there is room in a lane for as many as could start together, and none whil
   queue.pause({ since: 0 });
   expect(queue.hasRoom('push')).toBe(false);
 });
+
+test('no slot is kept for push that it could not use', async () => {
+  const one = { ...UNLIMITED, concurrency: 1 };
+  const { queue, gate } = await openSlots({ maxConcurrency: 4, lanes: lanesOf(UNLIMITED, { push: one }) });
+  while (queue.status().concurrency.limit < 4)
+    await Promise.all(['a', 'b', 'c', 'd'].map(() => queue.run('confirm', async () => {})));
+  await settle();
+  enter(queue, gate, 'push', 'p1', 'p2');
+  enter(queue, gate, 'confirm', 'c1', 'c2', 'c3', 'c4');
+  expect(gate.order).toEqual(['p1', 'c1', 'c2', 'c3']);
+});

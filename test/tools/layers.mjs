@@ -74,7 +74,7 @@ const light = {
   'report/status.ts': [],
   'report/why.ts': ['ignore'],
   'daemon/control.ts': [],
-  'daemon/log.ts': ['pino'],
+  'daemon/log.ts': [],
   'state/state.ts': ['lowdb'],
   // The status page may be off, and the peer another.
   'daemon/daemon.ts': [
