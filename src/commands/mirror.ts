@@ -89,7 +89,7 @@ async function* alone(
       patient: false,
       onFailure: (error) => ending.abort(error),
     });
-    const lookingOut = giveUpInTime(() => daemon.live.queue(), ending);
+    const lookingOut = giveUpInTime(() => daemon.parts.queue.status(), ending);
     try {
       if (ask === 'mirror') yield* daemon.parts.mirrors.run(names, { signal });
       else for (const name of names ?? []) yield await daemon.parts.mirrors.accept(name, { signal });

@@ -5,11 +5,10 @@ import { growHeapSlowly } from '../lib/memory.js';
 import { durationText } from '../lib/units.js';
 import type { Trouble } from '../queue/breaker.js';
 import type { Paused } from '../queue/request-queue.js';
-import type { Live } from '../report/live.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import type { StateView } from '../state/state.js';
-import type { FolderStatus } from '../watch/watcher.js';
+import type { FolderStatus, Watcher } from '../watch/watcher.js';
 import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
 import { lastingTrouble, peerInTrouble } from './give-up.js';
 import { HEADS } from './heads.js';
@@ -137,7 +136,6 @@ async function settle(
   signal: AbortSignal,
 ): Promise<Ending> {
   const clock: Clock = systemClock;
-  const { live } = daemon;
   const deadline = clock.now() + timeoutMs;
   let scanned = false;
   let failure: Ending | undefined;
@@ -155,12 +153,12 @@ async function settle(
     progress.show(stepOf(counts, scanned, round));
     if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
     if (scanned && (counts.pending + counts.accepted === 0 || daemon.parts.uplink.isIdle)) {
-      const held = heldFolders(live, daemon.parts.state);
+      const held = heldFolders(daemon.parts.watcher, daemon.parts.state);
       const isSettled = held.length > 0 || counts.pending + counts.accepted === 0;
       if (isSettled) round.itemsAreSettled();
       if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
     }
-    const { circuit, paused, pausedUntil = 0 } = live.queue();
+    const { circuit, paused, pausedUntil = 0 } = daemon.parts.queue.status();
     const leftMs = deadline - clock.now();
     const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
     if (reason !== undefined) return { kind: 'peer', reason };
@@ -234,9 +232,12 @@ export interface HeldFolder {
   readonly waiting: number;
 }
 
-export function heldFolders(live: Pick<Live, 'folders'>, state: Pick<StateView, 'counts'>): HeldFolder[] {
-  return live
-    .folders()
+export function heldFolders(
+  watcher: Pick<Watcher, 'status'>,
+  state: Pick<StateView, 'counts'>,
+): HeldFolder[] {
+  return watcher
+    .status()
     .filter((folder) => folder.state === 'held')
     .map((folder) => ({ folder, waiting: state.counts(folder.name).pending }));
 }

@@ -1,4 +1,4 @@
-import { wallAheadMs } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { StatusPage } from '../page/status-page.js';
 import { answers, LiveFeed } from '../report/answers.js';
@@ -25,21 +25,22 @@ import { disksOf, Watchdog } from './watchdog.js';
  * `stop` ends them in order: nothing new begins, what is under way may finish, everything known is on disk, the
  * lock is given back. A failure while opening undoes what was done.
  */
-export class Daemon {
+export class Daemon implements Live {
   readonly current: ConfigHolder;
   readonly parts: Parts;
-  /** What only a running daemon can tell. */
-  readonly live: Live;
+  readonly startedAt: number;
+  readonly clock: Clock;
+  page: StatusPage | undefined;
+  watchdog: Watchdog | undefined;
   readonly #deps: OpenDeps;
   #reloading: Reloading | undefined;
-  #page: StatusPage | undefined;
-  #watchdog: Watchdog | undefined;
 
   private constructor(deps: OpenDeps, parts: Parts) {
     this.current = deps.current;
     this.parts = parts;
     this.#deps = deps;
-    this.live = this.#makeLive();
+    this.clock = deps.clock;
+    this.startedAt = deps.clock.now();
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -61,13 +62,12 @@ export class Daemon {
   async start(): Promise<void> {
     const { follow, load, notifier, onFailure, clock, current, log, recents, shutdown } = this.#deps;
     const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
-    const live = this.live;
     await statistics.start();
     shutdown.add('statistics', () => statistics.stop());
     const status = () => this.status();
     const feed = new LiveFeed({ status, statistics, recents, clock });
     const ask = answers({
-      ...{ current, state, clock, live, feed, log, mirrors, queue, watcher, stopping: shutdown.signal },
+      ...{ current, state, clock, live: this, feed, log, mirrors, queue, watcher, stopping: shutdown.signal },
       lookUp: (url) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
       holdMs: () => dialect.current?.holdMs,
       reload: () => this.reload(),
@@ -87,11 +87,11 @@ export class Daemon {
     if (follow) audit.start(current.config.audit.every, onFailure);
     shutdown.add('audit', () => audit.stop());
     const page = new StatusPage({
-      ...{ current, state, live, status, feed, statistics, ask, client, clock, log },
+      ...{ current, state, live: this, status, feed, statistics, ask, client, clock, log },
       env: process.env,
     });
     shutdown.add('status page', () => page.stop());
-    this.#page = page;
+    this.page = page;
     if (follow) page.start();
     if (load !== undefined) {
       const reloading = new Reloading({ current, load, parts: this.parts, clock, log, onFailure });
@@ -100,9 +100,9 @@ export class Daemon {
     }
     if (notifier === undefined) return;
     const disks = () => disksOf(current.config);
-    this.#watchdog = new Watchdog({ health, disks, status, notifier, clock, log });
+    this.watchdog = new Watchdog({ health, disks, status, notifier, clock, log });
     notifier.ready();
-    this.#watchdog.start();
+    this.watchdog.start();
   }
 
   /**
@@ -121,40 +121,15 @@ export class Daemon {
 
   /** @throws see Shutdown */
   async stop(): Promise<void> {
-    this.#watchdog?.stop();
+    this.watchdog?.stop();
     try {
-      await this.#deps.shutdown.all(this.#watchdog?.silentDisk !== undefined);
+      await this.#deps.shutdown.all(this.watchdog?.silentDisk !== undefined);
     } finally {
       this.#deps.log.flush();
     }
   }
 
   status(): StatusReport {
-    return statusReport(this.current.config, this.parts.state, this.live);
-  }
-
-  #makeLive(): Live {
-    const { client, queue, uplink, watcher, mirrors, statistics, peerUrl } = this.parts;
-    const { clock, current } = this.#deps;
-    return {
-      pid: process.pid,
-      startedAt: clock.now(),
-      wallAheadMs: () => wallAheadMs(clock),
-      peerUrl,
-      page: () => this.#page?.url,
-      dialect: () => client.dialect,
-      queue: () => queue.status(),
-      uplink: () => uplink.status(),
-      folders: () => watcher.status(),
-      problems: () => watcher.problems(),
-      figures: () => statistics.report(),
-      mirrors: () => mirrors.status(),
-      isInFlight: (place) => uplink.isInFlight(place),
-      nextLook: (place) => uplink.nextLook(place),
-      restart: () => current.restart,
-      configuration: () => current.report,
-      silentDisk: () => this.#watchdog?.silentDisk,
-      stuck: () => this.#watchdog?.stuck ?? [],
-    };
+    return statusReport(this.current.config, this.parts.state, this);
   }
 }

@@ -56,7 +56,7 @@ export interface MirrorsAnswer {
 }
 
 export interface ApiDeps {
-  readonly live: Pick<Live, 'queue' | 'startedAt'>;
+  readonly live: Pick<Live, 'parts' | 'startedAt'>;
   /** What the commands are answered with: the page does nothing in another way. */
   readonly ask: Answerer;
   readonly feed: Pick<LiveFeed, 'follow' | 'textOf'>;
@@ -111,7 +111,7 @@ export function apiRoutes(
   for (const what of ['pause', 'resume'] as const)
     app.post(`/api/${what}`, async ({ body }) => {
       await every(what, body);
-      return { paused: live.queue().paused };
+      return { paused: live.parts.queue.status().paused };
     });
 }
 

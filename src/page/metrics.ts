@@ -215,7 +215,7 @@ export function valuesOf(deps: MetricsDeps, followers = 0): Values {
 
   function items(): void {
     const { conditions, figures, uplink } = status;
-    const totals = deps.statistics.totals();
+    const { totals } = deps.statistics;
     const { peerdoc } = deps.client.requests;
     for (const { name: folder, items, passedOver } of status.folders)
       for (const [status, count] of Object.entries({ ...items, passed: passedOver }))

@@ -82,7 +82,7 @@ export interface AnswerDeps extends PausingDeps {
   readonly current: { readonly config: Config };
   readonly state: State;
   readonly live: Live;
-  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'tryNow'>;
+  readonly queue: Pick<RequestQueue, 'pause' | 'resume' | 'status' | 'tryNow'>;
   readonly watcher: Pick<Watcher, 'lookSoon' | 'rescan'>;
   /** What the peer shows of a document. */
   lookUp(url: string): Promise<Peerdoc | undefined>;
@@ -130,11 +130,11 @@ export function answers(deps: AnswerDeps): Answerer {
     pause: async ({ forMs }) => [await pause(deps, forMs)],
     resume: async () => [{ wasPaused: await resume(deps) }],
     mirror: (asked) => {
-      unlessPaused(live);
+      unlessPaused(deps.queue);
       return mirrors.run(asked.names);
     },
     'mirror-accept': async function* (asked) {
-      unlessPaused(live);
+      unlessPaused(deps.queue);
       for (const name of asked.names) yield await mirrors.accept(name);
     },
   };
@@ -165,8 +165,8 @@ function badRequest({ issues }: z.ZodError): PeersyncError {
 }
 
 /** Mirrors would wait for the end of the pause, and who asked for them as well. */
-function unlessPaused(live: Live): void {
-  if (live.queue().paused === undefined) return;
+function unlessPaused(queue: AnswerDeps['queue']): void {
+  if (queue.status().paused === undefined) return;
   throw new PeersyncError({
     code: 'PAUSED',
     message: 'peersync is paused, and mirrors rest as well.',

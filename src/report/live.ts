@@ -1,14 +1,13 @@
 import type { Clock } from '../lib/clock.js';
 import type { Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import type { MirrorReport } from '../mirror/record.js';
-import type { DialectName } from '../peer/dialect.js';
-import type { QueueStatus } from '../queue/request-queue.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { PeerClient } from '../peer/client.js';
+import type { RequestQueue } from '../queue/request-queue.js';
 import type { Trouble } from '../state/entry.js';
-import type { NextLook } from '../uplink/looks.js';
-import type { UplinkStatus } from '../uplink/uplink.js';
-import type { FolderStatus, PathProblem } from '../watch/watcher.js';
-import type { StatisticsReport } from './statistics.js';
+import type { Uplink } from '../uplink/uplink.js';
+import type { Watcher } from '../watch/watcher.js';
+import type { Statistics } from './statistics.js';
 
 /** A disk that gives no answer, and what waits for it. */
 export interface SilentDisk {
@@ -19,34 +18,31 @@ export interface SilentDisk {
   readonly since: number;
 }
 
-/** What only the running daemon knows. */
+/** What of a running daemon is told. */
 export interface Live {
-  readonly pid: number;
-  /** When the daemon started, in ms since the epoch. */
+  /** In ms since the epoch. */
   readonly startedAt: number;
-  /** How far the wall clock is ahead of the steady time that all dates here are of, in ms; 0 while nobody has set it. */
-  wallAheadMs(): number;
-  /** The peer's address, which the embedded peer only has while it runs. */
-  readonly peerUrl: string;
-  /** Where the status page is open; undefined while it is not. */
-  page(): string | undefined;
-  /** Undefined as long as it is not known. */
-  dialect(): DialectName | undefined;
-  queue(): QueueStatus;
-  uplink(): UplinkStatus;
-  folders(): readonly FolderStatus[];
-  problems(): readonly PathProblem[];
-  figures(): StatisticsReport;
-  mirrors(): readonly MirrorReport[];
-  isInFlight(place: { folder: string; path: string }): boolean;
-  nextLook(place: { folder: string; path: string }): NextLook | undefined;
-  /** The keys of the configuration whose new values wait for a restart. */
-  restart(): readonly string[];
-  configuration(): ConfigurationReport;
-  /** The disk that is waited for, if one is. */
-  silentDisk(): SilentDisk | undefined;
-  /** What does not go on by itself. */
-  stuck(): readonly Stuck[];
+  /** All dates here are of its steady time. */
+  readonly clock: Pick<Clock, 'now' | 'wall'>;
+  readonly current: {
+    /** The keys of the configuration whose new values wait for a restart. */
+    readonly restart: readonly string[];
+    readonly report: ConfigurationReport;
+  };
+  readonly parts: {
+    /** Also of the embedded peer, which only has it while it runs. */
+    readonly peerUrl: string;
+    readonly client: Pick<PeerClient, 'dialect'>;
+    readonly queue: Pick<RequestQueue, 'status'>;
+    readonly uplink: Pick<Uplink, 'status' | 'isInFlight' | 'nextLook'>;
+    readonly watcher: Pick<Watcher, 'status' | 'problems'>;
+    readonly mirrors: Pick<Mirrors, 'status'>;
+    readonly statistics: Pick<Statistics, 'report'>;
+  };
+  readonly page?: { readonly url: string | undefined } | undefined;
+  readonly watchdog?:
+    | { readonly silentDisk: SilentDisk | undefined; readonly stuck: readonly Stuck[] }
+    | undefined;
 }
 
 /** What a reload of the configuration did. */

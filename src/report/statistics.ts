@@ -50,13 +50,6 @@ export interface StatisticsReport {
   readonly alerts: readonly Alert[];
 }
 
-/** How much happened since the daemon began. */
-export interface Totals {
-  readonly accepted: number;
-  readonly confirmed: number;
-  readonly quarantined: number;
-}
-
 export interface StatisticsDeps {
   readonly state: Pick<State, 'counts' | 'entries' | 'onChange' | 'onSync'>;
   readonly clock: Clock;
@@ -155,14 +148,14 @@ export class Statistics {
   readonly #deps: StatisticsDeps;
   readonly #startedAt: number;
   readonly #collections = new Map<string, CollectionStatistics>();
-  readonly #totals = { accepted: 0, confirmed: 0, quarantined: 0 };
+  /** How many items became so since the daemon began. */
+  readonly totals = { accepted: 0, confirmed: 0, quarantined: 0 };
   #samples: readonly Sample[] = [];
   /** Of the present sample. */
   readonly #slot = { durations: newHistogram(), accepted: 0 };
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
-  #isStarted = false;
   #hasNews = true;
   #keepAt = 0;
   #keeping: Promise<void> = Promise.resolve();
@@ -181,7 +174,6 @@ export class Statistics {
     for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
-    this.#isStarted = true;
     this.#plan();
   }
 
@@ -189,7 +181,7 @@ export class Statistics {
     this.#timer?.cancel();
     this.#unsubscribe();
     await this.#keeping;
-    if (this.#isStarted) await this.#keep();
+    await this.#keep();
   }
 
   /** The folders of the configuration may be others from now on. */
@@ -203,11 +195,6 @@ export class Statistics {
   /** The last hour, a sample each 10 s, oldest first. */
   samples(): readonly Sample[] {
     return this.#samples;
-  }
-
-  /** Since the daemon began. */
-  totals(): Totals {
-    return this.#totals;
   }
 
   report(): StatisticsReport {
@@ -232,11 +219,11 @@ export class Statistics {
     this.#countWaiting(before, -1);
     this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
-    if (after.status === 'quarantined') this.#totals.quarantined += 1;
+    if (after.status === 'quarantined') this.totals.quarantined += 1;
     // Whether the push of one that was pending arrived was not known until now.
     const isNews = after.status === 'confirmed' && before?.status === 'pending';
     if (isNews || (after.status === 'accepted' && !isRemembered(after))) {
-      this.#totals.accepted += 1;
+      this.totals.accepted += 1;
       this.#slot.accepted += 1;
     }
     if (after.status === 'confirmed') this.#confirmed(after);
@@ -250,7 +237,7 @@ export class Statistics {
     took.add(tookMs, now);
     this.histograms.timeToSearch.observe({ collection }, tookMs / 1_000);
     this.#slot.durations.recordValue(Math.round(tookMs));
-    this.#totals.confirmed += 1;
+    this.totals.confirmed += 1;
     this.#lastConfirmedAt = now;
     this.#hasNews = true;
   }

@@ -1,6 +1,6 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
-import { systemClock } from '../lib/clock.js';
+import { systemClock, wallAheadMs } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
 import { counted, numberText, sentence } from '../lib/text.js';
@@ -30,11 +30,6 @@ export interface FolderReport {
   readonly passedOver: number;
   /** What the watcher is doing there; only while the daemon runs. */
   readonly watch?: FolderStatus | undefined;
-}
-
-export interface Truncated {
-  readonly total: number;
-  readonly shown: number;
 }
 
 /** The gravest first. */
@@ -97,7 +92,9 @@ export interface StatusReport {
   readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
   readonly problems: readonly PathProblem[];
   /** Of each list that is cut short: how many there are, and how many it shows. */
-  readonly truncated?: Readonly<Partial<Record<'quarantined' | 'problems', Truncated>>> | undefined;
+  readonly truncated?:
+    | Partial<Record<'quarantined' | 'problems', { readonly total: number; readonly shown: number }>>
+    | undefined;
   /** What keeps changes from being recorded: nothing is sent meanwhile. */
   readonly stateTrouble?: Trouble | undefined;
   /** A disk that does not answer; what it keeps waits. */
@@ -120,8 +117,9 @@ export function statusReport(
   live: Live | undefined,
   now = systemClock.now(),
 ): StatusReport {
-  const watched = live?.folders() ?? [];
-  const problems = live?.problems() ?? [];
+  const parts = live?.parts;
+  const watched = parts?.watcher.status() ?? [];
+  const problems = parts?.watcher.problems() ?? [];
   const unnamed = watched.reduce((sum, { unnamedProblems = 0 }) => sum + unnamedProblems, 0);
   const counts = state.counts();
   const quarantined: StatusReport['quarantined'][number][] = [];
@@ -133,25 +131,25 @@ export function statusReport(
     ['quarantined', { total: counts.quarantined, shown: quarantined.length }] as const,
     ['problems', { total: problems.length + unnamed, shown: problems.length }] as const,
   ].filter(([, { total, shown }]) => total > shown);
-  const queue = live?.queue();
+  const queue = parts?.queue.status();
   const { failure } = state;
-  const silent = live?.silentDisk();
+  const silent = live?.watchdog?.silentDisk;
   const report = {
     version: VERSION,
     running: live !== undefined,
-    pid: live?.pid,
+    pid: live && process.pid,
     startedAt: live?.startedAt,
     // In whole seconds, so that a status changes only when something does.
-    wallAheadMs: Math.round((live?.wallAheadMs() ?? 0) / 1_000) * 1_000 || undefined,
-    uplink: live?.uplink(),
-    figures: live?.figures(),
-    configuration: live?.configuration(),
+    wallAheadMs: Math.round((live === undefined ? 0 : wallAheadMs(live.clock)) / 1_000) * 1_000 || undefined,
+    uplink: parts?.uplink.status(),
+    figures: parts?.statistics.report(),
+    configuration: live?.current.report,
     paused: live === undefined ? keptPause(state, now) : queue?.paused,
-    restart: someOf(live?.restart()),
-    page: live?.page(),
+    restart: someOf(live?.current.restart),
+    page: live?.page?.url,
     peer: {
-      url: live?.peerUrl ?? config.peer.url,
-      dialect: live === undefined ? dialectOf(config.peer, state) : live.dialect(),
+      url: parts?.peerUrl ?? config.peer.url,
+      dialect: parts === undefined ? dialectOf(config.peer, state) : parts.client.dialect,
       queue,
     },
     items: itemCounts(counts),
@@ -162,7 +160,7 @@ export function statusReport(
       return { name, path, collection, items: itemCounts(own), passedOver: own.passed, watch };
     }),
     mirrorRoot: config.mirror.root,
-    mirrors: live?.mirrors() ?? mirrorReports(config.mirror, state),
+    mirrors: parts?.mirrors.status() ?? mirrorReports(config.mirror, state),
     quarantined,
     problems,
     truncated: truncated.length === 0 ? undefined : Object.fromEntries(truncated),
@@ -173,7 +171,7 @@ export function statusReport(
       hint: DISK_HINT,
       since: silent.since,
     },
-    stuck: someOf(live?.stuck()),
+    stuck: someOf(live?.watchdog?.stuck),
     repairs: state.repairs,
   };
   return { ...report, conditions: conditionsOf(report) };

@@ -41,9 +41,6 @@ export interface WhyReport {
   readonly nextAt?: number | undefined;
 }
 
-/** What of a running daemon tells how a path goes on. */
-export type LiveWork = Pick<Live, 'dialect' | 'queue' | 'folders' | 'problems' | 'isInFlight' | 'nextLook'>;
-
 type Next = Pick<WhyReport, 'next' | 'nextAt'>;
 
 /** What stands at a path and is no file. A link is one that is not followed. */
@@ -57,7 +54,7 @@ export async function explain(
   file: string,
   config: Config,
   state: StateView,
-  live: LiveWork | undefined,
+  live: Live | undefined,
 ): Promise<WhyReport> {
   const absolute = resolve(file);
   const { folder, path = '' } = (await locate(config, absolute)) ?? {};
@@ -69,7 +66,7 @@ export async function explain(
       hint: 'Name a file in it, or see `peersync status`.',
       exitCode: EXIT.usage,
     });
-  const watch = live?.folders().find(({ name }) => name === folder.name);
+  const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
   const found = await lookAt(absolute, folder.followSymlinks);
   const onDisk = isHeld && found === 'absent' ? 'held' : found;
@@ -95,7 +92,9 @@ export async function explain(
       ...(isElsewhere ? { next: ELSEWHERE } : nextOf(entry, onDisk, live, state.failure)),
     };
   }
-  const problem = live?.problems().find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
+  const problem = live?.parts.watcher
+    .problems()
+    .find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
   if (typeof onDisk === 'object')
     return {
       ...{ ...base, verdict: 'unknown' },
@@ -141,7 +140,7 @@ function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
 function nextOf(
   entry: Entry,
   onDisk: OnDisk,
-  live: LiveWork | undefined,
+  live: Live | undefined,
   unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
 ): Next {
   const { status } = entry;
@@ -163,11 +162,11 @@ function nextOf(
     const what = status === 'pending' ? 'pushed' : 'looked up in the peer';
     return { next: `It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.` };
   }
-  const isInFlight = live.isInFlight(entry);
+  const isInFlight = live.parts.uplink.isInFlight(entry);
   const isDoubtful = status === 'pending' && entry.doubt !== undefined && !isInFlight;
-  const waiting = waitingForPeer(live, status === 'accepted' || isDoubtful ? 'confirm' : 'push');
+  const waiting = waitingForPeer(live.parts, status === 'accepted' || isDoubtful ? 'confirm' : 'push');
   if (waiting !== undefined) return waiting;
-  const look = live.nextLook(entry);
+  const look = live.parts.uplink.nextLook(entry);
   if (isDoubtful) {
     const next =
       'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.';
@@ -185,8 +184,8 @@ function nextOf(
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */
-function waitingForPeer(live: LiveWork, lane: 'push' | 'confirm'): Next | undefined {
-  const { circuit, paused, pausedUntil } = live.queue();
+function waitingForPeer({ client, queue }: Live['parts'], lane: 'push' | 'confirm'): Next | undefined {
+  const { circuit, paused, pausedUntil } = queue.status();
   if (paused !== undefined)
     return {
       next: 'It waits, for peersync is paused: `peersync resume` lets it go on.',
@@ -194,7 +193,7 @@ function waitingForPeer(live: LiveWork, lane: 'push' | 'confirm'): Next | undefi
     };
   const { reason, held, nextProbeAt } = circuit;
   // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
-  if (reason !== undefined && (held.includes(lane) || live.dialect() === undefined)) {
+  if (reason !== undefined && (held.includes(lane) || client.dialect === undefined)) {
     const next = `It waits for the peer, which ${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     return { next: nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextAt: nextProbeAt };
   }

@@ -83,22 +83,18 @@ await statistics.start();
 for (let i = 0; i < 200; i += 1)
   recents.info({ event: 'confirmed' }, `confirmed bench/a file with a name ${i}.md`);
 const live: Live = {
-  ...{ pid: process.pid, startedAt: clock.now(), peerUrl: 'http://127.0.0.1:1/' },
-  page: () => undefined,
-  dialect: () => client.dialect,
-  queue: () => queue.status(),
-  uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
-  folders: () => [],
-  problems: () => [],
-  wallAheadMs: () => 0,
-  stuck: () => [],
-  figures: () => statistics.report(),
-  mirrors: () => mirrors.status(),
-  isInFlight: () => false,
-  nextLook: () => undefined,
-  restart: () => [],
-  configuration: () => ({ takenUpAt: clock.now() }),
-  silentDisk: () => undefined,
+  startedAt: clock.now(),
+  clock,
+  current: { restart: [], report: { takenUpAt: clock.now() } },
+  parts: {
+    ...{ peerUrl: 'http://127.0.0.1:1/', client, queue, mirrors, statistics },
+    uplink: {
+      status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
+      isInFlight: () => false,
+      nextLook: () => undefined,
+    },
+    watcher: { status: () => [], problems: () => [] },
+  },
 };
 const current = { config, onChange: () => () => {} };
 const status = () => statusReport(config, state, live);

@@ -149,6 +149,7 @@ export class PageAtWork {
         },
       },
       queue: {
+        status: () => this.queue,
         tryNow: () => note('try'),
         pause: (paused: Paused) => {
           note(`pause ${paused.until === undefined ? 'until resumed' : paused.until - paused.since}`);
@@ -167,7 +168,7 @@ export class PageAtWork {
     this.page = new StatusPage({
       ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
       statistics: {
-        totals: () => ({ accepted: 8, confirmed: 4, quarantined: 2 }),
+        totals: { accepted: 8, confirmed: 4, quarantined: 2 },
         histograms: this.histograms,
       },
       client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
@@ -178,25 +179,37 @@ export class PageAtWork {
   }
 
   #live(): Live {
-    const live = {
-      ...{ pid: 1, startedAt: this.clock.now(), peerUrl: 'http://peer.example/' },
-      page: () => undefined,
-      wallAheadMs: () => 0,
-      dialect: () => (this.isDialectKnown ? ('standard' as const) : undefined),
-      queue: () => this.queue,
-      uplink: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
-      folders: () => this.folders,
-      problems: () => this.problems,
-      figures: () => this.figures,
-      mirrors: () => this.mirrors,
-      isInFlight: () => false,
-      nextLook: () => undefined,
-      restart: () => [],
-      configuration: () => this.configuration,
-      silentDisk: () => this.silentDisk,
-      stuck: () => this.stuck,
+    const work = this;
+    return {
+      startedAt: this.clock.now(),
+      clock: this.clock,
+      current: {
+        restart: [],
+        get report() {
+          return work.configuration;
+        },
+      },
+      parts: {
+        peerUrl: 'http://peer.example/',
+        client: {
+          get dialect() {
+            return work.isDialectKnown ? ('standard' as const) : undefined;
+          },
+        },
+        queue: { status: () => this.queue },
+        uplink: {
+          status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
+          isInFlight: () => false,
+          nextLook: () => undefined,
+        },
+        watcher: { status: () => this.folders, problems: () => this.problems },
+        mirrors: { status: () => this.mirrors },
+        statistics: { report: () => this.figures },
+      },
+      get watchdog() {
+        return { silentDisk: work.silentDisk, stuck: work.stuck };
+      },
     };
-    return live;
   }
 
   get config(): Config {

@@ -27,7 +27,7 @@ describe('a condition', () => {
     const deps = {
       status: () => status,
       clock: new FakeClock(),
-      statistics: { totals: () => ({ accepted: 0, confirmed: 0, quarantined: 0 }) },
+      statistics: { totals: { accepted: 0, confirmed: 0, quarantined: 0 } },
       client: { requests: {}, pushedBytes: 0 },
       state: { figures: () => ({}) },
     };

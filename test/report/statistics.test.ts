@@ -53,7 +53,7 @@ describe('time-to-search', () => {
     d.state.put(read(item, item, touched, d.clock.now()));
     expect(d.state.get('f', 'a.txt')).toMatchObject({ status: 'confirmed', version: touched });
     expect(rowOf(d).hour.count).toBe(1);
-    expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
+    expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 1, quarantined: 0 });
   });
 
   it('tells how many wait, and about since when: quarantined and removed ones do not', async () => {
@@ -207,7 +207,7 @@ describe('what monitoring reads', () => {
     d.confirm('a.txt');
     await d.drop('b.txt');
     d.quarantine('b.txt');
-    expect(d.figures.totals()).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
+    expect(d.figures.totals).toEqual({ accepted: 1, confirmed: 2, quarantined: 1 });
     const { values } = await d.figures.histograms.timeToSearch.get();
     const partOf = (part: string, le?: number) =>
       values.find(({ metricName, labels }) => metricName?.endsWith(part) && Object(labels).le === le)?.value;

@@ -113,22 +113,23 @@ describe('a status whose lists are cut short', () => {
     problems.endScan();
     const { config, state, now } = await setUp();
     const watch = { state: 'watching', since: 0, directoriesWatched: 0, settling: 0 } as const;
-    const live = {
-      folders: () => [{ ...watch, name: 'inbox', unnamedProblems: problems.unnamed }],
+    const watcher = {
+      status: () => [{ ...watch, name: 'inbox', unnamedProblems: problems.unnamed }],
       problems: () => problems.list(),
     };
-    const rest = {
-      wallAheadMs: () => 0,
-      stuck: () => [],
-      dialect: none,
-      queue: none,
-      restart: none,
-      page: none,
-      silentDisk: none,
-      uplink: none,
+    const told = { status: none, report: none };
+    const live = {
+      ...{ clock: new FakeClock(), current: {} },
+      parts: {
+        client: {},
+        queue: told,
+        uplink: told,
+        statistics: told,
+        mirrors: { status: () => [] },
+        watcher,
+      },
     };
-    const others = { figures: none, configuration: none, mirrors: () => [] };
-    const status = statusReport(config, state, { ...rest, ...others, ...live } as unknown as Live, now);
+    const status = statusReport(config, state, live as unknown as Live, now);
     expect(status.truncated).toEqual({ problems: { total: 1_003, shown: 1_000 } });
     expect(statusText(status, now)).toContain('  and 3 more');
     await state.close();

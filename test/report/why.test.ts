@@ -5,15 +5,31 @@ import { expect, it } from 'vitest';
 import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { RequestQueue } from '../../src/queue/request-queue.js';
-import { explain, type LiveWork } from '../../src/report/why.js';
+import { type QueueStatus, RequestQueue } from '../../src/queue/request-queue.js';
+import type { Live } from '../../src/report/live.js';
+import { explain } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';
 import { accepted, gone, read } from '../../src/state/transitions.js';
+import type { NextLook } from '../../src/uplink/looks.js';
 import { classify } from '../../src/uplink/trouble.js';
+import type { PathProblem } from '../../src/watch/watcher.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { writeConfig } from '../support/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+
+/** What of a daemon tells how a path goes on. */
+function liveWith(parts: {
+  readonly client?: { readonly dialect: 'standard' | undefined };
+  readonly status: () => QueueStatus;
+  readonly problems?: () => readonly PathProblem[];
+  readonly nextLook?: () => NextLook | undefined;
+}): Live {
+  const { client = { dialect: 'standard' }, nextLook = () => undefined, problems = () => [], status } = parts;
+  const uplink = { isInFlight: () => false, nextLook };
+  const watcher = { status: () => [], problems };
+  return { parts: { client, queue: { status }, uplink, watcher } } as unknown as Live;
+}
 
 /** The way to a peer that nothing was asked yet. */
 function queue(clock: FakeClock): RequestQueue {
@@ -34,14 +50,10 @@ it('what happens next to a file is told: pushed, given its new URL, looked up, o
   const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
   const clock = new FakeClock();
   const state = await State.open(config.state.dir, { clock, log: silentLogger });
-  const live: LiveWork = {
-    dialect: () => 'standard',
-    queue: () => queue(clock).status(),
-    folders: () => [],
-    problems: () => [],
-    isInFlight: () => false,
+  const live = liveWith({
+    status: () => queue(clock).status(),
     nextLook: () => ({ at: clock.now() + 200, lastAnswer: 'the peer shows it in [blue], not in red' }),
-  };
+  });
   const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
   writeFileSync(join(directory, 'inbox', 'a'), 'a');
   const item = pendingRecord('a');
@@ -68,9 +80,13 @@ it('a file waits for a peer that is in trouble before its dialect is known, what
   const state = await State.open(config.state.dir, { clock, log: silentLogger });
   const reason = { kind: 'denied' as const, message: 'it asks for a password', hint: 'Check peer.auth.' };
   let dialect: 'standard' | undefined;
-  const live: LiveWork = {
-    dialect: () => dialect,
-    queue: () => ({
+  const live = liveWith({
+    client: {
+      get dialect() {
+        return dialect;
+      },
+    },
+    status: () => ({
       ...queue(clock).status(),
       circuit: {
         state: 'open',
@@ -81,11 +97,7 @@ it('a file waits for a peer that is in trouble before its dialect is known, what
         nextProbeAt: clock.now() + 6_000,
       },
     }),
-    folders: () => [],
-    problems: () => [],
-    isInFlight: () => false,
-    nextLook: () => undefined,
-  };
+  });
   writeFileSync(join(directory, 'inbox', 'a'), 'a');
   state.put(pendingRecord('a'));
   const next = async () => (await explain(join(directory, 'inbox', 'a'), config, state, live)).next;
@@ -132,14 +144,10 @@ it('a file whose name has no URL is not said to be absent, nor to become a docum
   const state = await State.open(config.state.dir, { clock, log: silentLogger });
   const file = join(directory, 'inbox', 'bad\ufffd.txt');
   const trouble = { code: 'NAME_NOT_UTF8', message: 'The name is not valid UTF-8.', hint: 'Rename it.' };
-  const live: LiveWork = {
-    dialect: () => 'standard',
-    queue: () => queue(clock).status(),
-    folders: () => [],
+  const live = liveWith({
+    status: () => queue(clock).status(),
     problems: () => [{ folder: 'inbox', path: file, trouble, since: clock.now() }],
-    isInFlight: () => false,
-    nextLook: () => undefined,
-  };
+  });
   const report = await explain(file, config, state, live);
   expect(report).toMatchObject({ verdict: 'unknown', trouble });
   expect(report.next).toBe('It is taken up by the next scan after that is mended.');
