@@ -62,6 +62,13 @@ export function statusError(answer: HttpAnswer): PeerError | undefined {
   return new PeerError(code, { url, what, status, answer: body, delivered, retryAfterMs });
 }
 
+/** The answer, where its status is one of success. @throws PeerError */
+export function succeeded(answer: HttpAnswer): HttpAnswer {
+  const error = statusError(answer);
+  if (error !== undefined) throw error;
+  return answer;
+}
+
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
@@ -77,11 +84,6 @@ function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
 /** The error for an answer that came, but does not say what it should. */
 export function unusable({ url, status, body, delivered }: HttpAnswer, what: string): PeerError {
   return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
-}
-
-/** The error for an answer in which nothing is found that was looked for. */
-export function notUnderstood(answer: HttpAnswer, read: Answer, what: string): PeerError {
-  return unusable(answer, isFailurePage(read) ? 'answered with an error page' : what);
 }
 
 /** One name with one value, as the peer wrote them; a repeated name stands once for each value. */
@@ -104,8 +106,8 @@ export interface AnswerRecord {
 export interface Answer {
   readonly form: 'json' | 'xml' | 'html' | 'text';
   readonly record: AnswerRecord;
-  /** The words for people that stand outside all fields. */
-  readonly prose: string;
+  /** All of it. */
+  readonly text: string;
 }
 
 const NOTHING: AnswerRecord = { name: '', fields: [], records: [] };
@@ -125,15 +127,12 @@ export class Unreadable extends Error {}
 export function readAnswer(answer: HttpAnswer): Answer {
   return readable(answer, () => {
     const text = decoded(answer.body).trim();
-    const read = /^[{[]/.test(text)
-      ? readJson(text)
-      : !text.startsWith('<')
-        ? { form: 'text' as const, record: NOTHING, prose: text }
-        : isHtml(text)
-          ? readHtml(text)
-          : readXml(text);
-    if (isEmpty(read.record) && read.prose.trim() === '') throw new Unreadable('gave an empty answer');
-    return read;
+    if (text === '') throw new Unreadable('gave an empty answer');
+    if (/^[{[]/.test(text)) return { form: 'json', record: jsonRecord('', parseJson(text), 0), text };
+    if (!text.startsWith('<')) return { form: 'text', record: NOTHING, text };
+    return isHtml(text)
+      ? { form: 'html', record: htmlRecord(text), text }
+      : { form: 'xml', record: readXml(text), text };
   });
 }
 
@@ -152,27 +151,10 @@ export function decoded(body: Buffer): string {
   return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 
-const FAILURE = /HTTP ERROR:? \d{3}|Problem accessing |^[ \t]*at [\w$.<>/]+\(.*\)[ \t]*$|^Traceback \(most/m;
-
-/** A program's failure on a page for people, whatever its status: Jetty's, Java's, Python's. */
-export function isFailurePage({ form, prose, record }: Answer): boolean {
-  if (form === 'json' || form === 'xml') return false;
-  if (FAILURE.test(prose)) return true;
-  return isEmpty(record) && /^[ \t]*(HTTP )?(Error|Status) \d{3}\b/im.test(prose);
-}
-
-function isEmpty({ fields, records }: AnswerRecord): boolean {
-  return fields.length === 0 && records.every(isEmpty);
-}
-
 /** Deeper answers are of no peer. */
 const DEEPEST = 64;
 
 /** JSON, and what templates without escaping make of it. It must still be whole: every brace closed. */
-function readJson(text: string): Answer {
-  return { form: 'json', record: jsonRecord('', parseJson(text), 0), prose: '' };
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -233,13 +215,13 @@ function isObject(json: unknown): json is Record<string, unknown> {
  * XML and RSS: an element without elements in it is a field, any other a record. Attributes are fields too, where the
  * element is a record or has no text.
  */
-function readXml(text: string): Answer {
+function readXml(text: string): AnswerRecord {
   const { children, unclosed } = parseMarkup(text, true);
   const outermost = children.find(isElement);
   if (outermost === undefined)
     throw new Unreadable('gave an answer that looks like XML and holds no element');
   if (unclosed.length > 0) throw new Unreadable('gave an answer in XML that breaks off');
-  return { form: 'xml', record: xmlRecord(outermost), prose: '' };
+  return xmlRecord(outermost);
 }
 
 function xmlRecord(element: Element): AnswerRecord {
@@ -276,26 +258,15 @@ function isHtml(text: string): boolean {
  * HTML: the terms of a definition list are fields, so are two-celled rows of a table; a row under a heading row is a
  * record.
  */
-function readHtml(text: string): Answer {
+function htmlRecord(text: string): AnswerRecord {
   const fields: Field[] = [];
   const records: AnswerRecord[] = [];
-  let prose = '';
-  const read = (nodes: readonly Node[]): void => {
-    for (const node of nodes) {
-      if (!isElement(node)) prose += DomUtils.textContent(node);
-      else if (node.name === 'dl') fields.push(...definitionsIn(node).map(([term, of]) => fieldOf(term, of)));
-      else if (node.name === 'table') readRows(node, fields, records);
-      else if (!UNSEEN.has(node.name)) {
-        read(node.children);
-        prose += '\n';
-      }
-    }
-  };
-  read(parseHtml(text));
-  return { form: 'html', record: { name: '', fields, records }, prose };
+  for (const element of within(parseHtml(text), ['dl', 'table'])) {
+    if (element.name === 'table') readRows(element, fields, records);
+    else fields.push(...definitionsIn(element).map(([term, definition]) => fieldOf(term, definition)));
+  }
+  return { name: '', fields, records };
 }
-
-const UNSEEN = new Set(['script', 'style', 'template', 'noscript', 'select', 'button']);
 
 function readRows(table: Element, fields: Field[], records: AnswerRecord[]): void {
   let heading: readonly string[] | undefined;
@@ -438,9 +409,9 @@ export function deniesIt(record: AnswerRecord): boolean {
   );
 }
 
-/** Whether an answer says, in a record of it or in words for people, that there is no such document. */
-export function saysNotFound(answer: Answer): boolean {
-  return allRecords(answer.record).some(deniesIt) || (!isFailurePage(answer) && NOT_FOUND.test(answer.prose));
+/** Whether an answer says in a record of it that there is no such document. Words for people prove nothing. */
+export function saysNotFound({ record }: Answer): boolean {
+  return allRecords(record).some(deniesIt);
 }
 
 /**

@@ -70,15 +70,6 @@ export function digestChallenge({ scheme, parameters }: Challenge): DigestChalle
   return { hash, algorithm, realm, nonce, opaque, qop: qops && 'auth', stale };
 }
 
-export interface DigestRequest {
-  readonly method: string;
-  /** Path and query, exactly as they are sent. */
-  readonly uri: string;
-  /** How often the nonce has been used, this time included. */
-  readonly count: number;
-  readonly cnonce: string;
-}
-
 /**
  * The Authorization header that answers a challenge (RFC 7616, 3.4; without qop as in RFC 2069).
  *
@@ -88,8 +79,16 @@ export interface DigestRequest {
 export function digestAuthorization(
   { hash, algorithm, realm, nonce, opaque, qop }: DigestChallenge,
   credentials: Credentials,
-  { method, uri, count, cnonce }: DigestRequest,
+  request: {
+    readonly method: string;
+    /** Path and query, exactly as they are sent. */
+    readonly uri: string;
+    /** How often the nonce has been used, this time included. */
+    readonly count: number;
+    readonly cnonce: string;
+  },
 ): string {
+  const { method, uri, count, cnonce } = request;
   const h = (bytes: string) => createHash(hash).update(bytes, 'latin1').digest('hex');
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
   const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`;
@@ -144,10 +143,6 @@ const NONCE_USES = 1_000;
  * The caller limits how often one request is sent.
  */
 export class Auth {
-  readonly #credentials: Credentials;
-  readonly #origin: URL;
-  readonly #log: Logger;
-  readonly #clock: Clock;
   /** The last challenge. */
   #scheme: Scheme | undefined;
   /** Whether requests answer it without being asked. */
@@ -155,25 +150,25 @@ export class Auth {
   #isAdmitted = false;
   #hasWarned = false;
 
-  constructor(credentials: Credentials, origin: URL, log: Logger, clock: Clock) {
-    this.#credentials = credentials;
-    this.#origin = origin;
-    this.#log = log;
-    this.#clock = clock;
-  }
+  constructor(
+    private readonly credentials: Credentials,
+    private readonly origin: URL,
+    private readonly log: Logger,
+    private readonly clock: Clock,
+  ) {}
 
   /** What the next request is to carry; undefined while no challenge is known. Counts as one use of a nonce. */
   authorize(method: string, uri: string): Authorization | undefined {
     const scheme = this.#isAnswered ? this.#scheme : undefined;
     if (scheme === undefined) return undefined;
-    const { username, password } = this.#credentials;
+    const { username, password } = this.credentials;
     if (scheme.digest === undefined) {
       this.#warnOfPlainText();
       return { header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`, scheme };
     }
     scheme.count += 1;
     const request = { method, uri, count: scheme.count, cnonce: randomBytes(12).toString('hex') };
-    return { header: digestAuthorization(scheme.digest, this.#credentials, request), scheme };
+    return { header: digestAuthorization(scheme.digest, this.credentials, request), scheme };
   }
 
   /** Whether the server let a protected request in since it last turned one away, and will let the next one in. */
@@ -214,22 +209,22 @@ export class Auth {
   #isWorn(): boolean {
     const { digest, since, count } = this.#scheme ?? {};
     if (digest === undefined || since === undefined || count === undefined) return false;
-    return this.#clock.now() - since > NONCE_MS || count >= NONCE_USES;
+    return this.clock.now() - since > NONCE_MS || count >= NONCE_USES;
   }
 
   #strongest(challenges: readonly Challenge[]): Scheme | undefined {
     const digests = challenges.map(digestChallenge).filter((digest) => digest !== undefined);
     const digest = digests.find(({ hash }) => hash === 'sha256') ?? digests[0];
     if (digest === undefined && !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
-    return { digest, since: this.#clock.now(), count: 0, isProven: false };
+    return { digest, since: this.clock.now(), count: 0, isProven: false };
   }
 
   #warnOfPlainText(): void {
-    const { protocol, hostname, origin } = this.#origin;
+    const { protocol, hostname, origin } = this.origin;
     const isLoopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
     if (this.#hasWarned || protocol !== 'http:' || isLoopback) return;
     this.#hasWarned = true;
-    this.#log.warn(
+    this.log.warn(
       { origin },
       'The peer wants the password in plain text (Basic over http); use https, or Digest on the peer.',
     );

@@ -3,7 +3,6 @@ import {
   type AnswerRecord,
   allRecords,
   canonical,
-  decoded,
   definitionsIn,
   type Element,
   EMPTY_LIST,
@@ -13,7 +12,6 @@ import {
   type HttpAnswer,
   isElement,
   isSameUrl,
-  notUnderstood,
   parseHtml,
   readAnswer,
   saysNotFound,
@@ -73,10 +71,10 @@ export interface Citation {
  */
 export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
   const read = readAnswer(answer);
-  const citation = read.form === 'html' ? citationOnPage(decoded(answer.body)) : citationIn(read.record);
+  const citation = read.form === 'html' ? citationOnPage(read.text) : citationIn(read.record);
   if (citation === undefined) {
     if (saysNotFound(read)) return undefined;
-    throw notUnderstood(answer, read, 'does not say what it knows of citations');
+    throw unusable(answer, 'does not say what it knows of citations');
   }
   const { url, urlhash } = citation;
   if (url === '') return undefined;

@@ -8,6 +8,7 @@ import {
   isSuccess,
   readAnswer,
   statusError,
+  succeeded,
   unusable,
 } from './answer.js';
 import type { Credentials } from './auth.js';
@@ -292,13 +293,6 @@ export class PeerClient {
   async close(): Promise<void> {
     await this.#http.close();
   }
-}
-
-/** The answer, where its status is one of success. */
-function succeeded(answer: HttpAnswer): HttpAnswer {
-  const error = statusError(answer);
-  if (error !== undefined) throw error;
-  return answer;
 }
 
 const NAME_IT = 'set peer.dialect to the kind of peer that it is';

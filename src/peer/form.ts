@@ -122,12 +122,9 @@ interface StreamedText {
 /** What a body consists of: parts that are ready, and texts between them that are read while they are sent. */
 class Parts {
   readonly #parts: (Buffer | StreamedText)[] = [];
-  readonly #url: string;
   #held: Uint8Array[] = [];
 
-  constructor(url: string) {
-    this.#url = url;
-  }
+  constructor(private readonly url: string) {}
 
   add(bytes: Uint8Array): void {
     this.#held.push(bytes);
@@ -141,7 +138,7 @@ class Parts {
       this.add(encode(text, encoding));
     } else {
       const source = text instanceof Uint8Array ? inPieces(text) : text;
-      const error = (what: string, cause?: unknown) => sourceError(what, this.#url, item, cause);
+      const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
       const length = encoding === 'form' ? await formLength(source, error) : base64Length(source.size);
       this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
       this.#held = [];
@@ -177,7 +174,9 @@ async function* encodedChunks({ source, encoding, length, error }: StreamedText)
     waiting = Buffer.from(bytes.subarray(whole));
     const encoded = encode(bytes.subarray(0, whole), encoding);
     given += encoded.length;
-    if (given > length) throw error(`${CHANGED}: it is longer than when it was measured`);
+    const isOther = isEnd && (given < length || read !== source.size);
+    if (given > length || isOther)
+      throw error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
     return encoded;
   };
   for await (const piece of readable(source, error)) {
@@ -188,14 +187,11 @@ async function* encodedChunks({ source, encoding, length, error }: StreamedText)
     last = encoded;
   }
   const end = encodedNext(NOTHING, true);
-  if (given < length) throw error(`${CHANGED}: it is shorter than when it was measured`);
-  if (read !== source.size) throw error(`${CHANGED}: ${read} bytes came instead of ${source.size}`);
   if (last !== undefined) yield last;
   if (end.length > 0) yield end;
 }
 
 const NOTHING = Buffer.alloc(0);
-const CHANGED = 'changed while it was sent';
 
 async function* readable(source: TextSource, error: StreamedText['error']): AsyncGenerator<Uint8Array> {
   try {
@@ -213,7 +209,8 @@ async function formLength(source: TextSource, error: StreamedText['error']): Pro
     length += chunk.length * FORM_GROWTH;
     for (let i = 0; i < chunk.length; i += 1) if (SINGLE[chunk[i] as number] !== 0) length -= 2;
   }
-  if (size !== source.size) throw error(`${CHANGED}: ${size} bytes came instead of ${source.size}`);
+  if (size !== source.size)
+    throw error(`changed while it was sent: ${size} bytes came instead of ${source.size}`);
   return length;
 }
 

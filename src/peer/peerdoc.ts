@@ -7,7 +7,6 @@ import {
   fieldValues,
   type HttpAnswer,
   isSameUrl,
-  notUnderstood,
   readAnswer,
   saysNotFound,
   unusable,
@@ -77,7 +76,7 @@ export function readPeerdoc(
     throw unusable(answer, 'answered about another document than the one asked for');
   }
   if (candidates.length > 0 || saysNotFound(read)) return undefined;
-  throw notUnderstood(answer, read, 'does not say what it knows of the document');
+  throw unusable(answer, 'does not say what it knows of the document');
 }
 
 /** Whether it is the entry of a feed (RSS, Atom). */

@@ -6,10 +6,9 @@ import {
   fieldValue,
   fieldValues,
   type HttpAnswer,
-  isFailurePage,
   isSameUrl,
-  notUnderstood,
   readAnswer,
+  unusable,
 } from './answer.js';
 import type { Text } from './form.js';
 
@@ -66,14 +65,15 @@ export function readPushResults(
 ): readonly PushResult[] {
   const urls = items.map(({ url }) => url);
   const read = readAnswer(answer);
+  // A server's page about its failure may show anything besides.
+  if (read.form === 'html' && /HTTP ERROR:? \d{3}/.test(read.text))
+    throw unusable(answer, 'answered a push with an error page');
   const { record } = read;
   const outermost =
     record.fields.length === 0 && record.records.length === 1 ? (record.records[0] ?? record) : record;
-  const results = isFailurePage(read)
-    ? undefined
-    : (resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, read, items.length));
+  const results = resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, read, items.length);
   if (results === undefined || !fits(outermost, results))
-    throw notUnderstood(answer, read, 'does not say whether it accepted what was pushed');
+    throw unusable(answer, 'does not say whether it accepted what was pushed');
   return results;
 }
 
@@ -119,7 +119,7 @@ function resultOf(item: AnswerRecord, sent: string | undefined, isSame: IsSame):
 
 function resultsOfAll(
   record: AnswerRecord,
-  { form, prose }: Answer,
+  { form, text }: Answer,
   count: number,
 ): readonly PushResult[] | undefined {
   const said = verdict(record, ['successall', ...VERDICTS]);
@@ -131,7 +131,7 @@ function resultsOfAll(
   const isAll =
     said === true ||
     fieldNumber(record, 'countsuccess') === count ||
-    (form === 'text' && /^(ok|success|accepted)[.!]?$/i.test(prose.trim()));
+    (form === 'text' && /^(ok|success|accepted)[.!]?$/i.test(text));
   return isAll ? new Array(count).fill({ ok: true }) : undefined;
 }
 

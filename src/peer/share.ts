@@ -1,12 +1,4 @@
-import {
-  decoded,
-  parseHtml,
-  readable,
-  type StreamedAnswer,
-  statusError,
-  unusable,
-  within,
-} from './answer.js';
+import { decoded, parseHtml, readable, type StreamedAnswer, succeeded, unusable, within } from './answer.js';
 import { PeerError } from './errors.js';
 import type { Http } from './http.js';
 
@@ -163,9 +155,7 @@ export async function listShares(
     const path = root + directory.split('/').map(encodeURIComponent).join('/');
     const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false, signal });
     if (answer.status === 404) continue;
-    const error = statusError(answer);
-    if (error !== undefined) throw error;
-    const text = decoded(answer.body);
+    const text = decoded(succeeded(answer).body);
     if (!/\bDirectory:/i.test(text)) throw unusable(answer, 'does not show the list of what it shares');
     const links = readable(answer, () => within(parseHtml(text), ['a']));
     const names = links.flatMap(({ attribs }) => nameIn(attribs.href ?? '', answer.url, path) ?? []);

@@ -39,9 +39,8 @@ export interface Table {
 
 /** One row is not longer, in bytes of the answer, nor what stands before or behind the rows. */
 const MOST_PER_ROW = 64 * 1024 * 1024;
-/** A group of rows has at most so many, and comes from about so many bytes of the answer. */
+/** A group of rows has at most so many. */
 const GROUP_ROWS = 500;
-const GROUP_BYTES = 16 * 1024;
 /** So many bytes are read at once, with what becomes of their rows: a few milliseconds of work. */
 const TURN_BYTES = 16 * 1024;
 /** The form of an answer is told from so many characters of its beginning. */
@@ -95,17 +94,16 @@ class TooLong extends Error {}
 
 class TableReading {
   isOver = false;
-  readonly #answer: StreamedAnswer;
-  readonly #rawKeyBytes: number | undefined;
   readonly #pieces: AsyncIterator<Buffer>;
   readonly #decoder = new TextDecoder();
   #parser: TableParser | undefined;
   #begin = '';
   #sinceRow = 0;
 
-  constructor(answer: StreamedAnswer, rawKeyBytes: number | undefined) {
-    this.#answer = answer;
-    this.#rawKeyBytes = rawKeyBytes;
+  constructor(
+    private readonly answer: StreamedAnswer,
+    private readonly rawKeyBytes: number | undefined,
+  ) {
     this.#pieces = pieces(answer.chunks);
   }
 
@@ -115,46 +113,34 @@ class TableReading {
 
   async *groups(): AsyncGenerator<readonly TableRow[]> {
     const rows = this.#parser?.rows ?? [];
-    let bytes = 0;
     try {
       for (;;) {
-        while (rows.length >= GROUP_ROWS) yield rows.splice(0, GROUP_ROWS);
-        if (rows.length > 0 && (bytes >= GROUP_BYTES || this.isOver)) {
-          yield rows.splice(0);
-          bytes = 0;
-        }
+        while (rows.length > 0) yield rows.splice(0, GROUP_ROWS);
         if (this.isOver) return;
-        bytes += await this.readMore();
+        await this.readMore();
       }
     } finally {
       await this.#pieces.return?.();
     }
   }
 
-  /** Reads one piece of the answer, or its end; tells how many bytes came. */
-  async readMore(): Promise<number> {
+  /** Reads one piece of the answer, or its end. */
+  async readMore(): Promise<void> {
     const next = await this.#pieces.next();
-    const bytes = next.done ? 0 : next.value.length;
+    this.isOver = next.done === true;
     try {
-      this.#take(
-        next.done ? this.#decoder.decode() : this.#decoder.decode(next.value, { stream: true }),
-        bytes,
-      );
-      if (next.done) {
-        this.isOver = true;
-        this.#parser ??= this.#start();
-        this.#parser.end();
-      }
+      if (next.done) this.#take(this.#decoder.decode(), 0);
+      else this.#take(this.#decoder.decode(next.value, { stream: true }), next.value.length);
+      if (next.done) (this.#parser ?? this.#start()).end();
     } catch (error) {
       throw this.error(error);
     }
-    return bytes;
   }
 
   error(cause: unknown): unknown {
     const code = cause instanceof TooLong ? 'PEER_ANSWER_TOO_LARGE' : 'PEER_ANSWER';
     if (!(cause instanceof TooLong) && !(cause instanceof Unreadable)) return cause;
-    const { url, status } = this.#answer;
+    const { url, status } = this.answer;
     const answer = Buffer.from(this.#begin);
     return new PeerError(code, { url, status, what: cause.message, answer, delivered: 'yes' });
   }
@@ -162,8 +148,7 @@ class TableReading {
   #take(text: string, bytes: number): void {
     if (this.#parser === undefined) {
       this.#begin += text;
-      if (this.#begin.length < BEGIN) return;
-      this.#parser = this.#start();
+      if (this.#begin.length >= BEGIN) this.#start();
       return;
     }
     const { length } = this.#parser.rows;
@@ -175,15 +160,12 @@ class TableReading {
   #start(): TableParser {
     const text = this.#begin.trimStart();
     if (text === '') throw new Unreadable('gave an empty answer');
-    if (!/^[{[<]/.test(text)) throw new Unreadable('gave an answer that is no table');
-    const isXml = /^<(\?xml|tables)\b/i.test(text);
-    const parser = !text.startsWith('<')
-      ? new JsonTable()
-      : isXml
-        ? new XmlTable(this.#rawKeyBytes)
-        : new HtmlTable();
-    parser.write(text);
-    return parser;
+    if (/^[{[]/.test(text)) this.#parser = new JsonTable();
+    else if (/^<(\?xml|tables)\b/i.test(text)) this.#parser = new XmlTable(this.rawKeyBytes);
+    else if (text.startsWith('<')) this.#parser = new HtmlTable();
+    else throw new Unreadable('gave an answer that is no table');
+    this.#parser.write(text);
+    return this.#parser;
   }
 }
 

@@ -8,7 +8,7 @@ import {
   parseHtml,
   readAnswer,
   readable,
-  statusError,
+  succeeded,
   unusable,
   within,
 } from './answer.js';
@@ -52,30 +52,20 @@ const UNREAD_BYTES = 64 * 1024;
  *   that ends with NUL
  */
 export class PeerTables {
-  readonly #http: Http;
-  readonly #dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>;
-  readonly #clock: Clock;
-
   constructor(
-    http: Http,
-    dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>,
-    clock: Clock,
-  ) {
-    this.#http = http;
-    this.#dialectOf = dialectOf;
-    this.#clock = clock;
-  }
+    private readonly http: Http,
+    private readonly dialectOf: (signal: AbortSignal | undefined) => Promise<TableDialect>,
+    private readonly clock: Clock,
+  ) {}
 
   /** Bytes of the longest key that rows of this peer can have; undefined where it has no limit that is known. */
   async maxKeyBytes({ signal }: TableOptions = {}): Promise<number | undefined> {
-    return (await this.#dialectOf(signal)).keyBytes;
+    return (await this.dialectOf(signal)).keyBytes;
   }
 
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
-    const answer = await this.#page([], signal);
-    const error = statusError(answer);
-    if (error !== undefined) throw error;
+    const answer = succeeded(await this.#page([], signal));
     return namesIn(answer, 'tables', 'does not show the list of its tables', (page) => {
       const lists = within(page, ['select']).filter(({ attribs }) => attribs.name === 'table');
       if (lists.length === 0) return undefined;
@@ -109,16 +99,14 @@ export class PeerTables {
     { signal }: TableOptions = {},
   ): Promise<{ readonly columns: readonly string[] } | undefined> {
     checkName('table', table);
-    if (!(await this.#dialectOf(signal)).hasForm) {
+    if (!(await this.dialectOf(signal)).hasForm) {
       const columns = (await this.#read({ table, count: 1 }, undefined, whole, { signal }))?.columns;
       return columns && { columns };
     }
     const fields = { table, edittable: 'Edit Table', addrow: 'Add a new Row' };
     const answer = await this.#page(fieldsOf(fields), signal);
-    const error = answer.status === 404 ? undefined : statusError(answer);
-    if (error !== undefined) throw error;
     if (answer.status === 404) return undefined;
-    const columns = namesIn(answer, 'columns', 'does not show the editor of a row', (page) => {
+    const columns = namesIn(succeeded(answer), 'columns', 'does not show the editor of a row', (page) => {
       const inputs = within(page, ['input', 'textarea', 'select', 'button']).map(
         ({ attribs }) => attribs.name,
       );
@@ -181,12 +169,12 @@ export class PeerTables {
   ): Promise<TableRow> {
     checkName('table', table);
     for (let tries = 0; tries < KEY_TRIES; tries += 1) {
-      const pk = newKey(this.#clock.now());
+      const pk = newKey(this.clock.now());
       if ((await this.#lookUp(table, [pk], options.signal))?.has(pk)) continue;
       const [row] = await this.set(table, [{ pk, cells }], options);
       return row ?? { pk, cells: new Map() };
     }
-    const dialect = await this.#dialectOf(options.signal);
+    const dialect = await this.dialectOf(options.signal);
     throw this.#notDone(dialect, `shows a row under every new key of the table ${quoted(table)}`);
   }
 
@@ -232,7 +220,7 @@ export class PeerTables {
    */
   async drop(table: string, { signal }: TableOptions = {}): Promise<readonly string[]> {
     checkName('table', table);
-    const { actions } = await this.#dialectOf(signal);
+    const { actions } = await this.dialectOf(signal);
     await this.#change(fieldsOf({ table, deletetable: actions.deletetable }), signal);
     return await this.#checkDropped(table, signal);
   }
@@ -241,7 +229,7 @@ export class PeerTables {
   async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
     const left = await this.list({ signal });
     if (!left.includes(table)) return left;
-    throw this.#notDone(await this.#dialectOf(signal), `still lists the table ${quoted(table)}`);
+    throw this.#notDone(await this.dialectOf(signal), `still lists the table ${quoted(table)}`);
   }
 
   /** The rows of these keys, as far as they are there; undefined where the table is not. */
@@ -252,7 +240,7 @@ export class PeerTables {
   ): Promise<ReadonlyMap<string, TableRow> | undefined> {
     const wanted = new Set(keys);
     const seen = new Map<string, TableRow>();
-    const { readsOneRow } = await this.#dialectOf(signal);
+    const { readsOneRow } = await this.dialectOf(signal);
     const asked = readsOneRow && keys.length <= FEW_ROWS ? keys : [undefined];
     const collect = async ({ rows }: TableStream) => {
       for await (const group of rows) {
@@ -277,31 +265,31 @@ export class PeerTables {
     use: (table: TableStream) => Promise<T>,
     { method = 'POST', maxBytes, signal }: TableReadOptions,
   ): Promise<T | undefined> {
-    const { readPath, countOfAll, keyBytes } = await this.#dialectOf(signal);
+    const { readPath, countOfAll, keyBytes } = await this.dialectOf(signal);
     const fields = fieldsOf({ table, pk, count: count === undefined ? countOfAll : String(count), search });
     const isQuery = method === 'GET';
     const query = new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value]));
     const path = isQuery ? `${readPath}?${query}` : readPath;
-    const body = isQuery ? undefined : await formBody(fields, this.#http.url(readPath));
+    const body = isQuery ? undefined : await formBody(fields, this.http.url(readPath));
     const request = this.#request(method, path, body, signal);
-    return await this.#http.stream({ ...request, maxBytes }, async (answer) => {
+    return await this.http.stream({ ...request, maxBytes }, async (answer) => {
       const stream = await readTable(answer, table, keyBytes);
       return stream === undefined ? undefined : await use(stream);
     });
   }
 
   async #page(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    const { pagePath } = await this.#dialectOf(signal);
-    const body = await formBody(fields, this.#http.url(pagePath));
-    return await this.#http.ask(this.#request('POST', pagePath, body, signal));
+    const { pagePath } = await this.dialectOf(signal);
+    const body = await formBody(fields, this.http.url(pagePath));
+    return await this.http.ask(this.#request('POST', pagePath, body, signal));
   }
 
   /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
   async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
-    const { changePath, changeBody } = await this.#dialectOf(signal);
-    const url = this.#http.url(changePath);
+    const { changePath, changeBody } = await this.dialectOf(signal);
+    const url = this.http.url(changePath);
     const request = this.#request('POST', changePath, await changeBody(fields, url), signal);
-    const isTaken = await this.#http.stream(
+    const isTaken = await this.http.stream(
       { ...request, maxBytes: Number.MAX_SAFE_INTEGER },
       async ({ chunks }) => {
         let bytes = 0;
@@ -328,18 +316,18 @@ export class PeerTables {
 
   /** @throws PeerError PEER_KEY for a key that the peer would cut: it would be another row */
   async #checkedDialect(keys: readonly string[], signal: AbortSignal | undefined): Promise<TableDialect> {
-    const dialect = await this.#dialectOf(signal);
+    const dialect = await this.dialectOf(signal);
     const { keyBytes = Number.POSITIVE_INFINITY, changePath } = dialect;
     const long = keys.find((pk) => Buffer.byteLength(pk) > keyBytes);
     if (long === undefined) return dialect;
     const bytes = Buffer.byteLength(long);
     const what = `was not asked: the key ${quoted(long)} has ${bytes} bytes, and keys of this peer have at most ${keyBytes}`;
-    throw new PeerError('PEER_KEY', { url: this.#http.url(changePath), what, delivered: 'no' });
+    throw new PeerError('PEER_KEY', { url: this.http.url(changePath), what, delivered: 'no' });
   }
 
   /** The error of a change that is not seen afterwards. */
   #notDone({ changePath }: TableDialect, what: string): PeerError {
-    const url = this.#http.url(changePath);
+    const url = this.http.url(changePath);
     return new PeerError('PEER_NOT_DONE', { url, what, delivered: 'yes' });
   }
 }

@@ -87,8 +87,6 @@ describe('an answer about citations', () => {
     ['JSON', '{"error":"no such document"}', 200],
     ['JSON', '{"found":false}', 200],
     ['XML', '<citation><error>document not found</error></citation>', 200],
-    ['a page', '<p>The document was not found.</p>', 200],
-    ['a text', 'unknown document\n', 200],
   ])('may say that there is no such document, by %s: %s', (_, body, status) => {
     expect(read(body, undefined, status)).toBeUndefined();
   });
@@ -103,6 +101,8 @@ describe('an answer about citations', () => {
     ['JSON that breaks off', '{"sentences":[{"number":0,"text":"A'],
     ['XML that breaks off', '<citation><sentences><sentence number="0"><text>A'],
     ['a page that breaks off', '<h1>Document Citations for a</h1><dl><dt>0</dt><dd>A sent'],
+    ['a page for people that says so', '<p>The document was not found.</p>'],
+    ['a text that says so', 'unknown document\n'],
     ['a failure', realAnswer('error-500.html')],
   ])('with %s is never an empty citation', (_, body) => {
     expect(refusalOf(body)).toMatchObject({ code: 'PEER_ANSWER' });

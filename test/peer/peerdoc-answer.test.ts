@@ -149,8 +149,6 @@ describe('no document', () => {
     [`{"url":"${URL}","found":"false"}`, 200],
     [`{"url":"${URL}","error":"no such document"}`, 200],
     ['<error><message>URL is not indexed</message></error>', 200],
-    ['Not found\n', 200],
-    ['<html><body><p>This document was not found.</p></body></html>', 200],
     ['<rss><channel><title>Peer</title><link>http://peer/</link></channel></rss>', 404],
     ['<rss><channel><title/><link>http://peer/</link><url></url><urlhash></urlhash></channel></rss>', 200],
     ['<rss><channel><link>http://peer/</link><message>Document not found</message></channel></rss>', 200],
@@ -181,9 +179,11 @@ describe('an answer about something else', () => {
 describe('no answer', () => {
   it.each([
     ['nothing', '', /gave an empty answer/],
-    ['{}', '{}', /gave an empty answer/],
-    ['an error page', realAnswer('error-500.html'), /error page/],
-    ['an error page that does not find the endpoint', realAnswer('error-404.html'), /error page/],
+    ['{}', '{}', /does not say what it knows/],
+    ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
+    ['an error page that does not find the endpoint', realAnswer('error-404.html'), /does not say/],
+    ['a text', 'Not found\n', /does not say what it knows/],
+    ['a page for people', '<p>This document was not found.</p>', /does not say what it knows/],
     ['another page', '<html><body><h1>Welcome</h1></body></html>', /does not say what it knows/],
     ['half a page', realAnswer('peerdoc.html').subarray(0, 3_800), /breaks off/],
     ['half a record', realAnswer('peerdoc.xml').subarray(0, 900), /breaks off/],

@@ -173,7 +173,7 @@ describe('a table as it comes in', () => {
       if (sizes.length === 0) expect(given).toBeLessThan(100_000);
       sizes.push(group.length);
     }
-    expect(Math.max(...sizes)).toBe(500);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(500);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20_000);
   });
 
