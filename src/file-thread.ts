@@ -1,14 +1,14 @@
 import { fingerprintNow, type ReadOrder } from './content/reader.js';
 import { serve } from './lib/work-thread.js';
-import { type Order, pack } from './uplink/packing.js';
+import { type PackOrder, pack } from './uplink/documents.js';
 import { listWork } from './watch/lister.js';
 
 // What threads do: one reads files, for what comes in and what goes out, for each thread costs 10 MB; others list directories.
 serve({
   ...listWork,
   read: (orders: readonly ReadOrder[]) => ({ value: orders.map(fingerprintNow) }),
-  pack: (order: Order) => {
-    const delivery = pack(order);
-    return { value: delivery, transfer: [delivery.bytes.buffer, delivery.figures.buffer] };
+  pack: (order: PackOrder) => {
+    const { packed, bytes } = pack(order);
+    return { value: packed, transfer: [bytes.buffer] };
   },
 });

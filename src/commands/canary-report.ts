@@ -2,7 +2,7 @@ import type { PeersyncError } from '../lib/errors.js';
 import type { Citation } from '../peer/citation.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
-import { DomainGate, gateHint, reachOf } from '../uplink/domain-gate.js';
+import { DomainGate, gateHint, reachOf } from '../uplink/failure-attribution.js';
 import type { CanaryPlan } from './canary-documents.js';
 import type { Outcome } from './push-and-wait.js';
 

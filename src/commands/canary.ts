@@ -3,7 +3,7 @@ import { PeersyncError } from '../lib/errors.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import { evidenceOf, type SentVersion } from '../peer/peerdoc.js';
-import { cannotTravel } from '../uplink/treatment.js';
+import { cannotTravel } from '../uplink/documents.js';
 import { type CanaryPlan, readyCanary } from './canary-documents.js';
 import { type CanaryReport, type Failure, type Probed, reportOf } from './canary-report.js';
 import { pushBatch, untilShown } from './push-and-wait.js';

@@ -40,7 +40,7 @@ export async function withPeer<T>(
 
 /** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
 export async function runningPeer(config: Config, log: Logger): Promise<PeerClient | undefined> {
-  const { configuredPeer } = await import('../uplink/configured-peer.js');
+  const { configuredPeer } = await import('../daemon/configured-peer.js');
   const parts = { clock: systemClock, log };
   if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
   const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
@@ -59,7 +59,7 @@ async function peerFor(
 ): Promise<{ readonly client: PeerClient; close(): Promise<void> }> {
   const running = await runningPeer(config, log);
   if (running !== undefined) return { client: running, close: () => running.close() };
-  const { configuredPeer } = await import('../uplink/configured-peer.js');
+  const { configuredPeer } = await import('../daemon/configured-peer.js');
   // Any port: nobody else needs to know it, and the configured one may be in use.
   const { dir, requireAuth } = config.peer.embedded;
   const peer = await startPeer({ dir, port: 0, requireAuthEverywhere: requireAuth, log });

@@ -9,9 +9,7 @@ import { comparableUrl } from '../peer/answer.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/form.js';
 import type { Trouble } from '../state/entry.js';
-import { withoutWords } from '../uplink/prepare.js';
-import { streamed } from '../uplink/streaming.js';
-import { cannotTravel } from '../uplink/treatment.js';
+import { cannotTravel, streamed, withoutWords } from '../uplink/documents.js';
 import { trouble } from '../watch/rules.js';
 import { UsageError } from './context.js';
 

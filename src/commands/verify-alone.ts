@@ -5,7 +5,6 @@ import { DIALECTS } from '../peer/client.js';
 import { chosen, chosenCount } from '../report/items.js';
 import { lockState } from '../state/directory.js';
 import { State } from '../state/state.js';
-import { patienceOf } from '../uplink/audit.js';
 import { type Missed, type Verified, type Verifying, verify } from '../uplink/verify.js';
 import { withPeer } from './peer-access.js';
 
@@ -27,7 +26,7 @@ export async function verifyAlone(
     const holdMs =
       config.confirm.hold ?? DIALECTS[client.dialect ?? (await client.detect({ signal }))].holdMs;
     const parts = {
-      ...{ clock, log, concurrency: CONCURRENCY, patienceMs: patienceOf(holdMs) },
+      ...{ clock, log, concurrency: CONCURRENCY, holdMs },
       lookUp: (url: string) => client.peerdoc({ url }, { signal }),
     };
     if (!repair) {

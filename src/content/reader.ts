@@ -11,7 +11,7 @@ import { EncodingDetector } from './encoding.js';
  *
  * A file is opened without following a link and without waiting for a pipe or device, its stat is compared with the
  * expected one, it is read, and its stat is compared again. What raced a write or a replacement means nothing and
- * is not used. `readWhole` is for a small file in a worker, `readPieces` for a file of any size; `fingerprintNow` and
+ * is not used. `readWhole` is for a small file in a worker, `pieces` for a file of any size; `fingerprintNow` and
  * `fingerprint` hash what they read.
  */
 
@@ -73,36 +73,44 @@ export function readWhole({ file, stat }: ReadOrder): Buffer | Refusal {
   }
 }
 
+/** Thrown by `pieces` for a file that is not as expected. */
+class ReadRefused extends Error {
+  constructor(readonly refusal: Refusal) {
+    super(`the file could not be read as expected: ${refusal.kind}`);
+  }
+}
+
 /**
- * Reads a file of any size in memory for one piece.
+ * The bytes of a file of any size, in pieces that are good until the next one is asked for. The last one comes only when the
+ * file has proved to be unchanged: who has all of them has one version.
  *
- * @param take called with each piece, which is good until the next one
- * @returns undefined when all of it was taken
+ * @throws what `refusalFor` tells the meaning of
  */
-export async function readPieces(
+export async function* pieces(
   { file, stat }: ReadOrder,
-  take: (piece: Buffer) => void,
-): Promise<Refusal | undefined> {
+  pieceBytes = PIECE_BYTES,
+): AsyncGenerator<Buffer, void> {
+  const check = (found: Stats) => {
+    const refusal = refusalOf(found, stat);
+    if (refusal !== undefined) throw new ReadRefused(refusal);
+  };
+  const handle = await open(file, FLAGS);
   try {
-    const handle = await open(file, FLAGS);
-    try {
-      const before = refusalOf(await handle.stat(), stat);
-      if (before !== undefined) return before;
-      const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, stat.size));
-      let size = 0;
-      while (size < stat.size) {
-        const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
-        if (bytesRead === 0) return { kind: 'raced' };
-        size += bytesRead;
-        take(buffer.subarray(0, bytesRead));
-      }
-      if (size > stat.size) return { kind: 'raced' };
-      return refusalOf(await lstat(file), stat);
-    } finally {
-      await handle.close();
+    check(await handle.stat());
+    const bytes = Math.min(pieceBytes, stat.size);
+    let [buffer, other] = [Buffer.allocUnsafeSlow(bytes), Buffer.allocUnsafeSlow(bytes)];
+    let held: Buffer | undefined;
+    for (let size = 0; size < stat.size; [buffer, other] = [other, buffer]) {
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+      size += bytesRead;
+      if (bytesRead === 0 || size > stat.size) throw new ReadRefused({ kind: 'raced' });
+      if (held !== undefined) yield held;
+      held = buffer.subarray(0, bytesRead);
     }
-  } catch (error) {
-    return refusalFor(error);
+    check(await lstat(file));
+    if (held !== undefined) yield held;
+  } finally {
+    await handle.close();
   }
 }
 
@@ -128,12 +136,15 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
 export async function fingerprint(order: ReadOrder, onPiece: () => void = () => {}): Promise<Fingerprint> {
   const sha256 = createHash('sha256');
   const encoding = new EncodingDetector();
-  const refusal = await readPieces(order, (piece) => {
-    onPiece();
-    sha256.update(piece);
-    encoding.write(piece);
-  });
-  if (refusal !== undefined) return refusal;
+  try {
+    for await (const piece of pieces(order)) {
+      onPiece();
+      sha256.update(piece);
+      encoding.write(piece);
+    }
+  } catch (error) {
+    return refusalFor(error);
+  }
   return {
     kind: 'version',
     version: { ...order.stat, sha256: sha256.digest('hex'), encoding: encoding.end() },
@@ -145,7 +156,9 @@ function refusalOf(found: Stats, expected: FileStat): Refusal | undefined {
   return sameStat(fileStat(found), expected) ? undefined : { kind: 'raced' };
 }
 
-function refusalFor(error: unknown): Refusal {
+/** Why reading a file failed. */
+export function refusalFor(error: unknown): Refusal {
+  if (error instanceof ReadRefused) return error.refusal;
   const code = systemCode(error);
   if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'vanished' };
   // A link, and a socket or a device without a driver.

@@ -9,6 +9,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
+import { rememberedDialect } from '../peer/dialect.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import type { ConfigurationReport, RecentEvents } from '../report/live.js';
@@ -17,18 +18,16 @@ import { Statistics } from '../report/statistics.js';
 import { lockState } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { patientCommit, State } from '../state/state.js';
-import { Audit } from '../uplink/audit.js';
-import { configuredPeer } from '../uplink/configured-peer.js';
-import { ThreadPacker } from '../uplink/packer.js';
-import { PeerDialect } from '../uplink/peer-dialect.js';
-import { rememberedDialect } from '../uplink/remembered-dialect.js';
-import { cannotTravel } from '../uplink/treatment.js';
-import { classify } from '../uplink/trouble.js';
+import { classify } from '../uplink/batch-sender.js';
+import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
+import { Audit } from '../uplink/verify.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
+import { configuredPeer } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
 import type { Repeats } from './log-repeats.js';
+import { DIALECT_META, PeerDialect } from './peer-dialect.js';
 import type { Notifier } from './watchdog.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
@@ -108,7 +107,7 @@ export async function openParts(deps: OpenDeps) {
     onStanding: () => uplink.foldersChanged(),
   });
   const uplink: Uplink = new Uplink({
-    ...{ ...shared, dialect, packer: new ThreadPacker({ ask }) },
+    ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
     settings: {
       get push() {
         return current.config.push;
@@ -143,7 +142,7 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   const { peer } = current.config;
   if (peer.url !== 'embedded') {
     const { dialect, url } = peer;
-    const known = dialect === 'auto' ? rememberedDialect(state, url) : dialect;
+    const known = dialect === 'auto' ? rememberedDialect(state.meta(DIALECT_META), url) : dialect;
     return { url, client: await configuredPeer({ ...peer, dialect: known ?? 'auto' }, { clock, log }) };
   }
   const { dir, port, requireAuth } = peer.embedded;

@@ -6,7 +6,7 @@ import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import type { ReloadReport } from '../report/live.js';
-import { configuredCredentials, readCa } from '../uplink/configured-peer.js';
+import { configuredCredentials, readCa } from './configured-peer.js';
 import { type ConfigHolder, type Parts, queueLimits } from './parts.js';
 
 export interface ReloadingDeps {

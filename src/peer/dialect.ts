@@ -87,3 +87,9 @@ export interface TableDialect {
   /** How a change travels. */
   changeBody(fields: readonly FormField[], url: string): Promise<Body>;
 }
+
+/** The dialect in what was kept of an earlier run, if that was about the peer at this URL. */
+export function rememberedDialect(kept: unknown, url: string): DialectName | undefined {
+  if (typeof kept !== 'object' || kept === null || !('url' in kept) || kept.url !== url) return undefined;
+  return DIALECT_NAMES.find((name) => 'dialect' in kept && name === kept.dialect);
+}

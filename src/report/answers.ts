@@ -6,7 +6,6 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
-import { patienceOf } from '../uplink/audit.js';
 import { retryItems } from '../uplink/retry.js';
 import { verify } from '../uplink/verify.js';
 import type { Watcher } from '../watch/watcher.js';
@@ -122,8 +121,7 @@ export function answers(deps: AnswerDeps): Answerer {
     rescan: ({ folder }) => watcher.rescan(knownFolder(current.config, folder)),
     verify: async ({ progress, repair = false, sample }) => {
       const of = progress ? { of: chosenCount(state, sample) } : {};
-      const patienceMs = patienceOf(deps.holdMs());
-      const parts = { state, clock, log, lookUp, commit, concurrency: 2, patienceMs };
+      const parts = { state, clock, log, lookUp, commit, concurrency: 2, holdMs: deps.holdMs() };
       return verify(await chosen(state, sample), parts, { repair, ...of });
     },
     reload: async () => [await deps.reload()],

@@ -9,11 +9,11 @@ import { VERSION } from '../lib/version.js';
 import { mirrorReports } from '../mirror/plan.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialect.js';
+import { rememberedDialect } from '../peer/dialect.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Paused, QueueStatus } from '../queue/request-queue.js';
 import type { Status, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { rememberedDialect } from '../uplink/remembered-dialect.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
 import type { ConfigurationReport, DiskTrouble, Live } from './live.js';
@@ -184,7 +184,7 @@ function someOf<T>(list: readonly T[] = []): readonly T[] | undefined {
 /** What the peer speaks, as far as is known without asking it. */
 function dialectOf({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
   if (url === 'embedded') return 'standard';
-  return dialect === 'auto' ? rememberedDialect(state, url) : dialect;
+  return dialect === 'auto' ? rememberedDialect(state.meta('dialect'), url) : dialect;
 }
 
 export function itemCounts(counts: ItemCounts): ItemCounts {

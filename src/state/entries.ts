@@ -194,6 +194,14 @@ export class Entries {
     return this.#folders.keys();
   }
 
+  /** Every URL base that a record of any folder ever had. */
+  *urlBases(): Iterable<string> {
+    for (let number = 0; number < this.bases.size; number += 1) {
+      const url = this.bases.get(number)?.url;
+      if (url !== undefined) yield url;
+    }
+  }
+
   counts(folder?: string): Counts {
     const sum = noCounts();
     for (const name of folder === undefined ? this.#folders.keys() : [folder]) {

@@ -1,259 +1,172 @@
-import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
-import type { PendingItem } from '../state/entry.js';
-import { placeOf, type Standing, type UplinkState } from './parts.js';
-import { PlaceMap } from './place-map.js';
-import { Schedule } from './schedule.js';
+import type { Entry, PendingItem } from '../state/entry.js';
+import { keyOf, type UplinkDeps } from './deps.js';
 
-/** So many outdated turns are borne before they are looked for. */
-const OUTDATED = 1_000;
+/** So many items are held that are due, and so many that are due later. */
+const HELD = 10_000;
+/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
+const LONGEST_OTHER_WAIT_MS = 10_000;
+/** How long an item waits whose URL another item is on its way to, in ms. */
+const URL_TAKEN_MS = 1_000;
 
 /**
- * Which pending items are due, oldest first. The items themselves stand in the state; here is only the order, and every
- * item is looked at again when its turn comes, so that an outdated turn does no harm. A file that changes again and again
- * while the peer is away leaves many of those, which are dropped when they outnumber the items. Where a folder is missing no
- * turn of it comes, see Turns.
+ * The ready queue: which pending items are to be pushed next, those first that came first.
  *
- * No item waits longer than anything waits, though its date is of an earlier run, before the clock was set back.
+ * The items themselves stand in the state. Held here are only the places of up to 10,000 that are *due* and of as many that are
+ * due *later*; more of them are *beyond*, and are taken up by a pass over the state (`more`) when most of the due ones have
+ * left. So memory does not follow the backlog. An item is read from the state when its turn comes: a place whose item is no longer pending does no harm.
  *
- * An item that was taken is *out* until it is given back; only then can it be taken again, or another one for the same
- * address: after a folder got another name or URL, what left for the old one could come to the peer last.
+ * Nothing of a folder is held while that is missing or left the configuration; when folders change, a pass takes it up.
+ *
+ * An item that was taken is *out* until `giveBack`. Until then neither it nor another one for the same URL is taken: after
+ * a folder got another name or URL, what left for the old one could come to the peer last.
  */
 export class Backlog {
-  readonly #state: Pick<UplinkState, 'get' | 'counts'>;
-  readonly #clock: Clock;
-  readonly #longestMs: () => number;
-  readonly #turns: Turns;
-  /** To which address each is on its way. */
-  readonly #out = new PlaceMap<string>();
-  /** By address, what waits until the one that is out is given back. */
-  readonly #behind = new Map<string, Place[]>();
-  #next: Turn | undefined;
-  #crowdedFrom = OUTDATED;
+  readonly #deps: Pick<UplinkDeps, 'state' | 'clock' | 'settings' | 'standing'>;
+  readonly #due = new Map<string, Place>();
+  readonly #later = new Map<string, { readonly place: Place; readonly due: number }>();
+  #nextLater = Number.POSITIVE_INFINITY;
+  /** When the first item falls due that is beyond; at first they all are. */
+  #nextBeyond = 0;
+  #pass: AsyncGenerator<Iterable<Entry>> | undefined;
+  /** The URL to which each item is on its way. */
+  readonly #out = new Map<string, string>();
+  readonly #urls = new Set<string>();
 
-  /**
-   * @param longestMs how long an item may wait at most
-   * @param standing how a folder stands, see `UplinkParts`; whoever sleeps until `nextInMs` is to be woken when that changes
-   */
-  constructor(
-    state: Pick<UplinkState, 'get' | 'counts'>,
-    clock: Clock,
-    longestMs = () => Number.POSITIVE_INFINITY,
-    standing: (folder: string) => Standing | undefined = () => 'there',
-  ) {
-    this.#state = state;
-    this.#clock = clock;
-    this.#longestMs = longestMs;
-    this.#turns = new Turns(standing);
+  constructor(deps: Pick<UplinkDeps, 'state' | 'clock' | 'settings' | 'standing'>) {
+    this.#deps = deps;
   }
 
+  /** How many items are out. */
   get out(): number {
     return this.#out.size;
   }
 
   isOut(place: Place): boolean {
-    return this.#out.has(place);
+    return this.#out.has(keyOf(place));
   }
 
   /** Whether nothing is out, and nothing falls due unless an item is added or a folder is back. */
   get isIdle(): boolean {
-    if (this.#next !== undefined && !this.#turns.isKept(this.#next)) return false;
-    return this.out === 0 && this.#turns.nextDue === undefined;
+    return this.out === 0 && this.#pass === undefined && this.nextDue === Number.POSITIVE_INFINITY;
   }
 
-  /** How long until the next item falls due, in ms; undefined when none does. */
-  get nextInMs(): number | undefined {
-    if (this.#next !== undefined) return 0;
-    const { nextDue } = this.#turns;
-    return nextDue === undefined ? undefined : Math.max(0, nextDue - this.#clock.now());
+  /** When something falls due: a time that is over where something is, infinite where nothing waits. */
+  get nextDue(): number {
+    return this.#due.size > 0 ? 0 : Math.min(this.#nextLater, this.#nextBeyond);
   }
 
-  /** @param leastMs how long it waits in any case */
-  add(item: PendingItem, leastMs = 0): void {
-    if (this.#turns.size >= this.#crowdedFrom) this.#dropOutdated();
-    const { notBefore } = item;
-    const now = this.#clock.now();
-    const waitMs = Math.max(leastMs, Math.min(notBefore - now, this.#longestMs()));
-    this.#turns.add({ place: placeOf(item), notBefore }, now + waitMs);
+  get hasDue(): boolean {
+    if (this.#nextLater <= this.#now) this.#moveLater();
+    return this.#due.size > 0;
   }
 
-  /** Adds an item that came to its turn in vain, in a folder that is doubtful: until it changes, or the folder is in no doubt. */
-  putAside(item: PendingItem): void {
-    const { notBefore } = item;
-    this.#turns.putAside({ place: placeOf(item), notBefore }, this.#clock.now());
+  /** Whether a pass over the state is to go on, or to begin. */
+  get wantsMore(): boolean {
+    return this.#due.size < HELD / 2 && (this.#pass !== undefined || this.#nextBeyond <= this.#now);
   }
 
-  /** The next item that is due, without taking it. */
-  peek(): PendingItem | undefined {
-    for (;;) {
-      this.#next ??= this.#turns.take(this.#clock.now());
-      if (this.#next === undefined) return undefined;
-      if (this.#turns.isKept(this.#next)) this.#turns.add(this.#next, this.#clock.now());
-      else {
-        const item = this.#itemOf(this.#next);
-        if (item !== undefined) return item;
-      }
-      this.#next = undefined;
+  /** The next items of the pass, in a slice that takes a few milliseconds: `add` what is not held yet. */
+  async more(): Promise<Iterable<Entry>> {
+    if (this.#pass === undefined) this.#nextBeyond = Number.POSITIVE_INFINITY;
+    this.#pass ??= this.#pending();
+    const { value, done } = await this.#pass.next();
+    if (done) this.#pass = undefined;
+    return value ?? [];
+  }
+
+  /** Whether it has its turn already, or is out. */
+  holds(place: Place): boolean {
+    const key = keyOf(place);
+    return this.#due.has(key) || this.#later.has(key) || this.#out.has(key);
+  }
+
+  /**
+   * Gives an item its turn, in the place of an earlier one.
+   *
+   * @param waitMs how long it waits in any case
+   */
+  add({ folder, path, notBefore }: PendingItem, waitMs = 0): void {
+    const { settings } = this.#deps;
+    if (!this.#isHere(folder)) return;
+    const place = { folder, path };
+    const key = keyOf(place);
+    this.#due.delete(key);
+    this.#later.delete(key);
+    // A time far ahead was written before the clock was set.
+    const longestMs = Math.max(LONGEST_OTHER_WAIT_MS, settings.push.backoff.max);
+    const due = this.#now + Math.max(waitMs, Math.min(notBefore - this.#now, longestMs));
+    const held = due <= this.#now ? this.#due : this.#later;
+    if (held.size >= HELD) this.#nextBeyond = Math.min(this.#nextBeyond, due);
+    else if (held === this.#due) this.#due.set(key, place);
+    else {
+      this.#later.set(key, { place, due });
+      this.#nextLater = Math.min(this.#nextLater, due);
     }
   }
 
-  /** Takes the item that `peek` shows. */
-  take(): void {
-    const item = this.#next && this.#itemOf(this.#next);
-    this.#next = undefined;
-    if (item === undefined) return;
-    this.#out.set(placeOf(item), item.url);
-    this.#behind.set(item.url, []);
+  /** Takes the next item that is due, if it is one that `fits`. */
+  take(fits: (item: PendingItem) => boolean): PendingItem | undefined {
+    if (!this.hasDue) return undefined;
+    for (const [key, { folder, path }] of this.#due) {
+      const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
+      const isWaiting = item?.status === 'pending' && item.doubt === undefined && !this.#out.has(key);
+      if (isWaiting && !this.#urls.has(item.url) && !fits(item)) return undefined;
+      this.#due.delete(key);
+      if (!isWaiting) continue;
+      if (this.takeOut(item)) return item;
+      this.add(item, URL_TAKEN_MS);
+    }
+    return undefined;
   }
 
-  /** Takes an item that was never added. @returns whether it could: not while another one for its address is out */
+  /** Takes an item without its turn. @returns whether it could: not while another one for its URL is out */
   takeOut(item: PendingItem): boolean {
-    if (this.#behind.has(item.url)) return false;
-    this.#out.set(placeOf(item), item.url);
-    this.#behind.set(item.url, []);
+    if (this.#urls.has(item.url)) return false;
+    this.#out.set(keyOf(item), item.url);
+    this.#urls.add(item.url);
     return true;
   }
 
-  /** Gives an item back; the caller adds it again when it still waits. */
+  /** The item is not on its way any more; the caller adds it again when it is still pending. */
   giveBack(place: Place): void {
-    const url = this.#out.get(place);
-    this.#out.delete(place);
+    const url = this.#out.get(keyOf(place));
     if (url === undefined) return;
-    const behind = this.#behind.get(url) ?? [];
-    this.#behind.delete(url);
-    for (const each of behind) {
-      const entry = this.#state.get(each.folder, each.path);
-      if (entry?.status === 'pending') this.add(entry);
-    }
+    this.#out.delete(keyOf(place));
+    this.#urls.delete(url);
   }
 
-  #dropOutdated(): void {
-    if (this.#turns.size >= 2 * this.#state.counts().pending + OUTDATED) {
-      const kept = new PlaceMap<true>();
-      this.#turns.keep(({ place, notBefore }) => {
-        const entry = this.#state.get(place.folder, place.path);
-        if (entry?.status !== 'pending' || entry.notBefore !== notBefore || kept.has(place)) return false;
-        kept.set(place, true);
-        return true;
-      });
-    }
-    this.#crowdedFrom = 2 * this.#turns.size + OUTDATED;
+  foldersChanged(): void {
+    for (const [key, { folder }] of this.#due) if (!this.#isHere(folder)) this.#due.delete(key);
+    for (const [key, { place }] of this.#later) if (!this.#isHere(place.folder)) this.#later.delete(key);
+    this.#moveLater();
+    this.#pass = undefined;
+    this.#nextBeyond = 0;
   }
 
-  /** The item that a turn is about, if it still waits for that; one that was put off has another turn. */
-  #itemOf({ place, notBefore }: Turn): PendingItem | undefined {
-    if (this.#out.has(place)) return undefined;
-    const entry = this.#state.get(place.folder, place.path);
-    if (entry?.status !== 'pending' || entry.doubt !== undefined) return undefined;
-    if (entry.notBefore !== notBefore) return undefined;
-    const behind = this.#behind.get(entry.url);
-    if (behind === undefined) return entry;
-    behind.push(place);
-    return undefined;
-  }
-}
-
-/** A turn is that of an item as it was when it was added. */
-export interface Turn {
-  readonly place: Place;
-  readonly notBefore: number;
-}
-
-/**
- * The turns of all items that wait, by their folders: how those stand is asked whenever a turn is to come, and not for each item,
- * so that however much waits in a folder that is missing costs nothing, and goes on as soon as that is there again.
- *
- * A turn *waits* until it is due and its folder is not missing. One that is put *aside* came in vain, for it has no file in a
- * folder that is doubtful: it comes again when that is in no doubt any more. The turns of a folder that left the configuration
- * are *dropped*, for its items are about to be gone.
- */
-export class Turns {
-  readonly #standing: (folder: string) => Standing | undefined;
-  /** By folder; none is kept empty. */
-  readonly #waiting = new Map<string, Schedule<Turn>>();
-  readonly #aside = new Map<string, Schedule<Turn>>();
-  #order = 0;
-  #size = 0;
-
-  /** @param standing how a folder stands; undefined for one that left the configuration */
-  constructor(standing: (folder: string) => Standing | undefined) {
-    this.#standing = standing;
+  get #now(): number {
+    return this.#deps.clock.now();
   }
 
-  get size(): number {
-    return this.#size;
+  #isHere(folder: string): boolean {
+    const standing = this.#deps.standing(folder);
+    return standing === 'there' || standing === 'doubtful';
   }
 
-  /** When the first one falls due that may come; undefined when there is none. */
-  get nextDue(): number | undefined {
-    return this.#first()?.nextDue;
-  }
-
-  /** Whether nothing of its folder may come to its turn. */
-  isKept({ place }: Turn): boolean {
-    const standing = this.#standing(place.folder);
-    return standing === undefined || standing === 'missing';
-  }
-
-  add(turn: Turn, due: number): void {
-    this.#put(this.#waiting, turn, due);
-  }
-
-  putAside(turn: Turn, due: number): void {
-    this.#put(this.#aside, turn, due);
-  }
-
-  /** Takes the first one that may come if it is due at `now`; of those due at the same time the one that was added first. */
-  take(now: number): Turn | undefined {
-    const schedule = this.#first();
-    const turn = schedule?.take(now);
-    if (turn === undefined) return undefined;
-    this.#size -= 1;
-    if (schedule?.size === 0) {
-      const { folder } = turn.place;
-      (this.#waiting.get(folder) === schedule ? this.#waiting : this.#aside).delete(folder);
-    }
-    return turn;
-  }
-
-  /** Drops every turn that `isWanted` says no to. */
-  keep(isWanted: (turn: Turn) => boolean): void {
-    this.#size = 0;
-    for (const schedules of [this.#waiting, this.#aside]) {
-      for (const [folder, schedule] of schedules) {
-        schedule.keep(isWanted);
-        this.#size += schedule.size;
-        if (schedule.size === 0) schedules.delete(folder);
+  #moveLater(): void {
+    this.#nextLater = Number.POSITIVE_INFINITY;
+    for (const [key, { place, due }] of this.#later) {
+      if (due > this.#now) this.#nextLater = Math.min(this.#nextLater, due);
+      else {
+        this.#later.delete(key);
+        this.#due.set(key, place);
       }
     }
   }
 
-  #put(schedules: Map<string, Schedule<Turn>>, turn: Turn, due: number): void {
-    const { folder } = turn.place;
-    let schedule = schedules.get(folder);
-    if (schedule === undefined) {
-      schedule = new Schedule();
-      schedules.set(folder, schedule);
-    }
-    schedule.add(turn, due, this.#order++);
-    this.#size += 1;
-  }
-
-  #first(): Schedule<Turn> | undefined {
-    let first: Schedule<Turn> | undefined;
-    for (const schedules of [this.#waiting, this.#aside]) {
-      for (const [folder, schedule] of schedules) {
-        const standing = this.#standing(folder);
-        const mayCome = standing === 'there' || (standing === 'doubtful' && schedules === this.#waiting);
-        if (standing === undefined) this.#drop(schedules, folder, schedule);
-        else if (mayCome && schedule.isBefore(first)) first = schedule;
-      }
-    }
-    return first;
-  }
-
-  #drop(schedules: Map<string, Schedule<Turn>>, folder: string, { size }: Schedule<Turn>): void {
-    schedules.delete(folder);
-    this.#size -= size;
+  async *#pending(): AsyncGenerator<Iterable<Entry>> {
+    const { entries } = this.#deps.state;
+    for (const folder of [...entries.folders()])
+      if (this.#isHere(folder)) yield* entries.slices({ folder, status: ['pending'] });
   }
 }

@@ -1,184 +1,201 @@
-import type { PeersyncError } from '../lib/errors.js';
+import { PeersyncError, systemCode } from '../lib/errors.js';
+import { PeerError } from '../peer/errors.js';
 import type { PushAnswer } from '../peer/push.js';
-import type { Place } from '../state/entries.js';
-import type { AcceptedItem, PendingItem, Sent, Trouble } from '../state/entry.js';
-import { accepted, overtaken, returned } from '../state/transitions.js';
-import type { FailureAttribution } from './failure-attribution.js';
-import { placeOf, type UplinkParts } from './parts.js';
-import type { Spoken } from './peer-dialect.js';
-import { currentOf, type PreparedDocument, STALE_PAUSE_MS, sentAt } from './prepare.js';
-import { type PushFailure, pushFailure, troubleOf } from './trouble.js';
+import type { Outcome } from '../queue/options.js';
+import type { PendingItem, Sent } from '../state/entry.js';
+import type { Spoken, UplinkDeps } from './deps.js';
+import type { Packed } from './documents.js';
 
-/**
- * Called with the items of one request that the peer took, once that is on disk.
- *
- * @param sentAt when the request began
- */
-type OnAccepted = (items: readonly AcceptedItem[], sentAt: number) => void;
+/** An item with the content that is about to travel. */
+export interface PreparedDocument {
+  readonly item: PendingItem;
+  readonly content: Extract<Packed, { kind: 'content' }>;
+  readonly sent: Sent;
+}
 
-/**
- * Brings batches that are ready to the peer, and decides what becomes of each:
- *
- * - answered: each item is accepted, or has one attempt spent with the peer's own words, and after `push.attempts` of
- *   those is quarantined;
- * - not taken (peer away, busy, credentials refused): its items are pending as before, nothing is spent;
- * - unanswered: its items stay in doubt;
- * - answered badly as a whole: split, until the bad item stands alone (see FailureAttribution).
- *
- * A file that is no longer the version that was to travel is given back and looked at again.
- */
+/** What became of one item of a batch. */
+export type PushResult =
+  /** The peer took it. `at`: when the request began, by our clock; `peerAt`: the same by the peer's, where its answer has a date. */
+  | { readonly kind: 'accepted'; readonly at: number; readonly peerAt: number | undefined }
+  /** The peer answered, and refused this item in these words. */
+  | { readonly kind: 'refused'; readonly words: string }
+  /** The peer answered badly to a request with this item alone. */
+  | { readonly kind: 'failed'; readonly error: PeersyncError }
+  /** Nothing was taken, and not because of the item: to be made ready anew, or, with an error, pushed once the peer is back. */
+  | { readonly kind: 'returned'; readonly error?: PeersyncError }
+  /** Its file changed, or could not be read, under the body, which was not completed. */
+  | { readonly kind: 'stale' }
+  /** No answer came: the peer may have taken it. */
+  | { readonly kind: 'unanswered' };
+
+const RETURNED: PushResult = { kind: 'returned' };
+
+/** Brings batches to the peer. It changes nothing in the state: whoever sends applies the results. */
 export class BatchSender {
-  readonly #parts: UplinkParts;
-  readonly #failures: FailureAttribution;
-  readonly #onAccepted: OnAccepted;
+  readonly #deps: Pick<UplinkDeps, 'clock' | 'dialect' | 'log' | 'peer' | 'queue' | 'settings' | 'state'>;
 
-  constructor(parts: UplinkParts, blame: FailureAttribution, onAccepted: OnAccepted) {
-    this.#parts = parts;
-    this.#failures = blame;
-    this.#onAccepted = onAccepted;
+  constructor(deps: Pick<UplinkDeps, 'clock' | 'dialect' | 'log' | 'peer' | 'queue' | 'settings' | 'state'>) {
+    this.#deps = deps;
   }
 
   /**
    * Sends one batch; where that fails as a whole in smaller ones, down to single items. All of a size go before any is
-   * split further, so that a peer that takes the good ones is heard to, and one bad item is no trouble of the peer.
+   * split further, so that the peer takes good ones in between, and one bad item is no trouble of the peer.
    *
    * @param spoken the dialect that it was made ready for
-   * @param before how many pushes had gone through when it began
+   * @param synchronous whether the peer is to answer only when it has indexed them
+   * @returns the results in the order of the documents
    */
-  async send(documents: readonly PreparedDocument[], spoken: Spoken, before: number): Promise<void> {
+  async send(
+    documents: readonly PreparedDocument[],
+    spoken: Spoken,
+    synchronous = false,
+  ): Promise<readonly PushResult[]> {
+    const results = new Map<PreparedDocument, PushResult>();
     let batches = documents.length === 0 ? [] : [documents];
     while (batches.length > 0) {
       const smaller: (readonly PreparedDocument[])[] = [];
-      for (const batch of batches) smaller.push(...(await this.#sendOne(batch, spoken, before)));
+      for (const batch of batches) {
+        let outcome = await this.#sendOne(batch, spoken, synchronous);
+        // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
+        const mayBeRefused = synchronous && !this.#deps.settings.push.synchronous;
+        if (outcome instanceof PeersyncError && mayBeRefused)
+          outcome = await this.#sendOne(batch, spoken, false);
+        const [first] = batch;
+        if (!(outcome instanceof PeersyncError)) {
+          for (const [i, document] of batch.entries()) results.set(document, outcome(i));
+        } else if (batch.length === 1 && first !== undefined) {
+          results.set(first, { kind: 'failed', error: outcome });
+        } else {
+          const { code, message } = outcome;
+          const middle = Math.ceil(batch.length / 2);
+          smaller.push(batch.slice(0, middle), batch.slice(middle));
+          this.#deps.log.debug(
+            { event: 'split', items: batch.length, code },
+            `a batch of ${batch.length} failed and is split: ${message}`,
+          );
+        }
+      }
       batches = smaller;
     }
+    return documents.map((document) => results.get(document) ?? RETURNED);
   }
 
-  /** Sends one request. @returns what is to be sent instead, where it failed as a whole */
+  /** Sends one request. @returns the result of each item by its position, or the error where one of them may be the reason */
   async #sendOne(
     documents: readonly PreparedDocument[],
     spoken: Spoken,
-    before: number,
-  ): Promise<(readonly PreparedDocument[])[]> {
-    const { clock, dialect, queue, peer } = this.#parts;
-    const { synchronous, commit } = this.#parts.settings.push;
-    const items = documents.map(({ item, content }) => ({
-      url: item.url,
-      collection: item.collection,
-      data: content.text,
-      ...(content.type === '' ? {} : { contentType: content.type, lastModified: item.version.mtimeMs }),
-    }));
+    synchronous: boolean,
+  ): Promise<((i: number) => PushResult) | PeersyncError> {
+    const { clock, dialect, log, peer, queue } = this.#deps;
+    const { commit } = this.#deps.settings.push;
     const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
+    const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
+      ...{ url, collection, data: text },
+      ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
+    }));
     let began: number | undefined;
     let answer: PushAnswer | undefined;
     try {
-      answer = await queue.run('push', (signal) => {
+      answer = await queue.run('push', async (signal) => {
         began = clock.now();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
-        if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item)))
-          return Promise.resolve(undefined);
-        return peer.push(items, { ...options, signal });
+        if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item))) return undefined;
+        return await peer.push(items, { ...options, signal });
       });
     } catch (error) {
-      return this.#notTaken(documents, pushFailure(error, began !== undefined), before);
+      const failure = pushFailure(error, began !== undefined);
+      if (failure.kind === 'stale') return (i) => (i === failure.item ? { kind: 'stale' } : RETURNED);
+      if (failure.kind === 'unanswered') return () => ({ kind: 'unanswered' });
+      if (mayMisfit(failure.error) && (await dialect.misfits())) return () => RETURNED;
+      if (failure.kind === 'untaken') return () => ({ kind: 'returned', error: failure.error });
+      return failure.error;
     }
-    if (answer === undefined) this.#returnAll(documents);
-    else await this.#answered(documents, answer, began ?? clock.now());
-    return [];
+    if (answer === undefined) return () => RETURNED;
+    const { results, peerTime } = answer;
+    log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
+    return (i) =>
+      results[i]?.ok === true
+        ? { kind: 'accepted', at: began ?? clock.now(), peerAt: peerTime }
+        : { kind: 'refused', words: results[i]?.message ?? 'the peer did not answer for this item' };
   }
 
-  async #answered(documents: readonly PreparedDocument[], answer: PushAnswer, began: number): Promise<void> {
-    const { clock, log, state } = this.#parts;
-    const now = clock.now();
-    const taken: AcceptedItem[] = [];
-    documents.forEach((document, i) => {
-      const { item } = document;
-      const result = answer.results[i];
-      const sent = sentAt(document, began, answer.peerTime);
-      const current = currentOf(this.#parts.state, item);
-      if (current === undefined) {
-        this.#overtakenBy(item, result?.ok === true ? sent : undefined);
-      } else if (result?.ok) {
-        const after = accepted(current, sent, now);
-        state.put(after);
-        taken.push(after);
-      } else {
-        this.#failures.refused(current, result?.message ?? 'the peer did not answer for this item');
-      }
-    });
-    if (taken.length > 0) this.#failures.succeeded(taken);
-    await this.#parts.commit();
-    log.debug(
-      { event: 'pushed', items: documents.length, accepted: taken.length },
-      `pushed ${documents.length} items, ${taken.length} accepted`,
-    );
-    const stay = taken.filter((item) => state.isCurrent(item));
-    this.#onAccepted(stay, began);
-  }
-
-  /** @returns the smaller batches that are to be sent instead */
-  async #notTaken(
-    documents: readonly PreparedDocument[],
-    failure: PushFailure,
-    before: number,
-  ): Promise<(readonly PreparedDocument[])[]> {
-    const { clock, dialect, log, look } = this.#parts;
-    if (failure.kind === 'stale') {
-      documents.forEach(({ item }, i) => {
-        const stale = i === failure.item;
-        this.#return(item, stale ? clock.now() + STALE_PAUSE_MS : clock.now());
-        if (stale) look(placeOf(item));
-      });
-      return [];
-    }
-    if (failure.kind === 'doubt') return [];
-    if (mayMisfit(failure.error) && (await dialect.misfits())) {
-      this.#returnAll(documents);
-      return [];
-    }
-    if (failure.kind === 'untaken') {
-      for (const { item } of documents) this.#return(item, clock.now(), troubleOf(failure.error));
-      return [];
-    }
-    const [only] = documents;
-    if (documents.length > 1 || only === undefined) {
-      log.debug(
-        { event: 'split', items: documents.length, code: failure.error.code },
-        `a batch of ${documents.length} failed and is split: ${failure.error.message}`,
-      );
-      const middle = Math.ceil(documents.length / 2);
-      return [documents.slice(0, middle), documents.slice(middle)];
-    }
-    await this.#failures.answeredBadly(only.item, failure.error, before);
-    return [];
-  }
-
-  #isGone({ folder, path }: Place): boolean {
-    const entry = this.#parts.state.get(folder, path);
+  #isGone({ folder, path }: PendingItem): boolean {
+    const entry = this.#deps.state.get(folder, path);
     return entry === undefined || entry.status === 'gone';
   }
+}
 
-  /** As they were: they are made ready anew. */
-  #returnAll(documents: readonly PreparedDocument[]): void {
-    for (const { item } of documents) this.#return(item, this.#parts.clock.now());
-  }
+/**
+ * What a failed push says about the items in it.
+ *
+ * - `stale`: a file could not be read, or changed, under the body, which was not completed;
+ * - `untaken`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
+ *   push again;
+ * - `unanswered`: the peer may have taken them: look up before pushing again;
+ * - `bad`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
+ *   reason: split.
+ */
+export type PushFailure =
+  | { readonly kind: 'stale'; readonly item: number }
+  | { readonly kind: 'untaken' | 'unanswered' | 'bad'; readonly error: PeersyncError };
 
-  #return(item: PendingItem, notBefore: number, trouble?: Trouble): void {
-    const current = currentOf(this.#parts.state, item);
-    if (current !== undefined) this.#parts.state.put(returned(current, notBefore, trouble));
+/** @param begun whether the request had left the queue; a queue that stops may give it up halfway */
+export function pushFailure(error: unknown, begun: boolean): PushFailure {
+  if (!(error instanceof PeersyncError)) throw error;
+  if (!(error instanceof PeerError)) return { kind: begun ? 'unanswered' : 'untaken', error };
+  switch (error.code) {
+    case 'PEER_SOURCE':
+      return { kind: 'stale', item: error.item ?? 0 };
+    case 'PEER_AUTH':
+      // What stands before a peer may forbid (403) a single document for what is in it.
+      return { kind: error.status === 403 ? 'bad' : 'untaken', error };
+    case 'PEER_BUSY':
+      return { kind: 'untaken', error };
+    case 'PEER_UNREACHABLE':
+    case 'PEER_TIMEOUT':
+    case 'PEER_ABORTED':
+      if (error.delivered !== 'no') return { kind: 'unanswered', error };
+      return { kind: CUT.has(systemCode(error.cause) ?? '') ? 'bad' : 'untaken', error };
+    default:
+      return { kind: isAnotherPage(error) ? 'untaken' : 'bad', error };
   }
+}
 
-  /** The file changed or went while a version travelled: what the peer took is remembered with what is there now. */
-  #overtakenBy(item: PendingItem, sent: Sent | undefined): void {
-    const { state } = this.#parts;
-    const now = state.get(item.folder, item.path);
-    if (sent === undefined || now === undefined || now.status === 'accepted' || now.status === 'confirmed')
-      return;
-    state.put(overtaken(now, sent, this.#parts.clock.now()));
-  }
+/** The connection stood and broke before the request was whole: so do peers that find it too large. */
+const CUT = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/** Whatever answered, it is not the page that was asked for: a wrong address, or a gateway whose peer is away. */
+function isAnotherPage({ status = 0 }: PeerError): boolean {
+  return (status >= 300 && status < 400) || status === 404 || status === 405 || status === 410;
 }
 
 /** Whether another kind of peer could have answered so. */
 function mayMisfit({ code }: PeersyncError): boolean {
   return code === 'PEER_ANSWER' || code === 'PEER_REFUSED' || code === 'PEER_FAILED';
+}
+
+/** What an error of the peer client says about the peer, for the queue. */
+export function classify(error: unknown): Outcome {
+  if (!(error instanceof PeerError)) return { kind: 'aborted' };
+  const { code, retryAfterMs } = error;
+  switch (code) {
+    case 'PEER_UNREACHABLE':
+    case 'PEER_TIMEOUT':
+      return { kind: 'unreachable' };
+    case 'PEER_AUTH':
+      return { kind: 'denied' };
+    case 'PEER_BUSY':
+      return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    case 'PEER_FAILED':
+    case 'PEER_REFUSED':
+    case 'PEER_ANSWER':
+    case 'PEER_ANSWER_TOO_LARGE':
+      return { kind: 'failing' };
+    case 'PEER_SOURCE':
+    case 'PEER_ABORTED':
+      return { kind: 'aborted' };
+    default:
+      return { kind: 'answered' };
+  }
 }

@@ -1,21 +1,47 @@
 import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { durationText } from '../lib/units.js';
-import { evidenceOf } from '../peer/peerdoc.js';
+import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
-import type { AcceptedItem, PendingItem, Sent } from '../state/entry.js';
+import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
-import { GivingUp, type Loss } from './giving-up.js';
+import { Background, holdMs, keyOf, placeName, roomFor, type UplinkDeps } from './deps.js';
+import type { FailureAttribution } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
-import { type DoubtOver, type Look, Looks, type NewLook, type NextLook } from './looks.js';
-import { placeName, placeOf, roomFor, type UplinkParts } from './parts.js';
-import { BackgroundWork, Signal } from './signal.js';
-import type { Hold } from './visibility.js';
-import { Visibility } from './visibility.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
 const LONGEST_WAIT_MS = 10_000;
+/** A YaCy takes 9 s to index 5 MB of text and 57 s for 50 MB; nothing else is indexed meanwhile. */
+const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
+const LONGEST_INDEXING_MS = 60_000;
+/** How much two moments in whole seconds may be further apart than they look, in ms. */
+const WHOLE_SECONDS_MS = 2_000;
+const VISIBLE_META = 'timeToVisibleMs';
+
+/** One item that is being looked up. All times are in ms since the epoch. */
+interface Look {
+  readonly place: Place;
+  /** When it was sent, which tells this push from others. */
+  readonly sentAt: number;
+  /** The push was never answered: a negative leads to another push and not to a failed attempt. */
+  readonly isDoubt: boolean;
+  readonly since: number;
+  /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
+  readonly heldUntil: number;
+  /** Of the first of its batch, the scout: the looks at the others. */
+  others: readonly Look[] | undefined;
+  due: number;
+  interval: number;
+  /** Once it was not shown, a showing has to hold. */
+  wasMissing: boolean;
+  /** Its first showing: when that was, and when it was due. */
+  firstShown: { readonly at: number; readonly due: number } | undefined;
+  /** Why the last answer proved nothing. */
+  why: string | undefined;
+  /** How many look-ups had been answered when one of this ended without an answer. */
+  unanswered: number | undefined;
+}
 
 /** What was known when a look-up began. */
 interface Before {
@@ -24,10 +50,16 @@ interface Before {
   readonly shownSentAt: number;
 }
 
+export interface NextLook {
+  /** In ms since the epoch. */
+  readonly at: number;
+  readonly lastAnswer?: string;
+}
+
 /**
  * Confirms that accepted items are searchable.
  *
- * An item is *due* when the peer is likely to show it. Of the items of one request the first is the scout: it is due at
+ * An item is *due* when the peer is likely to show it. Of the items of one batch the first is the scout: it is due at
  * the learned time-to-visible and then again at short intervals, and once it is shown the others are due at once;
  * whatever becomes of the scout, they are due at twice that time. So one look-up an item is the rule. Looked up while due, an item is
  *
@@ -35,7 +67,7 @@ interface Before {
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
  * - this version, but none of its text is in the index: quarantined;
  * - not shown, though the peer should show it by now: lost, where the peer loses documents together (see Isolation);
- * - not shown by `confirm.timeout`, the peer answering all the while: given up, see GivingUp.
+ * - not shown by `confirm.timeout`, the peer answering all the while: given up, see FailureAttribution.
  *
  * A peer may show what it takes back soon after (YaCy does, for about 18 s after it indexed something). Within the time to
  * *hold* after a push (of the dialect, or `confirm.hold`) nothing it says proves anything, and nothing is looked up. A
@@ -45,27 +77,23 @@ interface Before {
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
  *
  * While anything is pushed, what is due waits for up to 10 s more.
- *
- * Its duty: what is due is looked up as soon as the queue has room.
  */
 export class ConfirmLoop {
   readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
-    busy: () => this.#mayLookUp(),
+    busy: () => this.#nextInMs === 0 && this.#deps.queue.hasRoom('confirm'),
   });
-  readonly #parts: UplinkParts;
-  readonly #looks: Looks;
-  readonly #hold: Hold;
-  readonly #changed: Signal;
+  readonly #deps: UplinkDeps;
+  readonly #attribution: FailureAttribution;
+  readonly #isolation: Isolation;
+  readonly #work: Background;
+  readonly #looks = new Map<string, Look>();
+  /** Those that are due, by when they fell due, the first one first. */
+  readonly #due = new Map<Look, number>();
   readonly #visibility: Visibility;
-  readonly #givingUp: GivingUp;
-  readonly #work: BackgroundWork;
   /** How many look-ups the peer answered. */
   #answers = 0;
-  #startedAt = 0;
   /** When the latest of what is shown for good was sent. */
   #shownSentAt = Number.NEGATIVE_INFINITY;
-
-  readonly #isolation: Isolation;
   /** When a look-up was last left without an answer, and when the peer was last had commit its index. */
   #unansweredAt = Number.NEGATIVE_INFINITY;
   #committedAt = Number.NEGATIVE_INFINITY;
@@ -73,16 +101,12 @@ export class ConfirmLoop {
   /** Whether it did so the last time. */
   #hasCommitted = false;
 
-  constructor(parts: UplinkParts, hold: Hold, isolation: Isolation) {
-    this.#parts = parts;
+  constructor(deps: UplinkDeps, attribution: FailureAttribution, isolation: Isolation) {
+    this.#deps = deps;
+    this.#attribution = attribution;
     this.#isolation = isolation;
-    this.#looks = new Looks(parts.state, parts.clock);
-    this.#hold = hold;
-    this.#givingUp = new GivingUp(parts, hold, isolation);
-    this.#changed = new Signal(parts.clock);
-    this.#work = new BackgroundWork(() => this.#changed.notify());
-    const learned = parts.state.meta('timeToVisibleMs');
-    this.#visibility = new Visibility(typeof learned === 'number' ? learned : undefined);
+    this.#work = new Background(deps.clock);
+    this.#visibility = new Visibility(deps.state.meta(VISIBLE_META));
   }
 
   /** How many items wait to be shown. */
@@ -101,235 +125,254 @@ export class ConfirmLoop {
 
   /** When an item is looked up next, and what the last look-up said. */
   next(place: Place): NextLook | undefined {
-    return this.#looks.next(place);
+    const look = this.#looks.get(keyOf(place));
+    if (look === undefined) return undefined;
+    const at = Math.round(look.due);
+    return look.why === undefined ? { at } : { at, lastAnswer: look.why };
   }
 
-  /**
-   * Items that one request brought to the peer.
-   *
-   * @param sentAt when it began
-   */
-  watch(items: readonly AcceptedItem[], sentAt: number): void {
-    const now = this.#parts.clock.now();
-    const typical = this.#visibility.typicalMs;
+  /** Items that one batch brought to the peer. */
+  watch(items: readonly AcceptedItem[]): void {
+    const [first, ...rest] = items;
+    if (first === undefined) return;
+    const { typicalMs } = this.#visibility;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
-    const sureFrom = this.#hold.sureFrom(now, bytes);
-    const group: Look[] = [];
-    items.forEach((item, i) => {
-      // A little early for the scout, or a peer that became faster would never be found out.
-      const wait = i === 0 ? typical * 0.75 : typical * 2;
-      const { sent } = item;
-      const due = Math.max(sentAt + wait, sureFrom);
-      group.push(this.#look(item, { sent, sentAt, doubt: false, due, sureFrom, since: now, group }));
-    });
+    const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
+    // A little early for the scout, or a peer that became faster would never be found out.
+    const scout = this.#add(first, first.sent, heldUntil, first.sent.at + 0.75 * typicalMs);
+    scout.others = rest.map((item) => this.#add(item, item.sent, heldUntil, item.sent.at + 2 * typicalMs));
   }
 
-  /** An item that was accepted some time ago. */
-  resume(item: AcceptedItem): void {
-    const now = this.#parts.clock.now();
-    const look = this.#looks.get(item);
-    if (look !== undefined && !look.doubt && look.sent.at === item.sent.at) return;
-    const { sent } = item;
-    const sureFrom = this.#hold.sureFrom(this.#steady(item.since), sent.size);
-    const due = Math.max(now, sureFrom);
-    this.#look(item, { sent, sentAt: this.#steady(sent.at), doubt: false, due, sureFrom, since: now });
-  }
-
-  /** An item that was confirmed before: one more address that the peer takes. */
-  known(item: Pick<AcceptedItem, 'url' | 'path'>, sent: Sent): void {
-    this.#givingUp.saw(item, sent.at);
-  }
-
-  /**
-   * An item whose push left and was never answered.
-   *
-   * @param onDoubtOver decides when the peer does not have it; without one it is pushed again
-   */
-  doubt(item: PendingItem, sent: Sent, onDoubtOver?: DoubtOver): void {
-    const now = this.#parts.clock.now();
-    const look = this.#looks.get(item);
-    if (look?.doubt && look.sent.at === sent.at) return;
-    const sentAt = this.#steady(sent.at);
-    const sureFrom = this.#hold.sureFrom(sentAt, sent.size);
-    const due = Math.max(now, sureFrom);
-    this.#look(item, { sent, sentAt, doubt: true, due, sureFrom, since: now, onDoubtOver });
-  }
-
-  /** A date in the future is of an earlier run, before the clock was set back. */
-  #steady(at: number): number {
-    return Math.min(at, this.#parts.clock.now());
-  }
-
-  /** Whether something is due, and nothing keeps it from being looked up. */
-  #mayLookUp(): boolean {
-    return this.#nextInMs() === 0 && this.#parts.queue.hasRoom('confirm');
-  }
-
-  /** How long until a look-up may begin, in ms; undefined where there is nothing to look up. */
-  #nextInMs(): number | undefined {
-    const { clock, queue } = this.#parts;
-    const { nextDue } = this.#looks;
-    if (nextDue === undefined) return undefined;
-    const from = queue.isBusy('push') ? nextDue + LONGEST_WAIT_MS : nextDue;
-    return Math.max(0, from - clock.now());
+  /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
+  resume(item: AcceptedItem | PendingItem, sent: Sent): void {
+    const look = this.#looks.get(keyOf(item));
+    if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
+    const now = this.#deps.clock.now();
+    // A time in the future was before the clock was set.
+    const from = Math.min(now, item.status === 'pending' ? sent.at : item.since);
+    this.#add(item, sent, this.#heldUntil(from, sent.size), now);
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, queue } = this.#parts;
-    this.#startedAt = clock.now();
+    const { queue } = this.#deps;
     while (!signal.aborted && !this.#work.hasFailed) {
-      const waitMs = this.#nextInMs();
+      const waitMs = this.#nextInMs;
       if (waitMs !== 0) {
-        await this.#changed.wait(waitMs, signal);
+        await this.#work.wait(waitMs, signal);
         continue;
       }
       if (!(await roomFor(queue, 'confirm', signal))) break;
-      const look = this.#looks.take();
+      const look = this.#take();
       this.health.progress();
-      if (look === undefined) continue;
-      this.#work.start(this.#lookUp(look, signal));
+      if (look !== undefined) this.#work.start(this.#lookUp(look, signal));
     }
     await this.#work.settled();
   }
 
-  #look(item: AcceptedItem | PendingItem, begin: NewLook): Look {
-    const interval = Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4);
-    const look = this.#looks.add(placeOf(item), interval, begin);
-    this.#changed.notify();
+  /** How long until a look-up may begin, in ms; undefined where nothing is due. */
+  get #nextInMs(): number | undefined {
+    const { clock, queue } = this.#deps;
+    const [first] = this.#due.values();
+    if (first === undefined) return undefined;
+    return queue.isBusy('push') ? Math.max(0, first + LONGEST_WAIT_MS - clock.now()) : 0;
+  }
+
+  #take(): Look | undefined {
+    for (const look of this.#due.keys()) {
+      this.#due.delete(look);
+      // It is not planned anew while it is looked up.
+      look.due = Math.min(look.due, this.#deps.clock.now());
+      if (this.#looks.get(keyOf(look.place)) === look) return look;
+    }
+    return undefined;
+  }
+
+  /** From when on what was taken `at` is shown for good, if it is shown: it has to be indexed before. */
+  #heldUntil(at: number, bytes: number): number {
+    const hold = holdMs(this.#deps);
+    return hold === 0 ? at : at + hold + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
+  }
+
+  /** Takes the place of an earlier look at the same item. */
+  #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, due: number): Look {
+    const look: Look = {
+      place: { folder: item.folder, path: item.path },
+      sentAt: sent.at,
+      isDoubt: item.status === 'pending',
+      since: this.#deps.clock.now(),
+      heldUntil,
+      others: undefined,
+      due: 0,
+      interval: Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4),
+      wasMissing: false,
+      firstShown: undefined,
+      why: undefined,
+      unanswered: undefined,
+    };
+    this.#looks.set(keyOf(look.place), look);
+    this.#plan(look, Math.max(due, heldUntil));
     return look;
   }
 
   #plan(look: Look, due: number): void {
-    this.#looks.plan(look, due);
-    this.#changed.notify();
+    look.due = due;
+    this.#fallDue(look, due);
+  }
+
+  /** Waits until the look is due, unless it is planned anew or forgotten meanwhile. */
+  #fallDue(look: Look, due: number): void {
+    const { clock } = this.#deps;
+    if (look.due !== due || this.#looks.get(keyOf(look.place)) !== look) return;
+    const leftMs = Math.ceil(due - clock.now());
+    if (leftMs > 0) {
+      clock.after(leftMs, () => this.#fallDue(look, due), { background: true });
+      return;
+    }
+    this.#due.set(look, due);
+    this.#work.notify();
+  }
+
+  #forget(look: Look): void {
+    if (this.#looks.get(keyOf(look.place)) === look) this.#looks.delete(keyOf(look.place));
+  }
+
+  /** The item that a look is about, with what was sent of it; undefined, and forgotten, when it has become another one. */
+  #itemOf(look: Look): { readonly item: AcceptedItem | PendingItem; readonly sent: Sent } | undefined {
+    const item = this.#deps.state.get(look.place.folder, look.place.path);
+    const isIts =
+      this.#looks.get(keyOf(look.place)) === look && item?.status === (look.isDoubt ? 'pending' : 'accepted');
+    const sent = isIts && item.status === 'pending' ? item.doubt : item?.sent;
+    if (isIts && sent?.at === look.sentAt) return { item, sent };
+    this.#forget(look);
+    return undefined;
   }
 
   async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
-    const { clock, queue, peer } = this.#parts;
-    if (this.#looks.itemOf(look) === undefined) {
-      this.#looks.forget(look);
-      return;
-    }
-    let shown: ReturnType<typeof evidenceOf>;
-    let answered = true;
-    let fresh = 0;
+    const { clock, queue, peer } = this.#deps;
+    const url = this.#itemOf(look)?.sent.url;
+    if (url === undefined) return;
     const before: Before = { began: clock.now(), shownSentAt: this.#shownSentAt };
+    let doc: Peerdoc | undefined;
+    let failure: PeersyncError | undefined;
+    let isAnswered = true;
     try {
-      const doc = await queue.run('confirm', (s) => peer.peerdoc({ url: look.sent.url }, { signal: s }));
+      doc = await queue.run('confirm', (s) => peer.peerdoc({ url }, { signal: s }));
       this.#answers += 1;
-      fresh = doc === undefined ? 0 : this.#hold.freshMs(doc);
-      shown =
-        doc === undefined
-          ? { shown: false, why: 'the peer does not know the document' }
-          : evidenceOf(doc, look.sent);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
-      shown = { shown: false, why: error.message };
+      failure = error;
       // No answer is the peer's trouble, unless it answered others since this one was last without.
       this.#unansweredAt = clock.now();
-      answered = look.unanswered !== undefined && look.unanswered < this.#answers;
+      isAnswered = look.unanswered !== undefined && look.unanswered < this.#answers;
       look.unanswered = this.#answers;
     }
-    const item = this.#looks.itemOf(look);
-    if (item === undefined) {
-      this.#looks.forget(look);
+    const found = this.#itemOf(look);
+    if (found === undefined) return;
+    const { item, sent } = found;
+    const why = failure?.message ?? 'the peer does not know the document';
+    const shown = doc === undefined ? { shown: false as const, why } : evidenceOf(doc, sent);
+    if (!shown.shown && !shown.isWithoutText) {
+      look.firstShown = undefined;
+      look.wasMissing = true;
+      look.why = shown.why;
+      await this.#notShown(look, item, shown.why, isAnswered ? before : undefined);
       return;
     }
-    if (shown.shown || shown.isWithoutText) {
-      const now = clock.now();
-      look.firstShown ??= { at: now, due: look.due };
-      const countsFrom = Math.max(Math.min(look.sureFrom, look.firstShown.at + this.#hold.ms), now + fresh);
-      if (now < countsFrom) this.#plan(look, countsFrom);
-      else if (!shown.shown) {
-        this.#looks.forget(look);
-        await this.#givingUp.withoutText(item);
-      } else await this.#confirm(look, item, { kind: shown.kind, at: clock.now(), shown: shown.text });
-      return;
+    const now = clock.now();
+    look.firstShown ??= { at: now, due: look.due };
+    const heldFrom = look.firstShown.at + holdMs(this.#deps);
+    const countsFrom = Math.max(
+      look.wasMissing ? heldFrom : Math.min(look.heldUntil, heldFrom),
+      now + this.#freshMs(doc),
+    );
+    if (now < countsFrom) this.#plan(look, countsFrom);
+    else if (shown.shown)
+      await this.#confirm(look, item, sent, { kind: shown.kind, at: now, shown: shown.text });
+    else {
+      this.#forget(look);
+      this.#attribution.withoutText(item);
+      await this.#deps.commit();
     }
-    look.firstShown = undefined;
-    look.sureFrom = Number.POSITIVE_INFINITY;
-    look.why = shown.why;
-    await this.#notShown(look, item, shown.why, answered ? before : undefined);
+  }
+
+  /** For how long a document is still too fresh to count, where the peer tells when it was indexed, in ms. */
+  #freshMs({ loadDate, peerAt }: Partial<Peerdoc> = {}): number {
+    if (loadDate === undefined || peerAt === undefined) return 0;
+    const age = peerAt - loadDate;
+    // One from the future is of another time zone than it seems.
+    return age < -WHOLE_SECONDS_MS ? 0 : Math.max(0, holdMs(this.#deps) - WHOLE_SECONDS_MS - age);
   }
 
   async #confirm(
     look: Look,
     item: AcceptedItem | PendingItem,
-    evidence: Parameters<typeof confirmed>[1],
+    sent: Sent,
+    evidence: Evidence,
   ): Promise<void> {
-    const { clock, log, state } = this.#parts;
+    const { clock, commit, log, state } = this.#deps;
+    const { folder, path, url } = item;
     const now = clock.now();
     const took = Math.round((look.firstShown?.at ?? now) - look.sentAt);
-    if (look.group?.[0] === look) this.#learn(look);
-    this.#looks.forget(look);
-    this.#lookUpOthers(look, now);
+    if (look.others !== undefined) this.#learn(look);
+    this.#forget(look);
+    this.#lookUpOthers(look);
     const inPeer =
       item.status === 'accepted'
         ? item
-        : accepted(item, look.sent, now, 'the peer has it, though its answer never came');
+        : accepted(item, sent, now, 'the peer has it, though its answer never came');
     state.put(confirmed(inPeer, evidence, now));
     this.#shownSentAt = Math.max(this.#shownSentAt, look.sentAt);
-    this.known(item, look.sent);
-    await this.#parts.commit();
+    this.#attribution.shown(item, sent.at);
+    await commit();
     log.info(
-      {
-        event: 'confirmed',
-        folder: item.folder,
-        path: item.path,
-        url: item.url,
-        evidence: evidence.kind,
-        tookMs: took,
-      },
+      { event: 'confirmed', folder, path, url, evidence: evidence.kind, tookMs: took },
       `confirmed ${placeName(item)} (${durationText(took)} after its push)`,
     );
   }
 
-  /** What became of the scout of a request tells of the others. */
-  #lookUpOthers(look: Look, moment: number): void {
-    if (look.group?.[0] !== look) return;
-    for (const other of look.group) {
-      if (other.firstShown === undefined && other.due > moment && this.#looks.has(other))
-        this.#plan(other, moment);
+  /** What became of the scout of a batch tells of the others. */
+  #lookUpOthers(look: Look): void {
+    const now = this.#deps.clock.now();
+    for (const other of look.others ?? []) {
+      const isWaiting = other.firstShown === undefined && other.due > now;
+      if (isWaiting && this.#looks.get(keyOf(other.place)) === other) this.#plan(other, now);
     }
   }
 
+  /** @param before undefined where there was no answer */
   async #notShown(
     look: Look,
     item: AcceptedItem | PendingItem,
     why: string,
     before: Before | undefined,
   ): Promise<void> {
-    const { clock, queue, settings } = this.#parts;
-    const moment = clock.now();
+    const { clock, commit, queue, settings } = this.#deps;
+    const now = clock.now();
     const loss = before === undefined ? undefined : this.#lossOf(look, item, before);
     if (loss === 'unsure') {
-      await this.#commitIndex(before?.began ?? moment);
+      await this.commitIndex(before?.began ?? now);
       this.#plan(look, clock.now());
       return;
     }
-    if (loss !== undefined) {
-      this.#looks.forget(look);
-      this.#lookUpOthers(look, moment);
-      await this.#givingUp.lost(item, why, loss);
-      return;
-    }
-    const waited = Math.min(
-      moment - Math.max(look.since, look.sentAt, this.#startedAt),
-      queue.answeringForMs,
-    );
-    const patience = this.#givingUp.patienceMs(item, this.#visibility.typicalMs);
-    if (before === undefined || waited < patience) {
-      const suspectFrom = this.#lateFrom(look) + (moment < this.#lateFrom(look) ? 0 : this.#hold.ms);
-      const last = look.doubt
-        ? Math.max(SHORTEST_INTERVAL_MS, patience - waited)
-        : Math.max(SHORTEST_INTERVAL_MS, suspectFrom > moment ? suspectFrom - moment : Infinity);
-      this.#plan(look, moment + Math.min(look.interval, last));
+    const patience = this.#attribution.patienceMs(item, this.#visibility.typicalMs);
+    const waited = Math.min(now - look.since, queue.answeringForMs);
+    if (loss === undefined && (before === undefined || waited < patience)) {
+      const lateFrom = this.#lateFrom(look);
+      const suspectFrom = lateFrom + (now < lateFrom ? 0 : holdMs(this.#deps));
+      const last = look.isDoubt ? patience - waited : suspectFrom > now ? suspectFrom - now : Infinity;
+      this.#plan(look, now + Math.min(look.interval, Math.max(SHORTEST_INTERVAL_MS, last)));
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
       return;
     }
-    this.#looks.forget(look);
-    await this.#givingUp.giveUp(item, patience, why, look.onDoubtOver);
+    this.#forget(look);
+    if (item.status === 'pending') await this.#attribution.doubtOver(item);
+    else if (loss === undefined) this.#attribution.notShown(item, patience, why);
+    else {
+      this.#lookUpOthers(look);
+      this.#attribution.lost(item, why, loss === 'certain');
+    }
+    await commit();
   }
 
   /**
@@ -341,62 +384,91 @@ export class ConfirmLoop {
    *   not commit when it is to);
    * - `likely`: it is not there, and whether the peer indexes anything at all now is not known.
    */
-  #lossOf(look: Look, item: AcceptedItem | PendingItem, before: Before): Loss | 'unsure' | undefined {
-    if (item.status === 'pending' || !this.#givingUp.canBeLost(item)) return undefined;
+  #lossOf(
+    look: Look,
+    item: AcceptedItem | PendingItem,
+    { began, shownSentAt }: Before,
+  ): 'certain' | 'likely' | 'unsure' | undefined {
+    if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return undefined;
+    const { queue, settings } = this.#deps;
+    const hold = holdMs(this.#deps);
     const isAlone = this.#isolation.isAlone(item);
-    const isLaterShown = before.shownSentAt >= look.sentAt;
+    const isLaterShown = shownSentAt >= look.sentAt;
     const needsLonger = isAlone && !isLaterShown && !this.#hasCommitted;
-    const from = this.#lateFrom(look) + (needsLonger ? this.#hold.ms : 0);
-    if (before.began < from) return undefined;
-    if (before.began < this.#committedAt || this.#committedAt < from) return 'unsure';
-    const { queue, settings } = this.#parts;
-    const sinceMs = before.began - look.sentAt;
-    const isUninterrupted = queue.answeringForMs >= sinceMs && this.#unansweredAt < look.sentAt;
-    const latelyMs = Math.max(settings.confirm.timeout, 2 * this.#hold.ms);
-    const isShownLately = before.shownSentAt >= look.sentAt - latelyMs;
+    const from = this.#lateFrom(look) + (needsLonger ? hold : 0);
+    if (began < from) return undefined;
+    if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
+    const isUninterrupted = queue.answeringForMs >= began - look.sentAt && this.#unansweredAt < look.sentAt;
+    const isShownLately = shownSentAt >= look.sentAt - Math.max(settings.confirm.timeout, 2 * hold);
     if (isUninterrupted && (isLaterShown || (isAlone && isShownLately))) return 'certain';
     if (isAlone) return undefined;
     // Where nothing was ever shown, to part the items once is enough.
-    const isShownEver = before.shownSentAt > Number.NEGATIVE_INFINITY;
+    const isShownEver = shownSentAt > Number.NEGATIVE_INFINITY;
     const isFirst = item.attempts === 0 && !this.#isolation.has(item);
     return isShownEver || isFirst ? 'likely' : undefined;
   }
 
   /** When the peer should show what it was sent: after the hold, or later if it is known to be slow. */
   #lateFrom(look: Look): number {
-    return look.heldUntil + Math.max(0, 1.25 * this.#visibility.typicalMs - this.#hold.ms);
+    return look.heldUntil + Math.max(0, 1.25 * this.#visibility.typicalMs - holdMs(this.#deps));
   }
 
-  /** Has the peer commit its index, unless it did since `since`. Where that fails, the usual time has to do. */
-  async #commitIndex(since: number): Promise<void> {
-    if (this.#committedAt > since) return;
-    const { clock, queue, log, peer } = this.#parts;
-    this.#committing ??= queue
-      .run('confirm', async (signal) => {
-        await peer.commitIndex?.({ signal });
-        this.#hasCommitted = peer.commitIndex !== undefined;
-      })
-      .catch((error: unknown) => {
-        this.#hasCommitted = false;
-        if (!(error instanceof PeersyncError)) throw error;
-        log.debug(
-          { event: 'commit', code: error.code },
-          `the peer did not commit its index: ${error.message}`,
-        );
-      })
-      .finally(() => {
-        this.#committedAt = clock.now();
-        this.#committing = undefined;
-      });
+  /** Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual time has to do where it did not */
+  async commitIndex(since: number): Promise<boolean> {
+    if (this.#committedAt > since) return this.#hasCommitted;
+    this.#committing ??= this.#commit().finally(() => {
+      this.#committedAt = this.#deps.clock.now();
+      this.#committing = undefined;
+    });
     await this.#committing;
+    return this.#hasCommitted;
+  }
+
+  async #commit(): Promise<void> {
+    const { queue, log, peer } = this.#deps;
+    this.#hasCommitted = false;
+    try {
+      await queue.run('confirm', async (signal) => peer.commitIndex?.({ signal }));
+      this.#hasCommitted = peer.commitIndex !== undefined;
+    } catch (error) {
+      if (!(error instanceof PeersyncError)) throw error;
+      const { code, message } = error;
+      log.debug({ event: 'commit', code }, `the peer did not commit its index: ${message}`);
+    }
   }
 
   /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
   #learn(look: Look): void {
-    this.#visibility.saw(Math.round((look.firstShown?.due ?? look.due) - look.sentAt));
+    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sentAt);
     const typical = Math.round(this.#visibility.typicalMs);
-    const known = this.#parts.state.meta('timeToVisibleMs');
+    const known = this.#deps.state.meta(VISIBLE_META);
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
-    this.#parts.state.setMeta('timeToVisibleMs', typical);
+    this.#deps.state.setMeta(VISIBLE_META, typical);
+  }
+}
+
+/** How many observations are remembered. */
+const REMEMBERED = 64;
+const FIRST_GUESS_MS = 1_000;
+const SHORTEST_MS = 50;
+
+/** What was learned of the peer's time-to-visible: from the answer to a push until a look-up shows it. */
+class Visibility {
+  readonly #seen: number[] = [];
+  #next = 0;
+  /** The wait after which three of four items were visible, in ms. */
+  typicalMs = FIRST_GUESS_MS;
+
+  /** @param learned by an earlier run */
+  constructor(learned: unknown) {
+    if (typeof learned === 'number') this.saw(learned);
+  }
+
+  /** An item was first shown `ms` after it was accepted. */
+  saw(ms: number): void {
+    this.#seen[this.#next] = Math.max(SHORTEST_MS, ms);
+    this.#next = (this.#next + 1) % REMEMBERED;
+    const sorted = this.#seen.toSorted((a, b) => a - b);
+    this.typicalMs = sorted[Math.floor((sorted.length - 1) * 0.75)] ?? FIRST_GUESS_MS;
   }
 }

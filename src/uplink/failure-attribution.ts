@@ -1,56 +1,81 @@
 import type { PeersyncError } from '../lib/errors.js';
-import { sentence } from '../lib/text.js';
+import type { Logger } from '../lib/logger.js';
+import { encodePath, sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import type { Place } from '../state/entries.js';
-import type { PendingItem, Trouble } from '../state/entry.js';
-import { failed, quarantined, returned } from '../state/transitions.js';
-import type { UplinkParts } from './parts.js';
-import { PlaceMap } from './place-map.js';
-import { currentOf } from './prepare.js';
-import { pushFailure, sayQuarantined, troubleOf } from './trouble.js';
+import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
+import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
+import { pushFailure } from './batch-sender.js';
+import { currentOf, holdMs, keyOf, losesUpdates, placeName, type UplinkDeps } from './deps.js';
+import { type Isolation, lostTrouble } from './isolation.js';
+
+/** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
+const SHORTEST_DOUBT_MS = 5_000;
+/** An item that took others along and was lost so often alone is to blame; one that took none along after all its attempts. */
+const ALONE_ATTEMPTS = 2;
+/** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
+const GATE_ATTEMPTS = 2;
+const GATE_META = 'shownBelow';
+
+/** An item whose push failed by itself, or was never answered. */
+interface Suspect {
+  readonly failures: number;
+  /** How many pushes had succeeded when it failed last; at first, when the push began that failed. */
+  readonly successes: number;
+}
 
 /**
- * Decides what a failed push means for the item that it failed for: an attempt of the item is spent, and after
- * `push.attempts` of those it is quarantined, or the peer is in trouble and the item is only put off.
+ * Decides what a failure means for the item that it happened to:
  *
- * The peer's word about one item in an answer counts at once. For an item whose push failed as a whole see Suspects; where
- * nothing else waits that could go through and tell, an empty push decides, for the only item there is and for one that
- * was to blame before: a peer that takes it works.
+ * - an attempt is *spent*: it is pushed again after the backoff, and quarantined after `push.attempts` of those. So is one that the
+ *   peer refused by its answer, one that was not shown in time (at once again, without backoff), and one whose push failed while
+ *   others went through;
+ * - it is *put off*, where the peer is in trouble: pushed again after the backoff, with no attempt spent;
+ * - it is *lost*, where the peer loses documents together: pushed again apart from others (see Isolation).
+ *
+ * An item whose push failed as a whole, or was never answered, is a *suspect* and travels alone from then on, until it is
+ * accepted. It is to blame only when other pushes went through between two of its failures, or between the beginning of the push
+ * that failed first and its failing by itself. Where nothing else waits that could go through and tell, an empty push decides, for
+ * the only item there is and for one that was to blame before: a peer that takes it works.
  */
 export class FailureAttribution {
-  readonly #parts: UplinkParts;
-  readonly #suspects = new Suspects();
+  readonly #deps: UplinkDeps;
+  readonly #isolation: Isolation;
+  readonly #gate: DomainGate;
+  readonly #suspects = new Map<string, Suspect>();
+  /** How many pushes went through so far; to be asked when a push begins. */
+  successes = 0;
 
-  constructor(parts: UplinkParts) {
-    this.#parts = parts;
+  constructor(deps: UplinkDeps, isolation: Isolation) {
+    this.#deps = deps;
+    this.#isolation = isolation;
+    this.#gate = new DomainGate(deps.state.meta(GATE_META));
   }
 
   /** Whether an item has to travel alone, so that nobody suffers with it. */
   isSuspect(place: Place): boolean {
-    return this.#suspects.has(place);
-  }
-
-  /** How many pushes went through so far; to be asked when a push begins. */
-  get successes(): number {
-    return this.#suspects.successes;
+    return this.#suspects.size > 0 && this.#suspects.has(keyOf(place));
   }
 
   /** A push went through with these items. */
   succeeded(places: readonly Place[]): void {
-    this.#suspects.succeeded(places);
+    this.successes += 1;
+    for (const place of places) this.forget(place);
   }
 
-  /** Nothing of this file waits any more. */
+  /** Nothing of this file waits to be pushed any more. */
   forget(place: Place): void {
-    this.#suspects.forget(place);
+    if (this.#suspects.size > 0) this.#suspects.delete(keyOf(place));
   }
 
   /** The peer answered, and refused this item. */
   refused(item: PendingItem, words: string): void {
-    this.#spend(item, {
+    const trouble = {
       code: 'REFUSED',
       message: `The peer refused it: ${sentence(words)}`,
       hint: 'Mend what the peer complains about, then `peersync retry` the file.',
-    });
+    };
+    this.#spend(item, trouble, this.#backoff(item.attempts + 1));
   }
 
   /**
@@ -58,50 +83,138 @@ export class FailureAttribution {
    *
    * @param before `successes` when the push began that it was in
    */
-  async answeredBadly(item: PendingItem, error: PeersyncError, before: number): Promise<void> {
-    const { failures, othersWentThrough } = this.#suspects.failed(item, before);
-    if (error.code !== 'PEER_TOO_LARGE') {
-      await this.#charge(item, troubleOf(error), failures, othersWentThrough);
-      return;
-    }
-    const current = currentOf(this.#parts.state, item);
-    if (current !== undefined) this.#quarantine(current, troubleOf(error));
+  async failedAlone(item: PendingItem, error: PeersyncError, before: number): Promise<void> {
+    const current = currentOf(this.#deps.state, item);
+    if (error.code !== 'PEER_TOO_LARGE') await this.#charge(item, troubleOf(error), before);
+    else if (current !== undefined) this.#quarantine(current, troubleOf(error));
   }
 
-  /**
-   * A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on.
-   *
-   * @param before `successes` when the push began that it was in
-   */
-  async neverAnswered(item: PendingItem, before: number): Promise<void> {
-    const { failures, othersWentThrough } = this.#suspects.failed(item, before);
+  /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
+  unanswered(item: PendingItem, before: number): void {
+    const { failures } = this.#suspects.get(keyOf(item)) ?? { failures: 0 };
+    if (failures === 0) this.#suspects.set(keyOf(item), { failures, successes: before });
+  }
+
+  /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
+  async doubtOver(item: PendingItem): Promise<void> {
+    const { clock, log, state } = this.#deps;
+    const suspect = this.#suspects.get(keyOf(item));
     const trouble: Trouble = {
       code: 'UNANSWERED',
       message: 'The peer did not answer its push, and does not show it.',
       hint: 'See in the log of the peer whether it chokes on this file; `peersync retry` pushes it again.',
     };
-    // The first time others travelled with it, which are as suspect.
-    if (failures === 1) this.#putOff(item, trouble, 0);
-    else await this.#charge(item, trouble, failures, othersWentThrough);
+    if (suspect === undefined) state.put(returned(item, clock.now()));
+    else if (suspect.failures > 0) await this.#charge(item, trouble, suspect.successes);
+    else {
+      // The first time others travelled with it, which are as suspect.
+      this.#suspects.set(keyOf(item), { failures: 1, successes: this.successes });
+      state.put(returned(item, clock.now(), trouble));
+    }
+    log.debug({ folder: item.folder, path: item.path }, `not in the peer, pushed again: ${placeName(item)}`);
+  }
+
+  /** The peer shows the document of this item for good. */
+  shown({ url, path }: Pick<AcceptedItem, 'url' | 'path'>, pushedAt: number): void {
+    const { dialect, state } = this.#deps;
+    if (dialect.current?.hasDomainGate !== true) return;
+    const base = url.endsWith(encodePath(path)) ? url.slice(0, -encodePath(path).length) : url;
+    if (this.#gate.saw(base, pushedAt)) state.setMeta(GATE_META, this.#gate.kept);
+  }
+
+  /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
+  hasShownLike(url: string): boolean {
+    return this.#gate.hasShownLike(url);
+  }
+
+  /** Whether the peer may have lost this item together with others, as far as the peer and its URL go. */
+  canBeLost(item: AcceptedItem): boolean {
+    return losesUpdates(this.#deps) && !isRemembered(item) && !this.#isGated(item);
+  }
+
+  /**
+   * How long the peer may take to show this item, in ms; an item that is still pending is one in doubt. What the peer was sent
+   * before it had time to show, and somebody else may have put another document there since.
+   *
+   * @param typicalMs how long it usually takes
+   */
+  patienceMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
+    const { timeout } = this.#deps.settings.confirm;
+    const hold = holdMs(this.#deps);
+    if (item.status === 'pending' || isRemembered(item))
+      return Math.max(SHORTEST_DOUBT_MS, 3 * typicalMs, 2 * hold);
+    return this.#isGated(item)
+      ? Math.min(timeout, 3 * Math.max(hold, typicalMs))
+      : Math.max(timeout, 2 * hold);
+  }
+
+  /**
+   * The peer accepted an item and did not show it in time.
+   *
+   * @param why what the last look-up said
+   */
+  notShown(item: AcceptedItem, patienceMs: number, why: string): void {
+    const { clock, log, settings, state } = this.#deps;
+    const { folder, path } = item;
+    if (isRemembered(item)) {
+      state.put(unremembered(item, why, clock.now()));
+    } else {
+      const isGated = this.#isGated(item);
+      // What is pushed again at the same time may be lost again together; but where nothing was ever shown, all wait for the peer.
+      if (losesUpdates(this.#deps) && this.#gate.hasShown) this.#isolation.lost(item, false);
+      else this.#isolation.forget(item);
+      const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShownTrouble(item, patienceMs, why);
+      const attempts = isGated ? Math.min(settings.push.attempts, GATE_ATTEMPTS) : settings.push.attempts;
+      if (this.#spend(item, trouble, 0, attempts)) return;
+    }
+    const attempts = isRemembered(item) ? 0 : item.attempts + 1;
+    log.info(
+      { event: 'not-shown', folder, path, attempts },
+      `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
+    );
+  }
+
+  /**
+   * The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already.
+   *
+   * @param isCertain whether it must have been indexed by now, if it was not to blame
+   */
+  lost(item: AcceptedItem, why: string, isCertain: boolean): void {
+    const { clock, log, settings, state } = this.#deps;
+    const { timesAlone, hadCompany } = this.#isolation.lost(item, isCertain);
+    if (timesAlone >= (hadCompany ? ALONE_ATTEMPTS : settings.push.attempts)) {
+      this.#quarantine(item, hadCompany ? REFUSED_BY_INDEX : NEVER_INDEXED);
+      return;
+    }
+    state.put(lost(item, lostTrouble, clock.now()));
+    log.debug(
+      { event: 'lost', folder: item.folder, path: item.path },
+      `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`,
+    );
+  }
+
+  /** The peer shows this version, and indexed none of its text: another push would end no better. */
+  withoutText(item: AcceptedItem | PendingItem): void {
+    this.#quarantine(item, TEXT_NOT_INDEXED);
   }
 
   /** Spends an attempt if the item is to blame, and else puts it off. */
-  async #charge(
-    item: PendingItem,
-    trouble: Trouble,
-    failures: number,
-    othersWentThrough: boolean,
-  ): Promise<void> {
-    const { settings, state } = this.#parts;
+  async #charge(item: PendingItem, trouble: Trouble, before: number): Promise<void> {
+    const { clock, state } = this.#deps;
+    const known = this.#suspects.get(keyOf(item)) ?? { failures: 0, successes: before };
+    const failures = known.failures + 1;
+    this.#suspects.set(keyOf(item), { failures, successes: this.successes });
     const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
-    const toBlame = othersWentThrough || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
+    const isToBlame =
+      this.successes > known.successes || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
     const current = currentOf(state, item);
-    if (toBlame && current !== undefined) this.#spend(current, trouble);
-    else this.#putOff(item, trouble, backoff(failures, settings.push.backoff));
+    if (current === undefined) return;
+    if (isToBlame) this.#spend(current, trouble, this.#backoff(current.attempts + 1));
+    else state.put(returned(current, clock.now() + this.#backoff(failures), trouble));
   }
 
   async #takesAnEmptyPush(): Promise<boolean> {
-    const { queue, peer } = this.#parts;
+    const { queue, peer } = this.#deps;
     try {
       await queue.run('push', (signal) => peer.push([], { signal }));
       return true;
@@ -111,75 +224,176 @@ export class FailureAttribution {
     }
   }
 
-  #spend(item: PendingItem, trouble: Trouble): void {
-    const { clock, settings, state } = this.#parts;
-    const now = clock.now();
-    const again = failed(item, trouble, now + backoff(item.attempts + 1, settings.push.backoff), now);
-    if (again.attempts < settings.push.attempts) state.put(again);
-    else this.#quarantine(again, trouble);
+  /** @returns whether that was the last one */
+  #spend(
+    item: PendingItem | AcceptedItem,
+    trouble: Trouble,
+    waitMs: number,
+    attempts = this.#deps.settings.push.attempts,
+  ): boolean {
+    const { clock, state } = this.#deps;
+    const again = failed(item, trouble, clock.now() + waitMs, clock.now());
+    const isLast = again.attempts >= attempts;
+    if (isLast) this.#quarantine(again, trouble);
+    else state.put(again);
+    return isLast;
   }
 
-  #quarantine(item: PendingItem, trouble: Trouble): void {
-    const { clock, log, state } = this.#parts;
-    this.#suspects.forget(item);
+  #quarantine(item: PendingItem | AcceptedItem, trouble: Trouble): void {
+    const { clock, log, state } = this.#deps;
+    this.forget(item);
     state.put(quarantined(item, item, item.version, trouble, clock.now()));
     sayQuarantined(log, item, trouble);
   }
 
-  #putOff(item: PendingItem, trouble: Trouble, waitMs: number): void {
-    const { clock, state } = this.#parts;
-    const current = currentOf(state, item);
-    if (current !== undefined) state.put(returned(current, clock.now() + waitMs, trouble));
+  /** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
+  #backoff(failures: number): number {
+    const { min, max } = this.#deps.settings.push.backoff;
+    return Math.min(max, min * 2 ** Math.min(30, failures - 1));
+  }
+
+  #notShownTrouble({ url }: AcceptedItem, patienceMs: number, why: string): Trouble {
+    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
+    const mayBeGated = this.#deps.dialect.current?.hasDomainGate === true && !this.#gate.hasShownBelow(url);
+    return {
+      code: 'NOT_SHOWN',
+      message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
+      hint: mayBeGated ? `${look} ${gateHint(reachOf(url))}` : look,
+    };
+  }
+
+  #isGated(item: AcceptedItem): boolean {
+    const isGate = this.#deps.dialect.current?.hasDomainGate === true;
+    return isGate && this.#gate.explains(item.url, firstAcceptedAt(item));
   }
 }
 
-/** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
-function backoff(failures: number, { min, max }: { readonly min: number; readonly max: number }): number {
-  return Math.min(max, min * 2 ** Math.min(30, failures - 1));
+/** When the peer took this version for the first time, in ms since the epoch. */
+function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
+  const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
+  return times.at(-1 - attempts) ?? times[0] ?? since;
 }
 
-interface Suspect {
-  readonly failures: number;
-  /** How many pushes had succeeded when it failed last. */
-  readonly successes: number;
+export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
+  return { code, message, hint };
+}
+
+/** Tells the person that a file is given up, and why. */
+export function sayQuarantined(log: Logger, place: Place, trouble: Trouble): void {
+  log.warn(
+    { event: 'quarantined', folder: place.folder, path: place.path, code: trouble.code },
+    `quarantined ${placeName(place)}: ${sentence(trouble.message)} ${trouble.hint}`,
+  );
+}
+
+const TEXT_NOT_INDEXED: Trouble = {
+  code: 'TEXT_NOT_INDEXED',
+  message:
+    'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
+  hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself.',
+};
+const NEVER_INDEXED: Trouble = {
+  code: 'NEVER_INDEXED',
+  message: 'The peer accepts it each time and never indexes it, while it indexes others.',
+  hint: 'See in the log of the peer what it says of this URL; `peersync retry` pushes it again.',
+};
+const REFUSED_BY_INDEX: Trouble = {
+  code: 'REFUSED_BY_INDEX',
+  message:
+    'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
+  hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; `peersync retry` pushes it again.',
+};
+
+/** Where an address leads: into the network around the peer, or into the world. */
+export type Reach = 'local' | 'global';
+
+const LOCAL_SCHEME = /^(file|smb):/i;
+const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
+const LOCAL_IP =
+  /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
+/** What is pushed within this time counts as pushed at the same time, in ms. */
+const SAME_TIME_MS = 60_000;
+/** Endings of names that no public server knows. */
+const LOCAL_NAME = /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
+
+/** By the address alone: no name is looked up. */
+export function reachOf(url: string): Reach {
+  if (LOCAL_SCHEME.test(url)) return 'local';
+  const host = HOST.exec(url)?.[1] ?? '';
+  if (LOCAL_IP.test(host) || LOCAL_NAME.test(host)) return 'local';
+  const isSingleLabel = !host.includes('.') && !host.startsWith('[');
+  return isSingleLabel ? 'local' : 'global';
 }
 
 /**
- * Tells a bad item from a peer in trouble. An item whose push failed by itself, or was never answered, is a *suspect* and
- * travels alone from then on, until it is accepted. It is to blame only when other pushes went through between two of
- * its failures, or between the beginning of the push that failed first and its failing by itself.
+ * Finds out whether the peer drops documents because of their URLs.
+ *
+ * YaCy belongs to a network of one reach: `global` (its default: the addresses of the world) or `local` (an intranet).
+ * It accepts documents of the other reach as well, and drops them without a word. What can be seen of that: documents of
+ * one reach are shown, and none of the other, though they were pushed no later (a minute more or less).
  */
-export class Suspects {
-  readonly #suspects = new PlaceMap<Suspect>();
-  #successes = 0;
+export class DomainGate {
+  /** When the latest document that was shown was pushed, by the URL base that it is below, in ms since the epoch. */
+  readonly #shown: Map<string, number>;
 
-  /** How many pushes went through so far. */
-  get successes(): number {
-    return this.#successes;
+  /** @param kept what an earlier run knew */
+  constructor(kept?: unknown) {
+    const entries = typeof kept === 'object' && kept !== null ? Object.entries(kept) : [];
+    this.#shown = new Map(entries.map(([base, at]) => [base, Number(at)]));
   }
 
-  /** A push of other items went through. */
-  succeeded(places: readonly Place[]): void {
-    this.#successes += 1;
-    for (const place of places) this.#suspects.delete(place);
+  /** For a later run. */
+  get kept(): Record<string, number> {
+    return Object.fromEntries(this.#shown);
   }
 
-  has(place: Place): boolean {
-    return this.#suspects.size > 0 && this.#suspects.has(place);
+  get hasShown(): boolean {
+    return this.#shown.size > 0;
+  }
+
+  hasShownLike(url: string): boolean {
+    return [...this.#shown.keys()].some((base) => reachOf(base) === reachOf(url));
+  }
+
+  hasShownBelow(url: string): boolean {
+    return [...this.#shown.keys()].some((base) => url.startsWith(base));
+  }
+
+  /** The peer shows a document below this base, pushed at this time. @returns whether that is news worth keeping */
+  saw(base: string, pushedAt: number): boolean {
+    const known = this.#shown.get(base);
+    if (known !== undefined && pushedAt < known + SAME_TIME_MS) return false;
+    this.#shown.set(base, pushedAt);
+    return true;
   }
 
   /**
-   * The push of an item failed, or was never answered.
+   * Whether that explains why this document is not shown.
    *
-   * @param before how many pushes had gone through when it began
+   * @param pushedAt when it was pushed first, in ms since the epoch
    */
-  failed(place: Place, before: number): { readonly failures: number; readonly othersWentThrough: boolean } {
-    const { failures, successes } = this.#suspects.get(place) ?? { failures: 0, successes: before };
-    this.#suspects.set(place, { failures: failures + 1, successes: this.#successes });
-    return { failures: failures + 1, othersWentThrough: this.#successes > successes };
+  explains(url: string, pushedAt: number): boolean {
+    const isOtherShown = [...this.#shown.values()].some((at) => at >= pushedAt - 2 * SAME_TIME_MS);
+    return isOtherShown && !this.hasShownLike(url);
   }
 
-  forget(place: Place): void {
-    this.#suspects.delete(place);
+  trouble(url: string): Trouble {
+    const [own, other] = reachOf(url) === 'local' ? ['local', 'public'] : ['public', 'local'];
+    return {
+      code: 'DOMAIN_GATE',
+      message:
+        `The peer accepted it and never shows it, while it shows documents with ${other} addresses: it drops documents ` +
+        `with ${own} addresses, such as this one (${url}), without a word.`,
+      hint: gateHint(reachOf(url)),
+    };
   }
+}
+
+/** What to do about a gate that drops addresses of this reach. */
+export function gateHint(reach: Reach): string {
+  const mend =
+    reach === 'local'
+      ? 'give the folder a public `url`, or let YaCy take local addresses (network.unit.domain = local or any, its intranet mode)'
+      : 'give the folder a local `url`, or let YaCy take public addresses (network.unit.domain = global or any, not its intranet mode)';
+  return `A YaCy network takes either public or local addresses: ${mend}; then \`peersync retry\` the file.`;
 }

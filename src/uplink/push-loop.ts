@@ -1,30 +1,54 @@
+import { pathBelow } from '../config/url.js';
 import { HealthCheck } from '../lib/health.js';
+import type { ContentRules } from '../peer/dialect.js';
 import type { Place } from '../state/entries.js';
-import type { Entry, PendingItem } from '../state/entry.js';
+import {
+  type AcceptedItem,
+  claims,
+  type Entry,
+  type PendingItem,
+  type Sent,
+  type Trouble,
+} from '../state/entry.js';
+import {
+  accepted,
+  leaving,
+  overtaken,
+  passedOver,
+  quarantined,
+  replaced,
+  returned,
+} from '../state/transitions.js';
 import { Backlog } from './backlog.js';
-import { BatchSender } from './batch-sender.js';
+import { BatchSender, type PreparedDocument, type PushResult } from './batch-sender.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { FailureAttribution } from './failure-attribution.js';
+import { Background, currentOf, roomFor, type UplinkDeps } from './deps.js';
+import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
+import { type FailureAttribution, sayQuarantined, troubleOf } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
-import { placeOf, roomFor, type UplinkParts } from './parts.js';
-import { pack } from './prepare.js';
-import { BackgroundWork, Signal } from './signal.js';
-import { UrlConflicts } from './url-conflicts.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
 const LONGEST_PACKING_MS = 15 * 60_000;
-/** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
-const LONGEST_OTHER_WAIT_MS = 10_000;
 /** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
 const SCAN_PAUSE_MS = 10_000;
+/** How long a file that changed under our hands is left alone, in ms. */
+const STALE_PAUSE_MS = 2_000;
+/** Files up to this many bytes are read whole; larger ones are streamed. */
+const WHOLE_BYTES = 256 * 1024;
+/** A text with fewer words is not told from one whose text the peer dropped. */
+const FEWEST_WORDS = 10;
+/** Two clocks are hardly ever further apart, in ms. */
+const CLOCKS_APART_MS = 60_000;
 
 /**
  * Pushes what is pending, in batches.
  *
- * One producer forms batches (by number, bytes and age) when the queue has room, and marks every item of a batch as in
- * doubt, on disk, before the request leaves. See BatchSender for what becomes of a batch. Afterwards what is accepted is looked up by
- * the confirm loop, and so is what is still in doubt, before it is pushed again; what is as pending as before is due again, and what
- * is in a folder that is held when that is back.
+ * One producer takes items from the backlog when the queue has room, until a batch is full (in number or bytes) or has waited for
+ * `push.linger`. The batch is read, its items are marked as in doubt on disk, it is sent, and the results are brought to the state
+ * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in doubt; what is pending is
+ * due again.
+ *
+ * Suspects (see Isolation) are pushed while nothing else is under way.
  */
 export class PushLoop {
   readonly health = new HealthCheck('push', 'items that are due are not pushed', {
@@ -33,27 +57,22 @@ export class PushLoop {
   readonly packing = new HealthCheck('packing', 'a batch is not read from the disk', {
     limitMs: LONGEST_PACKING_MS,
   });
-  readonly #parts: UplinkParts;
+  readonly #deps: UplinkDeps;
   readonly #confirm: ConfirmLoop;
   readonly #backlog: Backlog;
-  readonly #failures: FailureAttribution;
-  readonly #sender: BatchSender;
-  readonly #conflicts: UrlConflicts;
-  readonly #changed: Signal;
-  readonly #work: BackgroundWork;
+  readonly #attribution: FailureAttribution;
   readonly #isolation: Isolation;
+  readonly #sender: BatchSender;
+  readonly #work: Background;
 
-  constructor(parts: UplinkParts, confirm: ConfirmLoop, isolation: Isolation) {
-    this.#parts = parts;
-    this.#isolation = isolation;
+  constructor(deps: UplinkDeps, confirm: ConfirmLoop, attribution: FailureAttribution, isolation: Isolation) {
+    this.#deps = deps;
     this.#confirm = confirm;
-    this.#failures = new FailureAttribution(parts);
-    this.#conflicts = new UrlConflicts(parts.state);
-    this.#sender = new BatchSender(parts, this.#failures, (items, sentAt) => confirm.watch(items, sentAt));
-    const longestMs = () => Math.max(LONGEST_OTHER_WAIT_MS, parts.settings.push.backoff.max);
-    this.#backlog = new Backlog(parts.state, parts.clock, longestMs, parts.standing);
-    this.#changed = new Signal(parts.clock);
-    this.#work = new BackgroundWork(() => this.#changed.notify());
+    this.#attribution = attribution;
+    this.#isolation = isolation;
+    this.#backlog = new Backlog(deps);
+    this.#sender = new BatchSender(deps);
+    this.#work = new Background(deps.clock);
   }
 
   /** How many items are on their way. */
@@ -61,32 +80,8 @@ export class PushLoop {
     return this.#backlog.out;
   }
 
-  /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
-  forget(place: Place, isAccepted = false): void {
-    this.#failures.forget(place);
-    if (isAccepted || !this.#isolation.has(place)) return;
-    this.#isolation.forget(place);
-    // The rest of its group may wait for just this.
-    this.#changed.notify();
-  }
-
-  /** To be told of every record that there is at the start. */
-  met(entry: Entry): void {
-    this.#conflicts.met(entry);
-  }
-
   isOut(place: Place): boolean {
     return this.#backlog.isOut(place);
-  }
-
-  add(item: PendingItem): void {
-    if (!this.#isolation.take(item)) this.#backlog.add(item);
-    this.#changed.notify();
-  }
-
-  /** A folder stands otherwise than before: more may be due, or less. */
-  foldersChanged(): void {
-    this.#changed.notify();
   }
 
   /** Whether nothing is under way, and nothing will be unless an item is added or a folder is back. */
@@ -94,124 +89,309 @@ export class PushLoop {
     return this.#work.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
   }
 
-  /** Whether something is due, and nothing keeps it from being pushed. */
-  #mayPush(): boolean {
-    const { queue, settings } = this.#parts;
-    if (this.#work.size > settings.push.concurrency) return false;
-    const decision = this.#isolation.decide(true, true);
-    if (decision.push !== undefined || decision.blocksOthers) return false;
-    return queue.hasRoom('push') && this.#backlog.peek() !== undefined;
+  /** A record changed, or was met in a pass over the state, which keeps the turn that an item has. */
+  takeUp(entry: Entry, isPass = false): void {
+    // What is out is decided about when it is given back.
+    if (this.isOut(entry)) return;
+    if (entry.status === 'pending') {
+      if (entry.doubt !== undefined) this.#confirm.resume(entry, entry.doubt);
+      else if (isPass && this.#backlog.holds(entry)) return;
+      else if (!this.#isolation.take(entry)) this.#backlog.add(entry);
+      this.#work.notify();
+    } else {
+      this.forget(entry, entry.status === 'accepted');
+      if (entry.status === 'accepted') this.#confirm.resume(entry, entry.sent);
+    }
+  }
+
+  /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
+  forget(place: Place, isAccepted = false): void {
+    this.#attribution.forget(place);
+    if (isAccepted || !this.#isolation.has(place)) return;
+    this.#isolation.forget(place);
+    // The rest of its group may wait for just this.
+    this.#work.notify();
+  }
+
+  foldersChanged(): void {
+    this.#backlog.foldersChanged();
+    this.#work.notify();
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { queue, settings } = this.#parts;
+    const { clock, queue } = this.#deps;
     while (!signal.aborted && !this.#work.hasFailed) {
-      const isDue = this.#backlog.peek() !== undefined;
+      if (this.#backlog.wantsMore) for (const entry of await this.#backlog.more()) this.takeUp(entry, true);
+      const isDue = this.#backlog.hasDue;
       const decision = this.#isolation.decide(isDue, this.#work.size > 0);
       if (decision.push !== undefined) {
         this.#work.start(this.#pushApart(decision.push, signal));
-        continue;
+      } else if (isDue && !decision.blocksOthers && !this.#isFull) {
+        if (!(await roomFor(queue, 'push', signal))) break;
+        const batch = await this.#gather(signal);
+        if (batch.length > 0) this.#work.start(this.#deliver(batch));
+      } else if (!this.#backlog.wantsMore) {
+        const due = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextDue;
+        const waitMs = Math.min(due - clock.now(), decision.againInMs ?? Number.POSITIVE_INFINITY);
+        await this.#work.wait(waitMs === Number.POSITIVE_INFINITY ? undefined : waitMs, signal);
       }
-      if (!isDue || decision.blocksOthers) {
-        const ownMs = isDue ? undefined : this.#backlog.nextInMs;
-        await this.#changed.wait(soonest(ownMs, decision.againInMs), signal);
-        continue;
-      }
-      // One batch more than may travel is made ready, so that none waits for the disk.
-      if (this.#work.size > settings.push.concurrency) {
-        await this.#changed.wait(undefined, signal);
-        continue;
-      }
-      if (!(await roomFor(queue, 'push', signal))) break;
-      const batch = await this.#gather(signal);
-      if (batch.length === 0) continue;
-      this.health.progress();
-      this.#work.start(this.#deliver(batch));
     }
     await this.#work.settled();
   }
 
+  /** One batch more than may travel is made ready, so that none waits for the disk. */
+  get #isFull(): boolean {
+    return this.#work.size > this.#deps.settings.push.concurrency;
+  }
+
+  /** Whether something is due, and nothing keeps it from being pushed. */
+  #mayPush(): boolean {
+    if (this.#isFull || !this.#backlog.hasDue) return false;
+    const decision = this.#isolation.decide(true, true);
+    return decision.push === undefined && !decision.blocksOthers && this.#deps.queue.hasRoom('push');
+  }
+
   /** Takes due items until the batch is full or has waited for `push.linger`. */
   async #gather(signal: AbortSignal): Promise<PendingItem[]> {
-    const { clock } = this.#parts;
-    const { maxItems, maxBytes, linger } = this.#parts.settings.push;
+    const { clock, settings } = this.#deps;
+    const { maxItems, maxBytes, linger } = settings.push;
     const batch: PendingItem[] = [];
     const end = clock.now() + linger;
     let bytes = 0;
-    while (!signal.aborted) {
-      const item = this.#backlog.peek();
+    let isFull = false;
+    while (!signal.aborted && !isFull) {
+      const item = this.#backlog.take((next) => {
+        const isAlone = this.#attribution.isSuspect(next);
+        const fits = batch.length === 0 || (!isAlone && bytes + next.version.size <= maxBytes);
+        isFull = isAlone || !fits;
+        return fits;
+      });
       if (item !== undefined) {
-        const alone = this.#failures.isSuspect(item);
-        if (batch.length > 0 && (alone || bytes + item.version.size > maxBytes)) break;
-        this.#backlog.take();
         batch.push(item);
         bytes += item.version.size;
-        if (alone || batch.length >= maxItems || bytes >= maxBytes) break;
-        continue;
+        isFull ||= batch.length >= maxItems || bytes >= maxBytes;
+      } else if (!isFull) {
+        const left = end - clock.now();
+        if (left <= 0) break;
+        await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()), signal);
       }
-      const left = end - clock.now();
-      if (left <= 0) break;
-      await this.#changed.wait(Math.min(left, this.#backlog.nextInMs ?? left), signal);
     }
     return batch;
   }
 
-  /** Pushes suspects while nothing else is under way. */
+  /** Pushes suspects while nothing else is under way, so that they are in an update of the index of their own. */
   async #pushApart(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
-    const { queue, settings } = this.#parts;
+    const { clock, queue, settings } = this.#deps;
     const { maxItems, maxBytes } = settings.push;
-    const taken = group.filter((item) => this.#backlog.takeOut(item));
-    for (const item of group) if (!taken.includes(item)) this.#isolation.take(item);
-    for (let from = 0; from < taken.length; ) {
-      let to = from;
-      for (let bytes = 0; to < taken.length && to - from < maxItems; to += 1) {
-        bytes += taken[to]?.version.size ?? 0;
-        if (to > from && bytes > maxBytes) break;
-      }
-      const batch = taken.slice(from, to);
-      from = to;
-      this.health.progress();
-      if (await roomFor(queue, 'push', signal)) await this.#deliver(batch);
-      else for (const { folder, path } of batch) this.#backlog.giveBack({ folder, path });
+    const rest: PendingItem[] = [];
+    for (const item of group) {
+      if (this.#backlog.takeOut(item)) rest.push(item);
+      else this.#isolation.take(item);
     }
-    this.#isolation.pushed(true);
+    while (rest.length > 0) {
+      let count = 0;
+      for (let bytes = 0; count < Math.min(rest.length, maxItems); count += 1) {
+        bytes += rest[count]?.version.size ?? 0;
+        if (count > 0 && bytes > maxBytes) break;
+      }
+      const batch = rest.splice(0, count);
+      // A synchronous push of a URL that its network does not take is an error to a YaCy.
+      const synchronous = batch.every(({ url }) => this.#attribution.hasShownLike(url));
+      if (await roomFor(queue, 'push', signal)) await this.#deliver(batch, synchronous);
+      else for (const item of batch) this.#backlog.giveBack(item);
+    }
+    this.#isolation.pushedGroup(!signal.aborted && (await this.#confirm.commitIndex(clock.now())));
   }
 
-  async #deliver(batch: readonly PendingItem[]): Promise<void> {
-    const spoken = this.#parts.dialect.current;
+  /** @param synchronous whether the peer is to answer only when it has indexed the batch */
+  async #deliver(
+    batch: readonly PendingItem[],
+    synchronous = this.#deps.settings.push.synchronous,
+  ): Promise<void> {
+    const { commit, dialect, state } = this.#deps;
+    const spoken = dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
-    const documents = await this.packing.during(() =>
-      pack(this.#parts, batch, spoken.content, this.#conflicts),
-    );
-    await this.#parts.commit();
-    const before = this.#failures.successes;
-    await this.#sender.send(documents, spoken, before);
+    this.health.progress();
+    const documents = await this.packing.during(() => this.#prepare(batch, spoken.content));
+    await commit();
+    const before = this.#attribution.successes;
+    const results = await this.#sender.send(documents, spoken, synchronous);
+    const taken: AcceptedItem[] = [];
+    for (const [i, document] of documents.entries()) this.#accept(document, results[i], taken);
+    if (taken.length > 0) this.#attribution.succeeded(taken);
+    for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
     this.#isolation.pushed();
-    await this.#parts.commit();
-    for (const item of batch) this.#release(item, before);
+    await commit();
+    this.#confirm.watch(taken.filter((item) => state.isCurrent(item)));
+    for (const item of batch) this.#release(item);
   }
 
-  #release(taken: PendingItem, before: number): void {
-    const place = placeOf(taken);
-    this.#backlog.giveBack(place);
-    const entry = this.#parts.state.get(place.folder, place.path);
-    // It may have gone back to what the peer was sent before; what was just pushed is being watched already.
-    if (entry?.status === 'accepted') this.#confirm.resume(entry);
-    if (entry?.status !== 'pending') this.forget(place, entry?.status === 'accepted');
-    else if (entry.doubt === undefined) this.#wait(entry, taken);
-    else this.#confirm.doubt(entry, entry.doubt, (item) => this.#failures.neverAnswered(item, before));
+  /** Brings a positive result to the state. */
+  #accept(document: PreparedDocument, result: PushResult | undefined, taken: AcceptedItem[]): void {
+    const { clock, state } = this.#deps;
+    if (result?.kind !== 'accepted') return;
+    const sent = dated(document, result.at, result.peerAt);
+    const current = currentOf(state, document.item);
+    if (current !== undefined) {
+      const after = accepted(current, sent, clock.now());
+      state.put(after);
+      taken.push(after);
+      return;
+    }
+    // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
+    const now = state.get(document.item.folder, document.item.path);
+    if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
+      state.put(overtaken(now, sent, clock.now()));
   }
 
-  /** What was left as it was, for nothing can be told of it before its folder is scanned or back, waits without a trace on disk. */
-  #wait(item: PendingItem, taken: PendingItem): void {
-    const { pathOf, standing, state } = this.#parts;
-    if (this.#isolation.take(item)) return;
-    if (state.isCurrent(taken) && standing(item.folder) === 'doubtful') this.#backlog.putAside(item);
-    else this.#backlog.add(item, pathOf(item) === undefined ? SCAN_PAUSE_MS : 0);
+  /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
+  async #fail(item: PendingItem, result: PushResult | undefined, before: number): Promise<void> {
+    const { clock, look, state } = this.#deps;
+    if (result?.kind === 'failed') await this.#attribution.failedAlone(item, result.error, before);
+    if (result?.kind === 'unanswered') this.#attribution.unanswered(item, before);
+    const current = currentOf(state, item);
+    if (current === undefined || result === undefined) return;
+    if (result.kind === 'refused') this.#attribution.refused(current, result.words);
+    if (result.kind === 'returned')
+      state.put(returned(current, clock.now(), result.error && troubleOf(result.error)));
+    if (result.kind !== 'stale') return;
+    state.put(returned(current, clock.now() + STALE_PAUSE_MS));
+    look({ folder: item.folder, path: item.path });
+  }
+
+  #release(taken: PendingItem): void {
+    const { pathOf, standing, state } = this.#deps;
+    this.#backlog.giveBack(taken);
+    const entry = state.get(taken.folder, taken.path);
+    if (entry === undefined) this.forget(taken);
+    else if (entry.status !== 'pending' || entry.doubt !== undefined || !state.isCurrent(taken))
+      this.takeUp(entry);
+    // It was left as it was. What has no file in a doubtful folder waits until that changes, the rest for a scan of its folder.
+    else if (!this.#isolation.take(entry) && standing(entry.folder) !== 'doubtful')
+      this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
+  }
+
+  /**
+   * Reads what is to travel and marks it as leaving, and what it replaces in the peer as replaced, in memory: to be committed
+   * before it does. What is not the expected version any more, or cannot be read, is settled here; what the configuration has
+   * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
+   */
+  async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
+    const { clock, log, look, pathOf, standing, state } = this.#deps;
+    const contents = await this.#readAll(batch, rules);
+    const now = clock.now();
+    const documents: PreparedDocument[] = [];
+    for (const [i, taken] of batch.entries()) {
+      const item = currentOf(state, taken);
+      const content = contents[i];
+      // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
+      if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
+      const place = { folder: item.folder, path: item.path };
+      const stands = standing(item.folder);
+      // Without its hash, so that the next look that can read it takes it up again.
+      const { size, mtimeMs, ctimeMs, ino } = item.version;
+      const stat = { size, mtimeMs, ctimeMs, ino };
+      if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
+      else if (content.kind === 'wordless') state.put(passedOver(item, place, stat, withoutWords(), now));
+      else if (content.kind === 'stale' && stands === 'there') {
+        state.put(returned(item, now + STALE_PAUSE_MS));
+        look(place);
+      } else if (content.kind === 'tooLarge' || (content.kind === 'unreadable' && stands !== 'missing')) {
+        const isUnreadable = content.kind === 'unreadable';
+        const trouble = isUnreadable ? unreadable(content.code) : tooLarge(size, rules.maxBytes ?? 0);
+        state.put(quarantined(item, item, isUnreadable ? stat : item.version, trouble, now));
+        sayQuarantined(log, item, trouble);
+      }
+    }
+    return documents;
+  }
+
+  #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {
+    const { clock, state } = this.#deps;
+    const { url, collection, version } = item;
+    const { size, digest, words = 0 } = content;
+    const now = clock.now();
+    const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
+    const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
+    const document = { item, content, sent };
+    state.put(leaving(item, dated(document, now, undefined)));
+    for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
+    return document;
+  }
+
+  /**
+   * Other files of which the peer was sent a document at the URL of this one: those of folders that had another name, URL or place
+   * in an earlier configuration. The last push to a URL is what the peer has there, so what was sent for them counts no more.
+   */
+  *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
+    const { entries } = this.#deps.state;
+    for (const base of entries.urlBases()) {
+      const below = pathBelow(base, url);
+      if (below === undefined) continue;
+      for (const form of new Set([below, below.normalize('NFD')])) {
+        for (const name of entries.folders()) {
+          if ((name === folder && form === path) || entries.line(name, form) === undefined) continue;
+          const entry = this.#deps.state.get(name, form);
+          if (entry !== undefined && claims(entry, url)) yield entry;
+        }
+      }
+    }
+  }
+
+  /** The contents of a batch: small files all at once in the thread, large ones each by itself. */
+  async #readAll(
+    batch: readonly PendingItem[],
+    rules: ContentRules,
+  ): Promise<readonly (Packed | { readonly kind: 'tooLarge' })[]> {
+    const contents: (Packed | { readonly kind: 'tooLarge' })[] = [];
+    const small: { readonly file: string; readonly version: PendingItem['version']; readonly i: number }[] =
+      [];
+    for (const [i, item] of batch.entries()) {
+      const { version } = item;
+      const file = this.#deps.pathOf(item);
+      contents.push({ kind: version.size > (rules.maxBytes ?? version.size) ? 'tooLarge' : 'stale' });
+      // What the dialect does not take was read before it was known: the look that follows passes it over.
+      if (contents[i]?.kind === 'tooLarge' || file === undefined) continue;
+      if (cannotTravel(version.encoding, rules) !== undefined) continue;
+      if (version.size > WHOLE_BYTES) contents[i] = await streamed(file, version, rules);
+      else small.push({ file, version, i });
+    }
+    const packed = await this.#deps.pack({
+      rules,
+      files: small.map(({ file, version }) => ({ file, version })),
+    });
+    for (const [n, { i }] of small.entries()) contents[i] = packed[n] ?? { kind: 'stale' };
+    return contents;
   }
 }
 
-function soonest(...waits: readonly (number | undefined)[]): number | undefined {
-  const known = waits.filter((ms) => ms !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
+/**
+ * What was sent, with when that was by both clocks, and with the last modification in whole seconds where the peer will keep it: YaCy
+ * puts its own clock's time in the place of one that is later, and 1970 in the place of an earlier one.
+ */
+function dated({ item, content, sent }: PreparedDocument, at: number, peerAt: number | undefined): Sent {
+  const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
+  const isKept = content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
+  return {
+    ...sent,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(isKept ? { lastModified } : {}),
+  };
+}
+
+function tooLarge(bytes: number, most: number): Trouble {
+  return {
+    code: 'TOO_LARGE_FOR_PEER',
+    message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
+    hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
+  };
+}
+
+function unreadable(code: string): Trouble {
+  return {
+    code: 'UNREADABLE',
+    message: `The file could not be read: ${code}.`,
+    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry`.',
+  };
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import { type Entry, hasContent } from '../state/entry.js';
 import { retried } from '../state/transitions.js';
-import type { UplinkState } from './parts.js';
+import type { UplinkState } from './deps.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
 export interface Scope {

@@ -1,15 +1,10 @@
 import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
-import type { Entry } from '../state/entry.js';
-import { ConfirmLoop } from './confirm-loop.js';
+import { ConfirmLoop, type NextLook } from './confirm-loop.js';
+import type { UplinkDeps } from './deps.js';
+import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
-import type { NextLook } from './looks.js';
-import { placeOf, type UplinkParts } from './parts.js';
 import { PushLoop } from './push-loop.js';
-import { Hold } from './visibility.js';
-
-/** So many records are taken up without a pause. */
-const SLICE = 5_000;
 
 export interface UplinkStatus {
   /** Items in requests that are under way. */
@@ -23,12 +18,12 @@ export interface UplinkStatus {
 /**
  * What goes to the peer: pushes what the state says is pending, confirms what it says is accepted.
  *
- * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items are looked up, items in doubt are looked
- * up before they are pushed again) and follows every change of the state from then on; `stop` ends both loops once what is
- * under way has settled, which stopping the queue brings about.
+ * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items
+ * are looked up, items in doubt are looked up before they are pushed again) and follows every change of the state from then on;
+ * `stop` ends both loops once what is under way has settled, which stopping the queue brings about.
  */
 export class Uplink {
-  readonly #parts: UplinkParts;
+  readonly #deps: UplinkDeps;
   readonly #push: PushLoop;
   readonly #confirm: ConfirmLoop;
   readonly #stopping = new AbortController();
@@ -36,36 +31,30 @@ export class Uplink {
   #unsubscribe: () => void = () => {};
   #isRunning = false;
 
-  constructor(parts: UplinkParts) {
-    this.#parts = parts;
-    const hold = new Hold(parts);
-    const isNeeded = () => parts.dialect.current?.losesUpdates === true && hold.ms > 0;
-    const isolation = new Isolation({ ...parts, isNeeded }, hold);
-    this.#confirm = new ConfirmLoop(parts, hold, isolation);
-    this.#push = new PushLoop(parts, this.#confirm, isolation);
+  constructor(deps: UplinkDeps) {
+    this.#deps = deps;
+    const isolation = new Isolation(deps);
+    const attribution = new FailureAttribution(deps, isolation);
+    this.#confirm = new ConfirmLoop(deps, attribution, isolation);
+    this.#push = new PushLoop(deps, this.#confirm, attribution, isolation);
   }
 
-  /** Starts both loops. `onFailure` hears of an error that ended one of them, which is a bug or a disk that fails. */
+  /** Starts both loops. `onFailure` is called with an error that ended one of them, which is a bug or a disk that fails. */
   start(onFailure: (error: unknown) => void): void {
     this.#loops = this.#run(this.#stopping.signal, onFailure).catch(onFailure);
   }
 
   async #run(signal: AbortSignal, onFailure: (error: unknown) => void): Promise<void> {
-    const { clock, dialect, state } = this.#parts;
+    const { dialect, state } = this.#deps;
     // What is to travel, and when it is looked up, depends on it.
     if (!(await dialect.known(signal))) return;
     this.#unsubscribe = state.onChange((after, _before, place) => {
-      if (after === undefined) this.#push.forget(place);
-      else this.#takeUp(after);
+      if (after !== undefined) this.#push.takeUp(after);
+      else this.#push.forget(place);
     });
-    let seen = 0;
-    for (const entry of state.entries.all()) {
-      seen += 1;
-      if (seen % SLICE === 0) await clock.sleep(0, signal);
+    for await (const slice of state.entries.slices({ status: ['accepted'] })) {
       if (signal.aborted) return;
-      this.#push.met(entry);
-      this.#takeUp(entry);
-      if (entry.status === 'confirmed') this.#confirm.known(entry, entry.sent);
+      for (const entry of slice) this.#push.takeUp(entry);
     }
     this.#isRunning = true;
     await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
@@ -109,17 +98,5 @@ export class Uplink {
   /** When the item is looked up next. */
   nextLook(place: Place): NextLook | undefined {
     return this.#confirm.next(place);
-  }
-
-  #takeUp(entry: Entry): void {
-    // The push loop decides about what it has taken when it gives it back.
-    if (this.#push.isOut(placeOf(entry))) return;
-    if (entry.status === 'pending') {
-      if (entry.doubt === undefined) this.#push.add(entry);
-      else this.#confirm.doubt(entry, entry.doubt);
-      return;
-    }
-    this.#push.forget(placeOf(entry), entry.status === 'accepted');
-    if (entry.status === 'accepted') this.#confirm.resume(entry);
   }
 }

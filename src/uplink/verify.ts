@@ -3,9 +3,10 @@ import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem } from '../state/entry.js';
+import { statusOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 import { missed } from '../state/transitions.js';
-import { placeName } from './parts.js';
+import { placeName, type UplinkDeps } from './deps.js';
 
 /** A confirmed item that the peer does not show any more as it was. */
 export interface Missed {
@@ -23,7 +24,7 @@ export interface Verifying {
   readonly checked: number;
   /** How many items there are, where that was counted. */
   readonly of?: number;
-  /** Those that were told, and those that will be looked up once more. */
+  /** Those that are missing, and those that will be looked up once more. */
   readonly missed: number;
 }
 
@@ -42,16 +43,18 @@ export interface VerifyParts {
   readonly lookUp: (url: string) => Promise<Peerdoc | undefined>;
   /** Look-ups under way at a time. */
   readonly concurrency: number;
-  /** So long a document must stay missing until that is believed, in ms. */
-  readonly patienceMs: number;
+  /** So long after a push the peer may take back what it shows, in ms: so long a document must stay missing. @default 0 */
+  readonly holdMs?: number | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Between two words on how far it has come, in ms. */
-const TOLD_EVERY_MS = 250;
-/** So many are looked up until those that were missing are looked up again. */
-const ROUND = 5_000;
+/** A document must stay missing at least so long, in ms. */
+const SHORTEST_PATIENCE_MS = 1_000;
+/** Between two reports of how far it has come, in ms. */
+const REPORT_EVERY_MS = 250;
+/** When so many are missing, they are looked up once more before it goes on. */
+const MOST_MISSING = 1_000;
 
 /** What says something of the one answer, and not of the peer as a whole. */
 const OF_ONE_ANSWER = new Set([
@@ -62,140 +65,203 @@ const OF_ONE_ANSWER = new Set([
   'PEER_NAME',
 ]);
 
-interface Miss {
-  readonly item: ConfirmedItem;
-  readonly why: string;
-}
-
 /**
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
- * told, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
+ * reported, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
  * lines in between tell how far it has come. It ends with its consumer: no look-up begins after that.
  *
  * @param options.of how many items there are
  * @throws PeersyncError what a look-up threw that says something of the whole peer: it is away, busy, or refuses credentials
  */
 export async function* verify(
-  items: Iterable<ConfirmedItem>,
+  items: Iterable<ConfirmedItem> | AsyncIterable<ConfirmedItem>,
   parts: VerifyParts,
   options: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
 ): AsyncGenerator<Missed | Verifying | Verified> {
-  const { clock, commit, log, patienceMs, state } = parts;
-  const { repair } = options;
-  const of = options.of === undefined ? {} : { of: options.of };
-  const leaving = new AbortController();
-  const signal = AbortSignal.any([leaving.signal, ...(options.signal ? [options.signal] : [])]);
-  let checked = 0;
-  let count = 0;
-  let failed = 0;
-  try {
-    for (const round of inRounds(items)) {
-      const counts: Counts = { looked: 0, missed: 0, failed: 0 };
-      const looking = missesOf(round, parts, signal, counts);
-      while (!(await settledWithin(looking, TOLD_EVERY_MS, clock)))
-        yield { kind: 'verifying', checked: checked + counts.looked, ...of, missed: count + counts.missed };
-      let misses = await looking;
-      checked += round.length;
-      failed += counts.failed;
-      if (misses.length > 0) {
-        yield { kind: 'verifying', checked, ...of, missed: count + misses.length };
-        await clock.sleep(patienceMs, signal);
-        const again = misses.map(({ item }) => item);
-        misses = await missesOf(again, parts, signal, { looked: 0, missed: 0, failed: 0 });
-      }
-      for (const { item, why } of misses) {
-        if (!isCurrent(state, item)) continue;
-        count += 1;
-        if (repair) state.put(missed(item, why, clock.now()));
-        const { folder, path, url } = item;
-        log.warn(
-          { event: 'missed', folder, path, url },
-          `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
-        );
-        yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
-      }
-      if (repair && misses.length > 0) await commit();
-      if (signal.aborted) return;
-    }
-    yield { kind: 'verified', checked, missed: count, failed };
-  } finally {
-    leaving.abort();
-  }
-}
-
-interface Counts {
-  looked: number;
-  missed: number;
-  failed: number;
-}
-
-/** Waits for work, but not longer; says whether it is done. What it throws is for who awaits the work itself. */
-async function settledWithin(work: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
-  const waiting = new AbortController();
-  const settled = work.then(
-    () => true,
-    () => true,
-  );
-  const late = clock.sleep(ms, waiting.signal).then(() => false);
-  try {
-    return await Promise.race([settled, late]);
-  } finally {
-    waiting.abort();
-  }
-}
-
-function* inRounds(items: Iterable<ConfirmedItem>): Generator<readonly ConfirmedItem[]> {
-  let round: ConfirmedItem[] = [];
-  for (const item of items) {
-    round.push(item);
-    if (round.length < ROUND) continue;
-    yield round;
-    round = [];
-  }
-  if (round.length > 0) yield round;
-}
-
-async function missesOf(
-  items: readonly ConfirmedItem[],
-  { concurrency, log, lookUp, state }: VerifyParts,
-  signal: AbortSignal,
-  counts: Counts,
-): Promise<Miss[]> {
-  const misses: Miss[] = [];
-  const rest = items.values();
-  const work = async () => {
-    for (const item of rest) {
-      if (signal.aborted) return;
-      if (!isCurrent(state, item)) continue;
-      counts.looked += 1;
-      let doc: Peerdoc | undefined;
-      try {
-        doc = await lookUp(item.sent.url);
-      } catch (error) {
-        if (signal.aborted || !(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(error.code))
-          throw error;
-        counts.failed += 1;
-        const { folder, path, url } = item;
-        log.warn(
-          { event: 'verify-failed', folder, path, url, code: error.code },
-          `could not be looked up: ${placeName(item)}: ${error.message}`,
-        );
-        continue;
-      }
+  const { clock, commit, log, state } = parts;
+  const { repair, of } = options;
+  const counts = { checked: 0, missed: 0, failed: 0 };
+  let missing: { readonly item: ConfirmedItem; readonly why: string }[] = [];
+  const lookUp = async (item: ConfirmedItem, isFirst: boolean) => {
+    if (!isCurrent(state, item)) return;
+    try {
+      const doc = await parts.lookUp(item.sent.url);
       const shown =
         doc === undefined
           ? { shown: false as const, why: 'the peer does not know the document' }
           : evidenceOf(doc, item.sent);
-      if (shown.shown) continue;
-      counts.missed += 1;
-      misses.push({ item, why: shown.why });
+      if (!shown.shown) missing.push({ item, why: shown.why });
+    } catch (error) {
+      if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(error.code)) throw error;
+      if (isFirst) counts.failed += 1;
+      const { folder, path, url } = item;
+      log.warn(
+        { event: 'verify-failed', folder, path, url, code: error.code },
+        `could not be looked up: ${placeName(item)}: ${error.message}`,
+      );
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  return misses;
+  const progress = (): Verifying => ({
+    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + missing.length },
+    ...(of === undefined ? {} : { of }),
+  });
+  /** Looks up again what is missing; reports what still is. */
+  async function* lookAgain(): AsyncGenerator<Missed | Verifying> {
+    if (missing.length === 0) return;
+    yield progress();
+    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, parts.holdMs ?? 0), options.signal);
+    if (options.signal?.aborted) return;
+    const again = missing.map(({ item }) => item);
+    missing = [];
+    for await (const _ of atATime(again, parts.concurrency, (item) => lookUp(item, false)))
+      if (options.signal?.aborted) return;
+    for (const { item, why } of missing.splice(0)) {
+      if (!isCurrent(state, item)) continue;
+      counts.missed += 1;
+      if (repair) state.put(missed(item, why, clock.now()));
+      const { folder, path, url } = item;
+      log.warn(
+        { event: 'missed', folder, path, url },
+        `confirmed before and now missed in the peer${repair ? ', pushed again' : ''}: ${placeName(item)}: ${why}`,
+      );
+      yield { kind: 'missed', file: placeName(item), url, why, repaired: repair };
+    }
+    if (repair) await commit();
+  }
+  let reportedAt = clock.now();
+  for await (const _ of atATime(items, parts.concurrency, (item) => lookUp(item, true))) {
+    if (options.signal?.aborted) return;
+    counts.checked += 1;
+    if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
+      reportedAt = clock.now();
+      yield progress();
+    }
+    if (missing.length >= MOST_MISSING) yield* lookAgain();
+  }
+  yield* lookAgain();
+  if (!options.signal?.aborted) yield { kind: 'verified', ...counts };
+}
+
+/** Does the work for each item, up to `most` at a time; yields whenever one is done, and begins none until it is asked on. */
+async function* atATime<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  most: number,
+  work: (item: T) => Promise<void>,
+): AsyncGenerator<void> {
+  const running = new Set<Promise<void>>();
+  let done = 0;
+  const finished = async function* () {
+    if (done === 0) await Promise.race(running);
+    for (; done > 0; done -= 1) yield;
+  };
+  for await (const item of items) {
+    const one = work(item).then(() => {
+      running.delete(one);
+      done += 1;
+    });
+    // An error is thrown here, by the race; where the consumer left before, it is nobody's any more.
+    one.catch(() => {});
+    running.add(one);
+    if (running.size >= most) yield* finished();
+  }
+  while (running.size > 0 || done > 0) yield* finished();
 }
 
 function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {
   const now = state.get(item.folder, item.path);
   return now?.status === 'confirmed' && now.sent.at === item.sent.at && now.sent.sha256 === item.sent.sha256;
+}
+
+/** A round of the audit comes so many times in `every`, but no more rarely than once an hour. */
+const ROUNDS = 100;
+const LONGEST_ROUND_MS = 3_600_000;
+const SHORTEST_ROUND_MS = 100;
+/** So many records are passed without a pause. */
+const PASSED_AT_ONCE = 5_000;
+const AUDITED_META = 'auditedUntil';
+
+/**
+ * Notices slowly, in the background, what the peer lost, and has it pushed again.
+ *
+ * *Resting* at first; `start` lets it look up every confirmed item once more in every `everyMs`, `stop` lets it rest again.
+ *
+ * Each item has a moment of its own in every `everyMs`, which its name decides; an item is looked up in the round in which
+ * its moment passes. Until when that was done is remembered, so that moments that passed while nothing ran, or while the
+ * peer was away, are made up for.
+ */
+export class Audit {
+  readonly #deps: Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>;
+  #stopping = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(deps: Pick<UplinkDeps, 'state' | 'commit' | 'queue' | 'peer' | 'dialect' | 'clock' | 'log'>) {
+    this.#deps = deps;
+  }
+
+  /** @param everyMs in what time every confirmed item is looked up once more, in ms; 0 for never */
+  start(everyMs: number, onFailure: (error: unknown) => void): void {
+    if (everyMs === 0) return;
+    this.#stopping = new AbortController();
+    this.#loop = this.#run(everyMs, this.#stopping.signal).catch(onFailure);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+  }
+
+  async #run(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, dialect, state } = this.#deps;
+    if (!(await dialect.known(signal))) return;
+    if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
+    const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
+    while (!signal.aborted) {
+      await clock.sleep(roundMs, signal);
+      if (!signal.aborted) await this.#round(everyMs, signal);
+    }
+  }
+
+  async #round(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, commit, dialect, log, peer, queue, state } = this.#deps;
+    const to = clock.now();
+    const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
+    const parts = {
+      ...{ state, commit, clock, log, concurrency: 1, holdMs: dialect.current?.holdMs },
+      lookUp: (url: string) => queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal }),
+    };
+    try {
+      for await (const _ of verify(due, parts, { repair: true, signal }));
+    } catch (error) {
+      // The peer is away, or we stop: the next round makes up for it.
+      if (error instanceof PeersyncError || signal.aborted) return;
+      throw error;
+    }
+    if (signal.aborted) return;
+    state.setMeta(AUDITED_META, to);
+    await commit();
+  }
+
+  /** The confirmed items whose moment is after `from` and not after `to`. */
+  async *#due(from: number, to: number, everyMs: number): AsyncGenerator<ConfirmedItem> {
+    const { clock, state } = this.#deps;
+    let seen = 0;
+    for (const [folder, directory, name, line] of state.entries.lines()) {
+      seen += 1;
+      if (seen % PASSED_AT_ONCE === 0) await clock.sleep(0);
+      if (statusOf(line) !== 'confirmed') continue;
+      const path = directory === '' ? name : `${directory}/${name}`;
+      const moment = share(`${folder}/${path}`) * everyMs;
+      if (Math.floor((to - moment) / everyMs) <= Math.floor((from - moment) / everyMs)) continue;
+      const item = state.get(folder, path);
+      const isNew = item !== undefined && item.since > from && item.since <= to;
+      if (item?.status === 'confirmed' && !isNew) yield item;
+    }
+  }
+}
+
+/** Where a name stands between 0 and 1: FNV-1a, which spreads similar names. */
+function share(name: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return (hash >>> 0) / 2 ** 32;
 }

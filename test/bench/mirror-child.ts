@@ -11,7 +11,7 @@ import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
 import { longestPause } from './pause.js';
 
 const [port, directory = '', way] = process.argv.slice(2);

@@ -19,7 +19,7 @@ import { Statistics } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
 import { State } from '../../src/state/state.js';
 import { quarantined } from '../../src/state/transitions.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 
 const [files = '0', mirrorCount = '0', directory = ''] = process.argv.slice(2);

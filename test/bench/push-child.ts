@@ -17,8 +17,7 @@ import { yacy } from '../../src/peer/yacy.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
-import { ThreadPacker } from '../../src/uplink/packer.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
@@ -69,7 +68,7 @@ const uplink = new Uplink({
   queue,
   peer: client,
   dialect: { current: way === 'yacy' ? yacy : standard, known: async () => true, misfits: async () => false },
-  packer: new ThreadPacker(fileThread),
+  pack: (order) => fileThread.ask('pack', order),
   clock,
   log,
   settings: config,

@@ -12,7 +12,7 @@ import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -7,7 +7,7 @@ import { PeerClient } from '../../src/peer/client.js';
 import type { Timeouts } from '../../src/peer/http.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
 
 export interface MirrorsSetting {
   readonly baseUrl: string;

@@ -13,10 +13,16 @@ import type { Place } from '../../src/state/entries.js';
 import type { Destination, Item, Version } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
-import { inlinePacker } from '../../src/uplink/packer.js';
-import type { Standing, UplinkParts, UplinkPeer, UplinkSettings } from '../../src/uplink/parts.js';
-import type { DialectSource, Spoken } from '../../src/uplink/peer-dialect.js';
-import { classify } from '../../src/uplink/trouble.js';
+import { classify } from '../../src/uplink/batch-sender.js';
+import type {
+  DialectSource,
+  Spoken,
+  Standing,
+  UplinkDeps,
+  UplinkPeer,
+  UplinkSettings,
+} from '../../src/uplink/deps.js';
+import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { temporaryDirectory } from './temp.js';
 
@@ -60,7 +66,7 @@ export class FakePeer implements UplinkPeer {
       const chunks: Uint8Array[] = [];
       if (item.data instanceof Uint8Array) chunks.push(item.data);
       else if ('encoded' in item.data) chunks.push(decoded(item.data));
-      else for await (const chunk of item.data.chunks()) chunks.push(chunk);
+      else for await (const chunk of item.data.chunks()) chunks.push(Buffer.from(chunk));
       const bytes = Buffer.concat(chunks);
       const text = bytes.toString();
       this.items.set(item.url, { ...item, bytes });
@@ -143,9 +149,11 @@ export class World {
   state!: State;
   uplink!: Uplink;
   /** A test may let the uplink see another queue. */
-  seenQueue = (queue: RequestQueue): UplinkParts['queue'] => queue;
+  seenQueue = (queue: RequestQueue): UplinkDeps['queue'] => queue;
   /** A test may hold up the reading of batches. */
-  packs: () => Promise<void> = async () => {};
+  packs: () => Promise<unknown> = async () => {};
+  /** A test may say what came of reading a batch. */
+  packed: readonly Packed[] | undefined;
   /** What the first run has learned of the peer. */
   timeToVisibleMs = 50;
   /** A test may give it one of its own. */
@@ -180,11 +188,9 @@ export class World {
       queue: this.seenQueue(this.#queue),
       peer: this.peer,
       dialect: this.dialect,
-      packer: {
-        pack: async (...args) => {
-          await this.packs();
-          return inlinePacker.pack(...args);
-        },
+      pack: async (order) => {
+        await this.packs();
+        return this.packed ?? pack(order).packed;
       },
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },

@@ -1,189 +1,180 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { Entries } from '../../src/state/entries.js';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
 import { Backlog } from '../../src/uplink/backlog.js';
-import type { Standing, UplinkState } from '../../src/uplink/parts.js';
+import type { Standing } from '../../src/uplink/deps.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { QUICK } from '../support/world.js';
 
-const CHANGES = 20_000;
-const COUNTS = { pending: 2, accepted: 0, confirmed: 0, quarantined: 0, gone: 0, passed: 0 };
+const BACKOFF_MS = 300_000;
 
-it('a file that changes for months while the peer is away keeps no turn for each change', async () => {
+/** A backlog of what these records say. */
+function setting(...records: Entry[]) {
   const clock = new FakeClock();
-  let looks = 0;
-  const entries = new Map<string, Entry>();
-  const state: Pick<UplinkState, 'get' | 'counts'> = {
-    counts: () => COUNTS,
-    get: (_, path) => {
-      looks += 1;
-      return entries.get(path);
+  const entries = new Entries();
+  const folders = { far: 'there' as Standing | undefined };
+  let gets = 0;
+  const put = (entry: Entry) => entries.put(entry);
+  records.forEach(put);
+  const state = {
+    entries,
+    get: (folder: string, path: string) => {
+      gets += 1;
+      return entries.get(folder, path);
     },
   };
-  const backlog = new Backlog(state, clock);
-  const put = (item: PendingItem) => {
-    entries.set(item.path, item);
-    backlog.add(item);
+  const backlog = new Backlog({
+    ...{ clock, state: state as never },
+    settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
+    standing: (folder) => (folder === 'far' ? folders.far : 'there'),
+  });
+  return {
+    ...{ clock, entries, folders, backlog, put, gets: () => gets },
+    add: (item: PendingItem, waitMs?: number) => {
+      put(item);
+      backlog.add(item, waitMs);
+    },
+    /** Takes up what is in the state, as far as the backlog wants it. */
+    fill: async () => {
+      while (backlog.wantsMore)
+        for (const entry of await backlog.more())
+          if (entry.status === 'pending' && !backlog.holds(entry)) backlog.add(entry);
+    },
+    take: () => backlog.take(() => true)?.path,
+    takeAll: () => {
+      const taken: string[] = [];
+      for (let item = backlog.take(() => true); item; item = backlog.take(() => true)) taken.push(item.path);
+      return taken;
+    },
   };
-  put({ ...pendingRecord('other'), notBefore: clock.now() + CHANGES + 1 });
-  for (let i = 0; i < CHANGES; i += 1) {
-    put({ ...pendingRecord('log'), notBefore: clock.now() + i });
-  }
-  await clock.advance(CHANGES);
-  looks = 0;
-  entries.delete('log');
-  expect(backlog.peek()).toBeUndefined();
-  expect(looks).toBeLessThan(CHANGES / 4);
-  await clock.advance(1);
-  expect(backlog.peek()?.path).toBe('other');
+}
+
+const at = (item: PendingItem, notBefore: number): PendingItem => ({ ...item, notBefore });
+
+it('items leave in the order they came, each once until it is given back', async () => {
+  const { add, takeAll, take, backlog, clock } = setting();
+  const items = ['b', 'a', 'c'].map((path) => at(pendingRecord(path), clock.now()));
+  for (const item of items) add(item);
+  expect(backlog.take(({ path }) => path !== 'b')).toBeUndefined();
+  expect(takeAll()).toEqual(['b', 'a', 'c']);
+  const [first] = items;
+  if (first === undefined) throw new Error('there is none');
+  backlog.add(first);
+  expect(take()).toBeUndefined();
+  backlog.giveBack(first);
+  backlog.add(first);
+  expect(take()).toBe('b');
+  expect(backlog.out).toBe(3);
 });
 
-it('a file that changed many times is pushed when its last turn comes, once', async () => {
-  const clock = new FakeClock();
-  const item = { ...pendingRecord('log'), notBefore: clock.now() + 60_000 };
-  const backlog = new Backlog({ counts: () => COUNTS, get: () => item }, clock);
-  for (let i = 0; i < CHANGES; i += 1) backlog.add({ ...item, notBefore: clock.now() + i });
-  backlog.add(item);
-  for (let i = 0; i < CHANGES; i += 1) backlog.add(item);
-  expect(backlog.peek()).toBeUndefined();
+it('a file that changes for months while the peer is away has one turn, its last', async () => {
+  const { add, gets, take, clock, backlog, entries } = setting();
+  const log = pendingRecord('log');
+  for (let i = 0; i < 20_000; i += 1) add(at(log, clock.now() + 60_000 + i));
   await clock.advance(60_000);
-  expect(backlog.peek()).toBe(item);
-  backlog.take();
-  expect(backlog.peek()).toBeUndefined();
+  expect(take()).toBeUndefined();
+  await clock.advance(20_000);
+  expect([take(), take()]).toEqual(['log', undefined]);
+  expect(gets()).toBe(1);
+  backlog.giveBack(log);
+  backlog.add(log);
+  entries.delete('inbox', 'log');
+  expect(take()).toBeUndefined();
 });
 
 it('an item that is left alone for a while is not due before, unless it changes', async () => {
-  const clock = new FakeClock();
-  let item = { ...pendingRecord('a'), notBefore: clock.now() };
-  const backlog = new Backlog({ counts: () => COUNTS, get: () => item }, clock);
-  backlog.add(item, 10_000);
+  const { add, backlog, clock, fill, take } = setting();
+  const item = at(pendingRecord('a'), clock.now());
+  await fill();
+  add(item, 10_000);
+  expect(backlog.nextDue).toBe(clock.now() + 10_000);
   await clock.advance(9_999);
-  expect(backlog.peek()).toBeUndefined();
+  expect(take()).toBeUndefined();
+  add(item);
+  expect(take()).toBe('a');
+});
+
+it('an item whose time is far ahead, for the clock was set back since, waits for no longer than any', async () => {
+  const { add, clock, take } = setting();
+  add(at(pendingRecord('a'), clock.now() + 86_400_000));
+  await clock.advance(BACKOFF_MS - 1);
+  expect(take()).toBeUndefined();
   await clock.advance(1);
-  expect(backlog.peek()).toBe(item);
-  backlog.take();
-  backlog.giveBack(item);
-  backlog.add(item, 10_000);
-  item = { ...item, notBefore: clock.now() };
-  backlog.add(item);
-  expect(backlog.peek()).toBe(item);
+  expect(take()).toBe('a');
 });
 
-describe('a clock that is set while an item waits', () => {
-  const DAY_MS = 86_400_000;
-  const backlogOf = (clock: FakeClock, item: PendingItem, longestMs?: () => number) =>
-    new Backlog({ counts: () => COUNTS, get: () => item }, clock, longestMs);
-
-  it('does not lose one that was due: it leaves though its time is in the future now', () => {
-    const clock = new FakeClock();
-    const item = { ...pendingRecord('a'), notBefore: clock.now() };
-    const backlog = backlogOf(clock, item);
-    backlog.add(item);
-    expect(backlog.peek()).toBe(item);
-    clock.set(-DAY_MS);
-    expect(backlog.peek()).toBe(item);
-    expect(backlog.nextInMs).toBe(0);
-    backlog.take();
-    expect(backlog.out).toBe(1);
-  });
-
-  it.each([-DAY_MS, DAY_MS])('neither keeps nor hurries one that was put off (by %d ms)', async (byMs) => {
-    const clock = new FakeClock();
-    const item = { ...pendingRecord('a'), notBefore: clock.now() + 60_000 };
-    const backlog = backlogOf(clock, item);
-    backlog.add(item);
-    clock.set(byMs);
-    await clock.advance(59_000);
-    expect(backlog.peek()).toBeUndefined();
-    expect(backlog.nextInMs).toBe(1_000);
-    await clock.advance(1_000);
-    expect(backlog.peek()).toBe(item);
-  });
-
-  it('keeps one that was put off before it was set back, or before a restart, for no longer than anything waits', async () => {
-    const clock = new FakeClock();
-    const item = { ...pendingRecord('a'), notBefore: clock.now() + DAY_MS };
-    const backlog = backlogOf(clock, item, () => 300_000);
-    backlog.add(item);
-    await clock.advance(299_000);
-    expect(backlog.peek()).toBeUndefined();
-    await clock.advance(1_000);
-    expect(backlog.peek()).toBe(item);
-  });
-});
-
-it('an address that something is on its way to is for nothing else until that is back', () => {
-  const clock = new FakeClock();
-  const [old, renamed, other] = [
-    pendingRecord('a', 'old'),
-    { ...pendingRecord('a', 'new'), url: pendingRecord('a', 'old').url },
-    pendingRecord('b', 'new'),
-  ];
-  const entries = new Map<string, Entry>(
-    [old, renamed, other].map((each) => [each.folder + each.path, each]),
-  );
-  const backlog = new Backlog(
-    { counts: () => COUNTS, get: (folder, path) => entries.get(folder + path) },
-    clock,
-  );
-  for (const each of [old, renamed, other]) backlog.add(each);
-  const taken = () => {
-    const item = backlog.peek();
-    backlog.take();
-    return item;
-  };
-  expect([taken(), taken(), taken()]).toEqual([old, other, undefined]);
-  backlog.giveBack(other);
-  backlog.add(other);
-  expect(taken()).toBe(other);
-  entries.delete('olda');
+it('a URL that something is on its way to is for nothing else until that is back', async () => {
+  const [old, other] = [pendingRecord('a', 'old'), pendingRecord('b', 'new')];
+  const renamed = { ...pendingRecord('a', 'new'), url: old.url };
+  const { add, backlog, clock, takeAll } = setting();
+  for (const each of [old, renamed, other]) add(each);
+  expect(takeAll()).toEqual(['a', 'b']);
+  await clock.advance(10_000);
+  expect(takeAll()).toEqual([]);
+  expect(backlog.isOut(old)).toBe(true);
   backlog.giveBack(old);
-  expect([taken(), taken()]).toEqual([renamed, undefined]);
+  await clock.advance(10_000);
+  expect(takeAll()).toEqual(['a']);
+  expect(backlog.isOut(renamed)).toBe(true);
 });
 
-describe('items of several folders', () => {
-  const ITEMS = [
-    pendingRecord('a', 'here'),
-    pendingRecord('b', 'far'),
-    pendingRecord('c', 'far'),
-    pendingRecord('d', 'here'),
-  ];
-  const backlogOf = (standing: () => Standing) => {
-    const entries = new Map<string, Entry>(ITEMS.map((item) => [item.path, item]));
-    const backlog = new Backlog(
-      { counts: () => COUNTS, get: (_, path) => entries.get(path) },
-      new FakeClock(),
-      undefined,
-      (folder) => (folder === 'far' ? standing() : 'there'),
-    );
-    for (const item of ITEMS) backlog.add(item);
-    return backlog;
-  };
-  const takeAll = (backlog: Backlog) => {
-    const taken: string[] = [];
-    for (let item = backlog.peek(); item !== undefined; item = backlog.peek()) {
-      backlog.take();
-      taken.push(item.path);
+it('of 50,000 items in the state 20,000 are held at most, and all leave', async () => {
+  const records = Array.from({ length: 50_000 }, (_, i) => pendingRecord(`d${i % 100}/f${i}`));
+  const { backlog, fill, put, take } = setting(...records);
+  const taken = new Set<string>();
+  expect(backlog.isIdle).toBe(false);
+  for (;;) {
+    await fill();
+    expect(records.filter((each) => backlog.holds(each)).length - backlog.out).toBeLessThanOrEqual(20_000);
+    const paths = Array.from({ length: 4_000 }, take).filter((path) => path !== undefined);
+    if (paths.length === 0) break;
+    for (const path of paths) {
+      taken.add(path);
+      const record = pendingRecord(path);
+      put({ ...record, status: 'gone' });
+      backlog.giveBack(record);
     }
-    return taken;
-  };
+  }
+  expect(taken.size).toBe(50_000);
+  expect(backlog.isIdle).toBe(true);
+});
 
-  it('leave in the order they came, where they are due at the same time', () => {
-    expect(takeAll(backlogOf(() => 'there'))).toEqual(['a', 'b', 'c', 'd']);
-  });
+it('what is due is not kept back by more than can be held that is due later', async () => {
+  const { clock, fill, takeAll, put, backlog } = setting();
+  for (let i = 0; i < 25_000; i += 1) put(at(pendingRecord(`late${i}`), clock.now() + 60_000));
+  put(at(pendingRecord('now'), clock.now()));
+  await fill();
+  expect(takeAll()).toEqual(['now']);
+  expect(backlog.nextDue).toBe(clock.now() + 60_000);
+  await clock.advance(60_000);
+  const late: string[] = [];
+  for (;;) {
+    await fill();
+    const some = takeAll();
+    if (some.length === 0) break;
+    for (const path of some) put({ ...pendingRecord(path), status: 'gone' });
+    late.push(...some);
+  }
+  expect(new Set(late).size).toBe(25_000);
+});
 
-  it('are not shown while their folder is missing, also when one of them was shown before', () => {
-    let standing: Standing = 'there';
-    const backlog = backlogOf(() => standing);
-    backlog.peek();
-    backlog.take();
-    expect(backlog.peek()?.path).toBe('b');
-    standing = 'missing';
-    expect(takeAll(backlog)).toEqual(['d']);
-    expect(backlog.nextInMs).toBeUndefined();
-    for (const item of ITEMS) backlog.giveBack(item);
-    expect(backlog.isIdle).toBe(true);
-    standing = 'there';
-    expect(backlog.isIdle).toBe(false);
-    expect(takeAll(backlog).toSorted()).toEqual(['b', 'c']);
-  });
+it('nothing is held of a folder that is missing; it is taken up from the state when that is back', async () => {
+  const records = ['b', 'c'].map((path) => pendingRecord(path, 'far'));
+  const { backlog, fill, folders, takeAll, gets } = setting(pendingRecord('a'), ...records);
+  await fill();
+  folders.far = 'missing';
+  backlog.foldersChanged();
+  await fill();
+  expect(takeAll()).toEqual(['a']);
+  backlog.giveBack(pendingRecord('a'));
+  expect(backlog.isIdle).toBe(true);
+  const before = gets();
+  for (const record of records) backlog.add(record);
+  expect([backlog.isIdle, gets()]).toEqual([true, before]);
+  folders.far = 'there';
+  backlog.foldersChanged();
+  expect(backlog.isIdle).toBe(false);
+  await fill();
+  expect(takeAll()).toEqual(expect.arrayContaining(['b', 'c']));
 });

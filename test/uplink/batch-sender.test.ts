@@ -1,217 +1,153 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/client.js';
 import { PeerError } from '../../src/peer/errors.js';
-import type { AcceptedItem } from '../../src/state/entry.js';
-import { State } from '../../src/state/state.js';
-import { gone, leaving, read } from '../../src/state/transitions.js';
-import { BatchSender } from '../../src/uplink/batch-sender.js';
-import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
-import { inlinePacker } from '../../src/uplink/packer.js';
-import type { UplinkParts } from '../../src/uplink/parts.js';
-import type { Spoken } from '../../src/uplink/peer-dialect.js';
-import { type PreparedDocument, STALE_PAUSE_MS } from '../../src/uplink/prepare.js';
-import { temporaryDirectory } from '../support/temp.js';
+import { queueStopped } from '../../src/queue/options.js';
+import type { Entry } from '../../src/state/entry.js';
+import { gone } from '../../src/state/transitions.js';
+import { BatchSender, type PreparedDocument, pushFailure } from '../../src/uplink/batch-sender.js';
+import type { Spoken } from '../../src/uplink/deps.js';
+import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
 
-/** A sender between a state and a peer in memory, with documents that are ready: no loops, no folder, a queue that is free. */
-class Way {
-  readonly peer = new FakePeer();
-  readonly spoken: Spoken = DIALECTS.standard;
-  readonly looked: string[] = [];
-  readonly accepted: AcceptedItem[] = [];
-  /** Called when a request is about to leave. */
-  inQueue: () => void = () => {};
-  misfits = false;
-  readonly #state: State;
-  readonly #failures: FailureAttribution;
-  readonly #sender: BatchSender;
-
-  constructor(state: State) {
-    this.#state = state;
-    const dialect = { current: this.spoken, known: async () => true, misfits: async () => this.misfits };
-    const parts: UplinkParts = {
-      ...{ state, peer: this.peer, clock: systemClock, log: silentLogger, settings: QUICK },
-      ...{ packer: inlinePacker, dialect, commit: () => state.commit() },
-      queue: {
-        run: (_, work) => {
-          this.inQueue();
-          return work(new AbortController().signal);
-        },
-        ready: async () => {},
-        hasRoom: () => true,
-        isBusy: () => false,
-        answeringForMs: 0,
+/** A sender and a peer in memory, with documents that are ready, and a queue that is free. */
+function setting() {
+  const peer = new FakePeer();
+  const entries = new Map<string, Entry>();
+  const hooks = { inQueue: () => {}, misfits: false };
+  const spoken: Spoken = DIALECTS.standard;
+  const sender = new BatchSender({
+    ...{ peer, clock: systemClock, log: silentLogger, settings: QUICK },
+    dialect: { current: spoken, known: async () => true, misfits: async () => hooks.misfits },
+    queue: {
+      run: (_, work) => {
+        hooks.inQueue();
+        return work(new AbortController().signal);
       },
-      pathOf: () => expect.fail('nothing is read'),
-      standing: () => expect.fail('nothing is read'),
-      look: ({ path }) => void this.looked.push(path),
-    };
-    this.#failures = new FailureAttribution(parts);
-    this.#sender = new BatchSender(parts, this.#failures, (items) => void this.accepted.push(...items));
-  }
-
-  /** A file that was read and packed, and is marked as leaving. */
-  document(path: string): PreparedDocument {
-    const at = systemClock.now();
-    const version = {
-      ...{ size: path.length, mtimeMs: at, ctimeMs: at, ino: 1 },
-      ...{ sha256: `of ${path}`, encoding: 'utf-8' as const },
-    };
-    const to = { folder: 'inbox', path, url: `https://x.example/${path}`, collection: 'c' };
-    const item = read(undefined, to, version, at);
-    if (item.status !== 'pending') throw new Error(item.status);
-    const { url, collection } = to;
-    const sent = { sha256: version.sha256, size: version.size, digest: version.sha256, url, collection, at };
-    this.#state.put(leaving(item, sent));
-    const text = Buffer.from(path);
-    return {
-      item,
-      content: {
-        kind: 'content',
-        text,
-        size: text.length,
-        digest: version.sha256,
-        type: '',
-        words: undefined,
-      },
-      sent,
-    };
-  }
-
-  send(documents: readonly PreparedDocument[], spoken = this.spoken): Promise<void> {
-    return this.#sender.send(documents, spoken, this.#failures.successes);
-  }
-
-  of(path: string) {
-    return this.#state.get('inbox', path);
-  }
-
-  remove(path: string): void {
-    const item = this.of(path);
-    if (item?.status !== 'pending') throw new Error(`${path} is ${item?.status}`);
-    this.#state.put(gone(item, systemClock.now()));
-  }
-
-  get pushed(): string[] {
-    return this.peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join(''));
-  }
+      ready: async () => {},
+      hasRoom: () => true,
+      isBusy: () => false,
+      answeringForMs: 0,
+    },
+    state: { get: (_: string, path: string) => entries.get(path) } as never,
+  });
+  const documents = (paths: string): PreparedDocument[] =>
+    [...paths].map((path) => {
+      const item = pendingRecord(path);
+      entries.set(path, item);
+      const text = Buffer.from(path);
+      const { sha256: digest } = item.version;
+      const content = { kind: 'content' as const, text, size: 1, digest, type: '', words: undefined };
+      return { item, content, sent: sentOf(item) };
+    });
+  return {
+    ...{ peer, hooks, documents },
+    remove: (path: string) => void entries.set(path, gone(pendingRecord(path), 0)),
+    /** What became of each, by the first letters of the results. */
+    send: async (paths: string, dialect = spoken, synchronous = false) => {
+      const results = await sender.send(documents(paths), dialect, synchronous);
+      return results.map(({ kind }) => kind);
+    },
+    pushed: () => peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join('')),
+  };
 }
-
-const states: State[] = [];
-async function way(): Promise<Way> {
-  const state = await State.open(temporaryDirectory(), { clock: systemClock, log: silentLogger });
-  states.push(state);
-  return new Way(state);
-}
-afterEach(async () => {
-  for (const state of states.splice(0)) await state.close();
-});
 
 describe('a batch', () => {
-  it('that is answered is accepted item by item; who is refused has an attempt spent', async () => {
-    const w = await way();
-    w.peer.onPush = (urls) => ({
+  it('that is answered has the answer for each item', async () => {
+    const { peer, send, pushed } = setting();
+    peer.onPush = (urls) => ({
       results: urls.map((url) => (url.endsWith('b') ? { ok: false, message: 'no thanks' } : { ok: true })),
     });
-    await w.send(['a', 'b', 'c'].map((path) => w.document(path)));
-    expect(w.pushed).toEqual(['abc']);
-    expect(w.accepted.map(({ path }) => path)).toEqual(['a', 'c']);
-    expect(w.of('a')).toEqual(w.accepted[0]);
-    expect(w.of('b')).toMatchObject({ status: 'pending', attempts: 1, trouble: { code: 'REFUSED' } });
+    expect(await send('abc')).toEqual(['accepted', 'refused', 'accepted']);
+    expect(pushed()).toEqual(['abc']);
   });
 
-  it('that never came to the peer is pending as before, with the reason', async () => {
-    const w = await way();
-    w.peer.onPush = () => Promise.reject(unreachable('no'));
-    await w.send(['a', 'b'].map((path) => w.document(path)));
-    for (const path of ['a', 'b']) {
-      expect(w.of(path)).toMatchObject({
-        status: 'pending',
-        attempts: 0,
-        trouble: { code: 'PEER_UNREACHABLE' },
-      });
-      expect(w.of(path)).not.toHaveProperty('doubt');
-    }
-    expect([w.pushed, w.accepted]).toEqual([['ab'], []]);
+  it('of which the peer answers for fewer items is refused for the others', async () => {
+    const { peer, send } = setting();
+    peer.onPush = () => ({ results: [{ ok: true }] });
+    expect(await send('ab')).toEqual(['accepted', 'refused']);
   });
 
-  it('that was never answered stays in doubt', async () => {
-    const w = await way();
-    w.peer.onPush = () => Promise.reject(unreachable('maybe'));
-    const document = w.document('a');
-    await w.send([document]);
-    expect(w.of('a')).toMatchObject({ status: 'pending', attempts: 0, doubt: document.sent });
+  it.each([
+    ['never came to the peer', unreachable('no'), 'returned'],
+    ['was never answered', unreachable('maybe'), 'unanswered'],
+    ['came to a page that is not there', failing('PEER_REFUSED', 404), 'returned'],
+  ])('that %s is sent once', async (_, error, kind) => {
+    const { peer, send, pushed } = setting();
+    peer.onPush = () => Promise.reject(error);
+    expect(await send('ab')).toEqual([kind, kind]);
+    expect(pushed()).toEqual(['ab']);
   });
 
   it('that is answered badly is split until the bad item stands alone, all of a size before any smaller', async () => {
-    const w = await way();
-    w.peer.onPush = (urls) => (urls.some((url) => url.endsWith('b')) ? Promise.reject(failing()) : undefined);
-    await w.send(['a', 'b', 'c', 'd', 'e'].map((path) => w.document(path)));
-    expect(w.pushed).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
-    expect(w.accepted.map(({ path }) => path).toSorted()).toEqual(['a', 'c', 'd', 'e']);
-    expect(w.of('b')).toMatchObject({ status: 'pending', attempts: 1 });
+    const { peer, send, pushed } = setting();
+    peer.onPush = (urls) => (urls.some((url) => url.endsWith('b')) ? Promise.reject(failing()) : undefined);
+    expect(await send('abcde')).toEqual(['accepted', 'failed', 'accepted', 'accepted', 'accepted']);
+    expect(pushed()).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
+  });
+
+  it('that fails when the peer is to answer at the end is sent once more as usual, before it is split', async () => {
+    const { peer, send, pushed } = setting();
+    peer.onPush = () => (peer.pushes.length === 1 ? Promise.reject(failing()) : undefined);
+    expect(await send('ab', undefined, true)).toEqual(['accepted', 'accepted']);
+    expect(pushed()).toEqual(['ab', 'ab']);
   });
 
   it('that another kind of peer answered is to be made ready anew', async () => {
-    const w = await way();
-    w.misfits = true;
-    w.peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
-    await w.send(['a', 'b'].map((path) => w.document(path)));
-    expect(w.pushed).toEqual(['ab']);
-    for (const path of ['a', 'b']) {
-      expect(w.of(path)).toMatchObject({ status: 'pending', attempts: 0 });
-      expect(w.of(path)).not.toHaveProperty('doubt');
-    }
+    const { peer, hooks, send, pushed } = setting();
+    hooks.misfits = true;
+    peer.onPush = () => Promise.reject(failing('PEER_ANSWER', 200));
+    expect(await send('ab')).toEqual(['returned', 'returned']);
+    expect(pushed()).toEqual(['ab']);
   });
 
-  it('is not sent when the dialect became another while it waited in the queue', async () => {
-    const w = await way();
-    await w.send([w.document('a')], DIALECTS.yacy);
-    expect(w.pushed).toEqual([]);
-    expect(w.of('a')).toMatchObject({ status: 'pending' });
-    expect(w.of('a')).not.toHaveProperty('doubt');
+  it('is not sent when the dialect became another, or one of its files went, while it waited in the queue', async () => {
+    const { hooks, remove, send, pushed } = setting();
+    expect(await send('a', DIALECTS.yacy)).toEqual(['returned']);
+    hooks.inQueue = () => remove('b');
+    expect(await send('ab')).toEqual(['returned', 'returned']);
+    expect(pushed()).toEqual([]);
   });
 
-  it('is not sent when one of its files went while it waited in the queue: the others are due again', async () => {
-    const w = await way();
-    w.inQueue = () => w.remove('b');
-    await w.send(['a', 'b'].map((path) => w.document(path)));
-    expect(w.pushed).toEqual([]);
-    expect(w.of('a')).not.toHaveProperty('doubt');
-    expect(w.of('b')?.status).toBe('gone');
-  });
-
-  it('whose file changed under the body is due again, but for that file, which is left alone and looked at', async () => {
-    const w = await way();
-    w.peer.onPush = () => {
+  it('whose file changed under the body is returned, but for that file', async () => {
+    const { peer, send } = setting();
+    peer.onPush = () => {
       const url = 'http://127.0.0.1:1/api/push_p.html';
       return Promise.reject(new PeerError('PEER_SOURCE', { url, what: 'changed', delivered: 'no', item: 1 }));
     };
-    const began = systemClock.now();
-    await w.send(['a', 'b'].map((path) => w.document(path)));
-    expect(w.looked).toEqual(['b']);
-    const [a, b] = [w.of('a'), w.of('b')];
-    if (a?.status !== 'pending' || b?.status !== 'pending') throw new Error('they are not pending');
-    expect(b.notBefore).toBeGreaterThanOrEqual(began + STALE_PAUSE_MS);
-    expect(a.notBefore).toBeLessThan(began + STALE_PAUSE_MS);
-  });
-
-  it('whose file went while it travelled is remembered as what the peer has', async () => {
-    const w = await way();
-    w.peer.onPush = () => {
-      w.remove('a');
-      return undefined;
-    };
-    await w.send(['a', 'b'].map((path) => w.document(path)));
-    expect(w.of('a')).toMatchObject({ status: 'gone', sent: { sha256: 'of a' } });
-    expect(w.accepted.map(({ path }) => path)).toEqual(['b']);
+    expect(await send('abc')).toEqual(['returned', 'stale', 'returned']);
   });
 
   it('of nothing is not sent', async () => {
-    const w = await way();
-    await w.send([]);
-    expect(w.pushed).toEqual([]);
+    const { send, pushed } = setting();
+    expect(await send('')).toEqual([]);
+    expect(pushed()).toEqual([]);
+  });
+});
+
+const parts = { url: 'http://127.0.0.1:1/api/push_p.html', what: 'failed' };
+
+describe('a push', () => {
+  it('that waited in the queue when it stopped was not taken', () => {
+    expect(pushFailure(queueStopped(), false).kind).toBe('untaken');
+  });
+
+  it('that the stopping queue gave up halfway may have been taken', () => {
+    expect(pushFailure(queueStopped(), true).kind).toBe('unanswered');
+  });
+
+  it.each(['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_ABORTED'] as const)(
+    'that ended with %s is in doubt once its body was sent whole',
+    (code) => {
+      expect(pushFailure(new PeerError(code, { ...parts, delivered: 'no' }), true).kind).toBe('untaken');
+      expect(pushFailure(new PeerError(code, { ...parts, delivered: 'maybe' }), true).kind).toBe(
+        'unanswered',
+      );
+    },
+  );
+
+  it('that failed by a mistake of ours is no word of the peer', () => {
+    expect(() => pushFailure(new TypeError('oops'), true)).toThrow('oops');
   });
 });

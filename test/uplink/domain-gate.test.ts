@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DomainGate, reachOf } from '../../src/uplink/domain-gate.js';
+import { DomainGate, reachOf } from '../../src/uplink/failure-attribution.js';
 
 describe('an address', () => {
   it.each([

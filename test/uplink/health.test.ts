@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
-import type { UplinkParts } from '../../src/uplink/parts.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { busyIn, goesOn } from '../support/health.js';
 import { until } from '../support/wait.js';
 import { QUICK, unreachable, World } from '../support/world.js';
@@ -22,7 +22,7 @@ const NOT_LOOKED_UP = 'items that are due are not looked up';
 
 /** A queue whose `ready` never lets a lane go on, or only when it is told to. */
 function deafFor(lane: 'push' | 'confirm', listen: { again: boolean }) {
-  return (queue: RequestQueue): UplinkParts['queue'] => ({
+  return (queue: RequestQueue): UplinkDeps['queue'] => ({
     run: (...args) => queue.run(...args),
     hasRoom: (which) => queue.hasRoom(which),
     isBusy: (which) => queue.isBusy(which),

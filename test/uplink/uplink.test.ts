@@ -1,4 +1,4 @@
-import { mkdirSync, rmdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/client.js';
@@ -65,17 +65,25 @@ describe('a pending item', () => {
     expect(w.peer.pushes).toEqual([]);
   });
 
-  it('is quarantined when its file cannot be read, and pushed once it can, though it did not change', async () => {
+  it('is put off when a directory took its place', async () => {
     const w = await world();
     w.write('a.txt', 'one');
     const file = join(w.root, 'a.txt');
     unlinkSync(file);
     mkdirSync(file);
+    await until(() => w.looked.includes('a.txt'), 'looked at again');
+    expect(w.peer.pushes).toEqual([]);
+  });
+
+  it('is quarantined when its file cannot be read, and pushed once it can, though it did not change', async () => {
+    const w = await world();
+    w.packed = [{ kind: 'unreadable', code: 'EACCES' }];
+    w.write('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'quarantined', 'quarantined');
     expect(w.state.get('inbox', 'a.txt')).toMatchObject({ trouble: { code: 'UNREADABLE' } });
     expect(w.warnings).toEqual([expect.stringMatching(/quarantined inbox\/a\.txt: .*could not be read/)]);
-    rmdirSync(file);
-    w.write('a.txt', 'one');
+    w.packed = undefined;
+    w.known('a.txt', 'one');
     await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
   });
 

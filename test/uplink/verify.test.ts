@@ -3,8 +3,7 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
-import { Audit } from '../../src/uplink/audit.js';
-import { type VerifyParts, verify } from '../../src/uplink/verify.js';
+import { Audit, type VerifyParts, verify } from '../../src/uplink/verify.js';
 import { until } from '../support/wait.js';
 import { unreachable, World } from '../support/world.js';
 
@@ -58,7 +57,6 @@ function partsOf(w: World): VerifyParts {
     commit: () => w.state.commit(),
     lookUp: (url) => w.peer.peerdoc({ url }),
     concurrency: 2,
-    patienceMs: 10,
     clock: systemClock,
     log: silentLogger,
   };

@@ -78,7 +78,7 @@ describe('several such documents', () => {
 
 describe('a suspect', () => {
   it('is one for the next run too, and is confirmed when it is mended', async () => {
-    const world = await YacyWorld.start({ push: { maxItems: 10 } });
+    const world = await YacyWorld.start({ push: { maxItems: 20 } });
     for (let n = 0; n < 10; n += 1) world.write(`notes/${n}.txt`, `note ${n}: ${WORDS}`);
     world.write('notes/poison.pdf', poisonPdfOf(WORDS));
     const daemon = world.start();

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { readCa } from '../../src/uplink/configured-peer.js';
+import { readCa } from '../../src/daemon/configured-peer.js';
 import { makeCertificate } from '../support/certificate.js';
 import { temporaryDirectory } from '../support/temp.js';
 

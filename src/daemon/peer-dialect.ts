@@ -2,22 +2,13 @@ import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
-import type { Dialect, DialectName } from '../peer/dialect.js';
+import { type DialectName, rememberedDialect } from '../peer/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
-import { rememberDialect, rememberedDialect } from './remembered-dialect.js';
+import type { DialectSource, Spoken } from '../uplink/deps.js';
 
-/** What of a dialect matters to pushing and confirming. */
-export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'losesUpdates' | 'hasDomainGate'>;
-
-/** What pushing and confirming ask about the peer's dialect; `PeerDialect` answers. */
-export interface DialectSource {
-  readonly current: Spoken | undefined;
-  /** Resolves when the dialect is known: true; or when it is time to stop: false. */
-  known(signal: AbortSignal): Promise<boolean>;
-  /** The peer's answer did not fit the dialect. @returns whether it speaks another one, which is spoken from now on */
-  misfits(): Promise<boolean>;
-}
+/** Under this name the state keeps what was found out. */
+export const DIALECT_META = 'dialect';
 
 export interface PeerDialectParts {
   readonly configured: DialectName | 'auto';
@@ -120,8 +111,13 @@ export class PeerDialect implements DialectSource {
   async #remember(): Promise<void> {
     const { client, configured, url, state, commit, log } = this.#parts;
     const { dialect } = client;
-    if (configured !== 'auto' || dialect === undefined || rememberedDialect(state, url) === dialect) return;
-    rememberDialect(state, url, dialect);
+    if (
+      configured !== 'auto' ||
+      dialect === undefined ||
+      rememberedDialect(state.meta(DIALECT_META), url) === dialect
+    )
+      return;
+    state.setMeta(DIALECT_META, { url, dialect });
     await commit();
     log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
   }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { PeerDialect } from '../../src/daemon/peer-dialect.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialect.js';
+import { rememberedDialect } from '../../src/peer/dialect.js';
 import type { Json } from '../../src/state/load.js';
-import { PeerDialect } from '../../src/uplink/peer-dialect.js';
-import { rememberedDialect } from '../../src/uplink/remembered-dialect.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failing } from '../support/world.js';
 
@@ -62,9 +62,8 @@ describe('the dialect of the peer', () => {
     expect(dialect.current).toBeUndefined();
     expect(await dialect.known(going)).toBe(true);
     expect(dialect.current?.name).toBe('yacy');
-    const state = { meta: (name: string) => meta.get(name) };
-    expect(rememberedDialect(state, URL_)).toBe('yacy');
-    expect(rememberedDialect(state, 'http://another.example')).toBeUndefined();
+    expect(rememberedDialect(meta.get('dialect'), URL_)).toBe('yacy');
+    expect(rememberedDialect(meta.get('dialect'), 'http://another.example')).toBeUndefined();
     expect(client.asked).toBe(1);
   });
 

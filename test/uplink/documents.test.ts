@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Encoding } from '../../src/lib/encodings.js';
-import { fileContent, rewritingOf, textContent, treated } from '../../src/uplink/treatment.js';
+import { fileContent, rewritingOf, textContent, treated } from '../../src/uplink/documents.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const typeOf = (path: string, begin = 'some words', encoding: Encoding = 'utf-8') =>

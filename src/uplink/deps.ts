@@ -1,0 +1,191 @@
+import type { Clock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { PeerClient } from '../peer/client.js';
+import type { Dialect } from '../peer/dialect.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
+import type { RequestQueue } from '../queue/request-queue.js';
+import type { Place } from '../state/entries.js';
+import type { Item, PendingItem } from '../state/entry.js';
+import type { State } from '../state/state.js';
+import type { Packed, PackOrder } from './documents.js';
+
+/** What the uplink asks of a peer. `commitIndex` has it show at once what it has indexed, where there is a way. */
+export interface UplinkPeer extends Pick<PeerClient, 'push'>, Partial<Pick<PeerClient, 'commitIndex'>> {
+  peerdoc(
+    target: { readonly url: string },
+    options: { readonly signal?: AbortSignal },
+  ): Promise<Peerdoc | undefined>;
+}
+
+export type UplinkState = Pick<
+  State,
+  'get' | 'put' | 'isCurrent' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
+>;
+
+/** What of a dialect matters to pushing and confirming. */
+export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'losesUpdates' | 'hasDomainGate'>;
+
+export interface DialectSource {
+  readonly current: Spoken | undefined;
+  /** Resolves when the dialect is known: true; or when it is time to stop: false. */
+  known(signal: AbortSignal): Promise<boolean>;
+  /** The peer's answer did not fit the dialect. @returns whether it speaks another one, which is spoken from now on */
+  misfits(): Promise<boolean>;
+}
+
+/**
+ * How the root of a folder stands. `doubtful`: it may be another one, and that a file is not there says nothing; `missing`: no
+ * file of it can be looked at, as also before the root was looked at for the first time.
+ */
+export type Standing = 'there' | 'doubtful' | 'missing';
+
+/** Of the configuration: sizes in bytes, times in ms. */
+export interface UplinkSettings {
+  readonly push: {
+    readonly maxItems: number;
+    readonly maxBytes: number;
+    readonly linger: number;
+    readonly concurrency: number;
+    readonly attempts: number;
+    readonly synchronous: boolean;
+    readonly commit: boolean;
+    readonly backoff: { readonly min: number; readonly max: number };
+  };
+  readonly confirm: {
+    readonly timeout: number;
+    readonly maxInterval: number;
+    readonly hold?: number | undefined;
+  };
+}
+
+export interface UplinkDeps {
+  readonly state: UplinkState;
+  /** Brings all changes of the state so far to the disk. */
+  readonly commit: () => Promise<void>;
+  readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
+  readonly peer: UplinkPeer;
+  readonly dialect: DialectSource;
+  /** Reads small files in a thread, by `pack` of documents.ts. */
+  readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly settings: UplinkSettings;
+  /** Absolute path of an item's file, or undefined when the configuration has none for that URL any more. */
+  readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
+  /** How a folder stands, undefined for one that left the configuration; see `Uplink.foldersChanged`. */
+  readonly standing: (folder: string) => Standing | undefined;
+  /** Asks for another look at a file that is not what it was. */
+  readonly look: (place: Place) => void;
+}
+
+export function keyOf({ folder, path }: Place): string {
+  return `${folder}\0${path}`;
+}
+
+export function placeName({ folder, path }: Place): string {
+  return `${folder}/${path}`;
+}
+
+/** So long after a push the peer may take back what it shows, in ms. */
+export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dialect'>): number {
+  return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;
+}
+
+/** Whether the peer loses documents together, so that what it lost has to be pushed apart (see Isolation). */
+export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): boolean {
+  return deps.dialect.current?.losesUpdates === true && holdMs(deps) > 0;
+}
+
+/** The item as it stands now, if it is still pending in the version (and for the document) that was taken. */
+export function currentOf(state: Pick<UplinkState, 'get'>, item: PendingItem): PendingItem | undefined {
+  const now = state.get(item.folder, item.path);
+  return now?.status === 'pending' &&
+    now.version.sha256 === item.version.sha256 &&
+    now.url === item.url &&
+    now.collection === item.collection
+    ? now
+    : undefined;
+}
+
+/** Waits until the queue has room in a lane; false when it was time to stop first. */
+export async function roomFor(
+  queue: Pick<RequestQueue, 'ready'>,
+  lane: 'push' | 'confirm',
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await queue.ready(lane, signal);
+    return !signal.aborted;
+  } catch (error) {
+    if (signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED')) return false;
+    throw error;
+  }
+}
+
+/** Timers stand still while the machine is suspended: no wait is longer, in ms. */
+const LONGEST_WAIT_MS = 30_000;
+
+/**
+ * What a loop has going on beside itself, and what it waits for: a notification, the end of something that it started, a time, or
+ * its stop. The first failure of what it started is to end the loop, which looks at `hasFailed` and then awaits `settled`.
+ */
+export class Background {
+  readonly #clock: Clock;
+  readonly #running = new Set<Promise<void>>();
+  #failures: unknown[] = [];
+  #isNotified = false;
+  #wake: () => void = () => {};
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failures.length > 0;
+  }
+
+  start(work: Promise<void>): void {
+    const running = work
+      .catch((error: unknown) => void this.#failures.push(error))
+      .finally(() => {
+        this.#running.delete(running);
+        this.notify();
+      });
+    this.#running.add(running);
+  }
+
+  /** Ends the present `wait`, or else the next one. */
+  notify(): void {
+    this.#isNotified = true;
+    this.#wake();
+  }
+
+  /** @param ms undefined to wait for a notification only */
+  async wait(ms: number | undefined, signal: AbortSignal): Promise<void> {
+    if (!this.#isNotified && !signal.aborted && (ms === undefined || ms > 0)) {
+      await new Promise<void>((resolve) => {
+        const timer = ms === undefined ? undefined : this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), finish);
+        signal.addEventListener('abort', finish, { once: true });
+        this.#wake = finish;
+        function finish(): void {
+          timer?.cancel();
+          signal.removeEventListener('abort', finish);
+          resolve();
+        }
+      });
+    }
+    this.#wake = () => {};
+    this.#isNotified = false;
+  }
+
+  /** Resolves when nothing runs. @throws what the first failure was */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running);
+    if (this.hasFailed) throw this.#failures[0];
+  }
+}

@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
+import { DIALECTS } from '../../src/peer/client.js';
+import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
+import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
+import type { Spoken, UplinkDeps } from '../../src/uplink/deps.js';
+import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
+import { Isolation } from '../../src/uplink/isolation.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { QUICK } from '../support/world.js';
+
+const TYPICAL_MS = 1_000;
+const PUBLIC = 'https://files.example.org/a.txt';
+const LOCAL = 'http://vault.local/a.txt';
+
+/** What decides about failures at a peer of this dialect, and what it did; `push.attempts` is 3. */
+function attributed(first: Spoken) {
+  const dialect = { current: first, known: async () => true, misfits: async () => false };
+  const clock = new FakeClock();
+  const said: string[] = [];
+  const put: Entry[] = [];
+  const meta = new Map<string, unknown>();
+  const setting: { entry: Entry | undefined } = { entry: undefined };
+  const deps = {
+    ...{ clock, dialect, standing: () => 'there' },
+    log: {
+      ...silentLogger,
+      info: (_: object, message: string) => void said.push(`info: ${message}`),
+      warn: (_: object, message: string) => void said.push(`warn: ${message}`),
+    },
+    settings: { push: QUICK.push, confirm: { timeout: 60_000, maxInterval: 50, hold: 20_000 } },
+    state: {
+      get: () => setting.entry,
+      put: (entry: Entry) => void put.push(entry),
+      meta: (name: string) => meta.get(name),
+      setMeta: (name: string, value: unknown) => void meta.set(name, value),
+    },
+  } as unknown as UplinkDeps;
+  const isolation = new Isolation(deps);
+  const { settings } = deps;
+  return Object.assign(setting, {
+    ...{ clock, settings, said, put, dialect, isolation },
+    part: new FailureAttribution(deps, isolation),
+    /** What a later run begins with. */
+    restarted: () => new FailureAttribution(deps, isolation),
+  });
+}
+
+function inDoubt(url: string, at: number): PendingItem {
+  const version = {
+    ...{ size: 3, mtimeMs: at, ctimeMs: at, ino: 1 },
+    ...{ sha256: 'aa', encoding: 'utf-8' as const },
+  };
+  const item = read(undefined, { folder: 'inbox', path: 'a.txt', url, collection: 'c' }, version, at);
+  if (item.status !== 'pending') throw new Error(item.status);
+  return leaving(item, sent(url, at));
+}
+
+function sent(url: string, at: number): Sent {
+  return { sha256: 'aa', size: 3, digest: 'aa', url, collection: 'c', at };
+}
+
+function takenBy(url: string, at: number, attempts = 0): AcceptedItem {
+  let item: PendingItem = inDoubt(url, at);
+  for (let i = 0; i < attempts; i += 1) {
+    const trouble = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
+    item = failed(accepted(item, sent(url, at), at), trouble, at, at);
+  }
+  return accepted(item, sent(url, at), at);
+}
+
+describe('an item that the peer does not show', () => {
+  it('is pushed again with an attempt spent, and that is said', () => {
+    const { part, clock, said, put } = attributed(DIALECTS.standard);
+    const item = takenBy(PUBLIC, clock.now());
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(60_000);
+    part.notShown(item, 10_000, 'the peer does not know the document');
+    expect(put).toMatchObject([{ status: 'pending', attempts: 1, notBefore: clock.now() }]);
+    expect(put[0]).toMatchObject({
+      trouble: {
+        code: 'NOT_SHOWN',
+        message: expect.stringMatching(/within 10s: the peer does not know the document\.$/),
+        hint: expect.not.stringContaining('network'),
+      },
+    });
+    expect(said).toEqual([expect.stringMatching(/^info: not shown by the peer, pushed again: inbox\/a/)]);
+  });
+
+  it('is quarantined after `push.attempts`, and a person is warned', () => {
+    const { part, clock, said, put } = attributed(DIALECTS.standard);
+    part.notShown(takenBy(PUBLIC, clock.now(), 1), 10_000, 'no');
+    expect(put.at(-1)).toMatchObject({ status: 'pending', attempts: 2 });
+    part.notShown(takenBy(PUBLIC, clock.now(), 2), 10_000, 'no');
+    expect(put.at(-1)).toMatchObject({ status: 'quarantined', trouble: { code: 'NOT_SHOWN' } });
+    expect(said.slice(1)).toEqual([expect.stringMatching(/^warn: quarantined inbox\/a\.txt/)]);
+  });
+
+  it('in doubt since an earlier run is waited for as such, and pushed again without an attempt spent', async () => {
+    const { part, clock, put } = attributed(DIALECTS.standard);
+    const item = inDoubt(PUBLIC, clock.now());
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(40_000);
+    await clock.advance(2_000);
+    await part.doubtOver(item);
+    expect(put).toMatchObject([{ status: 'pending', attempts: 0, notBefore: clock.now() }]);
+    expect(put[0]).not.toHaveProperty('doubt');
+    expect(put[0]).not.toHaveProperty('trouble');
+  });
+
+  it('in doubt since a push of this run travels alone from then on', async () => {
+    const { part, clock, put } = attributed(DIALECTS.standard);
+    const item = inDoubt(PUBLIC, clock.now());
+    part.unanswered(item, part.successes);
+    await part.doubtOver(item);
+    expect(put).toMatchObject([{ status: 'pending', attempts: 0, trouble: { code: 'UNANSWERED' } }]);
+    expect(part.isSuspect(item)).toBe(true);
+  });
+
+  it('was sent to it before is waited for like one in doubt, and pushed now without an attempt spent', async () => {
+    const { part, clock, said, put } = attributed(DIALECTS.standard);
+    const before = takenBy(PUBLIC, clock.now());
+    const item = read(gone(before, clock.now()), before, before.version, clock.now());
+    if (item.status !== 'accepted') throw new Error(item.status);
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(40_000);
+    await clock.advance(2_000);
+    part.notShown(item, 2_000, 'the peer shows other content');
+    expect(put).toMatchObject([{ status: 'pending', attempts: 0, notBefore: clock.now() }]);
+    expect(put[0]).not.toHaveProperty('sent');
+    expect(put[0]?.history.at(-1)?.note).toBe('sent before, and not shown now: the peer shows other content');
+    expect(said).toEqual([
+      'info: not shown by the peer, pushed again: inbox/a.txt: the peer shows other content',
+    ]);
+  });
+});
+
+describe('a peer that seems to drop addresses', () => {
+  const GATED_MS = 3 * 20_000;
+  const USUAL_MS = 600_000;
+
+  function gated(first: Spoken) {
+    const setting = attributed(first);
+    Object.assign(setting.settings.confirm, { timeout: USUAL_MS });
+    return setting;
+  }
+
+  it('is waited for no longer than that takes to know, and the item is quarantined after two attempts with words that say so', () => {
+    const { part, clock, put } = gated(DIALECTS.yacy);
+    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    const first = takenBy(LOCAL, clock.now());
+    expect(part.patienceMs(first, TYPICAL_MS)).toBe(GATED_MS);
+    part.notShown(first, 3_000, 'no');
+    expect(put.at(-1)).toMatchObject({ status: 'pending', attempts: 1, trouble: { code: 'DOMAIN_GATE' } });
+    part.notShown(takenBy(LOCAL, clock.now(), 1), 3_000, 'no');
+    expect(put.at(-1)).toMatchObject({ status: 'quarantined', trouble: { code: 'DOMAIN_GATE' } });
+  });
+
+  it('is told from one that shows addresses of the same kind, and is hinted at all the same', () => {
+    const { part, clock, put, restarted } = gated(DIALECTS.yacy);
+    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    part.shown({ url: 'http://nas/b.txt', path: 'b.txt' }, clock.now());
+    const item = takenBy(LOCAL, clock.now());
+    for (const it of [part, restarted()]) {
+      expect(it.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
+      it.notShown(item, 10_000, 'no');
+      expect(put.at(-1)).toMatchObject({
+        trouble: { code: 'NOT_SHOWN', hint: expect.stringContaining('network.unit.domain') },
+      });
+    }
+  });
+
+  it('is known by when this version was taken first, however often it was pushed since', () => {
+    const { part, clock } = gated(DIALECTS.yacy);
+    const began = clock.now();
+    part.shown({ url: PUBLIC, path: 'a.txt' }, began);
+    const late = began + 3_600_000;
+    const again = failed(
+      accepted(inDoubt(LOCAL, began), sent(LOCAL, began), began),
+      { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' },
+      late,
+      late,
+    );
+    expect(part.patienceMs(accepted(again, sent(LOCAL, late), late), TYPICAL_MS)).toBe(GATED_MS);
+    expect(part.patienceMs(takenBy(LOCAL, late), TYPICAL_MS)).toBe(USUAL_MS);
+  });
+
+  it('is none while the dialect has no such gate, and what it shows then tells nothing of one that has', () => {
+    const { part, clock, dialect } = gated(DIALECTS.standard);
+    const item = takenBy(LOCAL, clock.now());
+    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    dialect.current = DIALECTS.yacy;
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
+    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(GATED_MS);
+    dialect.current = DIALECTS.standard;
+    expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
+  });
+});
+
+describe('an item that is lost each time it is pushed alone', () => {
+  /** Pushes the only suspect there is, and loses it. */
+  async function lostAlone(
+    setting: ReturnType<typeof attributed>,
+    times: number,
+  ): Promise<Entry | undefined> {
+    const { part, clock, put, isolation } = setting;
+    const item = takenBy(PUBLIC, clock.now());
+    part.lost(item, 'no', false);
+    for (let i = 0; i < times; i += 1) {
+      const again = put.at(-1);
+      if (again?.status !== 'pending') return again;
+      setting.entry = again;
+      isolation.take(again);
+      await clock.advance(60_000);
+      expect(isolation.decide(false, false).push).toHaveLength(1);
+      isolation.pushedGroup(true);
+      part.lost(item, 'no', true);
+    }
+    return put.at(-1);
+  }
+
+  it('is not to blame before all its attempts, for the peer may have crashed each time', async () => {
+    expect(await lostAlone(attributed(DIALECTS.yacy), 2)).toMatchObject({ status: 'pending', attempts: 0 });
+    expect(await lostAlone(attributed(DIALECTS.yacy), 3)).toMatchObject({
+      status: 'quarantined',
+      trouble: { code: 'NEVER_INDEXED' },
+    });
+  });
+
+  it('is not, either, where the peer may not index anything at all', async () => {
+    const setting = attributed(DIALECTS.yacy);
+    const item = takenBy(PUBLIC, setting.clock.now());
+    for (let i = 0; i < 10; i += 1) setting.part.lost(item, 'no', false);
+    expect(setting.put.at(-1)).toMatchObject({ status: 'pending', attempts: 0 });
+  });
+});
