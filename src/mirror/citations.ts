@@ -5,7 +5,7 @@ import { PeerError } from '../peer/errors.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { MirrorError } from './errors.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
-import { KeptOfMirrors, type Plan } from './plan.js';
+import { type CitationsPlan, KeptOfMirrors } from './plan.js';
 import { defined, type MirrorRecord } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
@@ -67,7 +67,7 @@ interface Result {
  *
  * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the middle of the next pass.
  */
-export class CitationsMirror extends PlannedMirror<Extract<Plan, { kind: 'citations' }>> {
+export class CitationsMirror extends PlannedMirror<CitationsPlan> {
   /** Since when there may be new items to look at. At first there may be those of an earlier process. */
   #newSince: number | undefined = this.deps.clock.now();
 

@@ -5,7 +5,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError, quoted } from './errors.js';
-import { identityOf, isMatch, type ListedPlan, type Plan } from './plan.js';
+import { identityOf, type ListedPlan, matcherOf, type Plan } from './plan.js';
 import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
 import { pathNotes, type TargetPath } from './target-path.js';
 import type { Target } from './whole-file.js';
@@ -122,7 +122,7 @@ export class PatternMirror extends PlannedMirror<ListedPlan> {
       kind === 'table' ? peer.tables.list({ signal }) : peer.shares({ signal }),
     );
     if (sources === undefined) throw new MirrorError('MIRROR_NO_LIST', quoted(source), `${one}s`);
-    const matching = sources.filter((each) => isMatch(this.plan, each)).length;
+    const matching = sources.filter(matcherOf(this.plan)).length;
     if (matching > MOST_MEMBERS) {
       throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
     }

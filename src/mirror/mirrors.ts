@@ -73,7 +73,7 @@ export class Mirrors {
   readonly #stopping = new AbortController();
   #settings: MirrorConfig;
   /** What the peer said last; undefined before it was asked. */
-  #listed: Listed = { share: undefined, table: undefined };
+  #listed: Listed = {};
   #unsubscribe = (): void => {};
   #starting: Promise<void> = Promise.resolve();
   #prepared: Promise<void> | undefined;

@@ -12,34 +12,24 @@ import type { Identity, MirrorRecord, MirrorReport } from './record.js';
 /** How a mirror came to be: configured by name, configured as a pattern, or found by a pattern. */
 type Role = 'single' | 'pattern' | 'member';
 
-/** One mirror of the configuration, or one that a pattern found. */
-export type Plan =
-  | {
-      readonly kind: 'share';
-      readonly name: string;
-      readonly settings: ShareMirrorConfig;
-      /** The name of the object in the peer, with its group, or the pattern. */
-      readonly source: string;
-      readonly role: Role;
-    }
-  | {
-      readonly kind: 'table';
-      readonly name: string;
-      readonly settings: TableMirrorConfig;
-      /** The name of the table in the peer, or the pattern. */
-      readonly source: string;
-      readonly role: Role;
-    }
-  | { readonly kind: 'citations'; readonly name: string; readonly settings: CitationsMirrorConfig };
+/** One mirror of something that the peer lists: of the configuration, or found by a pattern. */
+interface PlanOf<Kind, Settings> {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly settings: Settings;
+  /** What the peer calls it (an object with its group), or the pattern. */
+  readonly source: string;
+  readonly role: Role;
+}
 
-/** A plan of something that the peer lists. */
-export type ListedPlan = Exclude<Plan, { kind: 'citations' }>;
+export type SharePlan = PlanOf<'share', ShareMirrorConfig>;
+export type TablePlan = PlanOf<'table', TableMirrorConfig>;
+export type ListedPlan = SharePlan | TablePlan;
+export type CitationsPlan = Omit<PlanOf<'citations', CitationsMirrorConfig>, 'source' | 'role'>;
+export type Plan = ListedPlan | CitationsPlan;
 
 /** What the peer's lists said last, as far as they are known. */
-export interface Listed {
-  readonly share: readonly string[] | undefined;
-  readonly table: readonly string[] | undefined;
-}
+export type Listed = Readonly<Partial<Record<ListedPlan['kind'], readonly string[]>>>;
 
 /**
  * All mirrors, each name once: what is configured by name first, then the tables and the shared objects that patterns match,
@@ -48,20 +38,20 @@ export interface Listed {
 export function planOf(
   settings: MirrorConfig,
   state: Pick<StateView, 'meta' | 'metaNames'>,
-  listed: Listed = { share: undefined, table: undefined },
+  listed: Listed = {},
 ): readonly Plan[] {
   const roleOf = (text: string): Role => (isWildcard(text) ? 'pattern' : 'single');
-  const shares = settings.shares.map((each): ListedPlan => {
+  const shares = settings.shares.map((each): SharePlan => {
     const { name, data, c } = each;
     const source = c === undefined ? data : `${c}/${data}`;
     return { kind: 'share', name, settings: each, source, role: roleOf(data) };
   });
-  const tables = settings.tables.map((each): ListedPlan => {
+  const tables = settings.tables.map((each): TablePlan => {
     const { name, table } = each;
     return { kind: 'table', name, settings: each, source: table, role: roleOf(table) };
   });
   const citations = settings.citations.map(
-    (each): Plan => ({ kind: 'citations', name: each.name, settings: each }),
+    (each): CitationsPlan => ({ kind: 'citations', name: each.name, settings: each }),
   );
   const recorded = records.names(state).map((name) => ({ name, ...records.of(state, name) }));
   const members = [...tables, ...shares]
@@ -70,7 +60,7 @@ export function planOf(
       const known = recorded.flatMap(({ name, [pattern.kind]: source = '' }) =>
         name === memberName(pattern, source) ? [source] : [],
       );
-      const sources = [...known, ...(listed[pattern.kind] ?? [])].filter((each) => isMatch(pattern, each));
+      const sources = [...known, ...(listed[pattern.kind] ?? [])].filter(matcherOf(pattern));
       return [...new Set(sources)].sort(compareByCodePoint).map((source): ListedPlan => {
         return { ...pattern, name: memberName(pattern, source), source, role: 'member' };
       });
@@ -82,15 +72,15 @@ export function planOf(
   return [...plans.values()];
 }
 
-/** Whether a pattern, over what stands in its group if it has one, matches the name of a table or shared object. */
-export function isMatch({ kind, settings }: ListedPlan, source: string): boolean {
-  if (kind === 'table') return wildcard(settings.table).test(source);
-  const group = settings.c === undefined ? '' : `${settings.c}/`;
-  return source.startsWith(group) && wildcard(settings.data).test(source.slice(group.length));
+/** Which tables or shared objects a pattern matches, over what stands in its group if it has one. */
+export function matcherOf({ kind, settings }: ListedPlan): (source: string) => boolean {
+  const regExp = wildcard(kind === 'table' ? settings.table : settings.data);
+  const group = kind === 'table' || settings.c === undefined ? '' : `${settings.c}/`;
+  return (source) => source.startsWith(group) && regExp.test(source.slice(group.length));
 }
 
 /** The name of a shared object within its group. */
-export function dataOf({ settings: { c, data }, source, role }: Extract<Plan, { kind: 'share' }>): string {
+export function dataOf({ settings: { c, data }, source, role }: SharePlan): string {
   if (role !== 'member') return data;
   return c === undefined ? source : source.slice(c.length + 1);
 }

@@ -16,8 +16,8 @@ const FIRST_WITHIN_MS = 10_000;
 const RETRY_MS = 30_000;
 /** How far from `every` a run may be, as a share of it. */
 const JITTER = 0.1;
-/** Timers bear no more than 24 days, in ms. */
-const LONGEST_TIMER_MS = 20 * 86_400_000;
+/** Timers stand still while the machine is suspended: they wait no longer than this, in ms, before the time is looked at again. */
+const LONGEST_TIMER_MS = 3_600_000;
 
 export interface SchedulerDeps {
   readonly clock: Clock;
@@ -172,11 +172,15 @@ export class Scheduler {
   #plan(mirror: Mirror, task: Task, ms: number): void {
     task.timer?.cancel();
     if (this.#onFailure === undefined || this.#stopping.signal.aborted) return;
+    task.nextAt = Math.round(this.#deps.clock.now() + ms);
+    this.#wait(mirror, task, task.nextAt);
+  }
+
+  #wait(mirror: Mirror, task: Task, until: number): void {
     const { clock } = this.#deps;
-    task.nextAt = Math.round(clock.now() + ms);
-    const timer = Math.min(ms, LONGEST_TIMER_MS);
-    task.timer = clock.after(timer, () => {
-      if (ms > timer) this.#plan(mirror, task, ms - timer);
+    const ms = Math.min(until - clock.now(), LONGEST_TIMER_MS);
+    task.timer = clock.after(ms, () => {
+      if (clock.now() < until) this.#wait(mirror, task, until);
       else this.#due(mirror, task);
     });
   }

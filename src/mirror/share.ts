@@ -1,7 +1,7 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted } from './errors.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
-import { dataOf, type Plan } from './plan.js';
+import { dataOf, type SharePlan } from './plan.js';
 import { defined, type Facts, type MirrorRecord, type ShareVersion } from './record.js';
 import { removeWhole, replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
@@ -22,7 +22,7 @@ const SAME_MOMENT_MS = 2_000;
  *
  * Where the peer tells versions apart, an object that is here already is asked for only if it changed.
  */
-export class ShareMirror extends PlannedMirror<Extract<Plan, { kind: 'share' }>> {
+export class ShareMirror extends PlannedMirror<SharePlan> {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { peer, ask } = this.deps;
     const { c, maxSize } = this.plan.settings;

@@ -4,7 +4,7 @@ import type { TableStream } from '../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
-import type { Plan } from './plan.js';
+import type { TablePlan } from './plan.js';
 import { type Conflict, defined, type MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
@@ -16,7 +16,7 @@ interface ReadTable {
 }
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
-export abstract class AnyTableMirror extends PlannedMirror<Extract<Plan, { kind: 'table' }>> {
+export abstract class AnyTableMirror extends PlannedMirror<TablePlan> {
   /**
    * Reads the table whole.
    *
