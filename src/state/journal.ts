@@ -114,7 +114,7 @@ export class JournalAdapter implements Adapter<StateData> {
           this.repairs.push(
             `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
           );
-        await this.#goOnWith(last.generation, last.soundBytes);
+        await this.#resume(last.generation, last.soundBytes);
         this.#journalBytes = loaded.journalBytes;
       }
       if (last === undefined || outdated) await this.#begin();
@@ -164,12 +164,12 @@ export class JournalAdapter implements Adapter<StateData> {
     const generation = this.#generation + 1;
     const header = new Framer().header('journal', generation, this.#options.clock.now());
     await writeFileAtomic(journalPath(this.#dir, generation), header);
-    await this.#goOnWith(generation, header.length);
+    await this.#resume(generation, header.length);
     this.#journalBytes += header.length;
   }
 
   /** Goes on with a journal from `end` on, once what follows is cut off and what is there is on disk; leaves the one before. */
-  async #goOnWith(generation: number, end: number): Promise<void> {
+  async #resume(generation: number, end: number): Promise<void> {
     const file = await this.#options.open(journalPath(this.#dir, generation), 'r+');
     try {
       await file.truncate(end);

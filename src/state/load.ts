@@ -119,7 +119,7 @@ async function readLines(
     let start = 0;
     for (let at = buffer.indexOf(NEWLINE, held); at !== -1 && at < end; at = buffer.indexOf(NEWLINE, start)) {
       const checksum = crc32(buffer.subarray(start + PREFIX_BYTES, at));
-      if (claims(buffer, start, checksum)) {
+      if (hasChecksum(buffer, start, checksum)) {
         found.lines += 1;
         found.damaged += doubtful;
         doubtful = 0;
@@ -137,7 +137,7 @@ async function readLines(
 }
 
 /** Whether the checksum stands there, as `Framer` writes it. */
-function claims(buffer: Buffer, start: number, checksum: number): boolean {
+function hasChecksum(buffer: Buffer, start: number, checksum: number): boolean {
   for (let i = 0; i < 8; i += 1)
     if (buffer[start + i] !== HEX[(checksum >>> (28 - 4 * i)) & 15]) return false;
   return true;
