@@ -50,17 +50,6 @@ describe.each(SETS)('a clock that is set by %d ms while peersync runs', (byMs) =
     expect(d.said).toEqual([]);
   });
 
-  it('changes none of what comes afterwards', async () => {
-    const d = await desk();
-    d.clock.set(byMs);
-    await searchable(d, 'a.txt', 10 * SECOND);
-    expectNear(rowOf(d).hour.p99Ms, 10 * SECOND);
-    await d.drop('b.txt');
-    await d.clock.advance(30 * SECOND);
-    const { oldestSince = 0 } = rowOf(d);
-    expect(Math.abs(d.clock.now() - oldestSince - 30 * SECOND)).toBeLessThanOrEqual(5 * SECOND);
-  });
-
   it('neither empties the windows nor keeps anything in them for longer', async () => {
     const d = await desk();
     await searchable(d, 'a.txt', 10 * SECOND);
@@ -94,18 +83,6 @@ describe.each(SETS)('a clock that is set by %d ms while peersync runs', (byMs) =
     expect(d.said.at(-1)).toMatch(/in time again; the alert lasted 1h \d+m$/);
   });
 
-  it('leaves the charts and the last confirmation where they were, reckoned from now', async () => {
-    const d = await desk();
-    await searchable(d, 'a.txt', 10 * SECOND);
-    await d.clock.advance(10 * MINUTE);
-    d.clock.set(byMs);
-    await d.clock.advance(10 * MINUTE);
-    const ago = d.figures.samples().map(({ at }) => d.clock.now() - at);
-    expect(ago).toHaveLength(121);
-    expect(ago.every((ms, i) => ms >= 0 && ms < HOUR && ms < (ago[i - 1] ?? HOUR))).toBe(true);
-    expect(d.clock.now() - (d.figures.report().lastConfirmedAt ?? 0)).toBe(20 * MINUTE);
-  });
-
   it('loses none of the figures over a restart', async () => {
     const d = await desk();
     await searchable(d, 'a.txt', 10 * SECOND);
@@ -121,22 +98,6 @@ describe.each(SETS)('a clock that is set by %d ms while peersync runs', (byMs) =
     expect(d.figures.samples().length).toBeGreaterThan(100);
     await d.clock.advance(41 * MINUTE);
     expect(rowOf(d)).toMatchObject({ hour: { count: 0 }, day: { count: 1 } });
-  });
-});
-
-describe('a clock that is set again and again', () => {
-  it('changes nothing of what was on its way all the while', async () => {
-    const d = await desk();
-    d.limitMs = undefined;
-    await d.drop('a.txt');
-    for (let i = 0; i < 50; i += 1) {
-      d.clock.set(i % 2 === 0 ? YEAR : -YEAR);
-      await d.clock.advance(10 * SECOND);
-    }
-    d.clock.set(3 * YEAR);
-    await searchable(d, 'b.txt', 10 * SECOND);
-    expectNear(rowOf(d).hour.p99Ms, 10 * SECOND);
-    expect(d.figures.report().timeToSearch[0]?.waiting).toBe(1);
   });
 });
 
