@@ -5,7 +5,7 @@ import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/comma
 import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
 import { globalOptions, print, reportError, UsageError, withoutShortGroup } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
-import { versionText } from './lib/version.js';
+import { versionText } from './lib/process.js';
 
 // A reader that went away (`peersync list | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,7 +1,7 @@
 import type { Daemon } from '../daemon/daemon.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
-import { growHeapSlowly } from '../lib/memory.js';
+import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { Trouble } from '../queue/breaker.js';
 import type { Paused } from '../queue/request-queue.js';

@@ -8,7 +8,7 @@ import { Notifier } from '../daemon/watchdog.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { growHeapSlowly } from '../lib/memory.js';
+import { growHeapSlowly } from '../lib/process.js';
 import { type Command, type GlobalOptions, prepare } from './context.js';
 import { HEADS } from './heads.js';
 import { onSignals } from './signals.js';

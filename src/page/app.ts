@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import type { Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { VERSION } from '../lib/version.js';
+import { VERSION } from '../lib/process.js';
 import { readyReasons, type StatusReport } from '../report/status.js';
 import { type ApiDeps, apiRoutes } from './api.js';
 import { type Asset, readAssets } from './assets.js';

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
-import { readBuild, VERSION } from '../lib/version.js';
+import { readBuild, VERSION } from '../lib/process.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Statistics } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';

@@ -5,7 +5,7 @@ import { buildConnector, Client, type Dispatcher, errors } from 'undici';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { VERSION } from '../lib/version.js';
+import { VERSION } from '../lib/process.js';
 import { type AnswerHead, type HttpAnswer, isSuccess, type StreamedAnswer, statusError } from './answer.js';
 import { Auth, type Credentials, parseChallenges } from './auth.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';

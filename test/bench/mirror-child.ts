@@ -6,7 +6,7 @@ import { request } from 'undici';
 import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { growHeapSlowly } from '../../src/lib/memory.js';
+import { growHeapSlowly } from '../../src/lib/process.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';

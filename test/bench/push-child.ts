@@ -9,7 +9,7 @@ import { checkConfig } from '../../src/config/load.js';
 import { queueLimits } from '../../src/daemon/parts.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { growHeapSlowly } from '../../src/lib/memory.js';
+import { growHeapSlowly } from '../../src/lib/process.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { standard } from '../../src/peer/standard.js';

@@ -3,7 +3,7 @@
 import { JSONFilePreset } from 'lowdb/node';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { growHeapSlowly } from '../../src/lib/memory.js';
+import { growHeapSlowly } from '../../src/lib/process.js';
 import { State } from '../../src/state/state.js';
 import { longestPause } from './pause.js';
 

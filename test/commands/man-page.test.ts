@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { allCommands } from '../../src/commands/commands.js';
 import { type Definition, definitionsOf } from '../../src/commands/definitions.js';
 import { manPage } from '../../src/commands/man-page.js';
-import { versionText } from '../../src/lib/version.js';
+import { versionText } from '../../src/lib/process.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const COMMANDS = await allCommands();

@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.js';
 import type { Secret } from '../../config/fields.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT } from '../../lib/errors.js';
-import { PACKAGE_ROOT } from '../../lib/version.js';
+import { PACKAGE_ROOT } from '../../lib/process.js';
 import { type Command, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
 import {
