@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { HEAD_BYTES } from '../content/signatures.js';
-import type { Encoding } from '../lib/encodings.js';
+import type { Encoding } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { fileContent, textContent, treated } from '../uplink/documents.js';
 import type { ReadyFile } from './push-files.js';

@@ -4,7 +4,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { fingerprint } from '../content/reader.js';
 import { PeersyncError, systemCode } from '../lib/errors.js';
-import { fileStat } from '../lib/file-stat.js';
+import { fileStat } from '../lib/file.js';
 import { comparableUrl } from '../peer/answer.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Text } from '../peer/form.js';

@@ -1,4 +1,4 @@
-import type { Encoding } from '../lib/encodings.js';
+import type { Encoding } from '../lib/file.js';
 
 export interface Decoder {
   /** As TextDecoder's; without arguments it ends the stream. */

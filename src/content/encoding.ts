@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { Encoding } from '../lib/encodings.js';
+import type { Encoding } from '../lib/file.js';
 import { isSigned, SIGNATURE_BYTES } from './signatures.js';
 
 /** Control characters that text hardly contains: all of C0 but BEL to CR, SUB (the end of old DOS files) and ESC. */

@@ -1,9 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
-import type { Encoding } from '../lib/encodings.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { type FileStat, fileStat, sameStat } from '../lib/file-stat.js';
+import { type Encoding, type FileStat, fileStat, sameStat } from '../lib/file.js';
 import { EncodingDetector } from './encoding.js';
 
 /**

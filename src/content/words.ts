@@ -1,5 +1,5 @@
 import { Parser } from 'htmlparser2';
-import type { Encoding } from '../lib/encodings.js';
+import type { Encoding } from '../lib/file.js';
 import { decoderOf } from './decoding.js';
 
 /** The code of what is said of a text without words. */

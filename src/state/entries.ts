@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FileStat } from '../lib/file-stat.js';
+import type { FileStat } from '../lib/file.js';
 import { type Entry, type QuarantinedItem, statKey } from './entry.js';
 import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
 

@@ -1,7 +1,6 @@
-import type { Encoding } from '../lib/encodings.js';
-import type { FileStat } from '../lib/file-stat.js';
+import type { Encoding, FileStat } from '../lib/file.js';
 
-export { type FileStat, sameStat } from '../lib/file-stat.js';
+export { type FileStat, sameStat } from '../lib/file.js';
 
 /** What the file contained when it was read. */
 export interface Version extends FileStat {

@@ -1,4 +1,4 @@
-import { ENCODINGS } from '../lib/encodings.js';
+import { ENCODINGS } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
 import {
   type Entry,

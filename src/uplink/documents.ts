@@ -4,7 +4,7 @@ import { type Decoder, decoderOf } from '../content/decoding.js';
 import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../content/reader.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
-import type { Encoding } from '../lib/encodings.js';
+import type { Encoding } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { EncodingBuffer, type Text, type TextEncoding } from '../peer/form.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';

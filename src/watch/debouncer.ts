@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../lib/clock.js';
-import { type FileStat, sameStat } from '../lib/file-stat.js';
+import { type FileStat, sameStat } from '../lib/file.js';
 import { directoryOf, joinPath } from './lister.js';
 
 /**

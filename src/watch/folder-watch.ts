@@ -1,8 +1,8 @@
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import type { FolderConfig } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
-import { ENCODINGS } from '../lib/encodings.js';
 import { messageOf, systemCode } from '../lib/errors.js';
+import { ENCODINGS } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
-import type { FileStat } from '../lib/file-stat.js';
+import type { FileStat } from '../lib/file.js';
 import type { Answered, WorkThread } from '../lib/work-thread.js';
 
 /**

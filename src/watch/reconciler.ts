@@ -3,8 +3,8 @@ import type { FolderConfig } from '../config/config.js';
 import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '../content/reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
-import { ENCODINGS, type Encoding } from '../lib/encodings.js';
 import { messageOf } from '../lib/errors.js';
+import { ENCODINGS, type Encoding } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import {

@@ -6,7 +6,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-import { type FileStat, fileStat } from '../lib/file-stat.js';
+import { type FileStat, fileStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fileStat, sameStat } from '../lib/file-stat.js';
+import { fileStat, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { Purpose, Seen } from './debouncer.js';

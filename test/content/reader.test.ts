@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
 import { fingerprint, fingerprintNow } from '../../src/content/reader.js';
-import { type FileStat, fileStat } from '../../src/lib/file-stat.js';
+import { type FileStat, fileStat } from '../../src/lib/file.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const pieces = { read: (file: string, stat: FileStat) => fingerprint({ file, stat }) };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Encoding } from '../../src/lib/encodings.js';
+import type { Encoding } from '../../src/lib/file.js';
 import { fileContent, rewritingOf, textContent, treated } from '../../src/uplink/documents.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FileStat } from '../../src/lib/file-stat.js';
+import type { FileStat } from '../../src/lib/file.js';
 import { Debouncer, type Purpose, type Seen } from '../../src/watch/debouncer.js';
 import { FakeClock } from '../support/fake-clock.js';
 

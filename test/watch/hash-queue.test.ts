@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Fingerprint, fingerprintNow } from '../../src/content/reader.js';
-import { fileStat } from '../../src/lib/file-stat.js';
+import { fileStat } from '../../src/lib/file.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { HashQueue, type ReadGroup, readGroupNow } from '../../src/watch/reconciler.js';
 import { compiledProgram } from '../support/program.js';

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import type { Encoding } from '../../src/lib/encodings.js';
+import type { Encoding } from '../../src/lib/file.js';
 import { until } from '../support/wait.js';
 import { folderOf, WatchWorld } from './world.js';
 

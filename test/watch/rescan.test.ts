@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Encoding } from '../../src/lib/encodings.js';
+import type { Encoding } from '../../src/lib/file.js';
 import { type List, listHere } from '../../src/watch/lister.js';
 import { folderOf, type Started, WatchWorld } from './world.js';
 

@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FolderConfig } from '../../src/config/config.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import type { Encoding } from '../../src/lib/encodings.js';
+import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';

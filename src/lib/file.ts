@@ -17,3 +17,7 @@ export function fileStat({ size, mtimeMs, ctimeMs, ino }: Stats): FileStat {
 export function sameStat(a: FileStat, b: FileStat): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
 }
+
+/** How the bytes of a file are to be read. Never reordered: the state on disk holds positions in this list. */
+export const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary'] as const;
+export type Encoding = (typeof ENCODINGS)[number];
