@@ -3,7 +3,7 @@ import { HealthCheck } from '../lib/health.js';
 import { durationText } from '../lib/units.js';
 import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
-import type { AcceptedItem, Evidence, PendingItem, Sent } from '../state/entry.js';
+import type { AcceptedItem, Entry, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
 import { Background, holdMs, keyOf, placeName, roomFor, type UplinkDeps } from './deps.js';
 import type { FailureAttribution } from './failure-attribution.js';
@@ -18,6 +18,8 @@ const LONGEST_INDEXING_MS = 60_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
+/** So many looks are held. */
+const HELD = 10_000;
 
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
@@ -77,6 +79,9 @@ export interface NextLook {
  * it is confirmed; not shown for three times the time-to-visible, the doubt is over and it is pushed.
  *
  * While anything is pushed, what is due waits for up to 10 s more.
+ *
+ * Looks at up to 10,000 items are held. What is accepted beyond that is taken up by a pass over the state when most of these are
+ * done, so that memory does not follow how far pushes run ahead.
  */
 export class ConfirmLoop {
   readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
@@ -87,6 +92,9 @@ export class ConfirmLoop {
   readonly #isolation: Isolation;
   readonly #work: Background;
   readonly #looks = new Map<string, Look>();
+  /** Whether accepted items may be in the state that are not held; at first they all are. */
+  #isBeyond = true;
+  #pass: AsyncGenerator<Iterable<Entry>> | undefined;
   /** Those that are due, by when they fell due, the first one first. */
   readonly #due = new Map<Look, number>();
   readonly #visibility: Visibility;
@@ -109,14 +117,10 @@ export class ConfirmLoop {
     this.#visibility = new Visibility(deps.state.meta(VISIBLE_META));
   }
 
-  /** How many items wait to be shown. */
-  get size(): number {
-    return this.#looks.size;
-  }
-
   /** Whether nothing waits to be shown, and no look-up is under way. */
   get isIdle(): boolean {
-    return this.size === 0 && this.#work.size === 0;
+    const isBeyond = this.#isBeyond || this.#pass !== undefined;
+    return this.#looks.size === 0 && this.#work.size === 0 && !isBeyond;
   }
 
   get timeToVisibleMs(): number {
@@ -134,7 +138,7 @@ export class ConfirmLoop {
   /** Items that one batch brought to the peer. */
   watch(items: readonly AcceptedItem[]): void {
     const [first, ...rest] = items;
-    if (first === undefined) return;
+    if (first === undefined || this.#isFull) return;
     const { typicalMs } = this.#visibility;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
@@ -147,18 +151,20 @@ export class ConfirmLoop {
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     const look = this.#looks.get(keyOf(item));
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
+    if (item.status === 'accepted' && this.#isFull) return;
     const now = this.#deps.clock.now();
     // A time in the future was before the clock was set.
     const from = Math.min(now, item.status === 'pending' ? sent.at : item.since);
-    this.#add(item, sent, this.#heldUntil(from, sent.size), now);
+    this.#add(item, sent, this.#heldUntil(from, sent.size), from + this.#visibility.typicalMs);
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
     while (!signal.aborted && !this.#work.hasFailed) {
+      if (this.#wantsMore) await this.#takeUpMore();
       const waitMs = this.#nextInMs;
       if (waitMs !== 0) {
-        await this.#work.wait(waitMs, signal);
+        if (!this.#wantsMore) await this.#work.wait(waitMs, signal);
         continue;
       }
       if (!(await roomFor(queue, 'confirm', signal))) break;
@@ -167,6 +173,26 @@ export class ConfirmLoop {
       if (look !== undefined) this.#work.start(this.#lookUp(look, signal));
     }
     await this.#work.settled();
+  }
+
+  /** Whether no more is held; then it is noted that there is more. */
+  get #isFull(): boolean {
+    if (this.#looks.size < HELD) return false;
+    this.#isBeyond = true;
+    return true;
+  }
+
+  get #wantsMore(): boolean {
+    return this.#looks.size < HELD / 2 && (this.#isBeyond || this.#pass !== undefined);
+  }
+
+  /** Takes up the next slice of what is accepted in the state. */
+  async #takeUpMore(): Promise<void> {
+    if (this.#pass === undefined) this.#isBeyond = false;
+    this.#pass ??= this.#deps.state.entries.slices({ status: ['accepted'] });
+    const { value, done } = await this.#pass.next();
+    if (done) this.#pass = undefined;
+    for (const entry of value ?? []) if (entry.status === 'accepted') this.resume(entry, entry.sent);
   }
 
   /** How long until a look-up may begin, in ms; undefined where nothing is due. */

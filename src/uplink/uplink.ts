@@ -52,10 +52,6 @@ export class Uplink {
       if (after !== undefined) this.#push.takeUp(after);
       else this.#push.forget(place);
     });
-    for await (const slice of state.entries.slices({ status: ['accepted'] })) {
-      if (signal.aborted) return;
-      for (const entry of slice) this.#push.takeUp(entry);
-    }
     this.#isRunning = true;
     await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
   }
@@ -75,7 +71,7 @@ export class Uplink {
   status(): UplinkStatus {
     return {
       inFlight: this.#push.inFlight,
-      confirming: this.#confirm.size,
+      confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
     };
   }

@@ -1,9 +1,13 @@
+import { createHash } from 'node:crypto';
 import { mkdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/client.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
-import { gone, leaving } from '../../src/state/transitions.js';
+import { State } from '../../src/state/state.js';
+import { accepted, gone, leaving } from '../../src/state/transitions.js';
+import { pendingRecord, sentOf } from '../state/records.js';
 import { until } from '../support/wait.js';
 import { failing, QUICK, unreachable, World } from '../support/world.js';
 
@@ -537,6 +541,26 @@ describe('after a restart', () => {
       'pushed and confirmed',
     );
   }, 20_000);
+});
+
+it('more accepted items than are held at a time are all looked up and confirmed', async () => {
+  const w = await world();
+  await w.stop();
+  const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
+  const documents = Array.from({ length: 10_500 }, (_, i) => {
+    const item = { ...pendingRecord(`f${i}`), collection: 'c', url: w.url(`f${i}`) };
+    const sent = { ...sentOf(item), digest: createHash('sha256').update(item.path).digest('hex') };
+    state.put(accepted(item, { ...sent, url: item.url, collection: 'c' }, w.clock.now()));
+    return item;
+  });
+  await state.close();
+  for (const { url, path } of documents)
+    w.peer.documents.set(url, { text: path, collection: 'c', loadDate: Date.now() });
+  await w.start();
+  await until(() => w.state.counts().confirmed === documents.length, 'all confirmed');
+  await until(() => w.uplink.isIdle, 'idle');
+  expect(w.peer.lookups).toBe(documents.length);
+  expect(w.peer.pushes).toEqual([]);
 });
 
 describe('a peer that takes files', () => {
