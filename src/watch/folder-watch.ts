@@ -1,4 +1,5 @@
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
@@ -67,9 +68,9 @@ class Root {
       const isEmpty = await isEmptyDirectory(path);
       this.real = await realpath(path);
       const known = knownOf(this.folder, state);
-      if (known?.path === path && isSame(known, { dev, ino })) return this.#stand('there');
+      if (known?.path === path && known.dev === dev && known.ino === ino) return this.#stand('there');
       if (known?.path === path && hasRecords(this.folder, state)) {
-        const isDoubted = known.doubted !== undefined && isSame(known.doubted, { dev, ino });
+        const isDoubted = isDeepStrictEqual(known.doubted, { dev, ino });
         const isOurs = known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));
         if (isEmpty || !isOurs) {
           if (!isDoubted) state.setMeta(keyOf(this.folder), { ...known, doubted: { dev, ino } });
@@ -133,10 +134,6 @@ function keyOf({ name }: FolderName): string {
   return `watch.root.${name}`;
 }
 
-function isSame(a: Identity, b: Identity): boolean {
-  return a.dev === b.dev && a.ino === b.ino;
-}
-
 async function isEmptyDirectory(path: string): Promise<boolean> {
   for await (const _ of await opendir(path)) return false;
   return true;
@@ -190,8 +187,6 @@ export class FolderWatch {
   readonly #deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
-  readonly #rootHealth: HealthCheck;
-  readonly #stopped = new AbortController();
   readonly #jitter = 1 + JITTER * (2 * Math.random() - 1);
   #isScanning = false;
   #lastScan: FolderStatus['lastScan'];
@@ -204,6 +199,7 @@ export class FolderWatch {
   /** Whether the present scan met a directory that a limit keeps from being watched. */
   #isOverLimit = false;
   #timer: Timer | undefined;
+  #stopped = false;
 
   /** @param openEvents undefined where changes are to be found by scans alone */
   constructor(
@@ -213,10 +209,8 @@ export class FolderWatch {
   ) {
     const { clock, log } = deps;
     const { name, path } = folder;
-    const limitMs = LONGEST_STEP_MS;
     const root = new Root(folder, deps);
     this.#root = root;
-    this.#rootHealth = new HealthCheck(`root ${name}`, `the folder ${name} is not checked`, { limitMs });
     const ifThere = async (look: () => Promise<void>) => {
       if (this.#mayLook()) await look();
     };
@@ -233,9 +227,9 @@ export class FolderWatch {
       }),
       problems: new Problems(name, clock, log),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
-      stopped: this.#stopped.signal,
       health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
-        ...{ limitMs, busy: () => this.#isLooking },
+        limitMs: LONGEST_STEP_MS,
+        busy: () => this.#isLooking,
       }),
       mayLook: () => this.#mayLook(),
       isCertain: async () => !(await this.#follow()) && this.standing === 'there' && this.#mayLook(),
@@ -246,13 +240,13 @@ export class FolderWatch {
     this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => this.#unwatched(code));
   }
 
-  get health(): readonly HealthCheck[] {
-    return [this.#deps.health, this.#rootHealth];
+  get health(): HealthCheck {
+    return this.#deps.health;
   }
 
   /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
-    if (this.#stopped.signal.aborted) return false;
+    if (this.#stopped) return false;
     const isScanned = this.#isScanning || this.#nextScan !== undefined;
     return isScanned || this.#deps.debouncer.busy || this.#reconciler.busy;
   }
@@ -302,7 +296,7 @@ export class FolderWatch {
   /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
   async stop(): Promise<void> {
     const { events, debouncer } = this.#deps;
-    this.#stopped.abort();
+    this.#stopped = true;
     this.#timer?.cancel();
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
@@ -316,12 +310,12 @@ export class FolderWatch {
   }
 
   #mayLook(): boolean {
-    return !this.#stopped.signal.aborted && this.standing !== 'missing';
+    return !this.#stopped && this.standing !== 'missing';
   }
 
   get #isLooking(): boolean {
     const { hashQueue, debouncer } = this.#deps;
-    if (this.#stopped.signal.aborted || hashQueue.isCrowded) return false;
+    if (this.#stopped || hashQueue.isCrowded) return false;
     return this.#isScanning || debouncer.isLooking;
   }
 
@@ -335,7 +329,7 @@ export class FolderWatch {
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval * this.#jitter;
       if (isDue && !this.#isScanning && this.#mayLook()) void this.rescan();
-      if (!this.#stopped.signal.aborted) this.#checkLater();
+      if (!this.#stopped) this.#checkLater();
     });
   }
 
@@ -349,8 +343,8 @@ export class FolderWatch {
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.#deps;
     const before = this.standing;
-    const isOther = await this.#rootHealth.during(() => this.#root.check());
-    if (this.#stopped.signal.aborted || (!isOther && this.standing === before)) return false;
+    const isOther = await this.#root.check();
+    if (this.#stopped || (!isOther && this.standing === before)) return false;
     digests.clear();
     changed();
     if (this.standing === 'missing') {

@@ -68,8 +68,6 @@ export interface FolderDeps extends WatchDeps {
   readonly digests: Map<string, number>;
   /** Of the scans and looks. */
   readonly health: HealthCheck;
-  /** Aborts when the folder is watched no more. */
-  readonly stopped: AbortSignal;
   /** Whether the folder may be looked at. */
   readonly mayLook: () => boolean;
   /** Checks the root; resolves to whether it is certainly the folder, so that what is not there was removed. */
@@ -229,13 +227,13 @@ export class Reconciler {
 
   /** Reads a file, once at a time: what changed since, the reading finds out. */
   async #read(path: string, file: string, stat: FileStat, cameLater: boolean): Promise<void> {
-    const { folder, hashQueue, stopped, log } = this.deps;
-    if (this.#reading.has(path) || stopped.aborted) return;
+    const { folder, hashQueue, mayLook, log } = this.deps;
+    if (this.#reading.has(path) || !mayLook()) return;
     this.#reading.add(path);
     try {
-      const found = await hashQueue.read({ file, stat }, stopped);
+      const found = await hashQueue.read({ file, stat }, mayLook);
       if (found?.kind !== 'version') this.#open(path);
-      if (found !== undefined && !stopped.aborted) this.#wasRead(path, stat, found, cameLater);
+      if (found !== undefined && mayLook()) this.#wasRead(path, stat, found, cameLater);
     } catch (error) {
       this.#open(path);
       const fields = { folder: folder.name, path, err: error };
@@ -368,13 +366,19 @@ const SMALL_BYTES = 1024 * 1024;
 /** One piece of a file: a disk that is far away may take long for it. In ms. */
 const LONGEST_PIECE_MS = 15 * 60_000;
 
+interface Waiting {
+  readonly order: ReadOrder;
+  readonly isWanted: () => boolean;
+  readonly resolve: (found?: Fingerprint) => void;
+}
+
 /** Reads files at rest: small ones in groups in a thread, large ones a few at once, piece by piece. */
 export class HashQueue {
   /** Of large files; what is read in groups is the thread's. */
   readonly health = new HealthCheck('reading', 'files that wait are not read', { limitMs: LONGEST_PIECE_MS });
   readonly #large: PQueue;
   readonly #groups = new PQueue({ concurrency: GROUPS_AT_ONCE });
-  readonly #small: { order: ReadOrder; signal: AbortSignal; resolve: (found?: Fingerprint) => void }[] = [];
+  readonly #small: Waiting[] = [];
 
   constructor(
     private readonly policy: Pick<typeof WATCH_POLICY, 'readers' | 'crowd'>,
@@ -396,14 +400,14 @@ export class HashQueue {
     await this.#groups.onSizeLessThan(crowd / GROUP_MOST);
   }
 
-  /** Resolves to what the file is, and to undefined when `signal` aborted before it was read. */
-  async read(order: ReadOrder, signal: AbortSignal): Promise<Fingerprint | undefined> {
+  /** Resolves to what the file is, and to undefined when it was not wanted any more before it was read. */
+  async read(order: ReadOrder, isWanted: () => boolean): Promise<Fingerprint | undefined> {
     if (order.stat.size > SMALL_BYTES) {
       const read = () => this.health.during(() => fingerprint(order, () => this.health.progress()));
-      return await this.#large.add(async () => (signal.aborted ? undefined : await read()));
+      return await this.#large.add(async () => (isWanted() ? await read() : undefined));
     }
     return await new Promise((resolve) => {
-      const isFirst = this.#small.push({ order, signal, resolve }) % GROUP_MOST === 1;
+      const isFirst = this.#small.push({ order, isWanted, resolve }) % GROUP_MOST === 1;
       if (isFirst) void this.#groups.add(() => this.#readSmall());
     });
   }
@@ -411,13 +415,14 @@ export class HashQueue {
   async #readSmall(): Promise<void> {
     // Files that arrive in one go are one group.
     await Promise.resolve();
-    const group = this.#small.splice(0, GROUP_MOST);
-    const read = group.filter(({ signal }) => !signal.aborted);
-    const orders = read.map(({ order }) => order);
+    const group: Waiting[] = [];
+    for (const waiting of this.#small.splice(0, GROUP_MOST))
+      if (waiting.isWanted()) group.push(waiting);
+      else waiting.resolve();
+    const orders = group.map(({ order }) => order);
     // The thread may break down, which it says itself; nothing is lost but a moment of the event loop.
     const found =
       orders.length === 0 ? [] : await this.readGroup(orders).catch(() => orders.map(fingerprintNow));
-    for (const [i, { resolve }] of read.entries()) resolve(found[i]);
-    for (const { signal, resolve } of group) if (signal.aborted) resolve();
+    for (const [i, { resolve }] of group.entries()) resolve(found[i]);
   }
 }

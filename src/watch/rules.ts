@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import createIgnore, { type Ignore, type TestResult } from 'ignore';
 import type { FolderConfig } from '../config/config.js';
@@ -180,12 +180,8 @@ async function readRules(path: string): Promise<RulesFile | undefined> {
   if (!found.isFile()) return { stat, patterns: 'it is not a regular file' };
   if (stat.size > LARGEST_BYTES) return { stat, patterns: 'it is larger than 1 MiB' };
   try {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      return { stat, patterns: new PatternList(await handle.readFile('utf8')) };
-    } finally {
-      await handle.close();
-    }
+    const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    return { stat, patterns: new PatternList(await readFile(path, { encoding: 'utf8', flag })) };
   } catch (error) {
     const code = systemCode(error) ?? 'UNKNOWN';
     return code === 'ENOENT' ? undefined : { stat, patterns: code };

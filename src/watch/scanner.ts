@@ -27,7 +27,7 @@ interface Walk extends Reason {
 
 const NEVER = Number.NEGATIVE_INFINITY;
 /** So many directories are listed at once, so that the threads that list have something to do. */
-const LISTS_AT_ONCE = 16;
+const LISTS_AT_ONCE = 8;
 /** So many entries of a directory are compared, or records looked up or put into state, without a pause. */
 const SLICE = 100;
 /** The stat of a file that is not there; its times are no age, so it has to stay away for `settle`. */
@@ -152,6 +152,7 @@ export class Scanner {
     const names = new Set<string>();
     const settled = new Set<string>();
     const below: Step[] = [];
+    let isUtf8Only = !listing.failed.some(({ name }) => name.includes('\ufffd'));
     for (const { name, code } of listing.failed) {
       names.add(name);
       settled.add(name);
@@ -160,6 +161,7 @@ export class Scanner {
     }
     for (const found of listing.entries) {
       names.add(found.name);
+      isUtf8Only &&= !found.name.includes('\ufffd');
       const path = joinPath(directory, found.name);
       if (found.kind === 'file') {
         walk.files += 1;
@@ -178,7 +180,7 @@ export class Scanner {
       if (!mayLook()) return [];
     }
     await hashQueue.room();
-    if ([...names].some((name) => name.includes('\ufffd'))) await this.#reportNames(directory);
+    if (!isUtf8Only) await this.#reportNames(directory);
     await inSlices(state.entries.linesIn(folder.name, directory).keys(), async (slice) => {
       const unlisted = slice.filter((name) => !names.has(name)).map((name) => joinPath(directory, name));
       if (unlisted.length > 0) await this.#unlisted(unlisted);

@@ -60,7 +60,6 @@ export class Watcher {
   readonly #deps: WatchDeps;
   #folders: ReadonlyMap<string, FolderWatch>;
   #settings: WatchSettings;
-  #started = false;
   #stopped = false;
   #eventsThisTurn = 0;
   #isUnsaved = false;
@@ -84,7 +83,6 @@ export class Watcher {
 
   /** Begins to watch; the first scan goes on in the background, see `idle`. */
   start(): void {
-    this.#started = true;
     for (const folder of this.#folders.values()) folder.start();
   }
 
@@ -93,7 +91,7 @@ export class Watcher {
    * and one of that name begins anew with a scan. Resolves when nothing looks at what was let go any more, but for what waits
    * for a disk that does not answer.
    *
-   * One after the other: to be awaited before the next call, and before `stop`.
+   * One after the other: to be asked for after `start`, and awaited before the next call and before `stop`.
    */
   async watch(settings: WatchSettings): Promise<void> {
     const before = this.#settings;
@@ -111,7 +109,7 @@ export class Watcher {
       const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
       const watch = stayed ?? this.#open(folder, settings.hints);
       folders.set(folder.name, watch);
-      if (stayed === undefined && this.#started) watch.start();
+      if (stayed === undefined) watch.start();
     }
     this.#folders = folders;
     this.#deps.onStanding();
@@ -156,7 +154,7 @@ export class Watcher {
 
   /** What must not stand still while it watches. */
   get health(): readonly HealthCheck[] {
-    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].flatMap(({ health }) => health)];
+    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].map(({ health }) => health)];
   }
 
   /** Ends everything, and commits what is in state. */

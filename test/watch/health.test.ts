@@ -58,8 +58,6 @@ describe('the health checks of the watcher', () => {
     await until(() => events?.asked === 1, 'the scan waits for a watch');
     expect(busyIn(inbox.watcher)).toContain('the scan of inbox does not go on');
     goesOn(inbox.watcher.health, 'folder inbox');
-    // Other work of the same watcher is no progress of the scan.
-    await until(() => goesOn(inbox.watcher.health, 'root inbox'), 'the root is checked');
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(false);
     open();
     await until(() => inbox.status('a.txt') === 'pending', 'taken');

@@ -31,7 +31,6 @@ describe('what was found,', () => {
       hashQueue: new HashQueue({ readers: 1, crowd: 1 }, readGroupNow),
       problems: new Problems('inbox', clock, log),
       digests: new Map([['', 1]]),
-      stopped: new AbortController().signal,
       health: new HealthCheck('folder', 'a scan'),
       policy: WATCH_POLICY,
       ...{ absolute: (path) => path, shown: (path) => path, onStanding: nothing },
