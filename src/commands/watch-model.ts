@@ -1,5 +1,4 @@
-import type { LiveLine } from '../report/answers.js';
-import type { RecentEvent } from '../report/live.js';
+import type { LiveLine, RecentEvent } from '../report/answers.js';
 import type { Sample } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
 

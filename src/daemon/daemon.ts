@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { StatusPage } from '../page/status-page.js';
-import { answers, LiveFeed } from '../report/answers.js';
-import { type Live, RecentEvents, type ReloadReport } from '../report/live.js';
+import { answers, LiveFeed, RecentEvents } from '../report/answers.js';
+import type { Live, ReloadReport } from '../report/status.js';
 import { type StatusReport, statusReport } from '../report/status.js';
 import { openControl } from './control.js';
 import { Repeats } from './log-repeats.js';

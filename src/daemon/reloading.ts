@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
-import type { ReloadReport } from '../report/live.js';
+import type { ReloadReport } from '../report/status.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
 import { type ConfigHolder, type Parts, queueLimits } from './parts.js';
 

@@ -5,8 +5,7 @@ import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import type { SilentDisk } from '../report/live.js';
-import type { StatusReport } from '../report/status.js';
+import type { SilentDisk, StatusReport } from '../report/status.js';
 import { statusSentence } from '../report/status.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { MirrorReport } from '../mirror/record.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { Answerer, LiveFeed, Requests } from '../report/answers.js';
-import type { Live } from '../report/live.js';
+import type { Live } from '../report/status.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { PageError } from './guard.js';
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { RequestQueue } from '../queue/request-queue.js';
@@ -19,10 +20,9 @@ import {
   namedPath,
   scopesOf,
 } from './items.js';
-import type { Live, RecentEvent, RecentEvents, ReloadReport } from './live.js';
 import { LONGEST_PAUSE_MS, type PausingDeps, pause, resume, SHORTEST_PAUSE_MS } from './pausing.js';
 import type { Sample, Statistics } from './statistics.js';
-import { type StatusReport, statusReport } from './status.js';
+import { type Live, type ReloadReport, type StatusReport, statusReport } from './status.js';
 import { explain } from './why.js';
 
 const nothing = z.object({});
@@ -170,6 +170,55 @@ function unlessPaused(queue: AnswerDeps['queue']): void {
     message: 'peersync is paused, and mirrors rest as well.',
     hint: 'End the pause with `peersync resume`.',
   });
+}
+
+/** A line of the log that a person may want to see on the page. */
+export interface RecentEvent {
+  /** Grows by one with each. */
+  readonly id: number;
+  /** In ms since the epoch. */
+  readonly at: number;
+  readonly level: 'info' | 'warn' | 'error';
+  readonly message: string;
+  /** What kind of event it is, where it says so. */
+  readonly event?: string | undefined;
+}
+
+const EVENTS_KEPT = 200;
+
+/** A logger that also remembers the last lines from `info` up, for who looks later. */
+export class RecentEvents implements Logger {
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #events: RecentEvent[] = [];
+  #count = 0;
+  readonly info = this.#keeping('info');
+  readonly warn = this.#keeping('warn');
+  readonly error = this.#keeping('error');
+
+  constructor(log: Logger, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Oldest first. */
+  list(): readonly RecentEvent[] {
+    return this.#events;
+  }
+
+  debug(fields: object, message: string): void {
+    this.#log.debug(fields, message);
+  }
+
+  #keeping(level: RecentEvent['level']): Logger['info'] {
+    return (fields, message) => {
+      this.#count += 1;
+      const event = 'event' in fields && typeof fields.event === 'string' ? fields.event : undefined;
+      this.#events.push({ id: this.#count, at: this.#clock.now(), level, message, event });
+      if (this.#events.length > EVENTS_KEPT) this.#events.shift();
+      this.#log[level](fields, message);
+    };
+  }
 }
 
 /**

@@ -1,24 +1,82 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
-import { systemClock, wallAheadMs } from '../lib/clock.js';
+import { type Clock, systemClock, wallAheadMs } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
 import { VERSION } from '../lib/process.js';
 import { counted, numberText, sentence } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
+import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
 import type { MirrorReport } from '../mirror/record.js';
-import type { DialectName } from '../peer/dialect.js';
-import { rememberedDialect } from '../peer/dialect.js';
+import type { PeerClient } from '../peer/client.js';
+import { type DialectName, rememberedDialect } from '../peer/dialect.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import type { Paused, QueueStatus } from '../queue/request-queue.js';
+import type { Paused, QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Status, Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import type { UplinkStatus } from '../uplink/uplink.js';
-import type { FolderStatus, PathProblem } from '../watch/watcher.js';
-import type { ConfigurationReport, DiskTrouble, Live } from './live.js';
+import type { Uplink, UplinkStatus } from '../uplink/uplink.js';
+import type { FolderStatus, PathProblem, Watcher } from '../watch/watcher.js';
 import { keptPause } from './pausing.js';
-import type { StatisticsReport } from './statistics.js';
+import type { Statistics, StatisticsReport } from './statistics.js';
+
+/** A disk that gives no answer, and what waits for it. */
+export interface SilentDisk {
+  readonly path: string;
+  /** The beginning of a sentence. */
+  readonly what: string;
+  /** Since when it waits, in ms since the epoch. */
+  readonly since: number;
+}
+
+/** What of a running daemon is told. */
+export interface Live {
+  /** In ms since the epoch. */
+  readonly startedAt: number;
+  /** All dates here are of its steady time. */
+  readonly clock: Pick<Clock, 'now' | 'wall'>;
+  readonly current: {
+    /** The keys of the configuration whose new values wait for a restart. */
+    readonly restart: readonly string[];
+    readonly report: ConfigurationReport;
+  };
+  readonly parts: {
+    /** Also of the embedded peer, which only has it while it runs. */
+    readonly peerUrl: string;
+    readonly client: Pick<PeerClient, 'dialect'>;
+    readonly queue: Pick<RequestQueue, 'status'>;
+    readonly uplink: Pick<Uplink, 'status' | 'isInFlight' | 'nextLook'>;
+    readonly watcher: Pick<Watcher, 'status' | 'problems'>;
+    readonly mirrors: Pick<Mirrors, 'status'>;
+    readonly statistics: Pick<Statistics, 'report'>;
+  };
+  readonly page?: { readonly url: string | undefined } | undefined;
+  readonly watchdog?:
+    | { readonly silentDisk: SilentDisk | undefined; readonly stuck: readonly Stuck[] }
+    | undefined;
+}
+
+/** What a reload of the configuration did. */
+export interface ReloadReport {
+  /** What takes effect from now on, a line each. */
+  readonly changes: readonly string[];
+  /** The keys whose new values wait for a restart. */
+  readonly restart: readonly string[];
+}
+
+/** What is wrong with a changed configuration, of which nothing was taken; when that was, in ms since the epoch. */
+export type Refused = Trouble & { readonly at: number };
+
+/** How a running daemon stands to the file of its configuration. */
+export interface ConfigurationReport {
+  /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
+  readonly takenUpAt: number;
+  /** Why the last reload took nothing of it; only where that is so. */
+  readonly refused?: Refused | undefined;
+}
+
+/** What waits for a disk that does not answer, and since when in ms since the epoch. */
+export type DiskTrouble = Trouble & { readonly since: number };
 
 export type ItemCounts = Readonly<Record<Status, number>>;
 

@@ -9,7 +9,7 @@ import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate } from './items.js';
-import type { Live } from './live.js';
+import type { Live } from './status.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {

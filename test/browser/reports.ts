@@ -3,7 +3,7 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
-import type { RecentEvent } from '../../src/report/live.js';
+import type { RecentEvent } from '../../src/report/answers.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';

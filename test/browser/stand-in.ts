@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { ItemLine } from '../../src/page/api.js';
 import { readAssets } from '../../src/page/assets.js';
-import type { RecentEvent } from '../../src/report/live.js';
+import type { RecentEvent } from '../../src/report/answers.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
-import type { ReloadReport } from '../../src/report/live.js';
+import type { ReloadReport } from '../../src/report/status.js';
 import { lockState } from '../../src/state/directory.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { RecentEvents } from '../../src/report/live.js';
+import { RecentEvents } from '../../src/report/answers.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 describe('recent events', () => {

@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { concernsOf } from '../../src/page/browser/words.js';
 import { worldOf } from '../../src/page/browser/world.js';
-import type { Live } from '../../src/report/live.js';
+import type { Live } from '../../src/report/status.js';
 import { conditionsOf, statusReport, statusSentence } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';

@@ -6,7 +6,7 @@ import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { type QueueStatus, RequestQueue } from '../../src/queue/request-queue.js';
-import type { Live } from '../../src/report/live.js';
+import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
 import { State } from '../../src/state/state.js';
 import { accepted, gone, read } from '../../src/state/transitions.js';

@@ -1,4 +1,4 @@
-import type { RecentEvent } from '../../report/live.js';
+import type { RecentEvent } from '../../report/answers.js';
 import type { Sample } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status.js';
 import { get } from './ask.js';
