@@ -26,10 +26,8 @@ const SORTED_CHARACTERS = 2 ** 18;
 /** Rows that are sorted at once, without a pause. */
 const SORTED_ROWS = 1_000;
 const READ_BYTES = 2 ** 17;
-/** Of each run that is merged: there may be many. */
-const MERGE_READ_BYTES = 2 ** 14;
-/** Runs that are merged at once. */
-const FAN_IN = 128;
+/** Of all runs that are merged; of each at least 512 bytes, and no more than 16 KiB. */
+const MERGE_READ_BYTES = 2 ** 21;
 /** Most rows in one group of a merge. */
 const GROUP = 500;
 const LINE_FEED = 10;
@@ -52,16 +50,16 @@ interface KeyedLine {
  * only at the end. They wait on disk, so that memory does not grow with them.
  *
  * A store is *filled* once, then *read* as often as one likes, then *closed*. While it is filled, rows are sorted as many at a time
- * as fit the budget; each lot goes on with the run before it or begins another. Many runs are merged into few on disk, the last
- * ones while they are read. Rows of the same key stay all of them, in the order in which they came.
+ * as fit the budget; each lot goes on with the run before it or begins another. Runs are merged while they are read. Rows of the
+ * same key stay all of them, in the order in which they came.
  */
 export class RowStore {
   readonly #options: RowStoreOptions;
   readonly #numbers = new Map<string, number>();
   readonly #columns: string[] = [];
-  #file: ScratchFile;
+  readonly #file: ScratchFile;
   /** Parts of the file that are in order. */
-  #runs: Stretch[] = [];
+  readonly #runs: Stretch[] = [];
   #rows = 0;
 
   private constructor(options: RowStoreOptions, file: ScratchFile) {
@@ -79,7 +77,6 @@ export class RowStore {
     const store = new RowStore(options, await ScratchFile.open(options.directory));
     try {
       await store.#fill(rows);
-      while (store.#runs.length > FAN_IN) await store.#mergeOnDisk();
       return store;
     } catch (error) {
       await store.close();
@@ -102,7 +99,7 @@ export class RowStore {
     const [first, second] = this.#runs;
     if (first === undefined) return;
     if (second !== undefined) {
-      for await (const group of this.#merge(this.#runs)) yield this.#rowsOf(group.map(({ line }) => line));
+      for await (const group of this.#merge()) yield this.#rowsOf(group.map(({ line }) => line));
       return;
     }
     for await (const lines of this.#file.lines(first, READ_BYTES)) {
@@ -147,30 +144,12 @@ export class RowStore {
     await keep();
   }
 
-  /** Merges runs into fewer, in a new file that takes the place of the old one. */
-  async #mergeOnDisk(): Promise<void> {
-    const file = await ScratchFile.open(this.#options.directory);
-    const runs: Stretch[] = [];
-    try {
-      for (let at = 0; at < this.#runs.length; at += FAN_IN) {
-        const from = file.size;
-        for await (const group of this.#merge(this.#runs.slice(at, at + FAN_IN))) await file.add(group);
-        runs.push({ from, to: file.size });
-      }
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-    await this.#file.close();
-    this.#file = file;
-    this.#runs = runs;
-  }
-
-  /** Merges runs that are each in order. What compares as equal stays in the order of the runs. */
-  async *#merge(runs: readonly Stretch[]): AsyncGenerator<readonly KeyedLine[], void> {
+  /** What compares as equal stays in the order of the runs. */
+  async *#merge(): AsyncGenerator<readonly KeyedLine[], void> {
     const heads: Head[] = [];
-    for (const [place, run] of runs.entries()) {
-      const groups = this.#keyedLines(run);
+    const step = Math.min(2 ** 14, Math.max(512, MERGE_READ_BYTES / this.#runs.length));
+    for (const [place, run] of this.#runs.entries()) {
+      const groups = this.#keyedLines(run, Math.ceil(step));
       const { value: group = [] } = await groups.next();
       insert(heads, { place, groups, group, at: 0 });
     }
@@ -193,8 +172,8 @@ export class RowStore {
     }
   }
 
-  async *#keyedLines(run: Stretch): AsyncGenerator<readonly KeyedLine[], void> {
-    for await (const lines of this.#file.lines(run, MERGE_READ_BYTES)) {
+  async *#keyedLines(run: Stretch, step: number): AsyncGenerator<readonly KeyedLine[], void> {
+    for await (const lines of this.#file.lines(run, step)) {
       this.#options.signal?.throwIfAborted();
       yield this.#rowsOf(lines).map((row, i) => ({ key: this.#keyOf(row), line: lines[i] ?? '' }));
     }
@@ -289,10 +268,6 @@ class ScratchFile {
     } catch (error) {
       throw writeError(error, directory);
     }
-  }
-
-  get size(): number {
-    return this.#size;
   }
 
   /** Adds lines; none holds a line break. */
