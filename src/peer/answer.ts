@@ -306,7 +306,7 @@ export function isElement(node: Node): node is Element {
 }
 
 /** All text inside, as it is. */
-export function textOf(element: Element): string {
+function textOf(element: Element): string {
   return DomUtils.textContent(element);
 }
 

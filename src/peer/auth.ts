@@ -143,6 +143,8 @@ const NONCE_USES = 1_000;
  * The caller limits how often one request is sent.
  */
 export class Auth {
+  /** A request without a body that learns and answers the challenge, as long as it is under way. */
+  introduction: Promise<void> | undefined;
   /** The last challenge. */
   #scheme: Scheme | undefined;
   /** Whether requests answer it without being asked. */

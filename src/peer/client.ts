@@ -14,7 +14,7 @@ import {
 import type { Credentials } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
 import type { Dialect, DialectName } from './dialect.js';
-import { type FormField, formBody } from './form.js';
+import { fieldsOf, formBody } from './form.js';
 import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
@@ -186,11 +186,8 @@ export class PeerClient {
     const { signal, html } = options;
     const dialect = await this.#spoken(signal);
     const path = dialect.peerdocPath;
-    const fields: FormField[] =
-      'url' in query
-        ? [{ name: 'url', value: dialect.sentUrl(query.url) }]
-        : [{ name: 'urlhash', value: query.urlhash }];
-    if (html !== undefined) fields.push({ name: 'html', value: html });
+    const asked = 'url' in query ? { url: dialect.sentUrl(query.url) } : { urlhash: query.urlhash };
+    const fields = fieldsOf({ ...asked, html });
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'peerdoc', method: 'POST', path, isProtected: false, body, signal } as const;
     const answer = await this.#http.ask(request);
@@ -205,11 +202,8 @@ export class PeerClient {
     const { signal, filter, ch } = options;
     const dialect = await this.#spoken(signal);
     const path = dialect.citationPath;
-    const fields: FormField[] = [];
-    if ('url' in query) fields.push({ name: 'url', value: dialect.sentUrl(query.url) });
-    if (filter !== undefined) fields.push({ name: 'filter', value: String(filter) });
-    if (ch !== undefined) fields.push({ name: 'ch', value: String(ch) });
-    if ('hash' in query) fields.push({ name: 'hash', value: query.hash });
+    const url = 'url' in query ? dialect.sentUrl(query.url) : undefined;
+    const fields = fieldsOf({ url, filter, ch, hash: 'hash' in query ? query.hash : undefined });
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'other', method: 'POST', path, isProtected: false, body, signal } as const;
     const answer = await this.#http.ask({ ...request, accept: ACCEPT_RECORDS });

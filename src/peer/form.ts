@@ -36,6 +36,15 @@ export interface FormField {
   readonly item?: number;
 }
 
+/** The parameters that have a value, in their order. */
+export function fieldsOf(
+  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
+): { readonly name: string; readonly value: string }[] {
+  return Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ name, value: String(value) }],
+  );
+}
+
 /** The body of a request: of known length, and given again from its beginning for each time it is sent. */
 export interface Body {
   /** Content-Type. */

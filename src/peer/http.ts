@@ -6,7 +6,14 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { type AnswerHead, type HttpAnswer, isSuccess, type StreamedAnswer, statusError } from './answer.js';
+import {
+  type AnswerHead,
+  type HttpAnswer,
+  isSuccess,
+  type StreamedAnswer,
+  statusError,
+  succeeded,
+} from './answer.js';
 import { Auth, type Credentials, parseChallenges } from './auth.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 import type { Body } from './form.js';
@@ -93,7 +100,6 @@ export class Http {
   #ca: string | undefined;
   #credentials: Credentials | undefined;
   #auth: Auth | undefined;
-  #introduction: Promise<void> | undefined;
   #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
   #isClosed = false;
@@ -129,7 +135,6 @@ export class Http {
     if (credentials?.username === username && credentials?.password === password) return false;
     this.#credentials = credentials;
     this.#auth = credentials && new Auth(credentials, base, log, clock);
-    this.#introduction = undefined;
     return true;
   }
 
@@ -219,21 +224,15 @@ export class Http {
   async #introduce({ path, signal }: PeerRequest): Promise<void> {
     const auth = this.#auth;
     if (auth === undefined || auth.isSettled) return;
-    if (this.#introduction === undefined) {
-      auth.renew();
-      const asked = this.ask({ counted: 'other', method: 'GET', path, isProtected: true });
-      const introduction = asked
-        .then((answer) => {
-          const error = statusError(answer);
-          if (error?.code === 'PEER_BUSY') throw error;
-        })
-        .finally(() => {
-          // Other credentials may have come meanwhile, with an introduction of their own.
-          if (this.#introduction === introduction) this.#introduction = undefined;
-        });
-      this.#introduction = introduction;
-    }
-    await unlessAborted(this.#introduction, signal, this.url(path));
+    if (auth.introduction === undefined) auth.renew();
+    auth.introduction ??= this.ask({ counted: 'other', method: 'GET', path, isProtected: true })
+      .then((answer) => {
+        if (statusError(answer)?.code === 'PEER_BUSY') succeeded(answer);
+      })
+      .finally(() => {
+        auth.introduction = undefined;
+      });
+    await unlessAborted(auth.introduction, signal, this.url(path));
   }
 
   /** Sends a request, once more where the connection was stale, and hands its answer to `use`. */
@@ -577,12 +576,10 @@ function calledOff(url: string, delivered: Delivered, cause?: unknown): PeerErro
 /** The error for a 401 that cannot be answered, or not any more. */
 function refusedError({ url, status, headers, delivered }: AnswerHead, hasCredentials: boolean): PeerError {
   const offered = parseChallenges(headers['www-authenticate']).map(({ scheme }) => scheme);
-  const isSpoken = offered.some((scheme) => scheme === 'basic' || scheme === 'digest');
-  const what = !hasCredentials
-    ? 'asks for a user name and a password (401), and none is configured'
-    : isSpoken
-      ? 'did not accept the user name and the password (401)'
-      : `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
+  let what = 'did not accept the user name and the password (401)';
+  if (!hasCredentials) what = 'asks for a user name and a password (401), and none is configured';
+  else if (!offered.includes('basic') && !offered.includes('digest'))
+    what = `asks for a kind of access that is not spoken here (401, ${offered.join(', ') || 'no challenge'})`;
   return new PeerError('PEER_AUTH', { url, what, status, delivered });
 }
 

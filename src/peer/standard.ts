@@ -1,6 +1,6 @@
 import { readCitation } from './citation.js';
 import type { Dialect, TableDialect } from './dialect.js';
-import { type FormField, formBody } from './form.js';
+import { type FormField, fieldsOf, formBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
 
@@ -34,10 +34,8 @@ export const standard: Dialect = {
   sentUrl: (url) => url,
 
   pushBody(items, { synchronous, commit }, url) {
-    const fields: FormField[] = [];
-    if (synchronous) fields.push({ name: 'synchronous', value: 'true' });
-    if (commit) fields.push({ name: 'commit', value: 'true' });
-    fields.push({ name: 'count', value: String(items.length) });
+    const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
+    const fields: FormField[] = fieldsOf({ ...flags, count: items.length });
     items.forEach(({ data, url: address, collection }, n) => {
       fields.push({ name: `data-${n}`, value: data, item: n });
       fields.push({ name: `url-${n}`, value: address });
@@ -53,8 +51,7 @@ export const standard: Dialect = {
   citationOf: readCitation,
 
   async shareRequest({ data, c }, urlOf) {
-    const fields: FormField[] = [{ name: 'data', value: data }];
-    if (c !== undefined) fields.push({ name: 'c', value: c });
-    return { method: 'POST', path: SHARE_PATH, body: await formBody(fields, urlOf(SHARE_PATH)) };
+    const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));
+    return { method: 'POST', path: SHARE_PATH, body };
   },
 };

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { wellFormed } from '../lib/text.js';
-import { parseHtml, type StreamedAnswer, textOf, Unreadable, within } from './answer.js';
+import { type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 
 /** One row of a table of the peer. */
@@ -47,7 +47,7 @@ const TURN_BYTES = 16 * 1024;
 const BEGIN = 1024;
 
 /**
- * Reads a table as it comes in, in JSON, XML or HTML: the form is told by the first characters. Memory is bounded by
+ * Reads a table as it comes in, in JSON or XML: the form is told by the first characters. Memory is bounded by
  * one row and one group of rows.
  *
  * @param asked name of the table
@@ -162,8 +162,7 @@ class TableReading {
     if (text === '') throw new Unreadable('gave an empty answer');
     if (/^[{[]/.test(text)) this.#parser = new JsonTable();
     else if (/^<(\?xml|tables)\b/i.test(text)) this.#parser = new XmlTable(this.rawKeyBytes);
-    else if (text.startsWith('<')) this.#parser = new HtmlTable();
-    else throw new Unreadable('gave an answer that is no table');
+    else throw new Unreadable('gave an answer that is no table in JSON or XML');
     this.#parser.write(text);
     return this.#parser;
   }
@@ -327,8 +326,17 @@ function parse(text: string): unknown {
   }
 }
 
-/** A table in markup: rows are found by their ends, which stand in no text, for cells are escaped. */
-abstract class MarkupTable implements TableParser {
+const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
+const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
+const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
+const XML_ROW_END = /\s*<\/row>/y;
+const ROW_END = '</row>';
+
+/**
+ * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
+ * columns are escaped, but may hold any character, and keys are not escaped at all.
+ */
+class XmlTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
   /** The beginning of a row. */
@@ -336,42 +344,26 @@ abstract class MarkupTable implements TableParser {
   /** The end of it, in which the end of a row may begin. */
   #tail = '';
 
-  constructor(private readonly rowEnd: string) {}
+  constructor(private readonly rawKeyBytes: number | undefined) {}
 
   write(text: string): void {
     const all = this.#tail + text;
-    const end = all.lastIndexOf(this.rowEnd);
-    const from = end === -1 ? Math.max(0, all.length - this.rowEnd.length) : end + this.rowEnd.length;
+    const end = all.lastIndexOf(ROW_END);
+    const from = end === -1 ? Math.max(0, all.length - ROW_END.length) : end + ROW_END.length;
     this.#held.push(all.slice(0, from));
     this.#tail = all.slice(from);
-    if (end !== -1) this.readRows(this.#held.splice(0).join(''));
+    if (end !== -1) this.#readRows(this.#held.splice(0).join(''));
   }
 
   end(): void {
-    this.readEnd(this.#held.join('') + this.#tail);
+    const text = this.#held.join('') + this.#tail;
+    const hasNone = /^\s*(<\?xml[^>]*>\s*)?<tables>\s*<\/tables>\s*$/.test(text);
+    if (hasNone && this.head === undefined) return;
+    if (!/^\s*<\/table>\s*<\/tables>\s*$/.test(text.slice(this.#readHead(text))))
+      throw new Unreadable('gave an answer in XML that breaks off');
   }
 
-  /** @param text up to the end of a row */
-  protected abstract readRows(text: string): void;
-  /** @param text behind the last row */
-  protected abstract readEnd(text: string): void;
-}
-
-const XML_HEAD = /\s*(?:<\?xml[^>]*>\s*)?<tables>\s*<table name="([^"]*)">/y;
-const XML_ROW = /\s*<row (?:count="\d{1,9}" )?pk="([\s\S]{0,4096}?)">(?=\s*(?:<cell col="|<\/row>))/y;
-const XML_CELL = /\s*<cell col="([^"]*)">([^<]*)<\/cell>/y;
-const XML_ROW_END = /\s*<\/row>/y;
-
-/**
- * A table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`, which need not be well-formed: cells and
- * columns are escaped, but may hold any character, and keys are not escaped at all.
- */
-class XmlTable extends MarkupTable {
-  constructor(private readonly rawKeyBytes: number | undefined) {
-    super('</row>');
-  }
-
-  protected readRows(text: string): void {
+  #readRows(text: string): void {
     let at = this.#readHead(text);
     const next = (pattern: RegExp): RegExpExecArray | undefined => {
       pattern.lastIndex = at;
@@ -392,13 +384,6 @@ class XmlTable extends MarkupTable {
     }
   }
 
-  protected readEnd(text: string): void {
-    const hasNone = /^\s*(<\?xml[^>]*>\s*)?<tables>\s*<\/tables>\s*$/.test(text);
-    if (hasNone && this.head === undefined) return;
-    if (!/^\s*<\/table>\s*<\/tables>\s*$/.test(text.slice(this.#readHead(text))))
-      throw new Unreadable('gave an answer in XML that breaks off');
-  }
-
   #readHead(text: string): number {
     if (this.head !== undefined) return 0;
     XML_HEAD.lastIndex = 0;
@@ -416,51 +401,4 @@ function unescaped(text: string): string {
   return text.replace(/&(?:#(\d{1,6})|([a-z]{2,4}));/g, (found, code?: string, name = '') =>
     code === undefined ? (ENTITIES[name] ?? found) : String.fromCodePoint(Number(code)),
   );
-}
-
-/**
- * A table on a page for people: the first `<table>` whose first heading is `PK`. Columns without a heading are passed
- * over.
- *
- * A page without any table shows none where it is a viewer of tables, as YaCy's is for a table that it does not have.
- */
-class HtmlTable extends MarkupTable {
-  #heading: readonly string[] = [];
-  #isPage = false;
-  #isOver = false;
-
-  constructor() {
-    super('</tr>');
-  }
-
-  protected readRows(text: string): void {
-    this.#isPage ||= /<html\b/i.test(text);
-    for (const part of text.split('</tr>').slice(0, -1)) {
-      const begin = part.lastIndexOf('<tr');
-      if (this.head !== undefined && part.lastIndexOf('</table', begin) !== -1) this.#isOver = true;
-      if (this.#isOver || begin === -1) continue;
-      const cells = within(parseHtml(part.slice(begin)), ['td', 'th']).map(textOf);
-      if (this.head !== undefined) this.#row(cells);
-      else if (cells[0]?.trim().toUpperCase() === 'PK') {
-        this.#heading = cells;
-        this.head = { name: undefined, columns: cells.slice(1).filter((column) => column.trim() !== '') };
-      }
-    }
-  }
-
-  protected readEnd(text: string): void {
-    const isWhole = /<\/html>\s*$/i.test(text) || (!this.#isPage && !/<html\b/i.test(text));
-    if (!isWhole || (this.head !== undefined && !this.#isOver && !/<\/table\b/i.test(text)))
-      throw new Unreadable('gave an answer in HTML that breaks off');
-    const isViewer = /<body id="tables?"/i.test(text) && !/<table\b/i.test(text);
-    if (this.head === undefined && !isViewer)
-      throw new Unreadable('gave a page that shows no table with keys (a column PK)');
-  }
-
-  #row([pk = '', ...cells]: readonly string[]): void {
-    if (cells.length + 1 !== this.#heading.length)
-      throw new Unreadable('shows a row that does not fit the heading of its table');
-    const named = cells.map((cell, at): [string, string] => [this.#heading[at + 1] ?? '', cell]);
-    this.rows.push({ pk: keyOf(pk), cells: new Map(named.filter(([column]) => column.trim() !== '')) });
-  }
 }

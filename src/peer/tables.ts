@@ -14,7 +14,7 @@ import {
 } from './answer.js';
 import type { TableDialect } from './dialect.js';
 import { PeerError, quoted } from './errors.js';
-import { type Body, type FormField, formBody } from './form.js';
+import { type Body, type FormField, fieldsOf, formBody } from './form.js';
 import type { Http, PeerRequest } from './http.js';
 import { readTable, type Table, type TableQuery, type TableRow, type TableStream } from './table.js';
 
@@ -66,13 +66,12 @@ export class PeerTables {
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
     const answer = succeeded(await this.#page([], signal));
-    return namesIn(answer, 'tables', 'does not show the list of its tables', (page) => {
-      const lists = within(page, ['select']).filter(({ attribs }) => attribs.name === 'table');
-      if (lists.length === 0) return undefined;
-      return lists.flatMap((list) =>
-        within(list.children, ['option']).map(({ attribs }) => attribs.value ?? ''),
-      );
-    });
+    const text = decoded(answer.body);
+    const names = text.trimStart().startsWith('<')
+      ? readable(answer, () => choicesOn(parseHtml(text)))
+      : namesIn(answer, 'tables');
+    if (names === undefined) throw unusable(answer, 'does not show the list of its tables');
+    return names;
   }
 
   /**
@@ -106,13 +105,8 @@ export class PeerTables {
     const fields = { table, edittable: 'Edit Table', addrow: 'Add a new Row' };
     const answer = await this.#page(fieldsOf(fields), signal);
     if (answer.status === 404) return undefined;
-    const columns = namesIn(succeeded(answer), 'columns', 'does not show the editor of a row', (page) => {
-      const inputs = within(page, ['input', 'textarea', 'select', 'button']).map(
-        ({ attribs }) => attribs.name,
-      );
-      const names = inputs.flatMap((name) => (name?.startsWith('col_') ? [name.slice('col_'.length)] : []));
-      return names.length > 0 || inputs.includes('commitrow') ? names : undefined;
-    });
+    const columns = namesIn(succeeded(answer), 'columns');
+    if (columns === undefined) throw unusable(answer, 'does not show the editor of a row');
     return { columns };
   }
 
@@ -136,7 +130,7 @@ export class PeerTables {
     const merged = new Map<string, ReadonlyMap<string, string>>();
     for (const { pk, cells } of asked) {
       // The answer may show the table, however large: `count` keeps it small.
-      const row = fieldsOf({ table, commitrow: dialect.actions.commitrow, count: '1', pk });
+      const row = fieldsOf({ table, commitrow: dialect.actions.commitrow, count: 1, pk });
       const columns = [...cells].map(([column, value]) => ({ name: `col_${column}`, value }));
       await this.#change([...row, ...columns], signal);
       merged.set(pk, new Map([...(merged.get(pk) ?? []), ...cells]));
@@ -199,7 +193,7 @@ export class PeerTables {
       const some = gone.slice(at, at + DELETED_AT_ONCE);
       const rows = some.map((pk, n) => ({ name: `item_${n}`, value: `pk_${pk}` }));
       await this.#change(
-        [...fieldsOf({ table, count: '1', deleterows: dialect.actions.deleterows }), ...rows],
+        [...fieldsOf({ table, count: 1, deleterows: dialect.actions.deleterows }), ...rows],
         signal,
       );
     }
@@ -266,7 +260,7 @@ export class PeerTables {
     { method = 'POST', maxBytes, signal }: TableReadOptions,
   ): Promise<T | undefined> {
     const { readPath, countOfAll, keyBytes } = await this.dialectOf(signal);
-    const fields = fieldsOf({ table, pk, count: count === undefined ? countOfAll : String(count), search });
+    const fields = fieldsOf({ table, pk, count: count ?? countOfAll, search });
     const isQuery = method === 'GET';
     const query = new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value]));
     const path = isQuery ? `${readPath}?${query}` : readPath;
@@ -345,27 +339,21 @@ async function whole({ name, columns, rows }: TableStream): Promise<Table> {
   return { name, columns: [...shown], rows: all };
 }
 
-function fieldsOf(
-  parameters: Readonly<Record<string, string | undefined>>,
-): readonly { readonly name: string; readonly value: string }[] {
-  return Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined ? [] : [{ name, value }],
-  );
+/** The tables that a page offers to choose from, as YaCy's does. */
+function choicesOn(page: ReturnType<typeof parseHtml>): readonly string[] | undefined {
+  const lists = within(page, ['select']).filter(({ attribs }) => attribs.name === 'table');
+  const choices = lists.flatMap(({ children }) => within(children, ['option']));
+  return lists.length === 0 ? undefined : named(choices.map(({ attribs }) => attribs.value ?? ''));
 }
 
-/** Names that an answer lists: as a member of JSON, or somewhere on a page. */
-function namesIn(
-  answer: HttpAnswer,
-  member: string,
-  otherwise: string,
-  onPage: (nodes: ReturnType<typeof parseHtml>) => readonly string[] | undefined,
-): readonly string[] {
-  const text = decoded(answer.body);
-  const isPage = text.trimStart().startsWith('<');
-  const fields = isPage ? [] : readAnswer(answer).record.fields.filter(({ name }) => name === member);
-  const listed = fields.length === 0 ? undefined : fields.map(({ value }) => value);
-  const names = isPage ? readable(answer, () => onPage(parseHtml(text))) : listed;
-  if (names === undefined) throw unusable(answer, otherwise);
+/** The names that a member of an answer in JSON lists. */
+function namesIn(answer: HttpAnswer, member: string): readonly string[] | undefined {
+  const fields = readAnswer(answer).record.fields.filter(({ name }) => name === member);
+  return fields.length === 0 ? undefined : named(fields.map(({ value }) => value));
+}
+
+/** Each once, without what stands for none. */
+function named(names: readonly string[]): readonly string[] {
   return [...new Set(names.filter((name) => name !== '' && name !== EMPTY_LIST).map(wellFormed))];
 }
 

@@ -1,7 +1,7 @@
 import { decoded, isSameUrl, unusable } from './answer.js';
 import type { Dialect, TableDialect } from './dialect.js';
 import { PeerError } from './errors.js';
-import { type FormField, formBody, multipartBody } from './form.js';
+import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
 import { standard } from './standard.js';
@@ -72,18 +72,19 @@ export const yacy: Dialect = {
    * without `responseHeader-N` the whole request fails.
    */
   pushBody(items, { synchronous, commit }, url) {
-    const fields: FormField[] = [{ name: 'count', value: String(items.length) }];
-    if (synchronous) fields.push({ name: 'synchronous', value: 'true' });
-    if (commit) fields.push({ name: 'commit', value: 'true' });
-    items.forEach((item, n) => {
-      fields.push({ name: `url-${n}`, value: yacy.sentUrl(item.url) });
-      fields.push({ name: `collection-${n}`, value: item.collection });
-      fields.push({ name: `responseHeader-${n}`, value: '' });
-      fields.push({ name: `contentType-${n}`, value: item.contentType ?? TEXT });
-      if (item.lastModified !== undefined)
-        fields.push({ name: `lastModified-${n}`, value: new Date(item.lastModified).toUTCString() });
-      fields.push({ name: `data-${n}$file`, value: item.data, item: n });
-    });
+    const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
+    const fields: FormField[] = fieldsOf({ count: items.length, ...flags });
+    for (const [n, item] of items.entries()) {
+      const { lastModified, contentType = TEXT } = item;
+      const about = {
+        [`url-${n}`]: yacy.sentUrl(item.url),
+        [`collection-${n}`]: item.collection,
+        [`responseHeader-${n}`]: '',
+        [`contentType-${n}`]: contentType,
+        [`lastModified-${n}`]: lastModified === undefined ? undefined : new Date(lastModified).toUTCString(),
+      };
+      fields.push(...fieldsOf(about), { name: `data-${n}$file`, value: item.data, item: n });
+    }
     return multipartBody(fields, url);
   },
 

@@ -194,13 +194,12 @@ describe('the form of a new row', () => {
     return clientOf(server.url).tables.form('T');
   };
 
-  it.each([
-    ['{"table":"T","columns":["a","b"],"rows":[]}', ['a', 'b']],
-    ['<form><input name="pk"><input name="col_a"/><textarea name="col_b c"></textarea></form>', ['a', 'b c']],
-    ['<form><input name="newcolumn"><button name="commitrow">Save</button></form>', []],
-  ])('is read from %s', async (body, columns) => {
-    expect(await formOf(body)).toEqual({ columns });
-  });
+  it.each([['{"table":"T","columns":["a","b"],"rows":[]}', ['a', 'b']]])(
+    'is read from %s',
+    async (body, columns) => {
+      expect(await formOf(body)).toEqual({ columns });
+    },
+  );
 
   it.each(['ok', '<form><input name="q"></form>', '<form><input name="col_a">'])(
     'is never taken from something else: %#',
