@@ -6,7 +6,11 @@ import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
-import { PeerClient } from '../peer/client.js';
+import { DIALECTS, PeerClient } from '../peer/client.js';
+import { type DialectName, rememberedDialect } from '../peer/dialect.js';
+import type { RequestQueue } from '../queue/request-queue.js';
+import type { State } from '../state/state.js';
+import type { DialectSource, Spoken } from '../uplink/deps.js';
 
 const BEGINNING = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
 const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----`, 'g');
@@ -26,17 +30,12 @@ export async function configuredPeer(
   },
 ): Promise<PeerClient> {
   const common = { ...parts, timeouts, maxAnswer };
-  if (embedded !== undefined)
-    return new PeerClient({
-      ...common,
-      dialect: 'standard',
-      baseUrl: embedded.url,
-      credentials: embedded.credentials,
-    });
+  if (embedded !== undefined) {
+    const { credentials, url: baseUrl } = embedded;
+    return new PeerClient({ ...common, dialect: 'standard', baseUrl, credentials });
+  }
   return new PeerClient({
-    ...common,
-    dialect,
-    baseUrl: url,
+    ...{ ...common, dialect, baseUrl: url },
     ...(auth === undefined ? {} : { credentials: await configuredCredentials(auth, parts.log) }),
     ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca) } }),
   });
@@ -52,28 +51,22 @@ export async function configuredCredentials(
 
 /** @throws PeersyncError CONFIG_CA when it cannot be read, or is not whole */
 export async function readCa(path: string): Promise<string> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    throw new PeersyncError({
-      code: 'CONFIG_CA',
-      message: `The CA file ${path} could not be read: ${messageOf(error)}.`,
-      hint: 'Mend peer.tls.ca, or the permissions of the file.',
-      exitCode: EXIT.usage,
-      cause: error,
+  const wrong = (what: string, hint: string, cause?: unknown) =>
+    new PeersyncError({
+      ...{ code: 'CONFIG_CA', message: `The CA file ${path} ${what}.`, hint, exitCode: EXIT.usage, cause },
     });
-  }
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    const hint = 'Mend peer.tls.ca, or the permissions of the file.';
+    throw wrong(`could not be read: ${messageOf(error)}`, hint, error);
+  });
   // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
   const certificates = text.match(CERTIFICATE) ?? [];
   const begun = text.match(BEGINNING)?.length ?? 0;
   if (begun > 0 && certificates.length === begun && certificates.every(isCertificate)) return text;
-  throw new PeersyncError({
-    code: 'CONFIG_CA',
-    message: `The CA file ${path} ${begun === 0 ? 'holds no certificate in PEM format' : 'holds a certificate that is damaged or cut off'}.`,
-    hint: 'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.',
-    exitCode: EXIT.usage,
-  });
+  throw wrong(
+    begun === 0 ? 'holds no certificate in PEM format' : 'holds a certificate that is damaged or cut off',
+    'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.',
+  );
 }
 
 function isCertificate(pem: string): boolean {
@@ -81,5 +74,112 @@ function isCertificate(pem: string): boolean {
     return new X509Certificate(pem).raw.length > 0;
   } catch {
     return false;
+  }
+}
+
+/** Under this name the state keeps what was found out. */
+export const DIALECT_META = 'dialect';
+
+export interface PeerDialectDeps {
+  readonly configured: DialectName | 'auto';
+  /** The peer's address, to which the memory belongs. */
+  readonly url: string;
+  readonly client: Pick<PeerClient, 'dialect' | 'detect'>;
+  readonly queue: Pick<RequestQueue, 'run'>;
+  readonly state: Pick<State, 'meta' | 'setMeta'>;
+  readonly commit: () => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The peer speaks another dialect than before: what was passed over may travel now. */
+  readonly onChange: () => void;
+}
+
+/** Between two questions because of answers that do not fit, in ms. */
+const ASK_AGAIN_MS = 60_000;
+/** Between two questions while it is unknown, in ms; the queue waits for a peer that is away. */
+const PAUSE_MS = 2_000;
+
+/**
+ * Which dialect the peer speaks: the configured one, or what it turned out to be.
+ *
+ * Not configured, it is *unknown* until the peer was asked (through the queue, so that a peer that is away is waited for),
+ * then *known* and remembered with the peer's address; a later run begins with it. Answers that do not fit make it ask
+ * again, at most once a minute: another peer may stand at that address by now.
+ */
+export class PeerDialect implements DialectSource {
+  readonly #deps: PeerDialectDeps;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<boolean> | undefined;
+
+  constructor(deps: PeerDialectDeps) {
+    this.#deps = deps;
+  }
+
+  get current(): Spoken | undefined {
+    const { dialect } = this.#deps.client;
+    return dialect === undefined ? undefined : DIALECTS[dialect];
+  }
+
+  async known(signal: AbortSignal): Promise<boolean> {
+    const { client, clock } = this.#deps;
+    while (client.dialect === undefined) {
+      if (signal.aborted) return false;
+      try {
+        await this.#ask('confirm', signal);
+      } catch (error) {
+        if (signal.aborted) return false;
+        if (!(error instanceof PeersyncError)) throw error;
+        if (error.code === 'QUEUE_STOPPED') return false;
+        await clock.sleep(PAUSE_MS, signal);
+      }
+    }
+    await this.#remember();
+    return !signal.aborted;
+  }
+
+  misfits(): Promise<boolean> {
+    const { configured, clock } = this.#deps;
+    if (configured !== 'auto' || clock.now() - this.#askedAt < ASK_AGAIN_MS)
+      return this.#asking ?? Promise.resolve(false);
+    this.#askedAt = clock.now();
+    this.#asking = this.#askAnew().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #askAnew(): Promise<boolean> {
+    const { client, log, onChange } = this.#deps;
+    const before = client.dialect;
+    try {
+      // What this asks says nothing of whether the trouble of the pushes is over.
+      await this.#ask('interactive', undefined);
+    } catch (error) {
+      if (error instanceof PeersyncError) return false;
+      throw error;
+    }
+    if (before === undefined || client.dialect === before) return false;
+    log.warn(
+      { event: 'dialect', before, dialect: client.dialect },
+      `the peer speaks ${client.dialect} now, no longer ${before}: another one must stand at its address`,
+    );
+    await this.#remember();
+    onChange();
+    return true;
+  }
+
+  async #ask(lane: 'confirm' | 'interactive', signal: AbortSignal | undefined): Promise<void> {
+    const { client, queue } = this.#deps;
+    await queue.run(lane, (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
+  }
+
+  async #remember(): Promise<void> {
+    const { client, configured, url, state, commit, log } = this.#deps;
+    const { dialect } = client;
+    if (configured !== 'auto' || dialect === undefined) return;
+    if (rememberedDialect(state.meta(DIALECT_META), url) === dialect) return;
+    state.setMeta(DIALECT_META, { url, dialect });
+    await commit();
+    log.debug({ event: 'dialect', dialect }, `the peer speaks ${dialect}`);
   }
 }

@@ -25,10 +25,9 @@ import { Uplink } from '../uplink/uplink.js';
 import { Audit } from '../uplink/verify.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
-import { configuredPeer } from './configured-peer.js';
+import { configuredPeer, DIALECT_META, PeerDialect } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
 import type { Repeats } from './log-repeats.js';
-import { DIALECT_META, PeerDialect } from './peer-dialect.js';
 import type { Notifier } from './watchdog.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PeerDialect } from '../../src/daemon/peer-dialect.js';
+import { PeerDialect } from '../../src/daemon/configured-peer.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialect.js';
