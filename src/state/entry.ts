@@ -1,7 +1,5 @@
 import type { Encoding, FileStat } from '../lib/file.js';
 
-export { type FileStat, sameStat } from '../lib/file.js';
-
 /** What the file contained when it was read. */
 export interface Version extends FileStat {
   /** Of the bytes on disk, lower-case hex. */
@@ -150,16 +148,6 @@ export function hasContent(version: Version | FileStat): version is Version {
  */
 export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
   return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
-}
-
-/** Whether the peer, as far as is known, accepted just this content for just this document. */
-export function isSent(sent: Sent | undefined, version: Version, to: Destination): sent is Sent {
-  return (
-    sent !== undefined &&
-    sent.sha256 === version.sha256 &&
-    sent.url === to.url &&
-    sent.collection === to.collection
-  );
 }
 
 /** Whether the peer has, or may have, what was sent to this address for the file. */

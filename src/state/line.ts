@@ -1,13 +1,6 @@
-import { ENCODINGS } from '../lib/file.js';
+import { ENCODINGS, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
-import {
-  type Entry,
-  type Evidence,
-  type FileStat,
-  type HistoryEntry,
-  hasContent,
-  type Sent,
-} from './entry.js';
+import { type Entry, type Evidence, type HistoryEntry, hasContent, type Sent } from './entry.js';
 import { BEGINNINGS } from './transitions.js';
 
 /**

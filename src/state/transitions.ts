@@ -1,21 +1,19 @@
+import { type FileStat, sameStat } from '../lib/file.js';
 import {
   type AcceptedItem,
   type ConfirmedItem,
   type Destination,
   type Entry,
   type Evidence,
-  type FileStat,
   type GoneItem,
   type HistoryEntry,
   hasContent,
   type Item,
   isItem,
-  isSent,
   type PassedOver,
   type PendingItem,
   type QuarantinedItem,
   type Sent,
-  sameStat,
   type Trouble,
   type Version,
 } from './entry.js';
@@ -119,6 +117,16 @@ function isSame({ url, collection, version }: Item, to: Destination, read: Versi
     hasContent(version) &&
     version.sha256 === read.sha256 &&
     version.encoding === read.encoding
+  );
+}
+
+/** Whether the peer, as far as is known, accepted just this content for just this document. */
+function isSent(sent: Sent | undefined, version: Version, to: Destination): sent is Sent {
+  return (
+    sent !== undefined &&
+    sent.sha256 === version.sha256 &&
+    sent.url === to.url &&
+    sent.collection === to.collection
   );
 }
 

@@ -4,18 +4,10 @@ import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from '.
 import { NO_WORDS } from '../content/words.js';
 import { type Clock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import { ENCODINGS, type Encoding } from '../lib/file.js';
+import { ENCODINGS, type Encoding, type FileStat, sameStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import {
-  type Entry,
-  type FileStat,
-  hasContent,
-  isItem,
-  sameStat,
-  type Trouble,
-  type Version,
-} from '../state/entry.js';
+import { type Entry, hasContent, isItem, type Trouble, type Version } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Debouncer, Purpose, Seen } from './debouncer.js';

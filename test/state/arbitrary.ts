@@ -1,10 +1,10 @@
 import fc, { type Arbitrary } from 'fast-check';
+import type { FileStat } from '../../src/lib/file.js';
 import type {
   AcceptedItem,
   ConfirmedItem,
   Entry,
   Evidence,
-  FileStat,
   GoneItem,
   HistoryEntry,
   PassedOver,
