@@ -92,6 +92,10 @@ describe('an edited table', () => {
     expect(engine.read(FILE)).toContain('Banana');
     expect(engine.said.join()).not.toContain('put back');
     expect(engine.read(report.conflicts?.[0]?.file ?? '')).toContain('Quince');
+    const logged = () => engine.said.filter((line) => line.includes('changed on both sides'));
+    expect(logged()).toEqual([expect.stringContaining(report.conflicts?.[0]?.file ?? '')]);
+    await engine.once('fruit');
+    expect(logged()).toHaveLength(1);
   });
 
   it('is not emptied where the peer shows nothing any more right after a row was committed', async () => {

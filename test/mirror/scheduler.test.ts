@@ -175,6 +175,15 @@ describe('a scheduler', () => {
     expect(turns.count('m')).toBe(2);
   });
 
+  it('runs what is due within an hour after the machine was suspended, where timers stood still', async () => {
+    const turns = new Turns({ m: { every: 10 * 60 * MINUTE } });
+    turns.start();
+    await turns.clock.advance(5 * SECOND);
+    turns.clock.suspend(20 * 60 * MINUTE);
+    await turns.clock.advance(60 * MINUTE);
+    expect(turns.count('m')).toBe(2);
+  });
+
   it('looks at edited files every two seconds, unless the last run failed', async () => {
     const made: Made = { every: 10 * MINUTE, edited: false };
     const turns = new Turns({ m: made });
