@@ -280,15 +280,15 @@ export class Mirrors {
   /** Makes the mirrors that are planned and not there yet. No two write the same file. */
   #addMissing(): void {
     const missing = this.#plansOf(this.#settings).filter(({ name }) => !this.#mirrors.has(name));
-    const ofFiles = missing.filter((plan) => plan.kind !== 'citations' && plan.role !== 'pattern');
+    const ofFiles = missing
+      .filter((plan) => plan.kind !== 'citations')
+      .filter(({ role }) => role !== 'pattern');
     const targets = this.#paths.claimAll(
       ofFiles.map((plan) => ({
         owner: plan.name,
         wanted: wantedPath(plan),
         held: records.of(this.#parts.state, plan.name)?.path,
-        neighbours:
-          plan.kind !== 'citations' &&
-          (plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit)),
+        neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
       })),
     );
     const targetOf = new Map(ofFiles.map((plan, i) => [plan.name, targets[i] ?? wantedPath(plan)]));

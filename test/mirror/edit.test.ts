@@ -602,6 +602,21 @@ describe('after a run that was cut short', () => {
     expect(desk.conflictTexts()).toEqual([]);
   });
 
+  test('by a stop while its file was written, edits reach the peer as ever', async () => {
+    const { peer, desk } = await deskWith(two);
+    peer.rows.set('k1', { a: 'of the peer', b: '2' });
+    const stopping = new AbortController();
+    desk.onStep = (step) => {
+      if (step === 'the new base is prepared') stopping.abort(new Error('stopped'));
+    };
+    await expect(desk.run({ signal: stopping.signal })).rejects.toThrow('stopped');
+    desk.onStep = () => {};
+    desk.edit((rows) => rows.map((row) => (row.pk === 'k2' ? { ...row, a: 'mine' } : row)));
+    await desk.settled();
+    expect(peer.content()).toEqual({ k1: { a: 'of the peer', b: '2' }, k2: { a: 'mine', b: '4' } });
+    expect(desk.conflictFiles()).toEqual([]);
+  });
+
   test('what was once told is not taken for told again', async () => {
     const { peer, desk } = await deskWith(two);
     const before = desk.text();

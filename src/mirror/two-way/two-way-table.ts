@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { PeersyncError } from '../../lib/errors.js';
 import type { TableRow } from '../../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quotedList } from '../errors.js';
 import { readTable, type TableText } from '../formats/read.js';
@@ -369,7 +370,9 @@ export class TwoWayTable extends AnyTableMirror {
       this.#step('the new base holds');
       return written;
     } catch (error) {
-      if (error instanceof Overtaken) await this.#bases.withdraw();
+      // Where the process goes on, the file was not replaced.
+      const isOver = signal.aborted || error instanceof Overtaken || error instanceof PeersyncError;
+      if (isOver) await this.#bases.withdraw();
       if (!isTooLarge(error)) throw error;
       throw this.#alarm('EDIT_TOO_LARGE', `it would have more than ${LARGEST_EDITED} bytes`);
     }
