@@ -342,16 +342,14 @@ export class FolderWatch {
 
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.#deps;
-    const before = this.standing;
+    const { standing: before, real } = this.#root;
     const isOther = await this.#root.check();
     if (this.#stopped || (!isOther && this.standing === before)) return false;
     digests.clear();
     changed();
-    if (this.standing === 'missing') {
-      // There is nothing to wait for, and no watch of it lives.
-      debouncer.clear();
-      events?.unwatch(this.#root.real);
-    }
+    // Where it is another one or none, no watch of it lives.
+    if (isOther) events?.unwatch(real);
+    if (this.standing === 'missing') debouncer.clear();
     if (this.standing !== before) onStanding();
     return isOther;
   }

@@ -122,7 +122,7 @@ export class Reconciler {
       return;
     if (!debouncer.atRest(path, stat, seen)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
-    else void this.#read(path, file, stat, this.#cameLater(stat, movedAt));
+    else void this.#read(path, file, stat, Math.max(movedAt, this.scannedFrom));
   }
 
   /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
@@ -199,33 +199,29 @@ export class Reconciler {
   }
 
   /**
-   * Whether a file that is new here came later than its own times say: it was moved in with its directory, or was not
-   * there, or was kept out by a rule, when everything was scanned.
-   */
-  #cameLater({ ctimeMs }: FileStat, movedAt: number): boolean {
-    const notBefore = Math.max(movedAt, this.scannedFrom);
-    return notBefore > this.#beganAt && ctimeMs + this.deps.folder.settle < notBefore;
-  }
-
-  /**
    * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too) for `settle`; not before its
-   * folder was watched, and not while it was gone.
+   * folder was watched, and not while it was gone. A new one that came later than its own times say, for it was moved in with its
+   * directory, or was not there or was kept out by a rule when everything was scanned, counts from now on.
    */
-  #restedAt(before: Entry | undefined, { ctimeMs }: FileStat): number {
+  #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
     const { clock, folder } = this.deps;
+    const now = clock.now();
+    const isNew = before === undefined || before.status === 'gone';
+    if (isNew && notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore) return now;
+    const settledAt = Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle;
     const goneAt = before?.status === 'gone' ? before.since : 0;
-    return Math.max(Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle, this.#beganAt, goneAt);
+    return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
   /** Reads a file, once at a time: what changed since, the reading finds out. */
-  async #read(path: string, file: string, stat: FileStat, cameLater: boolean): Promise<void> {
+  async #read(path: string, file: string, stat: FileStat, notBefore: number): Promise<void> {
     const { folder, hashQueue, mayLook, log } = this.deps;
     if (this.#reading.has(path) || !mayLook()) return;
     this.#reading.add(path);
     try {
       const found = await hashQueue.read({ file, stat }, mayLook);
       if (found?.kind !== 'version') this.#open(path);
-      if (found !== undefined && mayLook()) this.#wasRead(path, stat, found, cameLater);
+      if (found !== undefined && mayLook()) this.#wasRead(path, stat, found, notBefore);
     } catch (error) {
       this.#open(path);
       const fields = { folder: folder.name, path, err: error };
@@ -235,7 +231,7 @@ export class Reconciler {
     }
   }
 
-  #wasRead(path: string, stat: FileStat, found: Fingerprint, cameLater: boolean): void {
+  #wasRead(path: string, stat: FileStat, found: Fingerprint, notBefore: number): void {
     const { debouncer, rules } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
@@ -248,10 +244,10 @@ export class Reconciler {
     const decision = rules.decide(path);
     if (!decision.take) this.excluded(path, decision.rule);
     else if (found.kind === 'unreadable') this.#keepOut(path, stat, trouble.unreadable(found.code), decision);
-    else this.#hasVersion(path, found.version, decision, cameLater);
+    else this.#hasVersion(path, found.version, decision, notBefore);
   }
 
-  #hasVersion(path: string, version: Version, decision: Taken, cameLater: boolean): void {
+  #hasVersion(path: string, version: Version, decision: Taken, notBefore: number): void {
     const { folder, state, clock, accepts, changed } = this.deps;
     const refusal = accepts(version.encoding);
     if (refusal !== undefined) {
@@ -265,11 +261,9 @@ export class Reconciler {
     }
     const { url, collection } = decision;
     const before = state.get(folder.name, path);
-    const isBroughtIn = cameLater && (before === undefined || before.status === 'gone');
-    const now = clock.now();
-    const restedAt = isBroughtIn ? now : Math.min(now, this.#restedAt(before, version));
-    const item = read(before, { folder: folder.name, path, url, collection }, version, now, restedAt);
-    state.put(item);
+    const restedAt = this.#restedAt(before, version, notBefore);
+    const to = { folder: folder.name, path, url, collection };
+    state.put(read(before, to, version, clock.now(), restedAt));
     changed();
   }
 

@@ -203,6 +203,24 @@ describe('a folder whose root', () => {
     await until(() => inbox.status('d/a.txt') === 'pending', 'd/a.txt is seen');
   });
 
+  it('is a symbolic link that is pointed elsewhere is watched there, and nowhere else', async () => {
+    const world = new WatchWorld();
+    world.write('d/a.txt');
+    renameSync(world.root, `${world.root}.one`);
+    mkdirSync(`${world.root}.two`);
+    writeFileSync(`${world.root}.two/b.txt`, 'x');
+    symlinkSync(`${world.root}.one`, world.root);
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(2);
+    rmSync(world.root);
+    symlinkSync(`${world.root}.two`, world.root);
+    await until(() => inbox.status('b.txt') === 'pending', 'b.txt is seen');
+    await inbox.watcher.idle();
+    expect(inbox.status('d/a.txt')).toBe('gone');
+    expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(1);
+  });
+
   it.skipIf(!canMount)(
     'is not mounted keeps its items, also when a stray file lies in the mount point',
     async () => {
