@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { JsonScanner, OffsetFault, positionOf } from '../../lib/json.js';
+import { type JsonFault, JsonScanner, OffsetFault, positionOf } from '../../lib/json.js';
 import { wellFormed } from '../../lib/text.js';
 import { columnInPeer, KEY_COLUMN, type TableFormat } from './write.js';
 
@@ -20,18 +20,11 @@ export interface TextRow {
   readonly line: number;
 }
 
-/** Where a file stops being a table, and why; lines and columns (characters) count from 1. */
-export interface TableFault {
-  readonly line: number;
-  readonly column: number;
-  /** What stands there and what would be right, as one phrase. */
-  readonly what: string;
-}
-
 /** Formats that can be edited. */
 export type EditableFormat = Exclude<TableFormat, 'xml'>;
 
-export type ReadResult = { readonly table: TableText } | { readonly fault: TableFault };
+/** A table, or where the file stops being one, and why. */
+export type ReadResult = { readonly table: TableText } | { readonly fault: JsonFault };
 
 /** Characters that are read without a pause: a few milliseconds of work. */
 const AT_ONCE = 2 ** 18;
@@ -63,7 +56,7 @@ export async function readTable(format: EditableFormat, bytes: Uint8Array): Prom
 }
 
 /** The text of a file in UTF-8, without its byte order mark; or where it is not UTF-8. */
-function decode(bytes: Uint8Array): { readonly text: string } | { readonly fault: TableFault } {
+function decode(bytes: Uint8Array): { readonly text: string } | { readonly fault: JsonFault } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer)) return { text: buffer.toString().replace(/^\ufeff/, '') };
   const [first, second] = buffer;

@@ -143,18 +143,18 @@ function sameCells(a: Cells, b: Cells): boolean {
   return differing(a, b, a.keys()).length === 0 && differing(a, b, b.keys()).length === 0;
 }
 
-/** What a run had sent, or was about to send, and the peer shows; together with a base that has these changes. */
-export interface Absorbed {
-  readonly base: Grid;
-  readonly done: Outbound;
-}
-
 /**
  * The base as it is after a run was cut short: what that run had sent to the peer, and the peer shows, is common to
  * both sides by now, as if the file had been written. Without this a person who takes such an edit back would be
  * taken for one who changed nothing.
+ *
+ * @returns also what of it the peer shows
  */
-export function absorb(base: Grid, sent: Outbound, peer: Grid): Absorbed {
+export function absorb(
+  base: Grid,
+  sent: Outbound,
+  peer: Grid,
+): { readonly base: Grid; readonly done: Outbound } {
   const done: { set: TableRow[]; deletes: string[] } = { set: [], deletes: [] };
   if (sent.set.length + sent.deletes.length === 0) return { base, done };
   const rows = new Map(base.rows);
