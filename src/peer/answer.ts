@@ -127,7 +127,7 @@ export class Unreadable extends Error {}
 export function readAnswer(answer: HttpAnswer): Answer {
   return readable(answer, () => {
     const text = decoded(answer.body).trim();
-    if (text === '') throw new Unreadable('gave an empty answer');
+    if (/^(\{\s*\}|\[\s*\])?$/.test(text)) throw new Unreadable('gave an empty answer');
     if (/^[{[]/.test(text)) return { form: 'json', record: jsonRecord('', parseJson(text), 0), text };
     if (!text.startsWith('<')) return { form: 'text', record: NOTHING, text };
     return isHtml(text)

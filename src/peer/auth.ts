@@ -37,37 +37,22 @@ export function parseChallenges(header: string | readonly string[] | undefined):
   });
 }
 
-/** A Digest challenge that can be answered. */
+/** A Digest challenge that can be answered: it has a realm and a nonce, and `auth` is one of its qop if it has any. */
 export interface DigestChallenge {
   readonly hash: 'md5' | 'sha256';
-  /** The name as the server wrote it; undefined where it wrote none (MD5). */
-  readonly algorithm: string | undefined;
-  readonly realm: string;
-  readonly nonce: string;
-  readonly opaque: string | undefined;
-  /** `auth`, or undefined for the form of RFC 2069. */
-  readonly qop: 'auth' | undefined;
-  readonly stale: boolean;
+  readonly parameters: ReadonlyMap<string, string>;
 }
 
 const HASHES: Readonly<Record<string, 'md5' | 'sha256'>> = { MD5: 'md5', 'SHA-256': 'sha256' };
 
 /** Undefined where the server asks for something that we do not speak (auth-int alone, another hash). */
 export function digestChallenge({ scheme, parameters }: Challenge): DigestChallenge | undefined {
-  const algorithm = parameters.get('algorithm');
-  const hash = HASHES[algorithm?.toUpperCase() ?? 'MD5'];
-  const realm = parameters.get('realm');
-  const nonce = parameters.get('nonce');
-  const qops = parameters
-    .get('qop')
-    ?.toLowerCase()
-    .split(/[\s,]+/);
-  if (scheme !== 'digest' || hash === undefined || realm === undefined || nonce === undefined)
+  const hash = HASHES[parameters.get('algorithm')?.toUpperCase() ?? 'MD5'];
+  const qop = parameters.get('qop') ?? 'auth';
+  const isSpoken = scheme === 'digest' && /(^|[\s,])auth([\s,]|$)/i.test(qop);
+  if (!isSpoken || hash === undefined || !parameters.has('realm') || !parameters.has('nonce'))
     return undefined;
-  if (qops !== undefined && !qops.includes('auth')) return undefined;
-  const stale = parameters.get('stale')?.toLowerCase() === 'true';
-  const opaque = parameters.get('opaque');
-  return { hash, algorithm, realm, nonce, opaque, qop: qops && 'auth', stale };
+  return { hash, parameters };
 }
 
 /**
@@ -77,7 +62,7 @@ export function digestChallenge({ scheme, parameters }: Challenge): DigestChalle
  * and password become so by way of UTF-8.
  */
 export function digestAuthorization(
-  { hash, algorithm, realm, nonce, opaque, qop }: DigestChallenge,
+  { hash, parameters }: DigestChallenge,
   credentials: Credentials,
   request: {
     readonly method: string;
@@ -89,13 +74,14 @@ export function digestAuthorization(
   },
 ): string {
   const { method, uri, count, cnonce } = request;
+  const { algorithm, realm = '', nonce = '', opaque, qop } = Object.fromEntries(parameters);
   const h = (bytes: string) => createHash(hash).update(bytes, 'latin1').digest('hex');
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
   const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`;
   const username = bytesOf(credentials.username);
   const nc = count.toString(16).padStart(8, '0');
   const a1 = h(`${username}:${realm}:${bytesOf(credentials.password)}`);
-  const use = qop === undefined ? nonce : `${nonce}:${nc}:${cnonce}:${qop}`;
+  const use = qop === undefined ? nonce : `${nonce}:${nc}:${cnonce}:auth`;
   const response = h(`${a1}:${use}:${h(`${method}:${uri}`)}`);
   return `Digest ${[
     `username=${quoted(username)}`,
@@ -105,7 +91,7 @@ export function digestAuthorization(
     `response="${response}"`,
     ...(algorithm === undefined ? [] : [`algorithm=${algorithm}`]),
     ...(opaque === undefined ? [] : [`opaque=${quoted(opaque)}`]),
-    ...(qop === undefined ? [] : [`qop=${qop}`, `nc=${nc}`, `cnonce="${cnonce}"`]),
+    ...(qop === undefined ? [] : ['qop=auth', `nc=${nc}`, `cnonce="${cnonce}"`]),
   ].join(', ')}`;
 }
 
@@ -205,7 +191,8 @@ export class Auth {
     else this.#scheme.since = offered.since;
     this.#isAnswered = true;
     if (used === undefined) return true;
-    return isOther(offered, used) && (offered.digest?.stale === true || used.isProven);
+    const isStale = offered.digest?.parameters.get('stale')?.toLowerCase() === 'true';
+    return isOther(offered, used) && (isStale || used.isProven);
   }
 
   #isWorn(): boolean {
@@ -234,5 +221,5 @@ export class Auth {
 }
 
 function isOther(offered: Scheme, used: Scheme): boolean {
-  return offered.digest?.nonce !== used.digest?.nonce;
+  return offered.digest?.parameters.get('nonce') !== used.digest?.parameters.get('nonce');
 }

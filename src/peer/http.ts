@@ -100,7 +100,7 @@ export class Http {
   #ca: string | undefined;
   #credentials: Credentials | undefined;
   #auth: Auth | undefined;
-  #idle: Connection[] = [];
+  readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
   #isClosed = false;
 

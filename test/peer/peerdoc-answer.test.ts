@@ -179,7 +179,7 @@ describe('an answer about something else', () => {
 describe('no answer', () => {
   it.each([
     ['nothing', '', /gave an empty answer/],
-    ['{}', '{}', /does not say what it knows/],
+    ['{}', '{}', /gave an empty answer/],
     ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
     ['an error page that does not find the endpoint', realAnswer('error-404.html'), /does not say/],
     ['a text', 'Not found\n', /does not say what it knows/],
