@@ -146,10 +146,16 @@ export class ScaleDaemon {
     return (Number(kib) * 1_024) / 1e6;
   }
 
-  /** The files of the state whose names begin with `name`, in MB. */
-  diskMb(name: 'snapshot' | 'journal'): number {
-    const names = readdirSync(this.stateDir).filter((file) => file.startsWith(name));
-    return names.reduce((sum, file) => sum + statSync(join(this.stateDir, file)).size, 0) / 1e6;
+  /**
+   * The files of the state whose names begin with `name`, in MB: those of the newest generation, which a start reads, and of all,
+   * with the snapshot before and the journals since that, which are the fallback.
+   */
+  diskMb(name: 'snapshot' | 'journal'): { readonly newest: number; readonly all: number } {
+    const files = readdirSync(this.stateDir).filter((file) => new RegExp(`^${name}-\\d+$`).test(file));
+    const sizes = files
+      .sort((a, b) => Number(b.slice(name.length + 1)) - Number(a.slice(name.length + 1)))
+      .map((file) => statSync(join(this.stateDir, file)).size / 1e6);
+    return { newest: sizes[0] ?? 0, all: sizes.reduce((sum, size) => sum + size, 0) };
   }
 
   /** Runs a command beside the daemon with its output in a pipe. */
