@@ -22,56 +22,40 @@ export async function resolveSecret(
   log: Logger = silentLogger,
 ): Promise<string> {
   if ('env' in secret) {
+    const what = `The environment variable ${secret.env}`;
     const value = env[secret.env];
-    if (value === undefined) {
-      throw new ConfigError('SECRET_MISSING', `The environment variable ${secret.env} is not set.`, {
-        ...secret,
-      });
-    }
-    return usable(value, `The environment variable ${secret.env}`);
+    if (value === undefined) throw new ConfigError('SECRET_MISSING', `${what} is not set.`, secret);
+    return usable(value, what);
   }
   if ('file' in secret) return readSecret(secret.file, `The secret file ${secret.file}`, log);
+  const what = `The systemd credential ${secret.credential}`;
   const directory = env.CREDENTIALS_DIRECTORY;
-  if (!directory) {
-    throw new ConfigError(
-      'SECRET_MISSING',
-      `The systemd credential ${secret.credential} is not there: CREDENTIALS_DIRECTORY is not set ` +
-        '(the unit needs a LoadCredential= or SetCredential= line).',
-      { ...secret },
-    );
-  }
-  return readSecret(join(directory, secret.credential), `The systemd credential ${secret.credential}`, log);
+  if (directory) return readSecret(join(directory, secret.credential), what, log);
+  const why = 'CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
+  throw new ConfigError('SECRET_MISSING', `${what} is not there: ${why}.`, secret);
 }
 
 async function readSecret(path: string, what: string, log: Logger): Promise<string> {
-  const bytes = await readSecretFile(path, what, log).catch((error: unknown) => {
-    if (error instanceof ConfigError) throw error;
-    if (systemCode(error) === 'ENOENT')
-      throw new ConfigError('SECRET_MISSING', `${what} does not exist.`, { path });
-    throw new ConfigError('SECRET_UNREADABLE', `${what} cannot be read: ${messageOf(error)}.`, { path });
-  });
-  if (!isUtf8(bytes)) throw new ConfigError('SECRET_UNREADABLE', `${what} is not text in UTF-8.`, { path });
-  return usable(bytes.toString('utf8'), what);
-}
-
-async function readSecretFile(path: string, what: string, log: Logger): Promise<Buffer> {
-  // Not blocking: a FIFO in its place would otherwise hold the start for ever.
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const unreadable = (why: string) => new ConfigError('SECRET_UNREADABLE', `${what} ${why}.`, { path });
   try {
-    const stat = await handle.stat();
-    if (!stat.isFile())
-      throw new ConfigError('SECRET_UNREADABLE', `${what} is not a regular file.`, { path });
-    if (stat.size > LARGEST_SECRET_BYTES) {
-      throw new ConfigError('SECRET_UNREADABLE', `${what} is larger than 64 KiB: this is no secret.`, {
-        path,
-      });
+    // Not blocking: a FIFO in its place would otherwise hold the start for ever.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const stat = await handle.stat();
+      if (!stat.isFile()) throw unreadable('is not a regular file');
+      if (stat.size > LARGEST_SECRET_BYTES) throw unreadable('is larger than 64 KiB: this is no secret');
+      if ((stat.mode & 0o004) !== 0)
+        log.warn({ path }, `${what} can be read by every user of this machine; \`chmod 600\` it.`);
+      const bytes = await handle.readFile();
+      if (!isUtf8(bytes)) throw unreadable('is not text in UTF-8');
+      return usable(bytes.toString(), what);
+    } finally {
+      await handle.close();
     }
-    if ((stat.mode & 0o004) !== 0) {
-      log.warn({ path }, `${what} can be read by every user of this machine; \`chmod 600\` it.`);
-    }
-    return await handle.readFile();
-  } finally {
-    await handle.close();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (systemCode(error) !== 'ENOENT') throw unreadable(`cannot be read: ${messageOf(error)}`);
+    throw new ConfigError('SECRET_MISSING', `${what} does not exist.`, { path });
   }
 }
 
