@@ -101,7 +101,7 @@ export async function readBody(
   reader.end();
 }
 
-async function* limitBody(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+export async function* limitBody(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
   let size = 0;
   // The request has to stay open after a refusal, so that the answer can be read.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {

@@ -1,17 +1,16 @@
 import { type FileHandle, rm } from 'node:fs/promises';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { BusboyFileStream, BusboyInstance } from '@fastify/busboy';
+import type { BusboyFileStream } from '@fastify/busboy';
 import mime from 'mime';
 import { systemCode } from '../lib/errors.js';
 import { type Answer, type AnswerForm, answer, Refusal, type StreamedBody, type Visit } from './answer.js';
 import {
   type FormLimits,
+  limitBody,
   multipartParser,
   type RequestForm,
   readBody,
-  tooLarge,
   unreadableMultipart,
 } from './form.js';
 import { escapeMarkup, page } from './markup.js';
@@ -250,13 +249,11 @@ function disposition(data: string, type: string): string {
 const LONGEST_FIELD = 1_000;
 const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO']);
 
-/** The file part of an upload, on disk under a hidden name. */
+/** The file part of an upload, whole, on disk under a hidden name. */
 interface Incoming {
   readonly filename: string;
   readonly path: string;
   readonly handle: FileHandle;
-  readonly written: Promise<void>;
-  readonly stream: BusboyFileStream;
 }
 
 /**
@@ -271,134 +268,68 @@ export async function receiveShare(
   store: ShareStore,
   mostBytes: number,
 ): Promise<Share> {
-  const upload = new Upload(form, store);
+  const parser = multipartParser(request, {
+    preservePath: true,
+    limits: { fieldNameSize: 200, fieldSize: LONGEST_FIELD + 1, parts: 10 },
+  });
+  const fail = (error: Error) => void parser.destroy(error);
+  let part: BusboyFileStream | undefined;
+  let upload: Promise<Incoming> | undefined;
+  parser.on('field', (name, value) => {
+    if (value.length > LONGEST_FIELD)
+      fail(new Refusal(400, `The parameter ${name} is longer than ${LONGEST_FIELD} characters.`));
+    else attempt(() => form.begin(name).push(Buffer.from(value)), fail);
+  });
+  parser.on('file', (name, stream, filename) => {
+    stream.on('error', () => undefined);
+    if (name !== 'data' || upload !== undefined)
+      return fail(new Refusal(400, 'An upload is one file part named data.'));
+    part = stream;
+    upload = takeFile(stream, filename, store);
+    upload.catch(fail);
+  });
   try {
-    await upload.receive(request, mostBytes);
-    return await upload.place();
+    await pipeline(limitBody(request, mostBytes), parser).catch((error: unknown) => {
+      throw error instanceof Refusal || systemCode(error) !== undefined ? error : unreadableMultipart(error);
+    });
+    const incoming = await upload;
+    if (!incoming) throw new Refusal(400, 'The upload has no file part named data.');
+    const name = shareName(form.text('c') ?? '', incoming.filename);
+    await incoming.handle.sync();
+    return await store.place(incoming.path, name);
   } catch (error) {
     if (FULL.has(systemCode(error) ?? ''))
       throw new Refusal(507, 'The disk of the peer is full or failing; nothing was kept.');
     throw error;
   } finally {
-    await upload.tidy();
+    part?.destroy();
+    await upload?.then(remove, () => undefined);
   }
 }
 
-class Upload {
-  readonly #form: RequestForm;
-  readonly #store: ShareStore;
-  #incoming: Promise<Incoming> | undefined;
-  /** What went wrong first; nothing more is read then. */
-  #failure: unknown;
-
-  constructor(form: RequestForm, store: ShareStore) {
-    this.#form = form;
-    this.#store = store;
+function attempt(work: () => void, fail: (error: Error) => void): void {
+  try {
+    work();
+  } catch (error) {
+    fail(error as Error);
   }
+}
 
-  async receive(request: IncomingMessage, mostBytes: number): Promise<void> {
-    const parser = this.#parser(request);
-    try {
-      await pipeline(this.#bytes(request, mostBytes), parser);
-    } catch (error) {
-      if (error === this.#failure || error instanceof Refusal) throw error;
-      if (request.destroyed && !request.complete) throw error;
-      throw unreadableMultipart(error);
-    }
-    this.#throwFailure();
+async function takeFile(stream: BusboyFileStream, filename: string, store: ShareStore): Promise<Incoming> {
+  if (filename.includes('\ufffd')) throw new Refusal(400, 'The filename of the upload is not UTF-8.');
+  shareName('', filename);
+  const incoming = { filename, ...(await store.incoming()) };
+  try {
+    for await (const chunk of stream) await incoming.handle.writeFile(chunk as Buffer);
+    return incoming;
+  } catch (error) {
+    await remove(incoming);
+    throw error;
   }
+}
 
-  async place(): Promise<Share> {
-    const incoming = await this.#incoming;
-    if (!incoming) throw new Refusal(400, 'The upload has no file part named data.');
-    await incoming.written;
-    this.#throwFailure();
-    const name = shareName(this.#form.text('c') ?? '', incoming.filename);
-    await incoming.handle.sync();
-    return this.#store.place(incoming.path, name);
-  }
-
-  async tidy(): Promise<void> {
-    const incoming = await this.#incoming?.catch(() => undefined);
-    if (!incoming) return;
-    incoming.stream.destroy();
-    await incoming.written.catch(() => undefined);
-    await incoming.handle.close();
-    await rm(incoming.path, { force: true });
-  }
-
-  #parser(request: IncomingMessage): BusboyInstance {
-    const parser = multipartParser(request, {
-      preservePath: true,
-      limits: { fieldNameSize: 200, fieldSize: LONGEST_FIELD + 1, parts: 10 },
-    });
-    parser.on('field', (name, value) => this.#attempt(() => this.#field(name, value)));
-    parser.on('file', (name, stream, filename) => {
-      stream.on('error', () => undefined);
-      this.#attempt(() => this.#file(name, stream, filename));
-      if (this.#failure) stream.resume();
-    });
-    return parser;
-  }
-
-  #attempt(take: () => void): void {
-    try {
-      take();
-    } catch (error) {
-      this.#failure ??= error;
-    }
-  }
-
-  #field(name: string, value: string): void {
-    if (value.length > LONGEST_FIELD)
-      throw new Refusal(400, `The parameter ${name} is longer than ${LONGEST_FIELD} characters.`);
-    this.#form.begin(name).push(Buffer.from(value));
-  }
-
-  #file(name: string, stream: BusboyFileStream, filename: string): void {
-    if (name !== 'data' || this.#incoming) throw new Refusal(400, 'An upload is one file part named data.');
-    if (filename.includes('\ufffd')) throw new Refusal(400, 'The filename of the upload is not UTF-8.');
-    shareName('', filename);
-    this.#incoming = this.#store.incoming().then(({ path, handle }) => {
-      const written = pipeline(stream, this.#writer(handle));
-      written.catch(() => undefined);
-      return { filename, path, handle, written, stream };
-    });
-    this.#incoming.catch((error: unknown) => {
-      this.#failure ??= error;
-      stream.resume();
-    });
-  }
-
-  /** A stream that failed would stop the parser for ever: the bytes after a failure are let go. */
-  #writer(handle: FileHandle): Writable {
-    return new Writable({
-      highWaterMark: 1_048_576,
-      write: (chunk: Buffer, _encoding, done) => {
-        if (this.#failure) {
-          done();
-          return;
-        }
-        const write = handle.writeFile(chunk).catch((error: unknown) => {
-          this.#failure ??= error;
-        });
-        void write.then(() => done());
-      },
-    });
-  }
-
-  async *#bytes(request: IncomingMessage, most: number): AsyncGenerator<Buffer> {
-    let size = 0;
-    // The request has to stay open after a refusal, so that the answer can be read.
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      this.#throwFailure();
-      size += (chunk as Buffer).length;
-      if (size > most) throw tooLarge(most);
-      yield chunk as Buffer;
-    }
-  }
-
-  #throwFailure(): void {
-    if (this.#failure) throw this.#failure;
-  }
+/** Nothing is left of an upload but what was put into its place. */
+async function remove({ handle, path }: Incoming): Promise<void> {
+  await handle.close();
+  await rm(path, { force: true });
 }
