@@ -196,8 +196,8 @@ export class FolderWatch {
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
   #degraded: { readonly since: number; readonly trouble: Trouble } | undefined;
-  /** Whether the present scan met a directory that a limit keeps from being watched. */
-  #isOverLimit = false;
+  /** The limit that keeps a directory from being watched which the present scan met: the system's code. */
+  #limitMet: string | undefined;
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -237,7 +237,10 @@ export class FolderWatch {
       shown: (at) => joinPath(path, at),
     };
     this.#reconciler = new Reconciler(this.#deps);
-    this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => this.#unwatched(code));
+    this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => {
+      // Any other code (EACCES) is met, and reported, by the listing that follows.
+      if (LIMITS.has(code)) this.#degrade(code);
+    });
   }
 
   get health(): HealthCheck {
@@ -366,12 +369,12 @@ export class FolderWatch {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
-        this.#isOverLimit = false;
+        this.#limitMet = undefined;
         problems.beginScan();
         met = await this.#scanner.all();
         problems.endScan();
         if (this.#mayLook()) this.#reconciler.scannedFrom = began;
-        if (this.#mayLook() && !this.#isOverLimit) this.#allWatched();
+        if (this.#mayLook() && this.#limitMet === undefined) this.#degrade(undefined);
       }
     } catch (error) {
       this.#failed('The scan', error);
@@ -394,23 +397,17 @@ export class FolderWatch {
       this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 
-  /** Any code but those of a limit (EACCES) is met, and reported, by the listing that follows. */
-  #unwatched(code: string): void {
-    if (!LIMITS.has(code)) return;
-    this.#isOverLimit = true;
-    if (this.#degraded !== undefined) return;
-    const { clock, log } = this.#deps;
-    const { name } = this.folder;
-    const why = trouble.watchLimit(code);
-    this.#degraded = { since: clock.now(), trouble: why };
-    log.error({ folder: name, code }, `${name}: ${why.message} ${why.hint}`);
-  }
-
-  #allWatched(): void {
-    if (this.#degraded === undefined) return;
-    this.#degraded = undefined;
-    const { name } = this.folder;
-    this.#deps.log.info({ folder: name }, `${name}: all directories are watched again.`);
+  /** @param code of the limit that is met; undefined when all that the scan met is watched */
+  #degrade(code: string | undefined): void {
+    const { clock, log, folder } = this.#deps;
+    const { name } = folder;
+    this.#limitMet = code;
+    if ((code === undefined) === (this.#degraded === undefined)) return;
+    this.#degraded =
+      code === undefined ? undefined : { since: clock.now(), trouble: trouble.watchLimit(code) };
+    const { message, hint } = this.#degraded?.trouble ?? {};
+    if (code === undefined) log.info({ folder: name }, `${name}: all directories are watched again.`);
+    else log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
   }
 
   #failed(what: string, error: unknown): void {

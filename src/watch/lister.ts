@@ -33,7 +33,6 @@ export interface Listing {
   readonly digest: number;
   /** How many regular files there are. */
   readonly files: number;
-  readonly hasLinks: boolean;
   readonly directories: readonly string[];
   /** Names that could not be looked at, with the system's code. */
   readonly failed: readonly { readonly name: string; readonly code: string }[];
@@ -88,7 +87,7 @@ function list({ directory, known, follow }: ListOrder): Answer {
     const failed: { name: string; code: string }[] = [];
     const entries = readdirSync(directory, { withFileTypes: true });
     const all = new Float64Array(FIGURES * entries.length);
-    let [files, hasLinks] = [0, false];
+    let files = 0;
     for (const entry of entries) {
       const { name } = entry;
       // The stat of a directory says nothing that its own listing does not.
@@ -100,7 +99,6 @@ function list({ directory, known, follow }: ListOrder): Answer {
       const kind = kindOf(found);
       if (kind === 'file') files += 1;
       if (kind === 'directory') directories.push(name);
-      hasLinks ||= kind === 'link';
       const at = FIGURES * names.length;
       all[at] = KINDS.indexOf(kind);
       if ('size' in found && kind !== 'directory')
@@ -113,7 +111,7 @@ function list({ directory, known, follow }: ListOrder): Answer {
     const isKnown = digest === known;
     return {
       stat: { dev, ino, birthtimeMs, mtimeMs, ctimeMs, size },
-      ...{ digest, files, hasLinks, failed, directories },
+      ...{ digest, files, failed, directories },
       names: isKnown ? [] : joined(names),
       figures: isKnown ? new Float64Array() : figures,
     };

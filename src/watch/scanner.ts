@@ -99,8 +99,8 @@ export class Scanner {
 
   /** Lists one directory, and returns those that stand in it and are to be entered. */
   async #visit(step: Step, walk: Walk): Promise<readonly Step[]> {
-    const { folder, digests, rules, mayLook } = this.deps;
-    const { path, linked } = step;
+    const { digests, rules, mayLook } = this.deps;
+    const { path } = step;
     this.deps.health.progress();
     const known = digests.get(path);
     const listing = await this.#list(step, known);
@@ -120,9 +120,7 @@ export class Scanner {
     await this.#readRules(path);
     if (this.#isUnknown(path)) return [];
     // What is found to be open from here on takes it away again.
-    const isWhole = listing.failed.length === 0 && !linked && !(listing.hasLinks && folder.followSymlinks);
-    if (isWhole) digests.set(path, listing.digest);
-    else digests.delete(path);
+    digests.set(path, listing.digest);
     return await this.#compare(path, listing, walk, from);
   }
 
@@ -156,6 +154,7 @@ export class Scanner {
     for (const { name, code } of listing.failed) {
       names.add(name);
       settled.add(name);
+      this.deps.digests.delete(directory);
       // Listed a moment ago and gone now; or a name that is not UTF-8, which is reported as that.
       if (!isAbsence(code)) this.#unreadable(joinPath(directory, name), directory, code);
     }
@@ -209,9 +208,11 @@ export class Scanner {
 
   /** Hands over what stands at a path; returns a directory that is to be entered. */
   async #found(path: string, found: Omit<Found, 'name'>, walk: Walk, from: Step): Promise<Step | undefined> {
-    const { folder, rules, absolute } = this.deps;
+    const { folder, rules, digests, absolute } = this.deps;
     const { linked, movedAt } = from;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
+    // What it leads to may change without a trace here.
+    if (isFollowed) digests.delete(directoryOf(path));
     const target = isFollowed ? await followLink(absolute(''), path) : undefined;
     const { kind, stat } = target ?? found;
     if (kind === 'file') {

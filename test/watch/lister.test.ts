@@ -34,7 +34,7 @@ describe.each([
     symlinkSync('nowhere', join(directory, 'link'));
     for (let i = 0; i < 1_700; i += 1) writeFileSync(join(directory, `f${i}`), 'x'.repeat(i % 7));
     const listing = await listed(list, directory);
-    expect(listing).toMatchObject({ files: 1_700, hasLinks: true, directories: ['d'], failed: [] });
+    expect(listing).toMatchObject({ files: 1_700, directories: ['d'], failed: [] });
     const entries = [...listing.entries];
     expect(entries).toHaveLength(1_702);
     expect(entries.find(({ name }) => name === 'link')).toMatchObject({ kind: 'link' });

@@ -1,9 +1,10 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Encoding } from '../../src/lib/file.js';
 import { type List, listHere } from '../../src/watch/lister.js';
-import { folderOf, type Started, WatchWorld } from './world.js';
+import { until } from '../support/wait.js';
+import { folderOf, SETTLE_MS, type Started, WatchWorld } from './world.js';
 
 /** Counts what comes to the event loop. */
 function countingList() {
@@ -81,6 +82,28 @@ describe('a rescan', () => {
     renameSync(away, file);
     await rescan();
     expect(inbox.status('a/d0/f0')).toBe('pending');
+  });
+
+  it('finds that a file is gone which went while its directory was listed', async () => {
+    let vanishes = false;
+    const list: List = async (order) => {
+      const listing = await listHere(order);
+      if (!vanishes || 'code' in listing || !order.directory.endsWith('/a/d0')) return listing;
+      vanishes = false;
+      rmSync(join(order.directory, 'f0'));
+      const entries = [...listing.entries].filter(({ name }) => name !== 'f0');
+      // What a listing is like that meets no f0 any more, though the directory named it.
+      const after = await listHere({ ...order, known: undefined });
+      if ('code' in after) return after;
+      return { ...after, entries, failed: [{ name: 'f0', code: 'ENOENT' }] };
+    };
+    const { world, inbox, rescan } = await setUp(tree, { list });
+    const changed = world.write('a/d0/f1', 'more');
+    await until(() => Date.now() - statSync(changed).ctimeMs > 2 * SETTLE_MS, 'what changed is at rest');
+    vanishes = true;
+    await rescan();
+    await rescan();
+    expect(inbox.status('a/d0/f0')).toBe('gone');
   });
 
   it('finds out what the peer takes by now, though no file changed', async () => {
