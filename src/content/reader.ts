@@ -75,7 +75,7 @@ export function readWhole({ file, stat }: ReadOrder): Buffer | Refusal {
 /** Thrown by `pieces` for a file that is not as expected. */
 class ReadRefused extends Error {
   constructor(readonly refusal: Refusal) {
-    super(`the file could not be read as expected: ${refusal.kind}`);
+    super(refusal.kind === 'raced' ? 'the file was changed meanwhile' : `the file is ${refusal.kind}`);
   }
 }
 
