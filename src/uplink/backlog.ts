@@ -24,6 +24,9 @@ const URL_TAKEN_MS = 1_000;
 export class Backlog {
   readonly #deps: Pick<UplinkDeps, 'state' | 'clock' | 'settings' | 'standing'>;
   readonly #due = new Map<string, Place>();
+  /** Where `take` is in them: to begin anew each time would be to pass all that left. */
+  #turns: MapIterator<[string, Place]> | undefined;
+  #turn: [string, Place] | undefined;
   readonly #later = new Map<string, { readonly place: Place; readonly due: number }>();
   #nextLater = Number.POSITIVE_INFINITY;
   /** When the first item falls due that is beyond; at first they all are. */
@@ -108,7 +111,8 @@ export class Backlog {
   /** Takes the next item that is due, if it is one that `fits`. */
   take(fits: (item: PendingItem) => boolean): PendingItem | undefined {
     if (!this.hasDue) return undefined;
-    for (const [key, { folder, path }] of this.#due) {
+    for (let turn = this.#first(); turn !== undefined; turn = this.#first()) {
+      const [key, { folder, path }] = turn;
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting = item?.status === 'pending' && item.doubt === undefined && !this.#out.has(key);
       if (isWaiting && !this.#urls.has(item.url) && !fits(item)) return undefined;
@@ -146,6 +150,16 @@ export class Backlog {
 
   get #now(): number {
     return this.#deps.clock.now();
+  }
+
+  #first(): [string, Place] | undefined {
+    while (this.#due.size > 0) {
+      if (this.#turn !== undefined && this.#due.get(this.#turn[0]) === this.#turn[1]) return this.#turn;
+      this.#turns ??= this.#due.entries();
+      this.#turn = this.#turns.next().value;
+      if (this.#turn === undefined) this.#turns = undefined;
+    }
+    return undefined;
   }
 
   #isHere(folder: string): boolean {

@@ -95,8 +95,8 @@ export class ConfirmLoop {
   /** Whether accepted items may be in the state that are not held; at first they all are. */
   #isBeyond = true;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
-  /** Those that are due, by when they fell due, the first one first. */
-  readonly #due = new Map<Look, number>();
+  /** Those that are due, the first one first. */
+  readonly #due: Look[] = [];
   readonly #visibility: Visibility;
   /** How many look-ups the peer answered. */
   #answers = 0;
@@ -198,14 +198,13 @@ export class ConfirmLoop {
   /** How long until a look-up may begin, in ms; undefined where nothing is due. */
   get #nextInMs(): number | undefined {
     const { clock, queue } = this.#deps;
-    const [first] = this.#due.values();
+    const [first] = this.#due;
     if (first === undefined) return undefined;
-    return queue.isBusy('push') ? Math.max(0, first + LONGEST_WAIT_MS - clock.now()) : 0;
+    return queue.isBusy('push') ? Math.max(0, first.due + LONGEST_WAIT_MS - clock.now()) : 0;
   }
 
   #take(): Look | undefined {
-    for (const look of this.#due.keys()) {
-      this.#due.delete(look);
+    for (let look = this.#due.shift(); look !== undefined; look = this.#due.shift()) {
       // It is not planned anew while it is looked up.
       look.due = Math.min(look.due, this.#deps.clock.now());
       if (this.#looks.get(keyOf(look.place)) === look) return look;
@@ -254,7 +253,7 @@ export class ConfirmLoop {
       clock.after(leftMs, () => this.#fallDue(look, due), { background: true });
       return;
     }
-    this.#due.set(look, due);
+    this.#due.push(look);
     this.#work.notify();
   }
 

@@ -22,7 +22,7 @@ import {
 import { Backlog } from './backlog.js';
 import { BatchSender, type PreparedDocument, type PushResult } from './batch-sender.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { Background, currentOf, roomFor, type UplinkDeps } from './deps.js';
+import { Background, currentOf, keyOf, roomFor, type UplinkDeps } from './deps.js';
 import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
 import { type FailureAttribution, sayQuarantined, troubleOf } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
@@ -64,6 +64,9 @@ export class PushLoop {
   readonly #isolation: Isolation;
   readonly #sender: BatchSender;
   readonly #work: Background;
+  /** What others changed of the items that are out; and whether a change is ours. */
+  readonly #changed = new Set<string>();
+  #isOwnChange = false;
 
   constructor(deps: UplinkDeps, confirm: ConfirmLoop, attribution: FailureAttribution, isolation: Isolation) {
     this.#deps = deps;
@@ -92,7 +95,10 @@ export class PushLoop {
   /** A record changed, or was met in a pass over the state, which keeps the turn that an item has. */
   takeUp(entry: Entry, isPass = false): void {
     // What is out is decided about when it is given back.
-    if (this.isOut(entry)) return;
+    if (this.isOut(entry)) {
+      if (!this.#isOwnChange) this.#changed.add(keyOf(entry));
+      return;
+    }
     if (entry.status === 'pending') {
       if (entry.doubt !== undefined) this.#confirm.resume(entry, entry.doubt);
       else if (isPass && this.#backlog.holds(entry)) return;
@@ -106,6 +112,7 @@ export class PushLoop {
 
   /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
   forget(place: Place, isAccepted = false): void {
+    if (this.isOut(place)) this.#changed.add(keyOf(place));
     this.#attribution.forget(place);
     if (isAccepted || !this.#isolation.has(place)) return;
     this.#isolation.forget(place);
@@ -137,6 +144,10 @@ export class PushLoop {
       }
     }
     await this.#work.settled();
+  }
+
+  async #takeUpMore(): Promise<void> {
+    for (const entry of await this.#backlog.more()) this.takeUp(entry, true);
   }
 
   /** One batch more than may travel is made ready, so that none waits for the disk. */
@@ -173,7 +184,8 @@ export class PushLoop {
       } else if (!isFull) {
         const left = end - clock.now();
         if (left <= 0) break;
-        await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()), signal);
+        if (this.#backlog.wantsMore) await this.#takeUpMore();
+        else await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()), signal);
       }
     }
     return batch;
@@ -198,7 +210,7 @@ export class PushLoop {
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
       const synchronous = batch.every(({ url }) => this.#attribution.hasShownLike(url));
       if (await roomFor(queue, 'push', signal)) await this.#deliver(batch, synchronous);
-      else for (const item of batch) this.#backlog.giveBack(item);
+      else for (const item of batch) this.#giveBack(item);
     }
     this.#isolation.pushedGroup(!signal.aborted && (await this.#confirm.commitIndex(clock.now())));
   }
@@ -208,7 +220,7 @@ export class PushLoop {
     batch: readonly PendingItem[],
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
-    const { commit, dialect, state } = this.#deps;
+    const { commit, dialect } = this.#deps;
     const spoken = dialect.current;
     if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.health.progress();
@@ -222,8 +234,25 @@ export class PushLoop {
     for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
     this.#isolation.pushed();
     await commit();
-    this.#confirm.watch(taken.filter((item) => state.isCurrent(item)));
-    for (const item of batch) this.#release(item);
+    this.#confirm.watch(taken);
+    for (const item of batch) if (this.isOut(item)) this.#release(item);
+  }
+
+  /** Changes an item that is out. */
+  #put(entry: Entry): void {
+    this.#isOwnChange = true;
+    this.#deps.state.put(entry);
+    this.#isOwnChange = false;
+  }
+
+  /** An item that is out as it stands now, if it is still to be pushed. It is read again only where others changed it. */
+  #current(item: PendingItem): PendingItem | undefined {
+    return this.#changed.has(keyOf(item)) ? currentOf(this.#deps.state, item) : item;
+  }
+
+  #giveBack(item: PendingItem): void {
+    this.#backlog.giveBack(item);
+    this.#changed.delete(keyOf(item));
   }
 
   /** Brings a positive result to the state. */
@@ -231,10 +260,11 @@ export class PushLoop {
     const { clock, state } = this.#deps;
     if (result?.kind !== 'accepted') return;
     const sent = dated(document, result.at, result.peerAt);
-    const current = currentOf(state, document.item);
+    const current = this.#current(document.item);
     if (current !== undefined) {
       const after = accepted(current, sent, clock.now());
-      state.put(after);
+      this.#put(after);
+      this.#giveBack(document.item);
       taken.push(after);
       return;
     }
@@ -261,7 +291,7 @@ export class PushLoop {
 
   #release(taken: PendingItem): void {
     const { pathOf, standing, state } = this.#deps;
-    this.#backlog.giveBack(taken);
+    this.#giveBack(taken);
     const entry = state.get(taken.folder, taken.path);
     if (entry === undefined) this.forget(taken);
     else if (entry.status !== 'pending' || entry.doubt !== undefined || !state.isCurrent(taken))
@@ -282,7 +312,7 @@ export class PushLoop {
     const now = clock.now();
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
-      const item = currentOf(state, taken);
+      const item = this.#current(taken);
       const content = contents[i];
       // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
@@ -314,7 +344,7 @@ export class PushLoop {
     const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
     const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
     const document = { item, content, sent };
-    state.put(leaving(item, dated(document, now, undefined)));
+    this.#put(leaving(item, dated(document, now, undefined)));
     for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
     return document;
   }
