@@ -125,12 +125,6 @@ export class Reconciler {
     else void this.#read(path, file, stat, Math.max(movedAt, this.scannedFrom));
   }
 
-  /** A directory, a link that is not followed, or a special file; nothing of it is remembered. */
-  async noFile(path: string): Promise<void> {
-    const before = this.deps.state.get(this.deps.folder.name, path);
-    if (before !== undefined) await this.removed([before]);
-  }
-
   /** A rule keeps the path out: there is nothing to remember of it. */
   excluded(path: string, rule: string): void {
     const { folder, state, log } = this.deps;

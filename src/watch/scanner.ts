@@ -222,7 +222,7 @@ export class Scanner {
       this.reconciler.file(path, target?.path ?? absolute(path), stat, walk, movedAt);
       return undefined;
     }
-    await this.reconciler.noFile(path);
+    await this.#noFile(path);
     if (kind !== 'directory' || (linked && target !== undefined)) return undefined;
     const closed = rules.closedEntered(path);
     if (closed === undefined) return { path, linked: linked || target !== undefined, movedAt };
@@ -309,12 +309,30 @@ export class Scanner {
     if (path === '') return;
     events?.unwatch(absolute(path));
     rules.forget(path);
-    await this.reconciler.noFile(path);
+    await this.#noFile(path);
     await this.#noneBelow(path);
   }
 
-  /** There is no directory at a path, so nothing of what state knows below it is there. */
+  /** No file was seen at a path. A list takes its time: one may have come since, and be known. */
+  async #noFile(path: string): Promise<void> {
+    const { folder, state, debouncer, absolute } = this.deps;
+    const known = state.get(folder.name, path);
+    if (known === undefined || known.status === 'gone') return;
+    const now = await look(absolute(path));
+    if (!(now instanceof Error) && now.isFile()) debouncer.look(path, 'change');
+    else await this.reconciler.removed([known]);
+  }
+
+  /** No directory was seen at a path, so nothing of what state knows below it is there; unless one came since. */
   async #noneBelow(path: string): Promise<void> {
+    const { folder, state, debouncer, absolute } = this.deps;
+    const [known] = state.entries.underDirectory(folder.name, path);
+    if (known === undefined) return;
+    const now = await look(absolute(path));
+    if (!(now instanceof Error) && now.isDirectory()) {
+      debouncer.look(path, 'change');
+      return;
+    }
     await this.#below(path, (entries) => this.reconciler.removed(entries));
   }
 

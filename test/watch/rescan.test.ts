@@ -42,6 +42,38 @@ const tree = (world: WatchWorld) => {
 };
 
 describe('a rescan', () => {
+  it('takes nothing from a file that came in the place of a directory while that was listed', async () => {
+    const world = new WatchWorld();
+    world.write('d/in.txt');
+    let lists = 0;
+    let held: Promise<void> | undefined;
+    const list: List = async (order) => {
+      const listing = await listHere(order);
+      lists += 1;
+      await held;
+      return listing;
+    };
+    const inbox = await world.start({ hints: false, list });
+    await inbox.watcher.idle();
+    expect(inbox.status('d/in.txt')).toBe('pending');
+    let release = () => {};
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const before = lists;
+    const scan = inbox.watcher.rescan();
+    await until(() => lists > before, 'the folder is listed');
+    rmSync(join(world.root, 'd'), { recursive: true });
+    world.write('d');
+    inbox.watcher.lookSoon({ folder: 'inbox', path: 'd' });
+    await until(() => inbox.status('d') === 'pending', 'the file is known');
+    held = undefined;
+    release();
+    await scan;
+    await inbox.watcher.idle();
+    expect([inbox.status('d'), inbox.status('d/in.txt')]).toEqual(['pending', 'gone']);
+  });
+
   it('of an unchanged tree compares nothing but digests, and counts all the same', async () => {
     const { rescan } = await setUp(tree);
     expect(await rescan()).toMatchObject({ report: { files: 20, directories: 7 }, entries: 0 });
