@@ -141,9 +141,7 @@ export class Scanner {
     const isWatched = !isToWatch || 'code' in listing || events.watches(directory, listing.stat);
     if (!isWatched && (await watch())) listing = await list(order);
     if (!('code' in listing)) return listing;
-    // A file may have taken its place; an fs event or the next scan finds it.
-    const isReplaced = isAbsence(listing.code) && !((await look(directory)) instanceof Error);
-    if (!isReplaced) await this.#notSeen(path, listing.code);
+    await this.#notSeen(path, listing.code);
     return undefined;
   }
 
