@@ -1,21 +1,25 @@
 import { constants } from 'node:fs';
 import { access, opendir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config, FolderConfig } from '../config/config.js';
+import type {
+  Config,
+  FolderConfig,
+  MirrorConfig,
+  ShareMirrorConfig,
+  TableMirrorConfig,
+} from '../config/config.js';
 import { EXIT, messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { isWildcard, wildcard } from '../lib/text.js';
+import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { checkMirrored, checkMirrorRoot } from './check-mirrors.js';
-import { checkPorts } from './check-ports.js';
-import { checkWritable } from './check-writable.js';
-import { onThisTerminal } from './consent.js';
-import { type Command, prepare, print, printJson, UsageError } from './context.js';
-import { type Finding, troubleOf } from './finding.js';
+import { checkPorts, checkWritable, type Finding, troubleOf } from './check-places.js';
+import { type Command, duration, prepare, print, printJson, UsageError } from './context.js';
+import { readState } from './daemon-access.js';
 import { HEADS } from './heads.js';
-import { readState } from './offline-state.js';
-import { duration } from './option-values.js';
-import { runningPeer } from './peer-access.js';
+import { runningPeer } from './peer.js';
+import { onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
 interface CheckOptions {
@@ -82,7 +86,7 @@ export const checkCommand: Command<CheckOptions> = {
     const isUsable = await checkPeer(config, log, tell);
     let failed = false;
     if (options.canary) {
-      const { canaryText, checkCanary } = await import('./check-canary.js');
+      const { canaryText, checkCanary } = await import('./canary.js');
       const report = isUsable
         ? await checkCanary(config, { url, yes, timeoutMs }, log, onThisTerminal())
         : undefined;
@@ -243,5 +247,67 @@ async function checkPush(client: PeerClient): Promise<Finding> {
     if (error.code === 'PEER_REFUSED' && error.status !== 404)
       return { check: 'access', ok: true, message: 'the peer lets us in' };
     return troubleOf(error.code === 'PEER_AUTH' ? 'access' : 'pushing', error);
+  }
+}
+
+const ABSENT = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
+
+/** Whether the mirrored files can be written; nothing where nothing is mirrored. */
+export async function* checkMirrorRoot({
+  root,
+  shares,
+  tables,
+  citations,
+}: MirrorConfig): AsyncGenerator<Finding> {
+  if (shares.length + tables.length + citations.length === 0) return;
+  yield await checkWritable({ check: 'mirror root', path: root, key: 'mirror.root' });
+}
+
+/** Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer does not answer. */
+export async function* checkMirrored(
+  { shares, tables }: MirrorConfig,
+  client: PeerClient,
+): AsyncGenerator<Finding> {
+  if (tables.length > 0) {
+    try {
+      const listed = await client.tables.list();
+      for (const table of tables) yield checkTable(table, listed);
+    } catch (error) {
+      const trouble = troubleOf('mirrored tables', error);
+      yield trouble;
+      if (trouble.exitCode === EXIT.unreachable) return;
+    }
+  }
+  for (const share of shares) {
+    const finding = await checkShare(share, client);
+    yield finding;
+    if (finding.exitCode === EXIT.unreachable) return;
+  }
+}
+
+function checkTable({ name, table }: TableMirrorConfig, listed: readonly string[]): Finding {
+  const check = `mirror ${name}`;
+  if (isWildcard(table)) {
+    const pattern = wildcard(table);
+    const matching = listed.filter((each) => pattern.test(each)).length;
+    return { check, ok: true, message: `matches ${counted(matching, 'table')} of the peer` };
+  }
+  if (listed.includes(table)) return { check, ok: true, message: `the peer has the table "${table}"` };
+  return { check, ok: false, message: `the peer has no table "${table}"`, hint: ABSENT };
+}
+
+async function checkShare(
+  { name, data, c, maxSize }: ShareMirrorConfig,
+  client: PeerClient,
+): Promise<Finding> {
+  const check = `mirror ${name}`;
+  const query = c === undefined ? { data } : { data, c };
+  try {
+    const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
+    if (isThere) return { check, ok: true, message: 'the peer has the shared object' };
+    return { check, ok: false, message: `the peer has no shared object "${data}"`, hint: ABSENT };
+  } catch (error) {
+    const trouble = troubleOf(check, error);
+    return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
   }
 }

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 import type { Argv, CommandModule } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
+import { parseDuration, parseSize } from '../lib/units.js';
 import { safe } from './text.js';
 
 /** The options that every command has. */
@@ -187,4 +190,62 @@ export function withoutShortGroup(args: readonly string[]): string[] {
   return args.map((arg, i) =>
     end !== -1 && i > end ? arg : arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg,
   );
+}
+
+// What stands behind an option, read from its text; each throws UsageError with what was received.
+
+export function wholeNumber(option: string, text: string): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (value < 1) throw new UsageError(`${option}: received "${text}".`, 'Give a whole number from 1 on.');
+  return value;
+}
+
+export function duration(option: string, text: string): number {
+  const value = parseDuration(text);
+  if (value === undefined)
+    throw new UsageError(`${option}: received "${text}".`, 'Give a duration such as "30s" or "10m".');
+  return value;
+}
+
+export function size(option: string, text: string): number {
+  const value = parseSize(text);
+  if (value === undefined)
+    throw new UsageError(`${option}: received "${text}".`, 'Give a size such as "64 KiB" or "1 GiB".');
+  return value;
+}
+
+const LONGEST_NAME = 500;
+
+/** The name of a table or column, or the key of a row. */
+export function name(of: string, text: string): string {
+  if (text !== '' && text.length <= LONGEST_NAME) return text;
+  const received = text === '' ? 'an empty text' : `${text.length} characters`;
+  throw new UsageError(`${of}: received ${received}.`, `Give 1 to ${LONGEST_NAME} characters.`);
+}
+
+/** Writes pieces as fast as the reader takes them, so that memory does not grow with what is written. */
+export async function writeAll(out: Writable, pieces: AsyncIterable<string | Uint8Array>): Promise<void> {
+  for await (const piece of pieces) if (!out.write(piece)) await once(out, 'drain');
+}
+
+/** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
+export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals) => {
+    if (asked) {
+      atOnce();
+      unlisten();
+      process.kill(process.pid, signal);
+      return;
+    }
+    asked = true;
+    stop(signal);
+  };
+  const unlisten = () => {
+    process.off('SIGTERM', listener);
+    process.off('SIGINT', listener);
+  };
+  process.on('SIGTERM', listener);
+  process.on('SIGINT', listener);
+  return unlisten;
 }

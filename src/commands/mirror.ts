@@ -1,14 +1,17 @@
+import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { systemClock } from '../lib/clock.js';
+import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { MirrorReport } from '../mirror/record.js';
-import { type Command, moduleOf, prepare, print, printJson } from './context.js';
-import { giveUpInTime } from './give-up.js';
+import { sentence } from '../lib/text.js';
+import { durationText, formatBytes } from '../lib/units.js';
+import type { Conflict, MirrorReport } from '../mirror/record.js';
+import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
+import type { QueueStatus } from '../queue/request-queue.js';
+import { type Command, moduleOf, onSignals, prepare, print, printJson } from './context.js';
+import { askOr } from './daemon-access.js';
 import { HEADS } from './heads.js';
-import { runLines } from './mirror-text.js';
-import { askOr } from './offline.js';
-import { onSignals } from './signals.js';
+import { columns, counted, safe } from './text.js';
 
 interface MirrorOptions {
   readonly names: readonly string[] | undefined;
@@ -62,7 +65,7 @@ async function report(
     mirrors += 1;
     if (options.json) printJson(each);
     else for (const line of runLines(each, config.mirror.root)) print(line);
-    exitCode = worse(exitCode, exitCodeOf(each));
+    exitCode = worse(exitCode, mirrorExitCode(each));
   }
   if (mirrors === 0 && !options.json)
     print('The configuration names no mirrors: see `mirror` in the README for what they do.');
@@ -122,7 +125,7 @@ export function withoutMirrors(log: Logger): Logger {
 }
 
 /** 3 for an alarm; 4 or 1 for a run that failed. */
-export function exitCodeOf({ alarm, failure }: MirrorReport): ExitCode {
+export function mirrorExitCode({ alarm, failure }: MirrorReport): ExitCode {
   if (failure !== undefined)
     return failure.code === 'PEER_UNREACHABLE' || failure.code === 'PEER_TIMEOUT'
       ? EXIT.unreachable
@@ -135,4 +138,148 @@ const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.quarantined, EXIT.unreach
 /** The one of two that a script should hear of. */
 export function worse(a: ExitCode, b: ExitCode): ExitCode {
   return SEVERITY.indexOf(a) > SEVERITY.indexOf(b) ? a : b;
+}
+
+/** How long a command bears a trouble of the peer. */
+const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
+  // Longer than a peer needs that is being restarted.
+  unreachable: 15_000,
+  // Longer than one that has just started answers with errors.
+  failing: 60_000,
+  // For another try: it is seldom that this mends itself.
+  denied: 8_000,
+};
+/** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
+const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
+const LOOK_MS = 500;
+
+/** The trouble of the peer, where it has lasted for too long. */
+export function lastingTrouble(
+  { reason, since, downSince = since }: QueueStatus['circuit'],
+  now: number,
+): Trouble | undefined {
+  if (reason === undefined) return undefined;
+  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
+}
+
+/** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
+export async function giveUpInTime(
+  queue: () => QueueStatus,
+  ending: AbortController,
+  clock: Clock = systemClock,
+): Promise<void> {
+  while (!ending.signal.aborted) {
+    const reason = lastingTrouble(queue().circuit, clock.now());
+    if (reason !== undefined) ending.abort(peerInTrouble(reason));
+    await clock.sleep(LOOK_MS, ending.signal);
+  }
+}
+
+export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
+  return new PeersyncError({
+    code: code ?? 'PEER_FAILED',
+    message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
+    hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
+    exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
+  });
+}
+
+/** How many cells in conflict a status names for each file. */
+const NAMED_CELLS = 5;
+
+/**
+ * What a run of one mirror came to, for a person.
+ *
+ * @param root of the mirrors, for what a person has to find on disk
+ */
+export function runLines(report: MirrorReport, root: string): string[] {
+  const { name, alarm, failure, notes = [], conflicts = [] } = report;
+  const lines: string[] = [];
+  if (alarm !== undefined) lines.push(`ALARM: ${sentence(alarm.message)} ${sentence(alarm.hint)}`);
+  else if (failure !== undefined)
+    lines.push(`failed: ${sentence(failure.message)} ${sentence(failure.hint)}`);
+  else if (!isPattern(report)) lines.push(outcomeOf(report));
+  lines.push(...notes);
+  for (const file of filesOf(conflicts)) {
+    const cells = conflicts.filter((conflict) => conflict.file === file).length;
+    lines.push(
+      `${counted(cells, 'cell')} changed on both sides: the peer's value was kept, yours is in ${join(root, file)}`,
+    );
+  }
+  const [first = 'has not run yet.', ...rest] = lines;
+  return [`${name}: ${first}`, ...rest.map((line) => `  ${line}`)].map(safe);
+}
+
+function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: MirrorReport): string {
+  if (absentSince !== undefined || isOver)
+    return `${path} ${changed ? 'removed' : 'is not there'}, until the peer has it again`;
+  const what = [
+    rows === undefined ? undefined : counted(rows, kind === 'citations' ? 'document' : 'row'),
+    bytes === undefined ? undefined : formatBytes(bytes),
+  ].filter((part) => part !== undefined);
+  return `${path} ${changed ? 'written' : 'unchanged'}${what.length === 0 ? '' : ` (${what.join(', ')})`}`;
+}
+
+/** All mirrors for `status`: a line for each, and below it what a person has to know or do. */
+export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now: number): string[] {
+  if (mirrors.length === 0) return [];
+  const ago = (at: number | undefined) => (at === undefined ? 'never' : `${durationText(now - at)} ago`);
+  const rows: (string | number)[][] = [
+    ['mirror', 'last success', 'last change', 'rows', 'size', 'next run', `file, below ${safe(root)}`],
+  ];
+  for (const mirror of mirrors) {
+    const { name, path, succeededAt, changedAt, rows: count, bytes, nextAt, running } = mirror;
+    const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
+    rows.push([
+      safe(name),
+      ago(succeededAt),
+      ago(changedAt),
+      count ?? '',
+      bytes === undefined ? '' : formatBytes(bytes),
+      running ? 'now' : next,
+      safe(path),
+    ]);
+  }
+  const [head = '', ...lines] = columns(rows);
+  const told = mirrors.flatMap((mirror, i) => [lines[i] ?? '', ...noteworthy(mirror, root, now)]);
+  return ['', head, ...told];
+}
+
+function noteworthy(mirror: MirrorReport, root: string, now: number): string[] {
+  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const lines: string[] = [];
+  if (alarm !== undefined)
+    lines.push(
+      `ALARM for ${durationText(now - alarm.since)}: ${sentence(alarm.message)}`,
+      sentence(alarm.hint),
+    );
+  if (failure !== undefined)
+    lines.push(
+      `fails for ${durationText(now - failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`,
+    );
+  if (absentSince !== undefined)
+    lines.push(
+      `The peer does not have it, as was accepted ${durationText(now - absentSince)} ago; the file comes back when the peer has it again.`,
+    );
+  for (const file of filesOf(conflicts)) {
+    const cells = conflicts.filter((conflict) => conflict.file === file);
+    const named = cells
+      .slice(0, NAMED_CELLS)
+      .map(({ pk, column }) => `${pk}${column === undefined ? '' : ` ${column}`}`);
+    const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
+    lines.push(
+      `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is in ${join(root, file)} (remove it when you are done)`,
+    );
+  }
+  lines.push(...notes);
+  return lines.map((line) => `  ${safe(line)}`);
+}
+
+/** Whether it only finds tables, each of which is a mirror by itself. */
+function isPattern({ kind, table }: MirrorReport): boolean {
+  return kind === 'table' && table === undefined;
+}
+
+function filesOf(conflicts: readonly Conflict[]): string[] {
+  return [...new Set(conflicts.map(({ file }) => file))];
 }

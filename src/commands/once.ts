@@ -3,22 +3,26 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { MirrorReport } from '../mirror/record.js';
 import type { Trouble } from '../queue/breaker.js';
 import type { Paused } from '../queue/request-queue.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import type { StateView } from '../state/state.js';
 import type { FolderStatus, Watcher } from '../watch/watcher.js';
-import { type Command, type GlobalOptions, prepare, print, printJson } from './context.js';
-import { lastingTrouble, peerInTrouble } from './give-up.js';
+import {
+  type Command,
+  duration,
+  type GlobalOptions,
+  onSignals,
+  prepare,
+  print,
+  printJson,
+} from './context.js';
 import { HEADS } from './heads.js';
-import { withoutMirrors, worse } from './mirror.js';
-import { MirrorRound } from './mirror-round.js';
-import { runLines } from './mirror-text.js';
-import { duration } from './option-values.js';
-import { Progress } from './progress.js';
-import type { Step } from './progress-text.js';
-import { onSignals } from './signals.js';
+import { lastingTrouble, mirrorExitCode, peerInTrouble, runLines, withoutMirrors, worse } from './mirror.js';
+import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 
 const TICK_MS = 100;
@@ -289,4 +293,95 @@ function waitingText(names: readonly string[]): string {
   const named = names.slice(0, NAMED).map(safe);
   if (names.length > NAMED) named.push('…');
   return `${counted(names.length, 'mirror')} (${named.join(', ')})`;
+}
+
+/** What the mirrors of one run came to. */
+export interface MirrorCounts {
+  /** Files that are what the peer has. */
+  readonly current: number;
+  /** Of these, written in this run. */
+  readonly changed: number;
+  readonly alarms: number;
+  readonly failed: number;
+}
+
+export type RoundMirrors = Pick<Mirrors, 'names' | 'run' | 'status'>;
+
+/** Runs every mirror once: shares and tables at once, citations when the items are confirmed that they are about. */
+export class MirrorRound {
+  readonly #mirrors: RoundMirrors;
+  readonly #reports: MirrorReport[] = [];
+  readonly #reported = new Set<string>();
+  #underWay = 0;
+  #citationsAsked = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(mirrors: RoundMirrors) {
+    this.#mirrors = mirrors;
+    this.#run((kind) => kind !== 'citations');
+  }
+
+  /** To be called when no item waits any more. */
+  itemsAreSettled(): void {
+    if (this.#citationsAsked) return;
+    this.#citationsAsked = true;
+    this.#run((kind) => kind === 'citations');
+  }
+
+  get isOver(): boolean {
+    return this.#citationsAsked && this.#underWay === 0;
+  }
+
+  /** How many there are, as far as is known: a pattern brings more. */
+  get total(): number {
+    return this.#mirrors.names.length;
+  }
+
+  /** Those that have not run yet, by name. */
+  get waiting(): readonly string[] {
+    return this.#mirrors.names.filter((name) => !this.#reported.has(name));
+  }
+
+  /** What ended the round: a disk that fails, a bug. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#failure;
+  }
+
+  get reports(): readonly MirrorReport[] {
+    return this.#reports;
+  }
+
+  get counts(): MirrorCounts {
+    const alarms = this.#reports.filter(({ alarm }) => alarm !== undefined).length;
+    const failed = this.#reports.filter(({ failure }) => failure !== undefined).length;
+    const changed = this.#reports.filter((report) => report.changed).length;
+    return { current: this.#reports.length - alarms - failed, changed, alarms, failed };
+  }
+
+  get exitCode(): ExitCode {
+    return this.#reports.map(mirrorExitCode).reduce(worse, EXIT.done);
+  }
+
+  #run(isChosen: (kind: MirrorReport['kind']) => boolean): void {
+    const names = this.#mirrors
+      .status()
+      .filter(({ kind }) => isChosen(kind))
+      .map(({ name }) => name);
+    if (names.length === 0) return;
+    this.#underWay += 1;
+    this.#collect(names)
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#underWay -= 1;
+      });
+  }
+
+  async #collect(names: readonly string[]): Promise<void> {
+    for await (const report of this.#mirrors.run(names)) {
+      this.#reports.push(report);
+      this.#reported.add(report.name);
+    }
+  }
 }

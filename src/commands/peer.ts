@@ -1,9 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Config } from '../config/config.js';
+import { askDaemon } from '../daemon/control.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
+import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-import { type Command, openLog } from './context.js';
+import type { Logger } from '../lib/logger.js';
+import { nearest } from '../lib/text.js';
+import type { PeerClient } from '../peer/client.js';
+import { PeerError } from '../peer/errors.js';
+import type { StatusReport } from '../report/status.js';
+import { type Command, onSignals, openLog } from './context.js';
 import { HEADS } from './heads.js';
-import { onSignals } from './signals.js';
 
 interface PeerOptions {
   readonly data: string;
@@ -88,4 +96,112 @@ export const peerCommand: Command<PeerOptions> = {
 export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
   return startEmbeddedPeer(options);
+}
+
+/**
+ * Lets a command ask the configured peer. Where that is the embedded one, it is the running daemon's, and without a daemon
+ * one that is started for the command.
+ *
+ * @param use is given a signal that aborts at the first SIGINT or SIGTERM
+ * @throws PeersyncError STOPPED when that came before it was done
+ */
+export async function withPeer<T>(
+  config: Config,
+  log: Logger,
+  use: (client: PeerClient, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const stopping = new AbortController();
+  const unlisten = onSignals(() => stopping.abort());
+  try {
+    const { client, close } = await peerFor(config, log);
+    try {
+      return await use(client, stopping.signal);
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    throw stopping.signal.aborted ? stopped(error) : error;
+  } finally {
+    unlisten();
+  }
+}
+
+/** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */
+export async function runningPeer(config: Config, log: Logger): Promise<PeerClient | undefined> {
+  const { configuredPeer } = await import('../daemon/configured-peer.js');
+  const parts = { clock: systemClock, log };
+  if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
+  const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
+  if (answer === undefined) return undefined;
+  for await (const report of answer) {
+    const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
+    const { url } = (report as StatusReport).peer;
+    return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
+  }
+  return undefined;
+}
+
+async function peerFor(
+  config: Config,
+  log: Logger,
+): Promise<{ readonly client: PeerClient; close(): Promise<void> }> {
+  const running = await runningPeer(config, log);
+  if (running !== undefined) return { client: running, close: () => running.close() };
+  const { configuredPeer } = await import('../daemon/configured-peer.js');
+  // Any port: nobody else needs to know it, and the configured one may be in use.
+  const { dir, requireAuth } = config.peer.embedded;
+  const peer = await startPeer({ dir, port: 0, requireAuthEverywhere: requireAuth, log });
+  const client = await configuredPeer(config.peer, { clock: systemClock, log }, peer);
+  return {
+    client,
+    close: async () => {
+      await client.close();
+      await peer.close();
+    },
+  };
+}
+
+function stopped(cause: unknown): PeersyncError {
+  return new PeersyncError({
+    code: 'STOPPED',
+    message: 'Stopped before it was done.',
+    hint: 'Run the command again.',
+    cause,
+  });
+}
+
+/** Throws the error on; of an answer that was too large it says which option is meant for it. */
+export function nameMaxSize(error: unknown): never {
+  if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER_TOO_LARGE') throw error;
+  const { code, message, details, exitCode } = error;
+  const hint = 'Give a larger --max-size if that is expected.';
+  throw new PeersyncError({ code, message, details, exitCode, hint, cause: error });
+}
+
+/** The peer has no such table; names the one that was probably meant. */
+export async function noTable(
+  client: PeerClient,
+  table: string,
+  signal: AbortSignal,
+): Promise<PeersyncError> {
+  const meant = nearest(table, await tablesOf(client, signal));
+  return new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The peer has no table "${table}".`,
+    hint:
+      meant === undefined
+        ? '`peersync table list` names the tables that it has.'
+        : `Did you mean "${meant}"?`,
+    details: { table },
+  });
+}
+
+/** None where the peer tells no list: it only serves a suggestion. */
+async function tablesOf(client: PeerClient, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    return await client.tables.list({ signal });
+  } catch (error) {
+    if (error instanceof PeerError) return [];
+    throw error;
+  }
 }

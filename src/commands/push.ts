@@ -3,12 +3,18 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
-import { type Command, prepare, print, printJson, UsageError } from './context.js';
+import { type Command, duration, prepare, print, printJson, UsageError } from './context.js';
 import { HEADS } from './heads.js';
-import { duration } from './option-values.js';
-import { withPeer } from './peer-access.js';
-import { batchesOf, type Outcome, pushBatch, untilShown } from './push-and-wait.js';
-import { type ReadyFile, readyFiles, targetsOf } from './push-files.js';
+import { withPeer } from './peer.js';
+import {
+  batchesOf,
+  type Outcome,
+  pushBatch,
+  type ReadyFile,
+  readyFiles,
+  targetsOf,
+  untilShown,
+} from './push-files.js';
 import { counted, safe } from './text.js';
 
 interface PushOptions {

@@ -9,9 +9,8 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
-import { type Command, type GlobalOptions, prepare } from './context.js';
+import { type Command, type GlobalOptions, onSignals, prepare } from './context.js';
 import { HEADS } from './heads.js';
-import { onSignals } from './signals.js';
 
 interface RunOptions {
   readonly create: boolean;

@@ -4,12 +4,9 @@ import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { type Command, moduleOf, prepare, print, printJson, size, UsageError, writeAll } from './context.js';
 import { HEADS } from './heads.js';
-import { nameMaxSize } from './max-size.js';
-import { size } from './option-values.js';
-import { writeAll } from './output.js';
-import { withPeer } from './peer-access.js';
+import { nameMaxSize, withPeer } from './peer.js';
 import { safe } from './text.js';
 
 interface ShareGetOptions {

@@ -7,11 +7,9 @@ import type { Percentiles } from '../report/durations.js';
 import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
 import { type Command, configOf, print, printJson } from './context.js';
+import { askOr, type MissingState, missingState, readState } from './daemon-access.js';
 import { HEADS } from './heads.js';
-import { mirrorLines } from './mirror-text.js';
-import { type MissingState, missingState } from './missing-state.js';
-import { askOr } from './offline.js';
-import { readState } from './offline-state.js';
+import { mirrorLines } from './mirror.js';
 import { columns, counted, dueText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */

@@ -2,13 +2,19 @@ import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableRow } from '../peer/table.js';
-import { consent, onThisTerminal } from './consent.js';
-import { type Command, type GlobalOptions, prepare, print, printJson, UsageError } from './context.js';
-import { name } from './option-values.js';
-import { writeAll } from './output.js';
-import { withPeer } from './peer-access.js';
-import { noTable } from './table-access.js';
+import {
+  type Command,
+  type GlobalOptions,
+  name,
+  prepare,
+  print,
+  printJson,
+  UsageError,
+  writeAll,
+} from './context.js';
+import { noTable, withPeer } from './peer.js';
 import { tableText, terminalWidth } from './table-text.js';
+import { consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
 interface TableDropOptions {

@@ -1,7 +1,6 @@
 import { wellFormed } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
-import { displayWidth, fitted } from './display-width.js';
-import { counted, safe } from './text.js';
+import { counted, displayWidth, fitted, safe } from './text.js';
 
 const KEY = 'pk';
 const GAP = '  ';

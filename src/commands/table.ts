@@ -1,11 +1,27 @@
-import { EXIT } from '../lib/errors.js';
-import { type Command, moduleOf, prepare, print, printJson, UsageError } from './context.js';
+import { readFile, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import type { Argv } from 'yargs';
+import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
+import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
+import {
+  type Command,
+  type GlobalOptions,
+  moduleOf,
+  name,
+  prepare,
+  print,
+  printJson,
+  size,
+  UsageError,
+  wholeNumber,
+  writeAll,
+} from './context.js';
 import { HEADS } from './heads.js';
-import { withPeer } from './peer-access.js';
+import { nameMaxSize, noTable, withPeer } from './peer.js';
 import { tableDeleteRowsCommand, tableDropCommand } from './table-delete.js';
-import { tableGetCommand } from './table-get.js';
-import { tableAddCommand, tableSetCommand } from './table-set.js';
-import { safe } from './text.js';
+import { tableText, terminalWidth } from './table-text.js';
+import { named, safe } from './text.js';
 
 const NAME_ONE = 'Name what to do: `table list`, `get`, `set`, `add`, `delete-rows` or `drop`.';
 
@@ -40,4 +56,267 @@ function tableListCommand(): Command<object> {
       return EXIT.done;
     },
   };
+}
+
+const FORMATS = ['table', 'csv', 'json', 'ndjson', 'xml'] as const;
+type Format = (typeof FORMATS)[number];
+
+interface TableGetOptions {
+  readonly table: string;
+  readonly search: string | undefined;
+  readonly count: string | undefined;
+  readonly format: Format | undefined;
+  readonly maxSize: string;
+}
+
+/** The rows of a table, to the standard output, in bounded memory. */
+export const tableGetCommand: Command<TableGetOptions> = {
+  command: ['get <table>'],
+  describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML',
+  builder: (yargs) =>
+    yargs
+      .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
+      .option('search', {
+        type: 'string',
+        describe: 'Only rows that the peer finds by this',
+        requiresArg: true,
+      })
+      .option('count', {
+        type: 'string',
+        describe: 'Most rows that the peer is asked for',
+        requiresArg: true,
+      })
+      .option('format', {
+        choices: FORMATS,
+        describe: '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
+        requiresArg: true,
+      })
+      .option('max-size', {
+        type: 'string',
+        default: '1 GiB',
+        describe: 'Refuse an answer that is larger',
+        requiresArg: true,
+      })
+      .example('$0 table get prices', 'Aligned, on a terminal')
+      .example('$0 table get prices --search oak', 'Some rows')
+      .example('$0 table get prices --format csv', 'For a file or a pipe')
+      .example('$0 table get prices --json', 'One JSON object a line') as unknown as Argv<TableGetOptions>,
+  run: async (options) => {
+    const query: TableQuery = {
+      table: name('table', options.table),
+      ...(options.count === undefined ? {} : { count: wholeNumber('--count', options.count) }),
+      ...(options.search === undefined ? {} : { search: options.search }),
+    };
+    const maxBytes = size('--max-size', options.maxSize);
+    const format = formatOf(options);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    await withPeer(loaded.config, log, async (client, signal) => {
+      const done = await client.tables.stream(
+        query,
+        async (table) => {
+          await writeTo(process.stdout, table, format, signal);
+          return true;
+        },
+        { maxBytes, signal },
+      );
+      if (done === undefined) throw await noTable(client, query.table, signal);
+    }).catch(nameMaxSize);
+    return EXIT.done;
+  },
+};
+
+function formatOf({ format, json }: TableGetOptions & GlobalOptions): Format {
+  if (format !== undefined) return format;
+  if (json) return 'ndjson';
+  return process.stdout.isTTY ? 'table' : 'csv';
+}
+
+/** Writes a table as it comes in; where the peer does not say first which columns there are, the rows wait on disk. */
+async function writeTo(
+  out: NodeJS.WriteStream,
+  { name: table, columns, rows }: TableStream,
+  format: Format,
+  signal: AbortSignal,
+): Promise<void> {
+  if (columns !== undefined) {
+    await writeAll(out, await piecesOf(out, format, table, columns, onlyOf(rows, columns, table)));
+    return;
+  }
+  const { RowStore } = await import('../mirror/row-store.js');
+  const store = await RowStore.fill(rows, { directory: tmpdir(), name: table, signal });
+  try {
+    await writeAll(out, await piecesOf(out, format, table, store.columns, store.read()));
+  } finally {
+    await store.close();
+  }
+}
+
+async function piecesOf(
+  out: NodeJS.WriteStream,
+  format: Format,
+  table: string,
+  columns: readonly string[],
+  rows: AsyncIterable<readonly TableRow[]>,
+): Promise<AsyncIterable<string | Uint8Array>> {
+  if (format === 'table') return tableText(columns, rows, terminalWidth(out));
+  const { writeTable } = await import('../mirror/formats/write.js');
+  return writeTable(format, { name: table, columns }, rows, { neutralise: false });
+}
+
+/** The rows; one with a column that was not named ahead would lose it in what is written. */
+async function* onlyOf(
+  rows: AsyncIterable<readonly TableRow[]>,
+  columns: readonly string[],
+  table: string,
+): AsyncGenerator<readonly TableRow[]> {
+  const known = new Set(columns);
+  for await (const group of rows) {
+    for (const { pk, cells } of group)
+      for (const column of cells.keys())
+        if (!known.has(column))
+          throw new PeersyncError({
+            code: 'PEER_ANSWER',
+            message: `Row ${JSON.stringify(pk)} of the table "${table}" has a column ${JSON.stringify(column)} that the peer did not name.`,
+            hint: 'Get it again: the table may have been changed meanwhile.',
+          });
+    yield group;
+  }
+}
+
+interface TableAddOptions {
+  readonly table: string;
+  readonly cell: string[];
+}
+
+interface TableSetOptions extends TableAddOptions {
+  readonly pk: string;
+}
+
+/** Changes cells of one row, or makes the row; the cells that are not named stay. */
+export const tableSetCommand: Command<TableSetOptions> = {
+  command: ['set <table> [cell..]'],
+  rest: 'cell',
+  describe: 'Set cells of one row by its key; the other cells stay',
+  builder: (yargs) =>
+    cellOptions(yargs)
+      .option('pk', { type: 'string', demandOption: true, describe: 'The key of the row', requiresArg: true })
+      .example('$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"')
+      .example('$0 table set pages --pk home text=@home.html', 'A cell from a file'),
+  run: async (options) => {
+    const pk = name('--pk', options.pk);
+    const cells = await cellsOf(options.cell);
+    return change(options, async (client, signal) => {
+      const [row] = await client.tables.set(options.table, [{ pk, cells }], { signal });
+      return row ?? { pk, cells };
+    });
+  },
+};
+
+/** Adds a row under a new key. */
+export const tableAddCommand: Command<TableAddOptions> = {
+  command: ['add <table> [cell..]'],
+  rest: 'cell',
+  describe: 'Add a row; its key is made for it',
+  builder: (yargs) =>
+    cellOptions(yargs).example('$0 table add prices name=beech price=9.80', 'The new key is shown'),
+  run: async (options) => {
+    const cells = await cellsOf(options.cell);
+    return change(options, (client, signal) => client.tables.add(options.table, cells, { signal }));
+  },
+};
+
+function cellOptions(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & TableAddOptions> {
+  return yargs
+    .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
+    .positional('cell', {
+      type: 'string',
+      array: true,
+      default: [],
+      describe:
+        'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
+    }) as unknown as Argv<GlobalOptions & TableAddOptions>;
+}
+
+type Change = Parameters<typeof withPeer<TableRow>>[2];
+
+async function change(options: TableAddOptions & GlobalOptions, make: Change) {
+  name('table', options.table);
+  const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+  const row = await withPeer(loaded.config, log, make);
+  const { table } = options;
+  if (options.json) printJson({ table, pk: row.pk, cells: Object.fromEntries(row.cells) });
+  else {
+    print(`The peer shows the row ${safe(row.pk)} of ${safe(table)}:`);
+    for (const line of named([...row.cells])) print(`  ${line}`);
+  }
+  return EXIT.done;
+}
+
+/**
+ * The cells behind `column=value`. A column whose name holds "=" cannot be named this way.
+ *
+ * @throws UsageError for what is no such pair, and for a column that is given twice; PeersyncError for a file that cannot
+ *   be read
+ */
+export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (pairs.length === 0) throw new UsageError('No cell was given.', 'Write it like price=12.50.');
+  const cells = new Map<string, string>();
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    if (at < 1)
+      throw new UsageError(
+        `"${pair}" is no column=value.`,
+        'Write it like price=12.50; price= empties the cell.',
+      );
+    const column = name('column', pair.slice(0, at));
+    if (column === 'pk')
+      throw new UsageError(
+        `"${pair}": pk is the key, and no column.`,
+        'Name the row with `peersync table set TABLE --pk KEY`.',
+      );
+    if (cells.has(column))
+      throw new UsageError(`The column "${column}" was given twice.`, 'Give each column once.');
+    cells.set(column, await cellText(pair.slice(at + 1)));
+  }
+  return cells;
+}
+
+async function cellText(text: string): Promise<string> {
+  if (text.startsWith('\\@')) return text.slice(1);
+  return text.startsWith('@') ? textOf(text.slice(1)) : text;
+}
+
+const LARGEST_FILE = 64 * 2 ** 20;
+
+async function textOf(file: string): Promise<string> {
+  const content = await contentOf(file);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw new PeersyncError({
+      code: 'NOT_TEXT',
+      message: `${file} is not text in UTF-8, and a cell holds only text.`,
+      hint: 'Convert it to text in UTF-8.',
+    });
+  }
+}
+
+async function contentOf(file: string): Promise<Uint8Array> {
+  let bytes: number;
+  try {
+    bytes = (await stat(file)).size;
+    if (bytes <= LARGEST_FILE) return await readFile(file);
+  } catch (error) {
+    throw new PeersyncError({
+      code: 'UNREADABLE',
+      message: `${file} cannot be read: ${messageOf(error)}.`,
+      hint: 'Name a file that can be read, or write \\@ where the value begins with @.',
+      exitCode: EXIT.usage,
+      cause: error,
+    });
+  }
+  throw new UsageError(
+    `${file} has ${formatBytes(bytes)}.`,
+    `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
+  );
 }

@@ -1,3 +1,9 @@
+import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
+import type { ReadStream } from 'node:tty';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import { displayWidth, fitted } from './text.js';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -40,4 +46,237 @@ export function whenLeaving(restore: () => void): () => void {
   process.on('exit', leave);
   for (const signal of ENDING_SIGNALS) process.on(signal, onSignal);
   return callOff;
+}
+
+export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red';
+
+/** A piece of a line, of one look. */
+export type Span = string | { readonly text: string; readonly style: Style };
+
+/** A line of a screen, before it is cut to its width. */
+export type StyledLine = readonly Span[];
+
+const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 };
+
+export function styled(style: Style, text: string): Span {
+  return { text, style };
+}
+
+/** The line as a terminal takes it, in at most so many columns. */
+export function rendered(line: StyledLine, columns: number): string {
+  let left = columns;
+  let result = '';
+  for (const span of line) {
+    if (left <= 0) break;
+    const text = typeof span === 'string' ? span : span.text;
+    const width = displayWidth(text);
+    const shown = width <= left ? text : fitted(text, left);
+    left -= Math.min(width, left);
+    result += typeof span === 'string' ? shown : `\x1b[${CODES[span.style]}m${shown}\x1b[0m`;
+  }
+  return result;
+}
+
+/** The line without its looks. */
+export function plain(line: StyledLine): string {
+  return line.map((span) => (typeof span === 'string' ? span : span.text)).join('');
+}
+
+const OPEN = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J';
+const CLOSE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
+const CLEAR_SCREEN = '\x1b[2J';
+const CLEAR_LINE = '\x1b[K';
+
+/** A terminal of which the whole window is drawn on. */
+export interface ScreenStream {
+  readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
+  write(text: string): unknown;
+}
+
+/**
+ * The whole window of a terminal, beside what stands in it otherwise. Opened, it is drawn on line by line, and only lines
+ * that differ from what they were are written; closed, which also happens when the process ends, everything is as before.
+ */
+export class Screen {
+  readonly #stream: ScreenStream;
+  #shown: readonly string[] = [];
+  #callOff: (() => void) | undefined;
+
+  constructor(stream: ScreenStream) {
+    this.#stream = stream;
+  }
+
+  get columns(): number {
+    return columnsOf(this.#stream);
+  }
+
+  get rows(): number {
+    return this.#stream.rows || 24;
+  }
+
+  open(): void {
+    if (this.#callOff !== undefined) return;
+    this.#callOff = whenLeaving(() => this.close());
+    this.#shown = [];
+    this.#stream.write(OPEN);
+  }
+
+  /** Shows these lines from the top; what is longer than the window is cut. */
+  draw(lines: readonly StyledLine[]): void {
+    if (this.#callOff === undefined) return;
+    const next = lines.slice(0, this.rows).map((line) => rendered(line, this.columns));
+    let text = '';
+    for (let row = 0; row < Math.max(next.length, this.#shown.length); row += 1) {
+      const line = next[row] ?? '';
+      // The line is cleared first: behind one that fills its row the cursor may stand on its last character.
+      if (line !== (this.#shown[row] ?? '')) text += `\x1b[${row + 1};1H${CLEAR_LINE}${line}`;
+    }
+    this.#shown = next;
+    if (text !== '') this.#stream.write(text);
+  }
+
+  /** Forgets what is shown: the window has another size, or something else wrote on it. */
+  wipe(): void {
+    if (this.#callOff === undefined) return;
+    this.#shown = [];
+    this.#stream.write(CLEAR_SCREEN);
+  }
+
+  close(): void {
+    if (this.#callOff === undefined) return;
+    this.#callOff();
+    this.#callOff = undefined;
+    this.#stream.write(CLOSE);
+  }
+}
+
+/** What is done for a key. */
+export interface KeyWork {
+  q(): void;
+  p(): void;
+  /** Ctrl-L. */
+  redraw(): void;
+  /** Ctrl-Z: before the process stops, and when it goes on. */
+  suspend(): void;
+  resume(): void;
+}
+
+const CTRL_C = '\x03';
+const CTRL_D = '\x04';
+const CTRL_L = '\x0c';
+const CTRL_Z = '\x1a';
+
+/** The keys of a terminal, each as it is pressed; where the input is none there are no keys. Closed, it is as before. */
+export class Keys {
+  readonly #input: ReadStream;
+  readonly #work: KeyWork;
+  #isOpen = false;
+
+  constructor(input: ReadStream, work: KeyWork) {
+    this.#input = input;
+    this.#work = work;
+  }
+
+  open(): void {
+    if (!this.#input.isTTY || this.#isOpen) return;
+    this.#isOpen = true;
+    this.#input.setRawMode(true);
+    this.#input.setEncoding('utf8').on('data', this.#pressed);
+    this.#input.resume();
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#input.off('data', this.#pressed);
+    this.#input.setRawMode(false);
+    this.#input.pause();
+    // A terminal that is only paused keeps the process alive.
+    this.#input.unref();
+  }
+
+  readonly #pressed = (text: string): void => {
+    // An arrow key or something pasted is none of ours.
+    if (text.length > 1) return;
+    switch (text) {
+      case 'q':
+      case 'Q':
+      case CTRL_C:
+      case CTRL_D:
+        this.#work.q();
+        return;
+      case 'p':
+      case 'P':
+        this.#work.p();
+        return;
+      case CTRL_L:
+        this.#work.redraw();
+        return;
+      case CTRL_Z:
+        this.#suspend();
+        return;
+      default:
+    }
+  };
+
+  #suspend(): void {
+    this.#input.setRawMode(false);
+    this.#work.suspend();
+    process.once('SIGCONT', () => {
+      if (!this.#isOpen) return;
+      this.#input.setRawMode(true);
+      this.#work.resume();
+    });
+    process.kill(process.pid, 'SIGTSTP');
+  }
+}
+
+/** Where a person is asked; `isTerminal` tells whether somebody is there. */
+export interface Asked {
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly isTerminal: boolean;
+}
+
+export const onThisTerminal: () => Asked = () => ({
+  input: process.stdin,
+  output: process.stderr,
+  isTerminal: process.stdin.isTTY === true && process.stderr.isTTY === true,
+});
+
+/**
+ * Resolves when a person typed what was asked for.
+ *
+ * @param nothing what did not happen, where it is refused
+ * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a wrong usage then)
+ */
+export async function consent(
+  question: string,
+  expected: string,
+  asked: Asked,
+  signal: AbortSignal,
+  nothing = 'Nothing was deleted',
+): Promise<void> {
+  if (!asked.isTerminal)
+    throw new PeersyncError({
+      code: 'NOT_CONFIRMED',
+      message: `${nothing}: there is no terminal to ask on.`,
+      hint: 'Give --yes when that is what you want.',
+      exitCode: EXIT.usage,
+    });
+  // The terminal's own line editing: then Ctrl-C stays a signal.
+  const lines = createInterface({ input: asked.input, output: asked.output, terminal: false });
+  try {
+    const closed = new Promise<undefined>((resolve) => lines.once('close', () => resolve(undefined)));
+    const answer = await Promise.race([lines.question(question, { signal }), closed]);
+    if (answer?.trim() === expected) return;
+  } finally {
+    lines.close();
+  }
+  throw new PeersyncError({
+    code: 'NOT_CONFIRMED',
+    message: `${nothing}: "${expected}" was not typed.`,
+    hint: 'Run the command again when you are sure.',
+  });
 }

@@ -1,14 +1,29 @@
+import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { chosen, chosenCount } from '../report/items.js';
+import type { State, StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
-import { type Command, configOf, openLog, print, printJson, UsageError } from './context.js';
+import {
+  type Command,
+  configOf,
+  type GlobalOptions,
+  openLog,
+  print,
+  printJson,
+  UsageError,
+  wholeNumber,
+} from './context.js';
+import { readState, withState } from './daemon-access.js';
 import { HEADS } from './heads.js';
-import { wholeNumber } from './option-values.js';
-import { Progress } from './progress.js';
-import type { Step } from './progress-text.js';
+import { withPeer } from './peer.js';
+import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 
+/** Look-ups at once, where no daemon runs. */
+const CONCURRENCY = 4;
 /** So many items are looked up when nothing else is asked for. */
 const SAMPLE = 100;
 
@@ -60,9 +75,8 @@ export const verifyCommand: Command<VerifyOptions> = {
     const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
     try {
       if (answer === undefined) {
-        const { verifyAlone } = await import('./verify-alone.js');
         const log = progress.beside(await openLog(options, 2, 'warn'), options.logLevel ?? 'warn');
-        await verifyAlone(config, how, log, tell);
+        await verifyAlone(options, config, how, log, tell);
       } else for await (const line of answer) tell(line as Line);
     } finally {
       progress.end();
@@ -87,4 +101,48 @@ export function verifyText(line: Told, repair: boolean): string {
   if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
   const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
   return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}${unclear}`;
+}
+
+/** `verify` where no daemon runs. What is to be pushed again is, by the next run. */
+async function verifyAlone(
+  options: GlobalOptions,
+  config: Config,
+  {
+    progress,
+    repair,
+    sample,
+  }: { readonly progress: boolean; readonly repair: boolean; readonly sample?: number },
+  log: Logger,
+  tell: (line: Line) => void,
+): Promise<void> {
+  const [{ DIALECTS }, { verify }] = await Promise.all([
+    import('../peer/client.js'),
+    import('../uplink/verify.js'),
+  ]);
+  await withPeer(config, log, async (client, signal) => {
+    const holdMs =
+      config.confirm.hold ?? DIALECTS[client.dialect ?? (await client.detect({ signal }))].holdMs;
+    const lookUp = (url: string) => client.peerdoc({ url }, { signal });
+    const look = async (state: StateView, put: State['put'], commit: () => Promise<void>) => {
+      const view = { get: (folder: string, path: string) => state.get(folder, path), put };
+      const deps = { state: view, commit, lookUp, clock: systemClock, log, concurrency: CONCURRENCY, holdMs };
+      const of = progress ? { of: chosenCount(state, sample) } : {};
+      for await (const line of verify(await chosen(state, sample), deps, { repair, signal, ...of }))
+        tell(line);
+    };
+    if (repair)
+      await withState(config, options, (state) =>
+        look(
+          state,
+          (item) => state.put(item),
+          () => state.commit(),
+        ),
+      );
+    else
+      await look(
+        await readState(config),
+        () => {},
+        async () => {},
+      );
+  });
 }

@@ -3,14 +3,17 @@ import { askDaemon } from '../daemon/control.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { LiveLine } from '../report/answers.js';
-import { type Command, configOf, print, printJson } from './context.js';
+import { type Command, configOf, onSignals, print, printJson } from './context.js';
 import { HEADS } from './heads.js';
-import { Keys } from './keys.js';
-import { Screen } from './screen.js';
-import { onSignals } from './signals.js';
-import { canDraw, wantsColour } from './terminal.js';
-import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from './watch-model.js';
-import { watchLine, watchView } from './watch-view.js';
+import { canDraw, Keys, Screen, wantsColour } from './terminal.js';
+import {
+  NOTHING_KNOWN,
+  type WatchModel,
+  watchLine,
+  watchView,
+  withLine,
+  withoutDaemon,
+} from './watch-view.js';
 
 /** Between two pictures, in ms. */
 const PICTURE_MS = 1_000;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CanaryPeer, canary } from '../../src/commands/canary.js';
-import { canaryPlan } from '../../src/commands/canary-documents.js';
-import type { CanaryReport } from '../../src/commands/canary-report.js';
+import { type CanaryReport, canaryPlan } from '../../src/commands/canary-report.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { PushItem } from '../../src/peer/push.js';
 

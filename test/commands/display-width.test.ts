@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { displayWidth, fitted } from '../../src/commands/display-width.js';
+import { displayWidth, fitted } from '../../src/commands/text.js';
 
 describe('the width of a text on a terminal', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mirrorLines, runLines } from '../../src/commands/mirror-text.js';
+import { mirrorLines, runLines } from '../../src/commands/mirror.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 
 const ROOT = '/srv/mirror';

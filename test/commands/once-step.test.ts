@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MirrorRound, type RoundMirrors } from '../../src/commands/mirror-round.js';
-import { stepOf } from '../../src/commands/once.js';
-import { plainProgress } from '../../src/commands/progress-text.js';
+import { MirrorRound, type RoundMirrors, stepOf } from '../../src/commands/once.js';
+import { plainProgress } from '../../src/commands/progress.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { until } from '../support/wait.js';
 

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { displayWidth } from '../../src/commands/display-width.js';
-import { Progress, Rate } from '../../src/commands/progress.js';
-import { plainProgress, progressLine, type Step } from '../../src/commands/progress-text.js';
+import { Progress, plainProgress, progressLine, Rate, type Step } from '../../src/commands/progress.js';
+import { displayWidth } from '../../src/commands/text.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { compiledProgram } from '../support/program.js';

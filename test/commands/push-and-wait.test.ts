@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { batchesOf, type PushPeer, pushBatch, untilShown } from '../../src/commands/push-and-wait.js';
-import type { ReadyFile } from '../../src/commands/push-files.js';
+import {
+  batchesOf,
+  type PushPeer,
+  pushBatch,
+  type ReadyFile,
+  untilShown,
+} from '../../src/commands/push-files.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer } from '../../src/peer/push.js';

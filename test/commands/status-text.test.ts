@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pausedLine } from '../../src/commands/pause.js';
+import { pausedLine } from '../../src/commands/control.js';
 import { statusText } from '../../src/commands/status.js';
 import { NOW, queue, report } from './report.js';
 

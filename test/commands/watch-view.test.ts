@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { displayWidth } from '../../src/commands/display-width.js';
-import { Screen } from '../../src/commands/screen.js';
-import { plain, rendered, styled } from '../../src/commands/styled.js';
-import { laidOut, table } from '../../src/commands/watch-layout.js';
-import { NOTHING_KNOWN, type WatchModel, withLine, withoutDaemon } from '../../src/commands/watch-model.js';
-import { sparkline, watchLine, watchView } from '../../src/commands/watch-view.js';
+import { plain, rendered, Screen, styled } from '../../src/commands/terminal.js';
+import { displayWidth } from '../../src/commands/text.js';
+import {
+  laidOut,
+  NOTHING_KNOWN,
+  sparkline,
+  table,
+  type WatchModel,
+  watchLine,
+  watchView,
+  withLine,
+  withoutDaemon,
+} from '../../src/commands/watch-view.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';
 import { counts, folder, NOW, queue, report } from './report.js';

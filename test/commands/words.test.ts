@@ -2,13 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { citationText } from '../../src/commands/citation.js';
-import { consent } from '../../src/commands/consent.js';
 import { withoutShortGroup } from '../../src/commands/context.js';
-import { documentOf } from '../../src/commands/document.js';
-import { retriedText } from '../../src/commands/retry.js';
+import { citationText, documentOf } from '../../src/commands/documents.js';
+import { retriedText } from '../../src/commands/items.js';
 import { onlyText } from '../../src/commands/share.js';
-import { cellsOf } from '../../src/commands/table-set.js';
+import { cellsOf } from '../../src/commands/table.js';
+import { consent } from '../../src/commands/terminal.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 describe('cells on the command line', () => {

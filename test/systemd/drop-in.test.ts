@@ -20,7 +20,7 @@ import {
   remove,
   siteOf,
   write,
-} from '../../src/commands/service/installation.js';
+} from '../../src/commands/service/site.js';
 import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/unit-drop-in.js';
 import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -11,25 +11,23 @@ import { PACKAGE_ROOT } from '../../lib/process.js';
 import { type Command, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
 import {
+  assertMayChange,
   assertOurs,
+  assertSystemd,
+  configHome,
   isThere,
+  lookWords,
   makeDirectory,
   marked,
+  type PlaceOptions,
+  placeOptions,
   type RunTool,
   runTool,
   type Site,
-  write,
-} from './installation.js';
-import {
-  assertMayChange,
-  assertSystemd,
-  configHome,
-  lookWords,
-  type PlaceOptions,
-  placeOptions,
   siteOfOptions,
   systemctl,
-} from './place.js';
+  write,
+} from './site.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
 
 interface InstallOptions extends PlaceOptions {

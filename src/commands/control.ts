@@ -1,0 +1,193 @@
+import { ConfigError } from '../config/config.js';
+import { askDaemon } from '../daemon/control.js';
+import { systemClock, type Timer } from '../lib/clock.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import { durationText } from '../lib/units.js';
+import type { Paused } from '../queue/request-queue.js';
+import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
+import { heldError, type ReloadReport, type StatusReport } from '../report/status.js';
+import { stateHolder } from '../state/directory.js';
+import type { Trouble } from '../state/entry.js';
+import type { ScanReport } from '../watch/watcher.js';
+import { type Command, complain, configOf, duration, print, printJson, UsageError } from './context.js';
+import { askOr, missingState, withState } from './daemon-access.js';
+import { HEADS } from './heads.js';
+import { counted, dueText, safe } from './text.js';
+
+interface RescanOptions {
+  readonly folder: string | undefined;
+}
+
+/** A scan of the folders now, by the running daemon. */
+export const rescanCommand: Command<RescanOptions> = {
+  ...HEADS.rescan,
+  builder: (yargs) =>
+    yargs
+      .positional('folder', { type: 'string', describe: 'Only the folder with this name' })
+      .example('$0 rescan inbox', 'Scan one folder'),
+  run: async (options) => {
+    const { config } = await configOf(options);
+    const parameters = options.folder === undefined ? {} : { folder: options.folder };
+    const answer = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
+    if (answer === undefined)
+      throw new PeersyncError({
+        code: 'NOT_RUNNING',
+        message: 'No daemon runs with this configuration.',
+        hint: 'Start it with `peersync run`, which scans first, or scan once with `peersync once`.',
+      });
+    for await (const report of answer) {
+      if (options.json) printJson(report);
+      else {
+        const { folder, files, directories, durationMs } = report as ScanReport;
+        print(
+          `${safe(folder)}: scanned ${counted(files, 'file')} in ${counted(directories, 'directory', 'directories')}, ` +
+            `in ${durationText(durationMs)}.`,
+        );
+      }
+    }
+    const status = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
+    for await (const report of status ?? []) {
+      for (const { name, watch } of (report as StatusReport).folders) {
+        if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);
+      }
+    }
+    return EXIT.done;
+  },
+};
+
+/** After so long it is told what a reload waits for, in ms. */
+const PATIENCE_MS = 3_000;
+
+/** The running daemon takes up its changed configuration. */
+export const reloadCommand: Command<object> = {
+  ...HEADS.reload,
+  builder: (yargs) => yargs.example('$0 reload', 'After the configuration file was changed'),
+  run: async (options) => {
+    const { config } = await configOf(options).catch(nothingChanged);
+    const { dir } = config.state;
+    const told = tellWait(dir);
+    try {
+      // The answer begins when all is done.
+      const answer = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
+      if (answer === undefined) throw await nobodyAnswers(dir);
+      for await (const report of answer) {
+        if (options.json) printJson(report);
+        else for (const line of reloadLines(report as ReloadReport)) print(line);
+      }
+    } finally {
+      told.cancel();
+    }
+    return EXIT.done;
+  },
+};
+
+/** Says what a reload waits for that does not end soon: a disk that is full, or does not answer. */
+function tellWait(stateDir: string): Timer {
+  return systemClock.after(
+    PATIENCE_MS,
+    async () => {
+      const trouble = await troubleOf(stateDir).catch(() => undefined);
+      if (trouble !== undefined)
+        complain(
+          `peersync: The daemon takes it up, and cannot finish: ${trouble.message}\n  ${trouble.hint}\n`,
+        );
+    },
+    { background: true },
+  );
+}
+
+async function troubleOf(stateDir: string): Promise<Trouble | undefined> {
+  const question = { ask: 'status', parameters: {} };
+  const answer = await askDaemon(stateDir, question, { patienceMs: 0 });
+  if (answer === undefined) return undefined;
+  for await (const report of answer) {
+    const { stateTrouble, diskTrouble } = report as StatusReport;
+    return stateTrouble ?? diskTrouble;
+  }
+  return undefined;
+}
+
+/** Where the daemon is that was meant, as far as the directory of the state tells. */
+async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
+  const holder = await stateHolder(stateDir);
+  if (holder !== undefined)
+    return new PeersyncError({
+      code: 'NOT_RELOADABLE',
+      message: `The daemon of this configuration (pid ${holder.pid} on ${holder.host}) does not take commands now.`,
+      hint: 'Where it is starting or stopping, try again in a moment; where that is another machine, ask it there.',
+    });
+  const missing = await missingState(stateDir);
+  if (missing === undefined)
+    return new PeersyncError({
+      code: 'NOT_RUNNING',
+      message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
+      hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
+    });
+  return new PeersyncError({ code: 'NOT_RUNNING', ...missing });
+}
+
+/** The same problems that the daemon would find. */
+function nothingChanged(error: unknown): never {
+  if (!(error instanceof ConfigError)) throw error;
+  const { code, message, details } = error;
+  throw new ConfigError(code, `${message}\n  A running daemon goes on as before.`, details);
+}
+
+function reloadLines({ changes, restart }: ReloadReport): string[] {
+  const lines = changes.map(safe);
+  for (const key of restart) lines.push(`${key}: takes effect only by a restart`);
+  return lines.length > 0 ? lines : ['Nothing changed.'];
+}
+
+interface PauseOptions {
+  readonly for: string | undefined;
+}
+
+/** Nothing is sent to the peer any more, until it is resumed. */
+export const pauseCommand: Command<PauseOptions> = {
+  ...HEADS.pause,
+  builder: (yargs) =>
+    yargs
+      .option('for', {
+        type: 'string',
+        describe: 'How long; until `resume` unless given',
+        requiresArg: true,
+      })
+      .example('$0 pause --for 1h', 'Leave the peer alone for an hour')
+      .example('$0 pause', 'Leave it alone until `peersync resume`, also across restarts'),
+  run: async (options) => {
+    const forMs = options.for === undefined ? undefined : duration('--for', options.for);
+    if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
+      throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
+    const { config } = await configOf(options);
+    const parameters = forMs === undefined ? {} : { forMs };
+    const offline = () => withState(config, options, (state) => keepPause(state, systemClock.now(), forMs));
+    for await (const paused of askOr<Paused>(config, 'pause', parameters, offline)) {
+      if (options.json) printJson(paused);
+      else print(pausedLine(paused, systemClock.now()));
+    }
+    return EXIT.done;
+  },
+};
+
+/** What a pause is, and until when. */
+export function pausedLine({ until }: Paused, now: number): string {
+  const end = until === undefined ? 'until `peersync resume`' : `until ${dueText(until, now)}`;
+  return `Paused ${end}: nothing is sent to the peer, what changes on disk is read and waits.`;
+}
+
+/** The end of a pause. */
+export const resumeCommand: Command<object> = {
+  ...HEADS.resume,
+  builder: (yargs) => yargs.example('$0 resume', 'Go on with what waits'),
+  run: async (options) => {
+    const { config } = await configOf(options);
+    const offline = () =>
+      withState(config, options, (state) => ({ wasPaused: forgetPause(state, systemClock.now()) }));
+    for await (const report of askOr<{ readonly wasPaused: boolean }>(config, 'resume', {}, offline)) {
+      if (options.json) printJson(report);
+      else print(report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.');
+    }
+    return EXIT.done;
+  },
+};

@@ -1,0 +1,167 @@
+import type { Argv } from 'yargs';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import { formatBytes } from '../lib/units.js';
+import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
+import {
+  type Command,
+  type GlobalOptions,
+  prepare,
+  print,
+  printJson,
+  UsageError,
+  wholeNumber,
+} from './context.js';
+import { HEADS } from './heads.js';
+import { withPeer } from './peer.js';
+import { counted, named, safe, timeText } from './text.js';
+
+/** Which document a command is about. */
+export interface DocumentOptions {
+  readonly url: string | undefined;
+  readonly hash: string | undefined;
+}
+
+export function documentOptions(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & DocumentOptions> {
+  return yargs
+    .positional('url', { type: 'string', describe: 'The URL of the document (`peersync why FILE` tells it)' })
+    .option('hash', {
+      type: 'string',
+      describe: 'The hash that the peer gave the document, in place of its URL',
+      requiresArg: true,
+    }) as Argv<GlobalOptions & DocumentOptions>;
+}
+
+/** @throws UsageError unless exactly one of the two was given */
+export function documentOf({
+  url,
+  hash,
+}: DocumentOptions): { readonly url: string } | { readonly hash: string } {
+  if (url !== undefined && hash !== undefined) throw new UsageError('Both a URL and --hash were given.');
+  if (hash !== undefined) return { hash };
+  if (url === undefined) throw new UsageError('Neither a URL nor --hash was given.');
+  if (!URL.canParse(url))
+    throw new UsageError(
+      `"${url}" is no URL.`,
+      'Give the URL of a document, such as https://files.example.org/a.md; `peersync why FILE` tells that of a file.',
+    );
+  return { url };
+}
+
+/** The peer has no such document. */
+export function noDocument(asked: { readonly url: string } | { readonly hash: string }): PeersyncError {
+  const name = 'url' in asked ? asked.url : `with the hash ${asked.hash}`;
+  return new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The peer has no document ${name}.`,
+    hint: 'If it was pushed a moment ago, ask again; `peersync why FILE` tells what became of a file.',
+    details: asked,
+  });
+}
+
+/** What the peer shows of one document. */
+export const docCommand: Command<DocumentOptions> = {
+  ...HEADS.doc,
+  builder: (yargs) =>
+    documentOptions(yargs)
+      .example('$0 doc https://example.org/a.md', 'By its URL')
+      .example('$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'),
+  run: async (options) => {
+    const asked = documentOf(options);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const query = 'url' in asked ? asked : { urlhash: asked.hash };
+    const doc = await withPeer(loaded.config, log, (client, signal) => client.peerdoc(query, { signal }));
+    if (doc === undefined) throw noDocument(asked);
+    if (options.json) printJson(doc);
+    else for (const line of docText(doc, systemClock.now())) print(line);
+    return EXIT.done;
+  },
+};
+
+/** The document for a person, line by line. */
+function docText(doc: Peerdoc, now: number): string[] {
+  const { size, words, digest, lastModified, loadDate, collections } = doc;
+  const extent = [
+    ...(size === undefined ? [] : [formatBytes(size)]),
+    ...(words === undefined ? [] : [counted(words, 'word')]),
+  ];
+  return named([
+    ['title', doc.title],
+    ['document', doc.url],
+    ['hash', doc.urlhash],
+    ['collections', collections?.join(', ')],
+    ['size', extent.length === 0 ? undefined : extent.join(', ')],
+    ['content', digest === undefined ? undefined : `sha256 ${digest}`],
+    ['modified', lastModified === undefined ? undefined : timeText(lastModified, now)],
+    ['loaded', loadDate === undefined ? undefined : timeText(loadDate, now)],
+  ]);
+}
+
+interface CitationCommandOptions extends DocumentOptions {
+  readonly filter: boolean | undefined;
+  readonly ch: string | undefined;
+}
+
+/** What the peer knows of the sentences that one document has in common with others. */
+export const citationCommand: Command<CitationCommandOptions> = {
+  ...HEADS.citation,
+  builder: (yargs) =>
+    documentOptions(yargs)
+      .option('filter', { type: 'boolean', describe: 'Only the sentences that occur elsewhere' })
+      .option('ch', {
+        type: 'string',
+        describe: 'From how many common sentences on another document counts as similar',
+        requiresArg: true,
+      })
+      .example('$0 citation https://example.org/a', 'All sentences, with where else they stand')
+      .example('$0 citation --hash y4Zp1x3nLcAA --filter --ch 10', 'Only what is elsewhere too'),
+  run: async (options) => {
+    const asked = documentOf(options);
+    const { filter } = options;
+    const ch = options.ch === undefined ? undefined : wholeNumber('--ch', options.ch);
+    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const how: CitationOptions = {
+      ...(filter === undefined ? {} : { filter }),
+      ...(ch === undefined ? {} : { ch }),
+    };
+    const citation = await withPeer(loaded.config, log, (client, signal) =>
+      client.citation(asked, { ...how, signal }),
+    );
+    if (citation === undefined) throw noDocument(asked);
+    if (options.json) printJson(citation);
+    else for (const line of citationText(citation)) print(line);
+    return EXIT.done;
+  },
+};
+
+/** The citation record for a person, line by line. */
+export function citationText({ title, url, urlhash, sentences, citing, similar }: Citation): string[] {
+  const elsewhere = sentences.filter(({ appearsIn }) => appearsIn.length > 0).length;
+  const digits = Math.max(0, ...sentences.map(({ number }) => String(number).length));
+  return [
+    ...named([
+      ['title', title],
+      ['document', url],
+      ['hash', urlhash],
+      ['sentences', `${sentences.length} shown, ${elsewhere} of them also in other documents`],
+    ]),
+    ...sentences.flatMap(({ number, text, appearsIn }) => [
+      `  ${String(number).padStart(digits)}  ${safe(text)}`,
+      ...appearsIn.map((other) => `  ${''.padStart(digits)}  also in ${safe(other)}`),
+    ]),
+    ...documentsText('cited by', citing),
+    ...documentsText('similar', similar),
+  ];
+}
+
+function documentsText(what: string, documents: readonly CitingDocument[]): string[] {
+  if (documents.length === 0) return [`${what}: no other document`];
+  return [
+    `${what}: ${counted(documents.length, 'document')}`,
+    ...documents.map(({ url, title, sentences }) => {
+      const common = sentences === undefined ? '' : ` (${counted(sentences, 'sentence')})`;
+      return `  ${safe(url)}${common}${title === undefined ? '' : ` ${safe(title)}`}`;
+    }),
+  ];
+}
