@@ -97,6 +97,8 @@ class LaneQueue {
   failed = 0;
   startedAt = Number.NEGATIVE_INFINITY;
   readonly #onNext: () => void;
+  /** Resolves when what the p-queues before this one started has ended. */
+  #before: Promise<unknown> = Promise.resolve();
 
   /** @param onNext called when p-queue may start another */
   constructor(
@@ -133,11 +135,17 @@ class LaneQueue {
     if (isSameRate) return;
     // The rate of a p-queue cannot be changed: another one goes on.
     this.queue.clear();
+    this.#before = this.ended();
     this.queue = this.#make();
     // Counts as the last start, so that a new rate does not let two requests start together.
     if (now < this.startedAt + this.intervalMs) void this.queue.start().add(async () => {});
     this.queue.pause();
     for (const request of this.waiting) this.add(request);
+  }
+
+  /** Resolves when what was started up to now has ended. */
+  async ended(): Promise<void> {
+    await Promise.all([this.#before, this.queue.onPendingZero()]);
   }
 
   status(): LaneStatus {
@@ -358,7 +366,7 @@ export class RequestQueue {
       waiting.clear();
       queue.clear();
     }
-    const ended = Promise.all(this.#byPriority.map(({ queue }) => queue.onPendingZero()));
+    const ended = Promise.all(this.#byPriority.map((lane) => lane.ended()));
     const over = new AbortController();
     if (graceMs > 0) await Promise.race([ended, this.#options.clock.sleep(graceMs, over.signal)]);
     over.abort();

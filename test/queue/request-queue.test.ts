@@ -405,6 +405,29 @@ describe('stop', () => {
     expect(clock.waiting, 'timers left').toBe(0);
   });
 
+  test('lets what runs end within the grace also where the rate has changed since it started', async () => {
+    const { queue, clock } = openQueue();
+    const gate = new Gate();
+    let isAborted = false;
+    const running = queue.run('push', (signal) => {
+      signal.addEventListener('abort', () => {
+        isAborted = true;
+      });
+      return gate.task('runs')();
+    });
+    for (const requestsPerSecond of [50, 60])
+      queue.limit({ lanes: lanesOf({ ...UNLIMITED, requestsPerSecond }), maxConcurrency: 100 });
+    let isStopped = false;
+    const stopped = queue.stop(10_000).then(() => {
+      isStopped = true;
+    });
+    await clock.advance(9000);
+    expect([isAborted, isStopped]).toEqual([false, false]);
+    gate.end('runs');
+    await expect(running).resolves.toBe('runs');
+    await stopped;
+  });
+
   test('aborts after the grace what does not end', async () => {
     const { queue, clock } = openQueue();
     const end = queue.run(
