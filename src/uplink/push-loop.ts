@@ -128,7 +128,7 @@ export class PushLoop {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
     while (!signal.aborted && !this.#work.hasFailed) {
-      if (this.#backlog.wantsMore) for (const entry of await this.#backlog.more()) this.takeUp(entry, true);
+      if (this.#backlog.wantsMore) await this.#takeUpMore();
       const isDue = this.#backlog.hasDue;
       const decision = this.#isolation.decide(isDue, this.#work.size > 0);
       if (decision.push !== undefined) {

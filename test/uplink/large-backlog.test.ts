@@ -1,0 +1,51 @@
+import { afterEach, expect, it } from 'vitest';
+import { gone } from '../../src/state/transitions.js';
+import { pendingRecord } from '../state/records.js';
+import { until } from '../support/wait.js';
+import { QUICK, World } from '../support/world.js';
+
+const worlds: World[] = [];
+afterEach(async () => {
+  for (const w of worlds.splice(0)) await w.stop();
+});
+
+/** A world where a batch waits for more for a second, with these records in its state before anything is taken up. */
+async function lingering(prepare: (w: World) => void): Promise<World> {
+  const w = new World();
+  worlds.push(w);
+  let know = (_: true) => {};
+  const known = new Promise<true>((resolve) => {
+    know = resolve;
+  });
+  w.dialect = { ...w.dialect, known: () => known };
+  await w.start({ ...QUICK, push: { ...QUICK.push, linger: 1_000, backoff: { min: 5, max: 60_000 } } });
+  prepare(w);
+  know(true);
+  return w;
+}
+
+it('what falls due while a batch waits for more is in it, also where more is put off than is held', async () => {
+  const w = await lingering(({ state, clock }) => {
+    for (let i = 0; i < 10_000; i += 1)
+      state.put({ ...pendingRecord(`late${i}`), notBefore: clock.now() + 60_000 });
+  });
+  w.write('first', 'first');
+  await until(() => w.uplink.status().inFlight === 1, 'a batch waits for more');
+  const second = w.write('second', 'second');
+  if (second.status !== 'pending') throw new Error('it is not pending');
+  w.state.put({ ...second, notBefore: w.clock.now() + 200 });
+  await until(() => w.peer.pushes.length > 0, 'a push');
+  expect(w.peer.pushes[0]).toEqual(['first', 'second'].map((path) => w.url(path)));
+});
+
+it('what is pending here and there in a large state travels together', async () => {
+  const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
+  const w = await lingering((it) => {
+    for (let i = 0; i < 8_000; i += 1) {
+      if (files.includes(`f${i}`)) it.write(`f${i}`, `content ${i}`);
+      else it.state.put(gone(pendingRecord(`f${i}`), it.clock.now()));
+    }
+  });
+  await until(() => w.peer.pushes.length > 0, 'a push');
+  expect(w.peer.pushes[0]).toEqual(files.map((path) => w.url(path)));
+});
