@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { ItemLine } from '../../src/page/api.js';
-import { readAssets } from '../../src/page/assets.js';
+import { readAssets } from '../../src/page/app.js';
 import type { RecentEvent } from '../../src/report/answers.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withSamples } from '../../src/page/browser/samples.js';
+import { withSamples } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 
 const SLOT = 10_000;

@@ -3,7 +3,7 @@ import type { Sample } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status.js';
 import type { PageClock } from './clock.js';
 import type { LiveListener } from './live.js';
-import { withSamples } from './samples.js';
+import { withSamples } from './words.js';
 
 const KEPT_EVENTS = 200;
 /** Differences up to this are the time a message travels. */

@@ -1,4 +1,5 @@
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import type { Sample } from '../../report/statistics.js';
 import type { Condition, StatusReport } from '../../report/status.js';
 
 /*
@@ -208,4 +209,17 @@ function concernOf({ code, hint, message, severity, subject }: Condition): Conce
     text: sentences(message, hint),
     href,
   };
+}
+
+/** An hour of them. */
+const KEPT = 360;
+
+/**
+ * What is known of the last hour with what came now. What would lie after that is from before the daemon's clock was set back:
+ * a line would run backwards there.
+ */
+export function withSamples(known: readonly Sample[], came: readonly Sample[]): readonly Sample[] {
+  const [first] = came;
+  if (first === undefined) return known;
+  return [...known.filter(({ at }) => at < first.at), ...came].slice(-KEPT);
 }
