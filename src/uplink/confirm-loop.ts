@@ -24,6 +24,8 @@ const HELD = 10_000;
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
   readonly place: Place;
+  /** Where it was sent. */
+  readonly url: string;
   /** When it was sent, which tells this push from others. */
   readonly sentAt: number;
   /** The push was never answered: a negative leads to another push and not to a failed attempt. */
@@ -222,6 +224,7 @@ export class ConfirmLoop {
   #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, due: number): Look {
     const look: Look = {
       place: { folder: item.folder, path: item.path },
+      url: sent.url,
       sentAt: sent.at,
       isDoubt: item.status === 'pending',
       since: this.#deps.clock.now(),
@@ -274,8 +277,7 @@ export class ConfirmLoop {
 
   async #lookUp(look: Look, signal: AbortSignal): Promise<void> {
     const { clock, queue, peer } = this.#deps;
-    const url = this.#itemOf(look)?.sent.url;
-    if (url === undefined) return;
+    const { url } = look;
     const before: Before = { began: clock.now(), shownSentAt: this.#shownSentAt };
     let doc: Peerdoc | undefined;
     let failure: PeersyncError | undefined;
