@@ -3,7 +3,7 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
 import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
-import { globalOptions, print, reportError, UsageError, withoutShortGroup } from './commands/context.js';
+import { print, reportError, UsageError, withGlobalOptions, withoutShortGroup } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/process.js';
 
@@ -19,7 +19,7 @@ const exitCodes = Object.entries(EXIT_WORDS)
 
 const commandLine = async (args: string[]) => {
   const commands = await commandsFor(args);
-  return withCompletion(globalOptions(yargs(args)).command([...commands]), args)
+  return withCompletion(withGlobalOptions(yargs(args)).command([...commands]), args)
     .scriptName('peersync')
     .usage(`$0 <command>\n\n${ABOUT}`)
     .example(FIRST_EXAMPLES)

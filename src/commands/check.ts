@@ -15,53 +15,43 @@ import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { checkPorts, checkWritable, type Finding, troubleOf } from './check-places.js';
-import { type Command, duration, prepare, print, printJson, UsageError } from './context.js';
+import { define, duration, prepare, print, printJson, UsageError } from './context.js';
 import { readState } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
-interface CheckOptions {
-  readonly canary: boolean;
-  readonly url: string | undefined;
-  readonly yes: boolean;
-  readonly timeout: string | undefined;
-}
-
 const CANARY_TIMEOUT = '2m';
 
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
-export const checkCommand: Command<CheckOptions> = {
-  ...HEADS.check,
-  builder: (yargs) =>
-    yargs
-      .option('canary', {
-        type: 'boolean',
-        default: false,
-        describe: 'Push tiny documents, and tell what works on this peer',
-      })
-      .option('url', {
-        type: 'string',
-        describe:
-          "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
-        requiresArg: true,
-      })
-      .option('yes', { type: 'boolean', default: false, describe: 'With --canary: push without asking' })
-      .option('timeout', {
-        type: 'string',
-        describe: `With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`,
-        requiresArg: true,
-      })
-      .example('$0 check', 'Before the first run, or when something is odd')
-      .example('$0 check --canary', 'Before the first run with a peer of your own'),
+export const checkCommand = define({
+  options: {
+    canary: {
+      type: 'boolean',
+      default: false,
+      describe: 'Push tiny documents, and tell what works on this peer',
+    },
+    url: {
+      type: 'string',
+      describe:
+        "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
+    },
+    yes: { type: 'boolean', default: false, describe: 'With --canary: push without asking' },
+    timeout: {
+      type: 'string',
+      describe: `With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`,
+    },
+  },
+  examples: [
+    ['$0 check', 'Before the first run, or when something is odd'],
+    ['$0 check --canary', 'Before the first run with a peer of your own'],
+  ],
   run: async (options) => {
     const { url, yes } = options;
     if (!options.canary && (url !== undefined || yes || options.timeout !== undefined))
       throw new UsageError('--url, --yes and --timeout are for --canary.');
     const timeoutMs = duration('--timeout', options.timeout ?? CANARY_TIMEOUT);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const { config } = loaded;
+    const { config, log, path } = await prepare(options);
     const findings: Finding[] = [];
     const tell = (finding: Finding) => {
       findings.push(finding);
@@ -72,7 +62,7 @@ export const checkCommand: Command<CheckOptions> = {
         if (!finding.ok && finding.hint) print(`         ${safe(finding.hint)}`);
       }
     };
-    tell({ check: 'configuration', ok: true, message: `${loaded.path} is valid` });
+    tell({ check: 'configuration', ok: true, message: `${path} is valid` });
     let directories = 0;
     for (const folder of config.folders) {
       const { finding, directories: found } = await checkFolder(folder, config);
@@ -99,7 +89,7 @@ export const checkCommand: Command<CheckOptions> = {
     if (troubles.length === 0) return failed ? EXIT.failure : EXIT.done;
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
-};
+});
 
 async function checkFolder(
   folder: FolderConfig,

@@ -1,45 +1,146 @@
 import type { CommandModule } from 'yargs';
 import type { ExitCode } from '../lib/errors.js';
-import { type GlobalOptions, moduleOf } from './context.js';
-import type { Definition } from './definitions.js';
-import { type CommandName, HEADS } from './heads.js';
+import { type Command, type CommandBody, type GlobalOptions, type Head, moduleOf } from './context.js';
 
-type Module = CommandModule<GlobalOptions>;
+type Module = CommandModule<GlobalOptions, GlobalOptions>;
 
-/** Each is loaded by itself: a command is quick that needs little. */
-const LOAD: Readonly<Record<CommandName, () => Promise<Module>>> = {
-  run: async () => moduleOf((await import('./run.js')).runCommand),
-  once: async () => moduleOf((await import('./once.js')).onceCommand),
-  status: async () => moduleOf((await import('./status.js')).statusCommand),
-  watch: async () => moduleOf((await import('./watch.js')).watchCommand),
-  list: async () => moduleOf((await import('./items.js')).listCommand),
-  why: async () => moduleOf((await import('./items.js')).whyCommand),
-  retry: async () => moduleOf((await import('./items.js')).retryCommand),
-  verify: async () => moduleOf((await import('./verify.js')).verifyCommand),
-  rescan: async () => moduleOf((await import('./control.js')).rescanCommand),
-  reload: async () => moduleOf((await import('./control.js')).reloadCommand),
-  pause: async () => moduleOf((await import('./control.js')).pauseCommand),
-  resume: async () => moduleOf((await import('./control.js')).resumeCommand),
-  mirror: async () => moduleOf((await import('./mirror.js')).mirrorCommand),
-  check: async () => moduleOf((await import('./check.js')).checkCommand),
-  init: async () => moduleOf((await import('./init.js')).initCommand),
-  schema: async () => moduleOf((await import('./init.js')).schemaCommand),
-  doc: async () => moduleOf((await import('./documents.js')).docCommand),
-  citation: async () => moduleOf((await import('./documents.js')).citationCommand),
-  push: async () => moduleOf((await import('./push.js')).pushCommand),
-  share: async () => moduleOf((await import('./share.js')).shareCommand),
-  table: async () => moduleOf((await import('./table.js')).tableCommand),
-  peer: async () => moduleOf((await import('./peer.js')).peerCommand),
-  service: async () => moduleOf((await import('./service/service.js')).serviceCommand),
-};
+/** In the order in which the help names them. Each is loaded by itself: a command is quick that needs little, and so is the help. */
+const COMMANDS = {
+  run: {
+    usage: 'run',
+    describe: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
+    load: async () => (await import('./run.js')).runCommand,
+  },
+  once: {
+    usage: 'once',
+    describe: 'Scan the folders, push and confirm what is new, bring the mirrors up to date, then exit',
+    load: async () => (await import('./once.js')).onceCommand,
+  },
+  status: {
+    usage: 'status',
+    describe: 'Tell how everything stands',
+    load: async () => (await import('./status.js')).statusCommand,
+  },
+  watch: {
+    usage: 'watch',
+    describe:
+      'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
+    load: async () => (await import('./watch.js')).watchCommand,
+  },
+  list: {
+    usage: 'list',
+    describe: 'List the known files',
+    load: async () => (await import('./items.js')).listCommand,
+  },
+  why: {
+    usage: 'why <path>',
+    describe: 'Explain one file: rule, status, history, evidence or error, and what happens next',
+    load: async () => (await import('./items.js')).whyCommand,
+  },
+  retry: {
+    usage: 'retry [path..]',
+    describe: 'Try again what is in quarantine, waits for its next attempt, or was passed over',
+    load: async () => (await import('./items.js')).retryCommand,
+  },
+  verify: {
+    usage: 'verify',
+    describe: 'Look up in the peer once more what is confirmed, and tell what is missing',
+    load: async () => (await import('./verify.js')).verifyCommand,
+  },
+  rescan: {
+    usage: 'rescan [folder]',
+    describe: 'Let the running daemon scan its folders now',
+    load: async () => (await import('./control.js')).rescanCommand,
+  },
+  reload: {
+    usage: 'reload',
+    describe: 'Let the running daemon take up its changed configuration, as SIGHUP does',
+    load: async () => (await import('./control.js')).reloadCommand,
+  },
+  pause: {
+    usage: 'pause',
+    describe: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
+    load: async () => (await import('./control.js')).pauseCommand,
+  },
+  resume: {
+    usage: 'resume',
+    describe: 'End a pause: the work with the peer goes on',
+    load: async () => (await import('./control.js')).resumeCommand,
+  },
+  mirror: {
+    usage: 'mirror [names..]',
+    describe: "Bring the files that follow the peer's tables and shared objects up to date now",
+    load: async () => (await import('./mirror.js')).mirrorCommand,
+  },
+  check: {
+    usage: 'check',
+    describe:
+      'Check the configuration, the folders, the watch limit, the state, the ports, the peer, the access to it and what is mirrored',
+    load: async () => (await import('./check.js')).checkCommand,
+  },
+  init: {
+    usage: 'init',
+    describe: 'Write a first configuration; never overwrites one',
+    load: async () => (await import('./init.js')).initCommand,
+  },
+  schema: {
+    usage: 'schema',
+    describe: 'Print the JSON Schema of the configuration, so that editors complete it',
+    load: async () => (await import('./init.js')).schemaCommand,
+  },
+  doc: {
+    usage: 'doc [url]',
+    describe: 'Show what the peer has of one document',
+    load: async () => (await import('./documents.js')).docCommand,
+  },
+  citation: {
+    usage: 'citation [url]',
+    describe: 'Show which sentences of a document stand in others too, and who cites it',
+    load: async () => (await import('./documents.js')).citationCommand,
+  },
+  push: {
+    usage: 'push [file..]',
+    describe: 'Push single files, outside of all folders, and wait until the peer shows them',
+    load: async () => (await import('./push.js')).pushCommand,
+  },
+  share: {
+    usage: 'share',
+    describe: 'Fetch a shared object of the peer',
+    load: async () => (await import('./share.js')).shareCommand,
+  },
+  table: {
+    usage: 'table',
+    describe: 'Show and change tables of the peer',
+    load: async () => (await import('./table.js')).tableCommand,
+  },
+  peer: {
+    usage: 'peer',
+    describe: 'Run the embedded peer alone, until SIGTERM or SIGINT',
+    load: async () => (await import('./peer.js')).peerCommand,
+  },
+  service: {
+    usage: 'service',
+    describe: 'Let systemd run the daemon, from every start of the machine on',
+    load: async () => (await import('./service/service.js')).serviceCommand,
+  },
+} satisfies Readonly<Record<string, Head & { load(): Promise<CommandBody> }>>;
 
-const NAMES = Object.keys(HEADS) as CommandName[];
+type CommandName = keyof typeof COMMANDS;
+
+const NAMES = Object.keys(COMMANDS).filter(isName);
+
+function isName(word: string): word is CommandName {
+  return Object.hasOwn(COMMANDS, word);
+}
+
+async function loaded(name: CommandName): Promise<Command> {
+  const { usage, describe, load } = COMMANDS[name];
+  return { usage, describe, ...(await load()) };
+}
 
 /** Every command. The manual page is made from the same list. */
-export async function allCommands(): Promise<readonly Module[]> {
-  const commands: Module[] = [];
-  for (const name of NAMES) commands.push(await LOAD[name]());
-  return commands;
+export async function allCommands(): Promise<readonly Command[]> {
+  return await Promise.all(NAMES.map(loaded));
 }
 
 /**
@@ -48,39 +149,35 @@ export async function allCommands(): Promise<readonly Module[]> {
  */
 export async function commandsFor(args: readonly string[]): Promise<readonly Module[]> {
   const named = args.find(isName);
-  if (named !== undefined && named === args[0]) return [await LOAD[named]()];
-  return await Promise.all(NAMES.map((name) => (name === named ? LOAD[name]() : unloaded(name))));
-}
-
-function isName(word: string): word is CommandName {
-  return Object.hasOwn(HEADS, word);
+  if (named !== undefined && named === args[0]) return [moduleOf(await loaded(named))];
+  return await Promise.all(
+    NAMES.map(async (name) => (name === named ? moduleOf(await loaded(name)) : unloaded(name))),
+  );
 }
 
 /** A command that is loaded when it turns out to be the one. */
 function unloaded(name: CommandName): Module {
+  const { usage, describe } = COMMANDS[name];
   return {
-    ...HEADS[name],
+    ...{ command: usage, describe },
     builder: async (yargs) => {
-      const { builder } = await LOAD[name]();
+      const { builder } = moduleOf(await loaded(name));
       return typeof builder === 'function' ? await builder(yargs) : yargs;
     },
-    handler: async (argv) => await (await LOAD[name]()).handler(argv),
+    handler: async (argv) => await moduleOf(await loaded(name)).handler(argv),
   };
 }
 
 /** The one command that yargs has itself. */
-export const COMPLETION: Definition = {
+export const COMPLETION: Command = {
   usage: 'completion [shell]',
   describe: 'Print the script that completes commands in your shell, or in the one named: bash, zsh or fish',
-  options: [],
-  positionals: [],
   examples: [
     [
       '$0 completion bash >> ~/.bashrc',
       'Complete commands, options and the names of folders and mirrors in bash',
     ],
   ],
-  commands: [],
 };
 
 /** What peersync is, in a sentence. */

@@ -27,7 +27,7 @@ export function withoutShell(args: readonly string[], env: NodeJS.ProcessEnv): s
 
 /** Adds the command: that of yargs, but where its help is asked for, for which yargs would print the script. */
 export function withCompletion(yargs: Argv<GlobalOptions>, args: readonly string[]): Argv<GlobalOptions> {
-  const { describe, examples, usage } = COMPLETION;
+  const { describe, examples = [], usage } = COMPLETION;
   if (!args.includes('--help') && !args.includes('-h')) return yargs.completion('completion', describe);
   return yargs.command(usage, describe, (its) => its.example(examples.map(([line, what]) => [line, what])));
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import type { Argv, CommandModule } from 'yargs';
+import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
@@ -32,34 +32,71 @@ const USAGE_WORDS = {
   'Did you mean %s?': 'There is no such command or argument. Did you mean %s?',
 };
 
-export function globalOptions(yargs: Argv): Argv<GlobalOptions> {
+/** Those of every command. */
+export const GLOBAL_OPTIONS = {
+  config: {
+    alias: 'c',
+    type: 'string',
+    default: process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
+    defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
+    describe: 'The configuration file',
+  },
+  json: { type: 'boolean', default: false, describe: 'Answer in JSON' },
+  'log-level': { choices: LOG_LEVELS, describe: 'How much to log' },
+} as const;
+
+export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
     .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
-    .option('config', {
-      alias: 'c',
-      type: 'string',
-      default: process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
-      defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
-      describe: 'The configuration file',
-      requiresArg: true,
-    })
-    .option('json', { type: 'boolean', default: false, describe: 'Answer in JSON' })
-    .option('log-level', {
-      choices: LOG_LEVELS,
-      describe: 'How much to log',
-      requiresArg: true,
-    }) as unknown as Argv<GlobalOptions>;
+    .options(valued(GLOBAL_OPTIONS)) as unknown as Argv<GlobalOptions>;
 }
 
-/** One command: what it does returns the exit code. */
-export interface Command<Options> {
-  readonly command: string | readonly string[];
+/** Options or arguments by name. One that takes a value needs it. */
+export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
+
+/** How a command is called, and what the help shows of it. */
+export interface Head {
+  /** With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it may begin with a dash. */
+  readonly usage: string;
   readonly describe: string;
-  /** The list of words that also takes what stands behind `--`, where that may begin with a dash. */
-  readonly rest?: keyof Options & string;
-  builder(yargs: Argv<GlobalOptions>): Argv<Options>;
-  run(options: Options & GlobalOptions): Promise<ExitCode>;
+}
+
+/** What a command takes and does. Its arguments to yargs, its help, completion and the manual page are made from this. */
+export interface CommandBody {
+  readonly positionals?: OptionTable;
+  readonly options?: OptionTable;
+  /** A command line, beginning with `$0`, and what it is good for. */
+  readonly examples?: readonly (readonly [line: string, what: string])[];
+  /** Those below it. */
+  readonly commands?: readonly Command[];
+  /** Returns the exit code; missing where only those below it do something. */
+  run?(options: GlobalOptions): Promise<ExitCode>;
+}
+
+export interface Command extends Head, CommandBody {}
+
+type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
+/** What yargs makes of a table of options. */
+export type Given<T extends OptionTable> = {
+  readonly [name in keyof T & string as CamelCase<name>]: InferredOptionType<T[name]>;
+};
+
+/** One command; `run` gets its options and arguments by the names that they have here, in camel case. */
+export function define<
+  const P extends OptionTable = Record<never, never>,
+  const O extends OptionTable = Record<never, never>,
+>(
+  command: Omit<CommandBody, 'run'> & {
+    readonly positionals?: P;
+    readonly options?: O;
+    run?(options: GlobalOptions & Given<P> & Given<O>): Promise<ExitCode>;
+  },
+): CommandBody {
+  return command;
 }
 
 /** The command line was wrong. */
@@ -75,29 +112,51 @@ export class UsageError extends PeersyncError {
 }
 
 /** Makes a yargs module of a command; an error becomes two sentences and an exit code, never a stack trace. */
-export function moduleOf<Options>(command: Command<Options>): CommandModule<GlobalOptions> {
-  const module: CommandModule<GlobalOptions, Options> = {
-    command: command.command,
-    describe: command.describe,
-    builder: (yargs) => command.builder(yargs),
+export function moduleOf(command: Command, above = ''): CommandModule<GlobalOptions, GlobalOptions> {
+  const { usage, describe, positionals = {}, options = {}, examples = [], commands = [], run } = command;
+  const name = `${above}${usage.split(' ')[0]}`;
+  return {
+    ...{ command: usage, describe },
+    builder: (yargs) => {
+      for (const [argument, words] of Object.entries(positionals)) yargs.positional(argument, words);
+      yargs.options(valued(options)).example(examples.map(([line, what]) => [line, what]));
+      for (const below of commands) yargs.command(moduleOf(below, `${name} `));
+      return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)).recommendCommands() : yargs;
+    },
     handler: async (argv) => {
       try {
-        process.exitCode = await command.run(withRest(command, argv as unknown as Options & GlobalOptions));
+        if (run === undefined) throw new UsageError(nameOne(name, commands));
+        process.exitCode = await run(withRest(usage, argv));
       } catch (error) {
         process.exitCode = reportError(error, argv.json === true);
       }
     },
   };
-  // What its options are is between the command and yargs.
-  return module as unknown as CommandModule<GlobalOptions>;
+}
+
+function valued(options: OptionTable): Record<string, Options> {
+  const entries = Object.entries(options);
+  return Object.fromEntries(
+    entries.map(([name, words]) => [
+      name,
+      words.type === 'boolean' ? words : { ...words, requiresArg: true },
+    ]),
+  );
+}
+
+function nameOne(name: string, commands: readonly Command[]): string {
+  const names = commands.map(({ usage }, i) => `\`${i === 0 ? `${name} ` : ''}${usage.split(' ')[0]}\``);
+  const last = names.pop();
+  return `Name what to do: ${names.length === 0 ? last : `${names.join(', ')} or ${last}`}.`;
 }
 
 /** The options with the words behind `--`, which yargs gives to nobody. */
-function withRest<Options>({ rest }: Command<Options>, options: Options & GlobalOptions) {
+function withRest(usage: string, options: GlobalOptions): GlobalOptions {
   const at = process.argv.indexOf('--');
   const words = at === -1 ? [] : process.argv.slice(at + 1);
   if (words.length === 0) return options;
-  const before = rest === undefined ? undefined : options[rest];
+  const rest = /\[(\w+)\.\.\]/.exec(usage)?.[1];
+  const before = Object.entries(options).find(([name]) => name === rest)?.[1];
   if (rest === undefined || !Array.isArray(before))
     throw new UsageError(
       `"${words.join(' ')}" stands behind "--", where this command takes nothing.`,
@@ -147,13 +206,13 @@ export function complain(text: string): void {
   process.stderr.write(isJournal(2, process.env) ? asErrorLines(text) : text);
 }
 
-/** The configuration and the log of a command. Warnings of the configuration go to the log. */
+/** The configuration, its path and the log of a command; to the standard output goes what the configuration wants logged. */
 export async function prepare(
   options: GlobalOptions,
-  log: { readonly fd: 1 | 2; readonly quiet?: boolean },
-): Promise<{ readonly loaded: LoadedConfig; readonly log: Log }> {
+  fd: 1 | 2 = 2,
+): Promise<LoadedConfig & { readonly log: Log }> {
   const loaded = await configOf(options);
-  return { loaded, log: await openLog(options, log.fd, log.quiet ? 'warn' : loaded.config.log.level) };
+  return { ...loaded, log: await openLog(options, fd, fd === 1 ? loaded.config.log.level : 'warn') };
 }
 
 /** The configuration alone, for a command that logs nothing. Its code is loaded here: the help is quicker without it. */

@@ -9,22 +9,16 @@ import { heldError, type ReloadReport, type StatusReport } from '../report/statu
 import { stateHolder } from '../state/directory.js';
 import type { Trouble } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { type Command, complain, configOf, duration, print, printJson, UsageError } from './context.js';
+import { complain, configOf, define, duration, print, printJson, UsageError } from './context.js';
 import { askOr, missingState, withState } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { counted, dueText, safe } from './text.js';
 
-interface RescanOptions {
-  readonly folder: string | undefined;
-}
-
 /** A scan of the folders now, by the running daemon. */
-export const rescanCommand: Command<RescanOptions> = {
-  ...HEADS.rescan,
-  builder: (yargs) =>
-    yargs
-      .positional('folder', { type: 'string', describe: 'Only the folder with this name' })
-      .example('$0 rescan inbox', 'Scan one folder'),
+export const rescanCommand = define({
+  positionals: {
+    folder: { type: 'string', describe: 'Only the folder with this name' },
+  },
+  examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {
     const { config } = await configOf(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
@@ -53,15 +47,14 @@ export const rescanCommand: Command<RescanOptions> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** After so long it is told what a reload waits for, in ms. */
 const PATIENCE_MS = 3_000;
 
 /** The running daemon takes up its changed configuration. */
-export const reloadCommand: Command<object> = {
-  ...HEADS.reload,
-  builder: (yargs) => yargs.example('$0 reload', 'After the configuration file was changed'),
+export const reloadCommand = define({
+  examples: [['$0 reload', 'After the configuration file was changed']],
   run: async (options) => {
     const { config } = await configOf(options).catch(nothingChanged);
     const { dir } = config.state;
@@ -79,7 +72,7 @@ export const reloadCommand: Command<object> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** Says what a reload waits for that does not end soon: a disk that is full, or does not answer. */
 function tellWait(stateDir: string): Timer {
@@ -139,22 +132,18 @@ function reloadLines({ changes, restart }: ReloadReport): string[] {
   return lines.length > 0 ? lines : ['Nothing changed.'];
 }
 
-interface PauseOptions {
-  readonly for: string | undefined;
-}
-
 /** Nothing is sent to the peer any more, until it is resumed. */
-export const pauseCommand: Command<PauseOptions> = {
-  ...HEADS.pause,
-  builder: (yargs) =>
-    yargs
-      .option('for', {
-        type: 'string',
-        describe: 'How long; until `resume` unless given',
-        requiresArg: true,
-      })
-      .example('$0 pause --for 1h', 'Leave the peer alone for an hour')
-      .example('$0 pause', 'Leave it alone until `peersync resume`, also across restarts'),
+export const pauseCommand = define({
+  options: {
+    for: {
+      type: 'string',
+      describe: 'How long; until `resume` unless given',
+    },
+  },
+  examples: [
+    ['$0 pause --for 1h', 'Leave the peer alone for an hour'],
+    ['$0 pause', 'Leave it alone until `peersync resume`, also across restarts'],
+  ],
   run: async (options) => {
     const forMs = options.for === undefined ? undefined : duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
@@ -168,7 +157,7 @@ export const pauseCommand: Command<PauseOptions> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** What a pause is, and until when. */
 export function pausedLine({ until }: Paused, now: number): string {
@@ -177,9 +166,8 @@ export function pausedLine({ until }: Paused, now: number): string {
 }
 
 /** The end of a pause. */
-export const resumeCommand: Command<object> = {
-  ...HEADS.resume,
-  builder: (yargs) => yargs.example('$0 resume', 'Go on with what waits'),
+export const resumeCommand = define({
+  examples: [['$0 resume', 'Go on with what waits']],
   run: async (options) => {
     const { config } = await configOf(options);
     const offline = () =>
@@ -190,4 +178,4 @@ export const resumeCommand: Command<object> = {
     }
     return EXIT.done;
   },
-};
+});

@@ -1,37 +1,22 @@
-import type { Argv } from 'yargs';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
-import {
-  type Command,
-  type GlobalOptions,
-  prepare,
-  print,
-  printJson,
-  UsageError,
-  wholeNumber,
-} from './context.js';
-import { HEADS } from './heads.js';
-import { withPeer } from './peer.js';
+import { define, type Given, print, printJson, UsageError, wholeNumber } from './context.js';
+import { askPeer } from './peer.js';
 import { counted, named, safe, timeText } from './text.js';
 
 /** Which document a command is about. */
-export interface DocumentOptions {
-  readonly url: string | undefined;
-  readonly hash: string | undefined;
-}
-
-export function documentOptions(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & DocumentOptions> {
-  return yargs
-    .positional('url', { type: 'string', describe: 'The URL of the document (`peersync why FILE` tells it)' })
-    .option('hash', {
-      type: 'string',
-      describe: 'The hash that the peer gave the document, in place of its URL',
-      requiresArg: true,
-    }) as Argv<GlobalOptions & DocumentOptions>;
-}
+const DOCUMENT = {
+  positionals: {
+    url: { type: 'string', describe: 'The URL of the document (`peersync why FILE` tells it)' },
+  },
+  options: {
+    hash: { type: 'string', describe: 'The hash that the peer gave the document, in place of its URL' },
+  },
+} as const;
+type DocumentOptions = Given<typeof DOCUMENT.positionals> & Given<typeof DOCUMENT.options>;
 
 /** @throws UsageError unless exactly one of the two was given */
 export function documentOf({
@@ -61,23 +46,22 @@ export function noDocument(asked: { readonly url: string } | { readonly hash: st
 }
 
 /** What the peer shows of one document. */
-export const docCommand: Command<DocumentOptions> = {
-  ...HEADS.doc,
-  builder: (yargs) =>
-    documentOptions(yargs)
-      .example('$0 doc https://example.org/a.md', 'By its URL')
-      .example('$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'),
+export const docCommand = define({
+  ...DOCUMENT,
+  examples: [
+    ['$0 doc https://example.org/a.md', 'By its URL'],
+    ['$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'],
+  ],
   run: async (options) => {
     const asked = documentOf(options);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const query = 'url' in asked ? asked : { urlhash: asked.hash };
-    const doc = await withPeer(loaded.config, log, (client, signal) => client.peerdoc(query, { signal }));
+    const doc = await askPeer(options, (client, signal) => client.peerdoc(query, { signal }));
     if (doc === undefined) throw noDocument(asked);
     if (options.json) printJson(doc);
     else for (const line of docText(doc, systemClock.now())) print(line);
     return EXIT.done;
   },
-};
+});
 
 /** The document for a person, line by line. */
 function docText(doc: Peerdoc, now: number): string[] {
@@ -98,42 +82,36 @@ function docText(doc: Peerdoc, now: number): string[] {
   ]);
 }
 
-interface CitationCommandOptions extends DocumentOptions {
-  readonly filter: boolean | undefined;
-  readonly ch: string | undefined;
-}
-
 /** What the peer knows of the sentences that one document has in common with others. */
-export const citationCommand: Command<CitationCommandOptions> = {
-  ...HEADS.citation,
-  builder: (yargs) =>
-    documentOptions(yargs)
-      .option('filter', { type: 'boolean', describe: 'Only the sentences that occur elsewhere' })
-      .option('ch', {
-        type: 'string',
-        describe: 'From how many common sentences on another document counts as similar',
-        requiresArg: true,
-      })
-      .example('$0 citation https://example.org/a', 'All sentences, with where else they stand')
-      .example('$0 citation --hash y4Zp1x3nLcAA --filter --ch 10', 'Only what is elsewhere too'),
+export const citationCommand = define({
+  positionals: DOCUMENT.positionals,
+  options: {
+    ...DOCUMENT.options,
+    filter: { type: 'boolean', describe: 'Only the sentences that occur elsewhere' },
+    ch: {
+      type: 'string',
+      describe: 'From how many common sentences on another document counts as similar',
+    },
+  },
+  examples: [
+    ['$0 citation https://example.org/a', 'All sentences, with where else they stand'],
+    ['$0 citation --hash y4Zp1x3nLcAA --filter --ch 10', 'Only what is elsewhere too'],
+  ],
   run: async (options) => {
     const asked = documentOf(options);
     const { filter } = options;
     const ch = options.ch === undefined ? undefined : wholeNumber('--ch', options.ch);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
     const how: CitationOptions = {
       ...(filter === undefined ? {} : { filter }),
       ...(ch === undefined ? {} : { ch }),
     };
-    const citation = await withPeer(loaded.config, log, (client, signal) =>
-      client.citation(asked, { ...how, signal }),
-    );
+    const citation = await askPeer(options, (client, signal) => client.citation(asked, { ...how, signal }));
     if (citation === undefined) throw noDocument(asked);
     if (options.json) printJson(citation);
     else for (const line of citationText(citation)) print(line);
     return EXIT.done;
   },
-};
+});
 
 /** The citation record for a person, line by line. */
 export function citationText({ title, url, urlhash, sentences, citing, similar }: Citation): string[] {

@@ -2,8 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { jsonSchema } from '../config/schema.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { type Command, print, printJson } from './context.js';
-import { HEADS } from './heads.js';
+import { define, print, printJson } from './context.js';
 
 /** The configuration that `peersync init` writes: what one usually changes, the rest left to its default. */
 const EXAMPLE = {
@@ -29,12 +28,11 @@ export function exampleConfig(): string {
 }
 
 /** Writes a first configuration, never over another one. */
-export const initCommand: Command<object> = {
-  ...HEADS.init,
-  builder: (yargs) =>
-    yargs
-      .example('$0 init', 'Write ./config.json')
-      .example('$0 init -c /etc/peersync/config.json', 'Write it elsewhere'),
+export const initCommand = define({
+  examples: [
+    ['$0 init', 'Write ./config.json'],
+    ['$0 init -c /etc/peersync/config.json', 'Write it elsewhere'],
+  ],
   run: async (options) => {
     const path = resolve(options.config);
     try {
@@ -60,18 +58,15 @@ export const initCommand: Command<object> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** The JSON Schema of the configuration, for editors. */
-export const schemaCommand: Command<object> = {
-  ...HEADS.schema,
-  builder: (yargs) =>
-    yargs.example(
-      '$0 schema > config.schema.json',
-      'Then add "$schema": "./config.schema.json" to the configuration',
-    ),
+export const schemaCommand = define({
+  examples: [
+    ['$0 schema > config.schema.json', 'Then add "$schema": "./config.schema.json" to the configuration'],
+  ],
   run: async () => {
     print(JSON.stringify(jsonSchema(), null, 2));
     return EXIT.done;
   },
-};
+});

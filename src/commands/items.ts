@@ -3,41 +3,32 @@ import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
-import {
-  knownFolder,
-  LISTED_STATUSES,
-  type ListedEntry,
-  type ListFilter,
-  listEntries,
-  scopesOf,
-} from '../report/items.js';
+import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import { retryItems } from '../uplink/retry.js';
-import { type Command, configOf, type GlobalOptions, print, printJson } from './context.js';
+import { configOf, define, type GlobalOptions, print, printJson } from './context.js';
 import { askOr, readState, withState } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { counted, safe, timeText } from './text.js';
 
 /** Characters. */
 const WRITTEN_AT_ONCE = 32_768;
 
 /** Every known file, one a line. */
-export const listCommand: Command<ListFilter> = {
-  ...HEADS.list,
-  builder: (yargs) =>
-    yargs
-      .option('status', {
-        choices: LISTED_STATUSES,
-        describe: 'Only those with this status (passed: kept back by a rule)',
-        requiresArg: true,
-      })
-      .option('folder', {
-        type: 'string',
-        describe: 'Only those of the folder with this name',
-        requiresArg: true,
-      })
-      .example('$0 list --status quarantined', 'What needs a hand, and why')
-      .example('$0 list --folder inbox --json', 'One JSON object a line'),
+export const listCommand = define({
+  options: {
+    status: {
+      choices: LISTED_STATUSES,
+      describe: 'Only those with this status (passed: kept back by a rule)',
+    },
+    folder: {
+      type: 'string',
+      describe: 'Only those of the folder with this name',
+    },
+  },
+  examples: [
+    ['$0 list --status quarantined', 'What needs a hand, and why'],
+    ['$0 list --folder inbox --json', 'One JSON object a line'],
+  ],
   run: async (options) => {
     const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
@@ -56,24 +47,19 @@ export const listCommand: Command<ListFilter> = {
     process.stdout.write(text);
     return EXIT.done;
   },
-};
+});
 
 function lineOf(entry: ListedEntry, now: number): string {
   const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;
   return entry.message === undefined ? line : `${line}\n             ${safe(entry.message)}`;
 }
 
-interface WhyOptions {
-  readonly path: string;
-}
-
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
-export const whyCommand: Command<WhyOptions> = {
-  ...HEADS.why,
-  builder: (yargs) =>
-    yargs
-      .positional('path', { type: 'string', demandOption: true, describe: 'A file, present or not' })
-      .example('$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?'),
+export const whyCommand = define({
+  positionals: {
+    path: { type: 'string', demandOption: true, describe: 'A file, present or not' },
+  },
+  examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const { config } = await configOf(options);
     const path = resolve(options.path);
@@ -87,7 +73,7 @@ export const whyCommand: Command<WhyOptions> = {
     }
     return EXIT.done;
   },
-};
+});
 
 const VERDICTS: Readonly<Record<WhyReport['verdict'], string>> = {
   pending: 'pending: it is to be pushed',
@@ -146,31 +132,28 @@ function nextText(at: number, now: number): string {
   return at <= now ? 'It is due now.' : `Next try: ${timeText(at, now)}.`;
 }
 
-interface RetryOptions {
-  readonly path: string[];
-  readonly all: boolean;
-}
-
 interface Retried {
   readonly retried: number;
   readonly lookedAt: number;
 }
 
 /** Another try for what is in quarantine or waits for its next attempt. */
-export const retryCommand: Command<RetryOptions> = {
-  ...HEADS.retry,
-  rest: 'path',
-  builder: (yargs) =>
-    yargs
-      .positional('path', {
-        type: 'string',
-        array: true,
-        default: [],
-        describe: 'Files, or directories with all below',
-      })
-      .option('all', { type: 'boolean', default: false, describe: 'Everything' })
-      .example('$0 retry data/inbox/report.md', 'One file')
-      .example('$0 retry --all', 'Everything that is stuck'),
+export const retryCommand = define({
+  positionals: {
+    path: {
+      type: 'string',
+      array: true,
+      default: [],
+      describe: 'Files, or directories with all below',
+    },
+  },
+  options: {
+    all: { type: 'boolean', default: false, describe: 'Everything' },
+  },
+  examples: [
+    ['$0 retry data/inbox/report.md', 'One file'],
+    ['$0 retry --all', 'Everything that is stuck'],
+  ],
   run: async (options) => {
     const { config } = await configOf(options);
     if (options.all === options.path.length > 0)
@@ -190,7 +173,7 @@ export const retryCommand: Command<RetryOptions> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** What a retry did, for a person. */
 export function retriedText({ retried, lookedAt }: Retried): string {

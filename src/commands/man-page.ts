@@ -1,7 +1,7 @@
-import type { CommandModule } from 'yargs';
 import { ABOUT, COMPLETION, EXIT_WORDS, FIRST_EXAMPLES } from './commands.js';
-import { type GlobalOptions, globalOptions } from './context.js';
-import { type Defined, type Definition, definitionsOf, noteOf } from './definitions.js';
+import { type Command, GLOBAL_OPTIONS, type OptionTable } from './context.js';
+
+type Words = OptionTable[string];
 
 /** What peersync reads from its surroundings; a name and what it does. */
 const ENVIRONMENT = [
@@ -34,7 +34,7 @@ const FILES = [
  *
  */
 export function manPage(of: {
-  readonly commands: readonly CommandModule<GlobalOptions>[];
+  readonly commands: readonly Command[];
   readonly version: string;
   /** Of the build, where it is known. */
   readonly date?: string | undefined;
@@ -53,11 +53,11 @@ export function manPage(of: {
       'Files that are dropped into watched folders become documents in the index of the peer, and none is called confirmed until the peer shows that very version of it. Tables and shared objects of the peer become files on disk. `peersync init` writes a first configuration, `peersync check` looks whether everything is in order, and `peersync run` is the daemon.',
     ),
     '.SH COMMANDS',
-    ...definitionsOf(of.commands).flatMap(command),
+    ...of.commands.flatMap((each) => command(each)),
     ...command(COMPLETION),
     '.SH OPTIONS',
     'Every command takes these:',
-    ...noteOf(globalOptions as Parameters<typeof noteOf>[0]).options.flatMap(option),
+    ...Object.entries(GLOBAL_OPTIONS).flatMap(option),
     ...tagged('.BR \\-h ", " \\-\\-help', 'Tell what the command does.'),
     ...tagged('.B \\-\\-version', 'Tell the version and the build.'),
     '.SH EXIT STATUS',
@@ -76,22 +76,24 @@ export function manPage(of: {
   return `${page.join('\n')}\n`;
 }
 
-function command({ usage, describe, options, positionals, examples, commands }: Definition): string[] {
+/** @param above the words that stand before a command below another one */
+function command({ usage, describe, ...body }: Command, above = ''): string[] {
+  const { options = {}, positionals = {}, examples = [], commands = [] } = body;
   return [
-    `.SS ${quoted(`peersync ${usage.replace(/\.\.(?=[\]>])/, '...')}`)}`,
+    `.SS ${quoted(`peersync ${above}${usage.replace(/\.\.(?=[\]>])/, '...')}`)}`,
     text(ended(describe, '.')),
-    ...positionals.flatMap(positional),
-    ...options.flatMap(option),
+    ...Object.entries(positionals).flatMap(positional),
+    ...Object.entries(options).flatMap(option),
     ...examples.flatMap(example),
-    ...commands.flatMap(command),
+    ...commands.flatMap((each) => command(each, `${above}${usage.split(' ')[0]} `)),
   ];
 }
 
-function positional({ name, words }: Defined): string[] {
+function positional([name, words]: readonly [string, Words]): string[] {
   return tagged(`.I ${escaped(name)}`, details(words));
 }
 
-function option({ name, words }: Defined): string[] {
+function option([name, words]: readonly [string, Words]): string[] {
   const aliases = [words.alias ?? []]
     .flat()
     .map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`));
@@ -101,19 +103,13 @@ function option({ name, words }: Defined): string[] {
 }
 
 /** What stands for the value of an option: `FILE` for a configuration, else the choices or the option's own name. */
-function valueName(name: string, { choices, type }: Defined['words']): string {
+function valueName(name: string, { choices, type }: Words): string {
   if (choices !== undefined) return choices.join('|');
   if (type === 'number') return 'N';
   return name === 'config' || name === 'output' ? 'FILE' : (name.split('-').at(-1) ?? name).toUpperCase();
 }
 
-function details({
-  describe,
-  description,
-  default: value,
-  defaultDescription,
-  demandOption,
-}: Defined['words']) {
+function details({ describe, description, default: value, defaultDescription, demandOption }: Words) {
   const said = describe ?? description ?? '';
   const notes = [
     ...(demandOption === true ? ['required'] : []),

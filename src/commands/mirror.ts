@@ -8,54 +8,53 @@ import { durationText, formatBytes } from '../lib/units.js';
 import type { Conflict, MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
 import type { QueueStatus } from '../queue/request-queue.js';
-import { type Command, moduleOf, onSignals, prepare, print, printJson } from './context.js';
+import { define, onSignals, prepare, print, printJson } from './context.js';
 import { askOr } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { columns, counted, safe } from './text.js';
 
-interface MirrorOptions {
-  readonly names: readonly string[] | undefined;
-}
+/** A person accepts what raised an alarm. */
+const mirrorAccept = define({
+  positionals: {
+    names: {
+      type: 'string',
+      array: true,
+      demandOption: true,
+      describe: 'The mirrors, as `status` names them',
+    },
+  },
+  examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
+  run: async (options) => await report('mirror-accept', { names: options.names }, options),
+});
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself. */
-export const mirrorCommand: Command<MirrorOptions> = {
-  ...HEADS.mirror,
-  builder: (yargs) =>
-    yargs
-      .command(moduleOf(acceptCommand))
-      .positional('names', { type: 'string', array: true, describe: 'Only the mirrors with these names' })
-      .example('$0 mirror', 'All of them')
-      .example('$0 mirror prices', 'One of them')
-      .example('$0 mirror accept prices', 'Take what the peer says, after an alarm'),
+export const mirrorCommand = define({
+  positionals: {
+    names: { type: 'string', array: true, describe: 'Only the mirrors with these names' },
+  },
+  examples: [
+    ['$0 mirror', 'All of them'],
+    ['$0 mirror prices', 'One of them'],
+    ['$0 mirror accept prices', 'Take what the peer says, after an alarm'],
+  ],
+  commands: [
+    {
+      usage: 'accept <names..>',
+      describe: 'Accept what raised the alarm of a mirror: its file follows the peer again',
+      ...mirrorAccept,
+    },
+  ],
   run: async (options) => {
     const { names } = options;
     return await report('mirror', names === undefined || names.length === 0 ? {} : { names }, options);
   },
-};
-
-/** A person accepts what raised an alarm. */
-const acceptCommand: Command<{ readonly names: readonly string[] }> = {
-  command: ['accept <names..>'],
-  describe: 'Accept what raised the alarm of a mirror: its file follows the peer again',
-  builder: (yargs) =>
-    yargs
-      .positional('names', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: 'The mirrors, as `status` names them',
-      })
-      .example('$0 mirror accept prices', 'After its table became empty on purpose'),
-  run: async (options) => await report('mirror-accept', { names: options.names }, options),
-};
+});
 
 async function report(
   ask: 'mirror' | 'mirror-accept',
   parameters: { readonly names?: readonly string[] },
   options: Parameters<typeof prepare>[0],
 ): Promise<ExitCode> {
-  const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-  const { config } = loaded;
+  const { config, log } = await prepare(options);
   const told = options.json ? log : withoutMirrors(log);
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;

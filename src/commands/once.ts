@@ -11,25 +11,12 @@ import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import type { StateView } from '../state/state.js';
 import type { FolderStatus, Watcher } from '../watch/watcher.js';
-import {
-  type Command,
-  duration,
-  type GlobalOptions,
-  onSignals,
-  prepare,
-  print,
-  printJson,
-} from './context.js';
-import { HEADS } from './heads.js';
+import { define, duration, onSignals, prepare, print, printJson } from './context.js';
 import { lastingTrouble, mirrorExitCode, peerInTrouble, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 
 const TICK_MS = 100;
-
-interface OnceOptions {
-  readonly timeout: string;
-}
 
 /** How a `once` ended. */
 type Ending =
@@ -41,21 +28,21 @@ type Ending =
   | { readonly kind: 'failed'; readonly error: unknown };
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
-export const onceCommand: Command<OnceOptions> = {
-  ...HEADS.once,
-  builder: (yargs) =>
-    yargs
-      .option('timeout', {
-        type: 'string',
-        default: '10m',
-        describe: 'Give up after this long; the next run goes on from there',
-        requiresArg: true,
-      })
-      .example('$0 once', 'Bring the peer up to date')
-      .example('$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'),
-  run: async (options: OnceOptions & GlobalOptions) => {
+export const onceCommand = define({
+  options: {
+    timeout: {
+      type: 'string',
+      default: '10m',
+      describe: 'Give up after this long; the next run goes on from there',
+    },
+  },
+  examples: [
+    ['$0 once', 'Bring the peer up to date'],
+    ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],
+  ],
+  run: async (options) => {
     const timeout = duration('--timeout', options.timeout);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
+    const { config, log } = await prepare(options);
     const started = systemClock.now();
     let failed: (error: unknown) => void = () => {};
     const failure = new Promise<Ending>((resolve) => {
@@ -71,7 +58,7 @@ export const onceCommand: Command<OnceOptions> = {
       growHeapSlowly();
       const { Daemon } = await import('../daemon/daemon.js');
       const daemon = await Daemon.open({
-        config: loaded.config,
+        config: config,
         clock: systemClock,
         log: options.json ? log : progress.beside(withoutMirrors(log), options.logLevel ?? 'warn'),
         follow: false,
@@ -109,7 +96,7 @@ export const onceCommand: Command<OnceOptions> = {
           (report.alarm ?? report.failure ?? report.notes ?? report.conflicts) === undefined
         )
           continue;
-        for (const line of runLines(report, loaded.config.mirror.root)) print(line);
+        for (const line of runLines(report, config.mirror.root)) print(line);
       }
       if (options.json)
         printJson({
@@ -129,7 +116,7 @@ export const onceCommand: Command<OnceOptions> = {
       unlisten();
     }
   },
-};
+});
 
 /** Waits until nothing is left to do, or only in folders that are held, the peer stays away, or the time is over. */
 async function settle(

@@ -10,38 +10,28 @@ import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StatusReport } from '../report/status.js';
-import { type Command, onSignals, openLog } from './context.js';
-import { HEADS } from './heads.js';
-
-interface PeerOptions {
-  readonly data: string;
-  readonly port: string;
-  readonly 'require-auth': boolean;
-}
+import { define, type GlobalOptions, onSignals, openLog, prepare } from './context.js';
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
-export const peerCommand: Command<PeerOptions> = {
-  ...HEADS.peer,
-  builder: (yargs) =>
-    yargs
-      .option('data', {
-        type: 'string',
-        default: './data/peer',
-        describe: 'Where it keeps its index and its administrator password',
-        requiresArg: true,
-      })
-      .option('port', {
-        type: 'string',
-        default: '8386',
-        describe: 'Port on loopback; 0 for any free one',
-        requiresArg: true,
-      })
-      .option('require-auth', {
-        type: 'boolean',
-        default: false,
-        describe: 'Let only the administrator see anything, the search page too',
-      })
-      .example('$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386'),
+export const peerCommand = define({
+  options: {
+    data: {
+      type: 'string',
+      default: './data/peer',
+      describe: 'Where it keeps its index and its administrator password',
+    },
+    port: {
+      type: 'string',
+      default: '8386',
+      describe: 'Port on loopback; 0 for any free one',
+    },
+    'require-auth': {
+      type: 'boolean',
+      default: false,
+      describe: 'Let only the administrator see anything, the search page too',
+    },
+  },
+  examples: [['$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386']],
   run: async (options) => {
     const port = /^\d+$/.test(options.port) ? Number(options.port) : Number.NaN;
     if (!(port <= 65_535))
@@ -61,7 +51,7 @@ export const peerCommand: Command<PeerOptions> = {
       const peer = await startPeer({
         dir: options.data,
         port,
-        requireAuthEverywhere: options['require-auth'],
+        requireAuthEverywhere: options.requireAuth,
         log,
       });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
@@ -90,7 +80,7 @@ export const peerCommand: Command<PeerOptions> = {
       unlisten();
     }
   },
-};
+});
 
 /** Starts an embedded peer; its code is loaded here, for the commands that need none are quicker without it. */
 export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
@@ -124,6 +114,12 @@ export async function withPeer<T>(
   } finally {
     unlisten();
   }
+}
+
+/** The same for a command that needs nothing else of the configuration. */
+export async function askPeer<T>(options: GlobalOptions, use: Parameters<typeof withPeer<T>>[2]): Promise<T> {
+  const { config, log } = await prepare(options);
+  return await withPeer(config, log, use);
 }
 
 /** A client for the configured peer, or for the embedded one of the running daemon; none when that is not running. */

@@ -3,8 +3,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
-import { type Command, duration, prepare, print, printJson, UsageError } from './context.js';
-import { HEADS } from './heads.js';
+import { define, duration, prepare, print, printJson, UsageError } from './context.js';
 import { withPeer } from './peer.js';
 import {
   batchesOf,
@@ -17,53 +16,41 @@ import {
 } from './push-files.js';
 import { counted, safe } from './text.js';
 
-interface PushOptions {
-  readonly file: string[];
-  readonly collection: string;
-  readonly url: string | undefined;
-  readonly timeout: string;
-  readonly wait: boolean;
-}
-
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
-export const pushCommand: Command<PushOptions> = {
-  ...HEADS.push,
-  rest: 'file',
-  builder: (yargs) =>
-    yargs
-      .positional('file', {
-        type: 'string',
-        array: true,
-        default: [],
-        describe: 'Files; text, unless the peer takes others',
-      })
-      .option('collection', {
-        type: 'string',
-        demandOption: true,
-        describe: 'The collection that their documents are tagged with',
-        requiresArg: true,
-      })
-      .option('url', {
-        type: 'string',
-        describe: 'The URL of the document, or a base that ends in "/"; the file:// URL unless given',
-        requiresArg: true,
-      })
-      .option('timeout', {
-        type: 'string',
-        default: '2m',
-        describe: 'How long the peer may take to show them',
-        requiresArg: true,
-      })
-      .option('wait', {
-        type: 'boolean',
-        default: true,
-        describe: 'Wait until the peer shows them; --no-wait: do not',
-      })
-      .example('$0 push a.md --collection notes --url https://example.org/a.md', 'One file')
-      .example(
-        '$0 push *.md --collection notes --url https://example.org/notes/',
-        'Several, each with its name',
-      ),
+export const pushCommand = define({
+  positionals: {
+    file: {
+      type: 'string',
+      array: true,
+      default: [],
+      describe: 'Files; text, unless the peer takes others',
+    },
+  },
+  options: {
+    collection: {
+      type: 'string',
+      demandOption: true,
+      describe: 'The collection that their documents are tagged with',
+    },
+    url: {
+      type: 'string',
+      describe: 'The URL of the document, or a base that ends in "/"; the file:// URL unless given',
+    },
+    timeout: {
+      type: 'string',
+      default: '2m',
+      describe: 'How long the peer may take to show them',
+    },
+    wait: {
+      type: 'boolean',
+      default: true,
+      describe: 'Wait until the peer shows them; --no-wait: do not',
+    },
+  },
+  examples: [
+    ['$0 push a.md --collection notes --url https://example.org/a.md', 'One file'],
+    ['$0 push *.md --collection notes --url https://example.org/notes/', 'Several, each with its name'],
+  ],
   run: async (options) => {
     const { collection } = options;
     if (options.file.length === 0) throw new UsageError('No file was named.');
@@ -74,8 +61,8 @@ export const pushCommand: Command<PushOptions> = {
         `Give ${right.error.issues[0]?.message ?? 'a collection'}.`,
       );
     const timeoutMs = duration('--timeout', options.timeout);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const { folders, push, confirm } = loaded.config;
+    const { config, log } = await prepare(options);
+    const { folders, push, confirm } = config;
     const targets = targetsOf(options.file, options.url, folders);
     const outcomes: Outcome[] = [];
     const tell = (file: ReadyFile, outcome: Outcome) => {
@@ -83,7 +70,7 @@ export const pushCommand: Command<PushOptions> = {
       if (options.json) printJson({ file: file.file, url: file.url, ...outcome });
       else print(`${outcome.status.padEnd(9)}  ${safe(file.file)}  ${safe(file.url)}${reasonOf(outcome)}`);
     };
-    await withPeer(loaded.config, log, async (client: PeerClient, signal) => {
+    await withPeer(config, log, async (client: PeerClient, signal) => {
       const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
       const files = await readyFiles(targets, dialect.content);
       const hold = confirm.hold ?? dialect.holdMs;
@@ -104,7 +91,7 @@ export const pushCommand: Command<PushOptions> = {
     if (failure !== undefined) throw failure;
     return EXIT.done;
   },
-};
+});
 
 function reasonOf(outcome: Outcome): string {
   if (outcome.status === 'refused' || outcome.status === 'unseen') return `: ${safe(outcome.message)}`;

@@ -9,29 +9,24 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
-import { type Command, type GlobalOptions, onSignals, prepare } from './context.js';
-import { HEADS } from './heads.js';
-
-interface RunOptions {
-  readonly create: boolean;
-}
+import { define, onSignals, prepare } from './context.js';
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
-export const runCommand: Command<RunOptions> = {
-  ...HEADS.run,
-  builder: (yargs) =>
-    yargs
-      .option('create', {
-        type: 'boolean',
-        default: false,
-        describe: 'Create folders that are missing, each with a welcome document',
-      })
-      .example('$0 run', 'Run on ./config.json')
-      .example('$0 run -c docs.json', 'Run on another configuration')
-      .example('$0 run --log-level debug', 'Tell everything in detail'),
-  run: async (options: RunOptions & GlobalOptions) => {
-    const { loaded, log } = await prepare(options, { fd: 1 });
-    const { config } = loaded;
+export const runCommand = define({
+  options: {
+    create: {
+      type: 'boolean',
+      default: false,
+      describe: 'Create folders that are missing, each with a welcome document',
+    },
+  },
+  examples: [
+    ['$0 run', 'Run on ./config.json'],
+    ['$0 run -c docs.json', 'Run on another configuration'],
+    ['$0 run --log-level debug', 'Tell everything in detail'],
+  ],
+  run: async (options) => {
+    const { config, log, path } = await prepare(options, 1);
     if (options.create) await makeMissingFolders(config, log);
     const notifier = new Notifier(process.env, { log });
     notifier.status(() => 'starting: reading what is known');
@@ -63,7 +58,7 @@ export const runCommand: Command<RunOptions> = {
         follow: true,
         patient: true,
         onFailure: end,
-        load: async () => (await loadConfig(loaded.path)).config,
+        load: async () => (await loadConfig(path)).config,
         notifier,
       });
       daemon.current.onChange((_, after) => {
@@ -105,7 +100,7 @@ export const runCommand: Command<RunOptions> = {
       reloads.stop();
     }
   },
-};
+});
 
 /** A thread that waits for a disk keeps a process from ending in any other way. */
 function endAtOnce(error: unknown, log: Logger): never {

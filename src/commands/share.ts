@@ -1,107 +1,82 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { type Command, moduleOf, prepare, print, printJson, size, UsageError, writeAll } from './context.js';
-import { HEADS } from './heads.js';
-import { nameMaxSize, withPeer } from './peer.js';
+import { define, print, printJson, size, UsageError, writeAll } from './context.js';
+import { askPeer, nameMaxSize } from './peer.js';
 import { safe } from './text.js';
-
-interface ShareGetOptions {
-  readonly data: string;
-  readonly group: string | undefined;
-  readonly output: string | undefined;
-  readonly maxSize: string;
-}
 
 type Written =
   | { readonly to: 'stdout' }
   | { readonly to: 'file'; readonly share: ShareStream; readonly bytes: number; readonly sha256: string };
 
-/** Shared objects of the peer. */
-export const shareCommand: Command<object> = {
-  ...HEADS.share,
-  builder: (yargs) =>
-    yargs
-      .command(moduleOf(shareGetCommand()))
-      .demandCommand(1, 'Name what to do: `share get`.')
-      .recommendCommands(),
-  run: async () => {
-    throw new UsageError('Name what to do: `share get`.');
-  },
-};
-
-function shareGetCommand(): Command<ShareGetOptions> {
-  return {
-    command: ['get'],
-    describe: 'Fetch one shared object, to a file or to the standard output',
-    builder: (yargs) =>
-      yargs
-        .option('data', {
-          type: 'string',
-          demandOption: true,
-          describe: 'The name of the object',
-          requiresArg: true,
-        })
-        .option('group', {
-          type: 'string',
-          describe: 'The group that it stands in, where the peer has groups; also written --c',
-          requiresArg: true,
-        })
-        .option('output', {
-          alias: 'o',
-          type: 'string',
-          describe: 'The file to write, whole or not at all; the standard output unless given',
-          requiresArg: true,
-        })
-        .option('max-size', {
-          type: 'string',
-          default: '1 GiB',
-          describe: 'Refuse an object that is larger',
-          requiresArg: true,
-        })
-        .example('$0 share get --data list.csv -o list.csv', 'Into a file')
-        .example(
-          '$0 share get --data list.csv --c lists | sort',
-          'Of the group "lists", into a pipe',
-        ) as unknown as Argv<ShareGetOptions>,
-    run: async (options) => {
-      const query: ShareQuery = {
-        data: options.data,
-        ...(options.group === undefined ? {} : { c: options.group }),
-      };
-      const maxBytes = size('--max-size', options.maxSize);
-      const { output } = options;
-      if (options.json && output === undefined)
-        throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
-      const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-      const target = output === undefined ? undefined : await fileAt(output);
-      const written = await withPeer(loaded.config, log, (client, signal) =>
-        client.share(
-          query,
-          async (share): Promise<Written> => {
-            if (target !== undefined) return { to: 'file', share, ...(await save(share, target, signal)) };
-            await writeAll(process.stdout, process.stdout.isTTY ? onlyText(share) : share.chunks);
-            return { to: 'stdout' };
-          },
-          { maxBytes, signal },
-        ),
-      ).catch(nameMaxSize);
-      if (written === undefined) throw noShare(query);
-      if (written.to === 'stdout') return EXIT.done;
-      const { bytes, sha256 } = written;
-      const { type, lastModified } = written.share;
-      if (options.json) printJson({ ...query, file: target, type, lastModified, bytes, sha256 });
-      else
-        print(
-          `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
-        );
-      return EXIT.done;
+const shareGet = define({
+  options: {
+    data: {
+      type: 'string',
+      demandOption: true,
+      describe: 'The name of the object',
     },
-  };
-}
+    group: {
+      type: 'string',
+      describe: 'The group that it stands in, where the peer has groups; also written --c',
+    },
+    output: {
+      alias: 'o',
+      type: 'string',
+      describe: 'The file to write, whole or not at all; the standard output unless given',
+    },
+    'max-size': {
+      type: 'string',
+      default: '1 GiB',
+      describe: 'Refuse an object that is larger',
+    },
+  },
+  examples: [
+    ['$0 share get --data list.csv -o list.csv', 'Into a file'],
+    ['$0 share get --data list.csv --c lists | sort', 'Of the group "lists", into a pipe'],
+  ],
+  run: async (options) => {
+    const query: ShareQuery = {
+      data: options.data,
+      ...(options.group === undefined ? {} : { c: options.group }),
+    };
+    const maxBytes = size('--max-size', options.maxSize);
+    const { output } = options;
+    if (options.json && output === undefined)
+      throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
+    const target = output === undefined ? undefined : await fileAt(output);
+    const written = await askPeer(options, (client, signal) =>
+      client.share(
+        query,
+        async (share): Promise<Written> => {
+          if (target !== undefined) return { to: 'file', share, ...(await save(share, target, signal)) };
+          await writeAll(process.stdout, process.stdout.isTTY ? onlyText(share) : share.chunks);
+          return { to: 'stdout' };
+        },
+        { maxBytes, signal },
+      ),
+    ).catch(nameMaxSize);
+    if (written === undefined) throw noShare(query);
+    if (written.to === 'stdout') return EXIT.done;
+    const { bytes, sha256 } = written;
+    const { type, lastModified } = written.share;
+    if (options.json) printJson({ ...query, file: target, type, lastModified, bytes, sha256 });
+    else
+      print(
+        `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
+      );
+    return EXIT.done;
+  },
+});
+
+/** Shared objects of the peer. */
+export const shareCommand = define({
+  commands: [
+    { usage: 'get', describe: 'Fetch one shared object, to a file or to the standard output', ...shareGet },
+  ],
+});
 
 /** Where a file is to be written: behind links, and never in the place of what is no file. */
 async function fileAt(output: string): Promise<string> {

@@ -6,16 +6,14 @@ import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles } from '../report/durations.js';
 import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
-import { type Command, configOf, print, printJson } from './context.js';
+import { configOf, define, print, printJson } from './context.js';
 import { askOr, type MissingState, missingState, readState } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { mirrorLines } from './mirror.js';
 import { columns, counted, dueText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
-export const statusCommand: Command<object> = {
-  ...HEADS.status,
-  builder: (yargs) => yargs.example('$0 status', 'Folders, items, the peer, and what is in trouble'),
+export const statusCommand = define({
+  examples: [['$0 status', 'Folders, items, the peer, and what is in trouble']],
   run: async (options) => {
     const { config } = await configOf(options);
     const offline = async () => {
@@ -32,7 +30,7 @@ export const statusCommand: Command<object> = {
     }
     return EXIT.done;
   },
-};
+});
 
 /** The report for a person, line by line; `missing` where there is no state that it could be of. */
 export function statusText(report: StatusReport, now: number, missing?: MissingState): string[] {

@@ -1,30 +1,14 @@
-import type { Argv } from 'yargs';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableRow } from '../peer/table.js';
-import {
-  type Command,
-  type GlobalOptions,
-  name,
-  prepare,
-  print,
-  printJson,
-  UsageError,
-  writeAll,
-} from './context.js';
-import { noTable, withPeer } from './peer.js';
+import { define, type GlobalOptions, name, print, printJson, UsageError, writeAll } from './context.js';
+import { askPeer, noTable } from './peer.js';
 import { tableText, terminalWidth } from './table-text.js';
 import { consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
-interface TableDropOptions {
-  readonly table: string;
-  readonly yes: boolean;
-}
-
-interface TableDeleteRowsOptions extends TableDropOptions {
-  readonly pk: string[];
-}
+export const TABLE = { type: 'string', demandOption: true, describe: 'The name of the table' } as const;
+const YES = { type: 'boolean', default: false, describe: 'Do it without asking' } as const;
 
 /** Rows that are shown before they go; of the others only how many they are. */
 const SHOWN_ROWS = 20;
@@ -37,24 +21,21 @@ interface Doomed {
 }
 
 /** Deletes the rows with exactly these keys. */
-export const tableDeleteRowsCommand: Command<TableDeleteRowsOptions> = {
-  command: ['delete-rows <table> [pk..]'],
-  rest: 'pk',
-  describe: 'Delete rows by their keys, after they were shown and you said yes',
-  builder: (yargs) =>
-    withYes(yargs)
-      .positional('pk', { type: 'string', array: true, default: [], describe: 'The keys of the rows' })
-      .example('$0 table delete-rows prices oak beech', 'Shows the two rows, and asks')
-      .example(
-        '$0 table delete-rows prices oak --yes',
-        'For a script',
-      ) as unknown as Argv<TableDeleteRowsOptions>,
+export const tableDeleteRows = define({
+  positionals: {
+    table: TABLE,
+    pk: { type: 'string', array: true, default: [], describe: 'The keys of the rows' },
+  },
+  options: { yes: YES },
+  examples: [
+    ['$0 table delete-rows prices oak beech', 'Shows the two rows, and asks'],
+    ['$0 table delete-rows prices oak --yes', 'For a script'],
+  ],
   run: async (options) => {
     const table = name('table', options.table);
     if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
     const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const deleted = await withPeer(loaded.config, log, async (client, signal) => {
+    const deleted = await askPeer(options, async (client, signal) => {
       const doomed = await rowsWith(client, table, keys, signal);
       const question = `Delete ${counted(doomed.count, 'row')} of ${safe(table)}? Type "yes": `;
       await confirmed(options, doomed, question, 'yes', signal);
@@ -67,20 +48,19 @@ export const tableDeleteRowsCommand: Command<TableDeleteRowsOptions> = {
       );
     return EXIT.done;
   },
-};
+});
 
 /** Deletes a whole table. */
-export const tableDropCommand: Command<TableDropOptions> = {
-  command: ['drop <table>'],
-  describe: 'Delete a whole table, after it was shown and you typed its name',
-  builder: (yargs) =>
-    withYes(yargs)
-      .example('$0 table drop prices', 'Shows its rows, and asks for its name')
-      .example('$0 table drop prices --yes', 'For a script'),
+export const tableDrop = define({
+  positionals: { table: TABLE },
+  options: { yes: YES },
+  examples: [
+    ['$0 table drop prices', 'Shows its rows, and asks for its name'],
+    ['$0 table drop prices --yes', 'For a script'],
+  ],
   run: async (options) => {
     const table = name('table', options.table);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    const left = await withPeer(loaded.config, log, async (client, signal) => {
+    const left = await askPeer(options, async (client, signal) => {
       const doomed = await allRows(client, table, signal);
       const question = `Delete the table ${safe(table)} with ${counted(doomed.count, 'row')}? Type its name: `;
       await confirmed(options, doomed, question, table, signal);
@@ -93,19 +73,11 @@ export const tableDropCommand: Command<TableDropOptions> = {
       );
     return EXIT.done;
   },
-};
-
-function withYes(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & TableDropOptions> {
-  return yargs
-    .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
-    .option('yes', { type: 'boolean', default: false, describe: 'Do it without asking' }) as unknown as Argv<
-    GlobalOptions & TableDropOptions
-  >;
-}
+});
 
 /** Without --yes: shows what would go, and asks. */
 async function confirmed(
-  { table, yes, json }: TableDropOptions & GlobalOptions,
+  { table, yes, json }: GlobalOptions & { readonly table: string; readonly yes: boolean },
   { count, rows }: Doomed,
   question: string,
   expected: string,

@@ -1,15 +1,12 @@
 import { readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import type { Argv } from 'yargs';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import {
-  type Command,
+  define,
   type GlobalOptions,
-  moduleOf,
   name,
-  prepare,
   print,
   printJson,
   size,
@@ -17,90 +14,54 @@ import {
   wholeNumber,
   writeAll,
 } from './context.js';
-import { HEADS } from './heads.js';
-import { nameMaxSize, noTable, withPeer } from './peer.js';
-import { tableDeleteRowsCommand, tableDropCommand } from './table-delete.js';
+import { askPeer, nameMaxSize, noTable } from './peer.js';
+import { TABLE, tableDeleteRows, tableDrop } from './table-delete.js';
 import { tableText, terminalWidth } from './table-text.js';
 import { named, safe } from './text.js';
 
-const NAME_ONE = 'Name what to do: `table list`, `get`, `set`, `add`, `delete-rows` or `drop`.';
-
-/** Tables of the peer. */
-export const tableCommand: Command<object> = {
-  ...HEADS.table,
-  builder: (yargs) =>
-    yargs
-      .command(moduleOf(tableListCommand()))
-      .command(moduleOf(tableGetCommand))
-      .command(moduleOf(tableSetCommand))
-      .command(moduleOf(tableAddCommand))
-      .command(moduleOf(tableDeleteRowsCommand))
-      .command(moduleOf(tableDropCommand))
-      .demandCommand(1, NAME_ONE)
-      .recommendCommands(),
-  run: async () => {
-    throw new UsageError(NAME_ONE);
+const tableList = define({
+  examples: [['$0 table list', 'One a line']],
+  run: async (options) => {
+    const tables = await askPeer(options, (client, signal) => client.tables.list({ signal }));
+    if (options.json) printJson({ tables });
+    else for (const table of tables) print(safe(table));
+    return EXIT.done;
   },
-};
-
-function tableListCommand(): Command<object> {
-  return {
-    command: ['list'],
-    describe: 'Name the tables of the peer',
-    builder: (yargs) => yargs.example('$0 table list', 'One a line'),
-    run: async (options) => {
-      const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-      const tables = await withPeer(loaded.config, log, (client, signal) => client.tables.list({ signal }));
-      if (options.json) printJson({ tables });
-      else for (const table of tables) print(safe(table));
-      return EXIT.done;
-    },
-  };
-}
+});
 
 const FORMATS = ['table', 'csv', 'json', 'ndjson', 'xml'] as const;
 type Format = (typeof FORMATS)[number];
 
-interface TableGetOptions {
-  readonly table: string;
-  readonly search: string | undefined;
-  readonly count: string | undefined;
-  readonly format: Format | undefined;
-  readonly maxSize: string;
-}
-
 /** The rows of a table, to the standard output, in bounded memory. */
-export const tableGetCommand: Command<TableGetOptions> = {
-  command: ['get <table>'],
-  describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML',
-  builder: (yargs) =>
-    yargs
-      .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
-      .option('search', {
-        type: 'string',
-        describe: 'Only rows that the peer finds by this',
-        requiresArg: true,
-      })
-      .option('count', {
-        type: 'string',
-        describe: 'Most rows that the peer is asked for',
-        requiresArg: true,
-      })
-      .option('format', {
-        choices: FORMATS,
-        describe: '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
-        requiresArg: true,
-      })
-      .option('max-size', {
-        type: 'string',
-        default: '1 GiB',
-        describe: 'Refuse an answer that is larger',
-        requiresArg: true,
-      })
-      .example('$0 table get prices', 'Aligned, on a terminal')
-      .example('$0 table get prices --search oak', 'Some rows')
-      .example('$0 table get prices --format csv', 'For a file or a pipe')
-      .example('$0 table get prices --json', 'One JSON object a line') as unknown as Argv<TableGetOptions>,
+const tableGet = define({
+  positionals: {
+    table: TABLE,
+  },
+  options: {
+    search: {
+      type: 'string',
+      describe: 'Only rows that the peer finds by this',
+    },
+    count: {
+      type: 'string',
+      describe: 'Most rows that the peer is asked for',
+    },
+    format: {
+      choices: FORMATS,
+      describe: '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
+    },
+    'max-size': {
+      type: 'string',
+      default: '1 GiB',
+      describe: 'Refuse an answer that is larger',
+    },
+  },
+  examples: [
+    ['$0 table get prices', 'Aligned, on a terminal'],
+    ['$0 table get prices --search oak', 'Some rows'],
+    ['$0 table get prices --format csv', 'For a file or a pipe'],
+    ['$0 table get prices --json', 'One JSON object a line'],
+  ],
   run: async (options) => {
     const query: TableQuery = {
       table: name('table', options.table),
@@ -109,8 +70,7 @@ export const tableGetCommand: Command<TableGetOptions> = {
     };
     const maxBytes = size('--max-size', options.maxSize);
     const format = formatOf(options);
-    const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-    await withPeer(loaded.config, log, async (client, signal) => {
+    await askPeer(options, async (client, signal) => {
       const done = await client.tables.stream(
         query,
         async (table) => {
@@ -123,9 +83,9 @@ export const tableGetCommand: Command<TableGetOptions> = {
     }).catch(nameMaxSize);
     return EXIT.done;
   },
-};
+});
 
-function formatOf({ format, json }: TableGetOptions & GlobalOptions): Format {
+function formatOf({ format, json }: GlobalOptions & { readonly format: Format | undefined }): Format {
   if (format !== undefined) return format;
   if (json) return 'ndjson';
   return process.stdout.isTTY ? 'table' : 'csv';
@@ -183,25 +143,27 @@ async function* onlyOf(
   }
 }
 
-interface TableAddOptions {
-  readonly table: string;
-  readonly cell: string[];
-}
-
-interface TableSetOptions extends TableAddOptions {
-  readonly pk: string;
-}
+const CELLS = {
+  table: TABLE,
+  cell: {
+    type: 'string',
+    array: true,
+    default: [],
+    describe:
+      'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
+  },
+} as const;
 
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
-export const tableSetCommand: Command<TableSetOptions> = {
-  command: ['set <table> [cell..]'],
-  rest: 'cell',
-  describe: 'Set cells of one row by its key; the other cells stay',
-  builder: (yargs) =>
-    cellOptions(yargs)
-      .option('pk', { type: 'string', demandOption: true, describe: 'The key of the row', requiresArg: true })
-      .example('$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"')
-      .example('$0 table set pages --pk home text=@home.html', 'A cell from a file'),
+const tableSet = define({
+  positionals: CELLS,
+  options: {
+    pk: { type: 'string', demandOption: true, describe: 'The key of the row' },
+  },
+  examples: [
+    ['$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"'],
+    ['$0 table set pages --pk home text=@home.html', 'A cell from a file'],
+  ],
   run: async (options) => {
     const pk = name('--pk', options.pk);
     const cells = await cellsOf(options.cell);
@@ -210,39 +172,24 @@ export const tableSetCommand: Command<TableSetOptions> = {
       return row ?? { pk, cells };
     });
   },
-};
+});
 
 /** Adds a row under a new key. */
-export const tableAddCommand: Command<TableAddOptions> = {
-  command: ['add <table> [cell..]'],
-  rest: 'cell',
-  describe: 'Add a row; its key is made for it',
-  builder: (yargs) =>
-    cellOptions(yargs).example('$0 table add prices name=beech price=9.80', 'The new key is shown'),
+const tableAdd = define({
+  positionals: CELLS,
+  examples: [['$0 table add prices name=beech price=9.80', 'The new key is shown']],
   run: async (options) => {
     const cells = await cellsOf(options.cell);
     return change(options, (client, signal) => client.tables.add(options.table, cells, { signal }));
   },
-};
+});
 
-function cellOptions(yargs: Argv<GlobalOptions>): Argv<GlobalOptions & TableAddOptions> {
-  return yargs
-    .positional('table', { type: 'string', demandOption: true, describe: 'The name of the table' })
-    .positional('cell', {
-      type: 'string',
-      array: true,
-      default: [],
-      describe:
-        'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
-    }) as unknown as Argv<GlobalOptions & TableAddOptions>;
-}
-
-type Change = Parameters<typeof withPeer<TableRow>>[2];
-
-async function change(options: TableAddOptions & GlobalOptions, make: Change) {
+async function change(
+  options: GlobalOptions & { readonly table: string },
+  make: Parameters<typeof askPeer<TableRow>>[1],
+) {
   name('table', options.table);
-  const { loaded, log } = await prepare(options, { fd: 2, quiet: true });
-  const row = await withPeer(loaded.config, log, make);
+  const row = await askPeer(options, make);
   const { table } = options;
   if (options.json) printJson({ table, pk: row.pk, cells: Object.fromEntries(row.cells) });
   else {
@@ -320,3 +267,27 @@ async function contentOf(file: string): Promise<Uint8Array> {
     `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
   );
 }
+
+/** Tables of the peer. */
+export const tableCommand = define({
+  commands: [
+    { usage: 'list', describe: 'Name the tables of the peer', ...tableList },
+    { usage: 'get <table>', describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML', ...tableGet },
+    {
+      usage: 'set <table> [cell..]',
+      describe: 'Set cells of one row by its key; the other cells stay',
+      ...tableSet,
+    },
+    { usage: 'add <table> [cell..]', describe: 'Add a row; its key is made for it', ...tableAdd },
+    {
+      usage: 'delete-rows <table> [pk..]',
+      describe: 'Delete rows by their keys, after they were shown and you said yes',
+      ...tableDeleteRows,
+    },
+    {
+      usage: 'drop <table>',
+      describe: 'Delete a whole table, after it was shown and you typed its name',
+      ...tableDrop,
+    },
+  ],
+});

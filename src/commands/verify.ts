@@ -7,8 +7,8 @@ import { chosen, chosenCount } from '../report/items.js';
 import type { State, StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
-  type Command,
   configOf,
+  define,
   type GlobalOptions,
   openLog,
   print,
@@ -17,7 +17,6 @@ import {
   wholeNumber,
 } from './context.js';
 import { readState, withState } from './daemon-access.js';
-import { HEADS } from './heads.js';
 import { withPeer } from './peer.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
@@ -27,29 +26,23 @@ const CONCURRENCY = 4;
 /** So many items are looked up when nothing else is asked for. */
 const SAMPLE = 100;
 
-interface VerifyOptions {
-  readonly sample: string | undefined;
-  readonly all: boolean;
-  readonly repair: boolean;
-}
-
 type Line = Missed | Verified | Verifying;
 type Told = Exclude<Line, Verifying>;
 
 /** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
-export const verifyCommand: Command<VerifyOptions> = {
-  ...HEADS.verify,
-  builder: (yargs) =>
-    yargs
-      .option('sample', {
-        type: 'string',
-        describe: `How many confirmed items, by chance (${SAMPLE} unless given)`,
-        requiresArg: true,
-      })
-      .option('all', { type: 'boolean', default: false, describe: 'All of them' })
-      .option('repair', { type: 'boolean', default: false, describe: 'Push again what is missing' })
-      .example('$0 verify', 'A sample')
-      .example('$0 verify --all --repair', 'After a crash of the peer'),
+export const verifyCommand = define({
+  options: {
+    sample: {
+      type: 'string',
+      describe: `How many confirmed items, by chance (${SAMPLE} unless given)`,
+    },
+    all: { type: 'boolean', default: false, describe: 'All of them' },
+    repair: { type: 'boolean', default: false, describe: 'Push again what is missing' },
+  },
+  examples: [
+    ['$0 verify', 'A sample'],
+    ['$0 verify --all --repair', 'After a crash of the peer'],
+  ],
   run: async (options) => {
     if (options.all && options.sample !== undefined)
       throw new UsageError('Both --sample and --all were given.', 'Give one of them.');
@@ -83,7 +76,7 @@ export const verifyCommand: Command<VerifyOptions> = {
     }
     return lost > 0 && !repair ? EXIT.quarantined : EXIT.done;
   },
-};
+});
 
 function stepOf({ checked, missed, of }: Verifying): Step {
   const looked = of === undefined ? `${checked} looked up` : `${checked}/${of} looked up`;

@@ -3,8 +3,7 @@ import { askDaemon } from '../daemon/control.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { LiveLine } from '../report/answers.js';
-import { type Command, configOf, onSignals, print, printJson } from './context.js';
-import { HEADS } from './heads.js';
+import { configOf, define, onSignals, print, printJson } from './context.js';
 import { canDraw, Keys, Screen, wantsColour } from './terminal.js';
 import {
   NOTHING_KNOWN,
@@ -26,13 +25,12 @@ const PATIENCE_MS = 15_000;
 const KEY_WORDS = 'q quit   p pause or resume   Ctrl-L draw anew';
 
 /** The running daemon, as it works: the whole window of a terminal, or a plain line now and then. */
-export const watchCommand: Command<object> = {
-  ...HEADS.watch,
-  builder: (yargs) =>
-    yargs
-      .example('$0 watch', 'q ends it, p pauses peersync and resumes it')
-      .example('$0 watch | tee log', 'One plain line every few seconds, as also under NO_COLOR or TERM=dumb')
-      .example('$0 watch --json', 'Everything the daemon tells, one JSON object a line'),
+export const watchCommand = define({
+  examples: [
+    ['$0 watch', 'q ends it, p pauses peersync and resumes it'],
+    ['$0 watch | tee log', 'One plain line every few seconds, as also under NO_COLOR or TERM=dumb'],
+    ['$0 watch --json', 'Everything the daemon tells, one JSON object a line'],
+  ],
   run: async (options) => {
     const { config } = await configOf(options);
     const ending = new AbortController();
@@ -49,7 +47,7 @@ export const watchCommand: Command<object> = {
     }
     return EXIT.done;
   },
-};
+});
 
 interface Follower {
   line(line: LiveLine): void;

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allCommands } from '../../src/commands/commands.js';
-import { type Definition, definitionsOf } from '../../src/commands/definitions.js';
+import type { Command } from '../../src/commands/context.js';
 import { manPage } from '../../src/commands/man-page.js';
 import { versionText } from '../../src/lib/process.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -21,14 +21,17 @@ function onDisk(): string {
   return path;
 }
 
-/** All commands, those below others too. */
-function flat(definitions: readonly Definition[]): Definition[] {
-  return definitions.flatMap((each) => [each, ...flat(each.commands)]);
+/** All commands, those below others too, each with the words above it. */
+function flat(commands: readonly Command[], above = ''): Command[] {
+  return commands.flatMap((each) => [
+    { ...each, usage: above + each.usage },
+    ...flat(each.commands ?? [], `${above}${each.usage.split(' ')[0]} `),
+  ]);
 }
 
 describe('what the commands define', () => {
   it('is found in all depths, with the words above', () => {
-    const usages = flat(definitionsOf(COMMANDS)).map(({ usage }) => usage);
+    const usages = flat(COMMANDS).map(({ usage }) => usage);
     expect(usages).toContain('run');
     expect(usages).toContain('table delete-rows <table> [pk..]');
     expect(usages).toContain('mirror accept <names..>');
@@ -62,7 +65,7 @@ describe('the manual page', () => {
   });
 
   it('has examples that the help breaks between words alone, also where a terminal is 80 columns wide', () => {
-    const lines = flat(definitionsOf(COMMANDS)).flatMap(({ examples }) => examples.map(([line]) => line));
+    const lines = flat(COMMANDS).flatMap(({ examples = [] }) => examples.map(([line]) => line));
     expect(lines.length).toBeGreaterThan(20);
     // Half of the width is theirs.
     for (const line of lines) for (const word of line.split(' ')) expect(word.length, line).toBeLessThan(40);
@@ -70,13 +73,13 @@ describe('the manual page', () => {
 
   it('holds every command, option, argument and example that is defined', () => {
     const escaped = (words: string) => words.replaceAll('-', '\\-');
-    for (const { usage, options, positionals, examples } of flat(definitionsOf(COMMANDS))) {
+    for (const { usage, options = {}, positionals = {}, examples = [] } of flat(COMMANDS)) {
       const begin = page.indexOf(`.SS "${escaped(`peersync ${usage}`.replace(/\.\.(?=[\]>])/, '...'))}"`);
       expect(begin, usage).toBeGreaterThan(0);
       const end = page.indexOf('\n.S', begin + 1);
       const section = page.slice(begin, end);
-      for (const { name } of options) expect(section).toContain(`\\fB${escaped(`--${name}`)}\\fR`);
-      for (const { name } of positionals) expect(section).toContain(`.I ${escaped(name)}\n`);
+      for (const name of Object.keys(options)) expect(section).toContain(`\\fB${escaped(`--${name}`)}\\fR`);
+      for (const name of Object.keys(positionals)) expect(section).toContain(`.I ${escaped(name)}\n`);
       for (const [, what] of examples)
         expect(section).toContain(escaped(what).replaceAll('`', '').slice(0, 20));
     }

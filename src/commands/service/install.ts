@@ -2,13 +2,12 @@ import { execFile } from 'node:child_process';
 import { readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join, resolve, sep } from 'node:path';
-import type { Argv } from 'yargs';
 import type { Config } from '../../config/config.js';
 import type { Secret } from '../../config/fields.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { type Command, print, printJson, UsageError } from '../context.js';
+import { define, type Given, type GlobalOptions, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
 import {
   assertMayChange,
@@ -19,8 +18,7 @@ import {
   lookWords,
   makeDirectory,
   marked,
-  type PlaceOptions,
-  placeOptions,
+  PLACE,
   type RunTool,
   runTool,
   type Site,
@@ -30,41 +28,35 @@ import {
 } from './site.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
 
-interface InstallOptions extends PlaceOptions {
-  readonly start: boolean;
-  readonly dryRun: boolean;
-  readonly runAs: string | undefined;
-  readonly credentialFile: string | undefined;
-}
-
 /** The user of a system service, as in the unit. */
 const SERVICE_USER = 'peersync';
 
+const OPTIONS = {
+  ...PLACE,
+  start: {
+    type: 'boolean',
+    default: true,
+    describe: 'Start it now and with the machine; --no-start leaves that to you',
+  },
+  'dry-run': { type: 'boolean', default: false, describe: 'Only show what would be done' },
+  'run-as': {
+    type: 'string',
+    describe: `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
+  },
+  'credential-file': {
+    type: 'string',
+    describe: "The file with the peer's password, where the configuration names a systemd credential",
+  },
+} as const;
+
 /** Puts a unit of systemd in place, made for this configuration, and starts it. */
-export const serviceInstallCommand: Command<InstallOptions> = {
-  command: ['install'],
-  describe: 'Put a service in place for this configuration, and start it',
-  builder: (yargs) =>
-    placeOptions(yargs)
-      .option('start', {
-        type: 'boolean',
-        default: true,
-        describe: 'Start it now and with the machine; --no-start leaves that to you',
-      })
-      .option('dry-run', { type: 'boolean', default: false, describe: 'Only show what would be done' })
-      .option('run-as', {
-        type: 'string',
-        describe: `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
-        requiresArg: true,
-      })
-      .option('credential-file', {
-        type: 'string',
-        describe: "The file with the peer's password, where the configuration names a systemd credential",
-        requiresArg: true,
-      })
-      .example('sudo $0 service install', 'A service of the system')
-      .example('$0 service install --user', 'A service of your own')
-      .example('$0 service install --dry-run', 'See the units first') as unknown as Argv<InstallOptions>,
+export const serviceInstall = define({
+  options: OPTIONS,
+  examples: [
+    ['sudo $0 service install', 'A service of the system'],
+    ['$0 service install --user', 'A service of your own'],
+    ['$0 service install --dry-run', 'See the units first'],
+  ],
   run: async (options) => {
     const site = siteOfOptions(options);
     checkUser(site, options.runAs);
@@ -80,7 +72,7 @@ export const serviceInstallCommand: Command<InstallOptions> = {
     else install.tellTheEnd();
     return EXIT.done;
   },
-};
+});
 
 /** @throws UsageError for a user that nobody could be, or where none can be chosen */
 function checkUser({ scope }: Site, runAs: string | undefined): void {
@@ -97,7 +89,7 @@ async function systemdVersion(run: RunTool): Promise<number> {
 /** One installation, step by step; each step is told as it is done, or shown where nothing is to be done. */
 class Installing {
   readonly #site: Site;
-  readonly #options: InstallOptions & { readonly json: boolean };
+  readonly #options: GlobalOptions & Given<typeof OPTIONS>;
   readonly #configPath: string;
   readonly #config: Config;
   readonly #systemd: number;
@@ -106,7 +98,7 @@ class Installing {
 
   constructor(
     site: Site,
-    options: InstallOptions & { readonly json: boolean },
+    options: GlobalOptions & Given<typeof OPTIONS>,
     configPath: string,
     config: Config,
     systemd: number,

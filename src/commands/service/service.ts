@@ -1,17 +1,14 @@
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Argv } from 'yargs';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
-import { type Command, moduleOf, print, printJson, UsageError } from '../context.js';
-import { HEADS } from '../heads.js';
-import { serviceInstallCommand } from './install.js';
+import { define, print, printJson } from '../context.js';
+import { serviceInstall } from './install.js';
 import {
   assertMayChange,
   assertSystemd,
   isOurs,
   lookWords,
-  type PlaceOptions,
-  placeOptions,
+  PLACE,
   remove,
   runTool,
   type Site,
@@ -20,13 +17,12 @@ import {
 } from './site.js';
 
 /** How the service stands, as systemd knows it. */
-export const serviceStatusCommand: Command<PlaceOptions> = {
-  command: ['status'],
-  describe: 'Tell whether the service is installed and runs',
-  builder: (yargs) =>
-    placeOptions(yargs)
-      .example('$0 service status', 'The service of the system')
-      .example('$0 service status --user --name docs', 'One of your own'),
+const serviceStatus = define({
+  options: PLACE,
+  examples: [
+    ['$0 service status', 'The service of the system'],
+    ['$0 service status --user --name docs', 'One of your own'],
+  ],
   run: async (options) => {
     const site = siteOfOptions(options);
     const shown = properties(
@@ -71,7 +67,7 @@ export const serviceStatusCommand: Command<PlaceOptions> = {
     }
     return report.active === 'active' ? EXIT.done : EXIT.failure;
   },
-};
+});
 
 /** `NAME=value` lines. */
 function properties(text: string): Readonly<Record<string, string>> {
@@ -82,36 +78,16 @@ function properties(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(pairs);
 }
 
-const NAME_ONE = 'Name what to do: `service install`, `uninstall` or `status`.';
-
-/** The daemon as a service of systemd. */
-export const serviceCommand: Command<object> = {
-  ...HEADS.service,
-  builder: (yargs) =>
-    yargs
-      .command(moduleOf(serviceInstallCommand))
-      .command(moduleOf(serviceUninstallCommand))
-      .command(moduleOf(serviceStatusCommand))
-      .demandCommand(1, NAME_ONE)
-      .recommendCommands(),
-  run: async () => {
-    throw new UsageError(NAME_ONE);
-  },
-};
-
-interface UninstallOptions extends PlaceOptions {
-  readonly dryRun: boolean;
-}
-
 /** Takes away what `service install` put in place, and nothing else. */
-export const serviceUninstallCommand: Command<UninstallOptions> = {
-  command: ['uninstall'],
-  describe: 'Stop the service and take away what `service install` wrote',
-  builder: (yargs) =>
-    placeOptions(yargs)
-      .option('dry-run', { type: 'boolean', default: false, describe: 'Only show what would be done' })
-      .example('sudo $0 service uninstall', 'The service of the system')
-      .example('$0 service uninstall --user', 'Your own') as unknown as Argv<UninstallOptions>,
+const serviceUninstall = define({
+  options: {
+    ...PLACE,
+    'dry-run': { type: 'boolean', default: false, describe: 'Only show what would be done' },
+  },
+  examples: [
+    ['sudo $0 service uninstall', 'The service of the system'],
+    ['$0 service uninstall --user', 'Your own'],
+  ],
   run: async (options) => {
     const site = siteOfOptions(options);
     const { dryRun } = options;
@@ -143,7 +119,7 @@ export const serviceUninstallCommand: Command<UninstallOptions> = {
     else print('The configuration, what peersync remembers, and its user stay.');
     return EXIT.done;
   },
-};
+});
 
 /** What the installation wrote, and nobody else of ours needs. */
 async function filesOf(site: Site): Promise<string[]> {
@@ -166,3 +142,20 @@ async function otherDropIns({ directory, unit, dropInFile }: Site): Promise<stri
   }
   return others;
 }
+
+/** The daemon as a service of systemd. */
+export const serviceCommand = define({
+  commands: [
+    {
+      usage: 'install',
+      describe: 'Put a service in place for this configuration, and start it',
+      ...serviceInstall,
+    },
+    {
+      usage: 'uninstall',
+      describe: 'Stop the service and take away what `service install` wrote',
+      ...serviceUninstall,
+    },
+    { usage: 'status', describe: 'Tell whether the service is installed and runs', ...serviceStatus },
+  ],
+});

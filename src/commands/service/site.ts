@@ -3,10 +3,9 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readFile, readlink, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { Argv } from 'yargs';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
-import { UsageError } from '../context.js';
+import { type Given, UsageError } from '../context.js';
 
 /** By this a file is known to be ours to replace and to remove. */
 const MARK =
@@ -253,27 +252,20 @@ export const runTool: RunTool = ([program = '', ...args]) =>
   });
 
 /** Which service a command is about. */
-export interface PlaceOptions {
-  readonly user: boolean;
-  readonly name: string | undefined;
-}
-
-export function placeOptions<T>(yargs: Argv<T>): Argv<T & PlaceOptions> {
-  return yargs
-    .option('user', {
-      type: 'boolean',
-      default: false,
-      describe: 'A service of your own, which needs no root and sees what you see',
-    })
-    .option('name', {
-      type: 'string',
-      describe: 'One of several services on this machine: letters, digits and any of - _ .',
-      requiresArg: true,
-    }) as unknown as Argv<T & PlaceOptions>;
-}
+export const PLACE = {
+  user: {
+    type: 'boolean',
+    default: false,
+    describe: 'A service of your own, which needs no root and sees what you see',
+  },
+  name: {
+    type: 'string',
+    describe: 'One of several services on this machine: letters, digits and any of - _ .',
+  },
+} as const;
 
 /** @throws UsageError for a name that systemd would read as something else */
-export function siteOfOptions({ user, name }: PlaceOptions): Site {
+export function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
   if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name))
     throw new UsageError(
       `--name: received ${JSON.stringify(name)}; expected a name of letters, digits and any of - _ .`,
