@@ -202,7 +202,8 @@ export class Scanner {
       return undefined;
     }
     const step = await this.#found(path, { kind: kindOf(stats), stat: fileStat(stats) }, walk, from);
-    if (step === undefined) await this.#noneBelow(path);
+    // Of a directory that a rule keeps out only removed files may be remembered, and it stays where it is.
+    if (step === undefined && !stats.isDirectory()) await this.#noneBelow(path);
     return step;
   }
 

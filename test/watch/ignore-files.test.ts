@@ -72,3 +72,20 @@ describe('a .peersyncignore file', () => {
     await until(() => second.status('d/b.txt') === 'pending', 'the directory is looked at again');
   });
 });
+
+it('a directory that rules keep out, of which removed files are remembered, is left alone', async () => {
+  const world = new WatchWorld();
+  const file = world.write('d/x.txt');
+  world.write('d/y.txt');
+  const inbox = await world.start();
+  await inbox.watcher.idle();
+  rmSync(file);
+  await until(() => inbox.status('d/x.txt') === 'gone', 'it is gone');
+  world.write('.peersyncignore', 'd/\n');
+  await until(() => inbox.status('d/y.txt') === undefined, 'the other one is kept out');
+  let isIdle = false;
+  void inbox.watcher.idle().then(() => {
+    isIdle = true;
+  });
+  await until(() => isIdle, 'nothing is left to do', 10_000);
+});
