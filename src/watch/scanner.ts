@@ -6,7 +6,16 @@ import { fileStat, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { Purpose, Seen } from './debouncer.js';
-import { directoryOf, type Found, isAbsence, joinPath, kindOf, type Listing, look } from './lister.js';
+import {
+  type DirectoryStat,
+  directoryOf,
+  type Found,
+  isAbsence,
+  joinPath,
+  kindOf,
+  type Listing,
+  look,
+} from './lister.js';
 import type { FolderDeps, Reason, Reconciler } from './reconciler.js';
 import { IGNORE_FILE, trouble } from './rules.js';
 
@@ -102,7 +111,8 @@ export class Scanner {
     const { digests, rules, mayLook } = this.deps;
     const { path } = step;
     this.deps.health.progress();
-    const known = digests.get(path);
+    // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
+    const known = (await this.#beginsToWatch(step)) ? undefined : digests.get(path);
     const listing = await this.#list(step, known);
     if (listing === undefined || !mayLook()) return [];
     walk.directories += 1;
@@ -124,22 +134,24 @@ export class Scanner {
     return await this.#compare(path, listing, walk, from);
   }
 
-  /** Watches a directory and lists it; what cannot be listed is dealt with. */
-  async #list({ path, linked }: Step, known: number | undefined): Promise<Listing | undefined> {
-    const { events, list, absolute } = this.deps;
-    const directory = absolute(path);
-    const watch = async () => {
-      const result = await events?.watch(directory);
-      if (typeof result === 'object') this.onUnwatched(result.code);
-      return result === 'watched';
-    };
-    const isToWatch = events !== undefined && !linked;
-    if (isToWatch && !events.watches(directory)) await watch();
-    const order = { directory, known, follow: linked || path === '' };
+  /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
+  async #beginsToWatch({ path, linked }: Step, stat?: DirectoryStat): Promise<boolean> {
+    const { events, absolute } = this.deps;
+    if (events === undefined || linked || events.watches(absolute(path), stat)) return false;
+    const result = await events.watch(absolute(path));
+    if (result === 'watched') return true;
+    this.onUnwatched(result.code);
+    return false;
+  }
+
+  /** Lists a directory; what cannot be listed is dealt with. */
+  async #list(step: Step, known: number | undefined): Promise<Listing | undefined> {
+    const { list, absolute } = this.deps;
+    const { path, linked } = step;
+    const order = { directory: absolute(path), known, follow: linked || path === '' };
     let listing = await list(order);
     // The list shows whether what is watched is still the same directory.
-    const isWatched = !isToWatch || 'code' in listing || events.watches(directory, listing.stat);
-    if (!isWatched && (await watch())) listing = await list(order);
+    if (!('code' in listing) && (await this.#beginsToWatch(step, listing.stat))) listing = await list(order);
     if (!('code' in listing)) return listing;
     await this.#notSeen(path, listing.code);
     return undefined;

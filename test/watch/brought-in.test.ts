@@ -71,3 +71,37 @@ describe('a file that came to its place later than its own times say', () => {
     expect(noteOf(inbox, 'old/deep/a.txt')).toBe(BEGINNINGS.newFile);
   });
 });
+
+describe('a directory that is moved away and back, with nothing in it changed', () => {
+  it('has its files again, at any depth', async () => {
+    const world = new WatchWorld();
+    world.write('a/b/c/file.txt');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    await inbox.watcher.rescan();
+    renameSync(join(world.root, 'a'), join(world.root, '../away'));
+    await until(() => inbox.status('a/b/c/file.txt') === 'gone', 'it is gone');
+    renameSync(join(world.root, '../away'), join(world.root, 'a'));
+    await until(() => inbox.status('a/b/c/file.txt') === 'pending', 'it is pending again', 10_000);
+  });
+
+  it('has its rules again, so that what comes later is kept out as before', async () => {
+    const world = new WatchWorld();
+    world.write('a/x.txt');
+    world.write('a/b/.peersyncignore', '*.secret\n');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    await inbox.watcher.rescan();
+    renameSync(join(world.root, 'a'), join(world.root, '../away'));
+    await until(() => inbox.status('a/x.txt') === 'gone', 'its file is gone');
+    await inbox.watcher.idle();
+    renameSync(join(world.root, '../away'), join(world.root, 'a'));
+    await until(() => inbox.status('a/x.txt') === 'pending', 'it is back');
+    await inbox.watcher.idle();
+    world.write('a/b/x.secret');
+    world.write('a/b/y.txt');
+    await until(() => inbox.status('a/b/y.txt') === 'pending', 'what came later is pending');
+    await inbox.watcher.idle();
+    expect(inbox.status('a/b/x.secret')).toBe(undefined);
+  });
+});
