@@ -207,10 +207,14 @@ export class Reconciler {
     return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
-  /** Reads a file, once at a time: what changed since, the reading finds out. */
+  /** Reads a file, once at a time: what was written behind the reading is found by another look. */
   async #read(path: string, file: string, stat: FileStat, notBefore: number): Promise<void> {
-    const { folder, hashQueue, mayLook, log } = this.deps;
-    if (this.#reading.has(path) || !mayLook()) return;
+    const { folder, hashQueue, debouncer, mayLook, log } = this.deps;
+    if (!mayLook()) return;
+    if (this.#reading.has(path)) {
+      debouncer.raced(path, stat);
+      return;
+    }
     this.#reading.add(path);
     try {
       const found = await hashQueue.read({ file, stat }, mayLook);

@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
+import { readGroupNow } from '../../src/watch/reconciler.js';
 import { until } from '../support/wait.js';
 import { SETTLE_MS, type Started, WatchWorld } from './world.js';
 
@@ -72,4 +73,27 @@ describe('a file is at rest', () => {
     // Some milliseconds may pass between two looks at the two clocks.
     expect(Math.abs(at + byMs - settled(file))).toBeLessThan(SETTLE_MS);
   });
+});
+
+it('a file that is written again while what it was is on its way from the reader is read once more', async () => {
+  const world = new WatchWorld();
+  world.write('a.txt', 'one');
+  let answer = () => {};
+  const answers = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  let reads = 0;
+  const inbox = await world.start({
+    readGroup: async (orders) => {
+      const found = await readGroupNow(orders);
+      reads += 1;
+      if (reads === 1) await answers;
+      return found;
+    },
+  });
+  await until(() => reads === 1, 'it is read');
+  await long(world.write('a.txt', 'another'));
+  await long(world.write('b.txt'));
+  answer();
+  await until(() => inbox.get('a.txt')?.version.size === 7, 'what it is now is known', 10_000);
 });

@@ -74,7 +74,9 @@ export class WatchWorld {
       readonly state?: State;
       readonly hints?: boolean;
       readonly clock?: Clock;
-    } & Partial<Pick<WatcherOptions, 'openEvents' | 'policy' | 'accepts' | 'onStanding' | 'list'>> = {},
+    } & Partial<
+      Pick<WatcherOptions, 'openEvents' | 'policy' | 'accepts' | 'onStanding' | 'list' | 'readGroup'>
+    > = {},
   ): Promise<Started> {
     const clock = options.clock ?? systemClock;
     const state = options.state ?? (await State.open(temporaryDirectory(), { clock, log: this.log }));
@@ -90,6 +92,7 @@ export class WatchWorld {
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openEvents ? { openEvents: options.openEvents } : {}),
       ...(options.list ? { list: options.list } : {}),
+      ...(options.readGroup ? { readGroup: options.readGroup } : {}),
       ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
     watcher.start();
