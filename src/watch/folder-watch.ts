@@ -66,9 +66,12 @@ class Root {
     try {
       const { dev, ino } = await stat(path);
       const isEmpty = await isEmptyDirectory(path);
+      const before = this.real;
       this.real = await realpath(path);
       const known = knownOf(this.folder, state);
-      if (known?.path === path && known.dev === dev && known.ino === ino) return this.#stand('there');
+      // Under another path, what was just looked for at the old one proves nothing.
+      if (known?.path === path && known.dev === dev && known.ino === ino)
+        return this.#stand('there') || this.real !== before;
       if (known?.path === path && hasRecords(this.folder, state)) {
         const isDoubted = isDeepStrictEqual(known.doubted, { dev, ino });
         const isOurs = known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));

@@ -269,3 +269,26 @@ describe('a folder whose root', () => {
     },
   );
 });
+
+it('loses no file when a directory above it is moved and the link to it is pointed there', async () => {
+  const world = new WatchWorld();
+  const [above, moved, link] = ['above', 'moved', 'link'].map((name) => join(world.root, '..', name)) as [
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(join(above, 'inbox/a'), { recursive: true });
+  writeFileSync(join(above, 'inbox/a/old.txt'), 'old');
+  symlinkSync(join(above, 'inbox'), link);
+  const inbox = await world.start({ folders: [folderOf(link)], policy: { rootCheckMs: 60_000 } });
+  await inbox.watcher.idle();
+  const statuses: unknown[] = [];
+  inbox.state.onChange((after, _, { path }) => void statuses.push([path, after?.status]));
+  renameSync(above, moved);
+  rmSync(link);
+  symlinkSync(join(moved, 'inbox'), link);
+  writeFileSync(join(link, 'a/old.txt'), 'written at its new place');
+  await until(() => inbox.get('a/old.txt')?.version.size === 24, 'it is read', 10_000);
+  await inbox.watcher.idle();
+  expect(statuses).toEqual([['a/old.txt', 'pending']]);
+});
