@@ -25,10 +25,10 @@ async function lingering(prepare: (w: World) => void): Promise<World> {
 }
 
 it('what falls due while a batch waits for more is in it, also where more is put off than is held', async () => {
-  const w = await lingering(({ state, clock }) => {
-    for (let i = 0; i < 10_000; i += 1)
-      state.put({ ...pendingRecord(`late${i}`), notBefore: clock.now() + 60_000 });
-  });
+  const w = await lingering(() => {});
+  await until(() => w.uplink.isIdle, 'it follows the state');
+  for (let i = 0; i < 10_000; i += 1)
+    w.state.put({ ...pendingRecord(`late${i}`), notBefore: w.clock.now() + 60_000 });
   w.write('first', 'first');
   await until(() => w.uplink.status().inFlight === 1, 'a batch waits for more');
   const second = w.write('second', 'second');
