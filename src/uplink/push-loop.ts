@@ -234,8 +234,12 @@ export class PushLoop {
     for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
     this.#isolation.pushed();
     await commit();
-    this.#confirm.watch(taken);
-    for (const item of batch) if (this.isOut(item)) this.#release(item);
+    // What others changed meanwhile may be looked up in a later version already.
+    const settled = taken.filter((item) => !this.#changed.has(keyOf(item)));
+    this.#confirm.watch(settled);
+    for (const item of settled) this.#giveBack(item);
+    const places = new Set(settled.map(keyOf));
+    for (const item of batch) if (!places.has(keyOf(item))) this.#release(item);
   }
 
   /** Changes an item that is out. */
@@ -250,7 +254,7 @@ export class PushLoop {
     return this.#changed.has(keyOf(item)) ? currentOf(this.#deps.state, item) : item;
   }
 
-  #giveBack(item: PendingItem): void {
+  #giveBack(item: Place): void {
     this.#backlog.giveBack(item);
     this.#changed.delete(keyOf(item));
   }
@@ -264,7 +268,6 @@ export class PushLoop {
     if (current !== undefined) {
       const after = accepted(current, sent, clock.now());
       this.#put(after);
-      this.#giveBack(document.item);
       taken.push(after);
       return;
     }
