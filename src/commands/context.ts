@@ -37,7 +37,6 @@ export const GLOBAL_OPTIONS = {
   config: {
     alias: 'c',
     type: 'string',
-    default: process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
     defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
     describe: 'The configuration file',
   },
@@ -49,7 +48,12 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
     .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
-    .options(valued(GLOBAL_OPTIONS)) as unknown as Argv<GlobalOptions>;
+    .options(valued(GLOBAL_OPTIONS))
+    .default(
+      'config',
+      process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
+      GLOBAL_OPTIONS.config.defaultDescription,
+    ) as unknown as Argv<GlobalOptions>;
 }
 
 /** Options or arguments by name. One that takes a value needs it. */
