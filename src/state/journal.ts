@@ -303,20 +303,24 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 }
 
-/** The changed records as they are by now, with the URL bases that are new in this journal before and behind them. */
+/** The changed records as they are by now, each behind its URL base where that is new in this journal. */
 function* changedRows(
   { entries, meta }: StateData,
   changes: Set<string>,
   fromBase: number,
 ): Iterable<string> {
   const framer = new Framer();
-  for (const row of baseRows(entries.bases, fromBase)) yield framer.line(row);
+  let written = fromBase;
   for (const change of changes) {
     const [name = '', path] = change.split('\0');
     const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
+    // A crash may cut the journal off behind any line, and new bases come while it is written.
+    const bases = baseRows(entries.bases, written);
+    written = entries.bases.size;
+    for (const base of bases) yield framer.line(base);
     yield framer.line(row);
   }
-  // Twice, so that one damaged line costs no more than itself; and new ones may have come meanwhile.
+  // Twice, so that one damaged line costs no more than itself.
   for (const row of baseRows(entries.bases, fromBase)) yield framer.line(row);
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -238,6 +238,37 @@ describe('state', () => {
     mkdirSync(join(dir, 'journal-1'));
     await expect(State.read(dir)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', exitCode: 1 });
   });
+});
+
+it('can be read wherever a crash cuts off a commit, also when items change while that is written', async () => {
+  const dir = temporaryDirectory();
+  const copies: string[] = [];
+  let state: State | undefined;
+  const open: OpenFile = async (...args) => {
+    const file = await openFile(...args);
+    const write = file.write.bind(file) as (...a: unknown[]) => ReturnType<typeof file.write>;
+    return Object.assign(file, {
+      write: async (...a: unknown[]) => {
+        const written = await write(...a);
+        for (const path of ['b', 'c'])
+          state?.put({ ...pendingRecord(path), collection: `${path} ${copies.length}` });
+        const copy = temporaryDirectory();
+        cpSync(dir, copy, { recursive: true });
+        copies.push(copy);
+        return written;
+      },
+    });
+  };
+  state = await State.open(dir, { ...options, open, policy: { writeBytes: 1 } });
+  for (const path of ['a', 'b', 'c']) state.put(pendingRecord(path));
+  await state.commit();
+  expect(copies.length).toBeGreaterThan(3);
+  for (const copy of copies) {
+    const after = await State.open(copy, options);
+    expect([...after.entries.all()].length).toBeGreaterThanOrEqual(0);
+    await after.close();
+  }
+  await state.close();
 });
 
 describe('compaction', () => {
