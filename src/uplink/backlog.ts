@@ -6,6 +6,8 @@ import { keyOf, type UplinkDeps } from './deps.js';
 const HELD = 10_000;
 /** What has not failed is put off for a few seconds at most: two pushes are kept apart, a file changed under our hands. In ms. */
 const LONGEST_OTHER_WAIT_MS = 10_000;
+/** What is put off beyond what is held waits for so long at least, or there would be a pass for each such item. In ms. */
+const BETWEEN_PASSES_MS = 30_000;
 /** How long an item waits whose URL another item is on its way to, in ms. */
 const URL_TAKEN_MS = 1_000;
 
@@ -100,8 +102,10 @@ export class Backlog {
     const longestMs = Math.max(LONGEST_OTHER_WAIT_MS, settings.push.backoff.max);
     const due = this.#now + Math.max(waitMs, Math.min(notBefore - this.#now, longestMs));
     const held = due <= this.#now ? this.#due : this.#later;
-    if (held.size >= HELD) this.#nextBeyond = Math.min(this.#nextBeyond, due);
-    else if (held === this.#due) this.#due.set(key, place);
+    if (held.size >= HELD) {
+      const from = held === this.#due ? due : Math.max(due, this.#now + BETWEEN_PASSES_MS);
+      this.#nextBeyond = Math.min(this.#nextBeyond, from);
+    } else if (held === this.#due) this.#due.set(key, place);
     else {
       this.#later.set(key, { place, due });
       this.#nextLater = Math.min(this.#nextLater, due);

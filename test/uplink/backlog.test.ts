@@ -159,6 +159,29 @@ it('what is due is not kept back by more than can be held that is due later', as
   expect(new Set(late).size).toBe(25_000);
 });
 
+it('many that fall due one after the other, and are put off again, cost a few passes over the state', async () => {
+  const { backlog, clock, put, takeAll } = setting();
+  for (let i = 0; i < 20_000; i += 1)
+    put(at(pendingRecord(`f${i}`), clock.now() + 1_000 + ((i * 7_919) % 100_000)));
+  let slices = 0;
+  let taken = 0;
+  for (let second = 0; second < 200; second += 1) {
+    for (; backlog.wantsMore; slices += 1)
+      for (const entry of await backlog.more())
+        if (entry.status === 'pending' && !backlog.holds(entry)) backlog.add(entry);
+    for (const path of takeAll()) {
+      taken += 1;
+      const again = at(pendingRecord(path), clock.now() + BACKOFF_MS);
+      put(again);
+      backlog.giveBack(again);
+      backlog.add(again);
+    }
+    await clock.advance(1_000);
+  }
+  expect(taken).toBe(20_000);
+  expect(slices).toBeLessThan(10 * 21);
+});
+
 it('nothing is held of a folder that is missing; it is taken up from the state when that is back', async () => {
   const records = ['b', 'c'].map((path) => pendingRecord(path, 'far'));
   const { backlog, fill, folders, takeAll, gets } = setting(pendingRecord('a'), ...records);

@@ -24,20 +24,6 @@ async function lingering(prepare: (w: World) => void): Promise<World> {
   return w;
 }
 
-it('what falls due while a batch waits for more is in it, also where more is put off than is held', async () => {
-  const w = await lingering(() => {});
-  await until(() => w.uplink.isIdle, 'it follows the state');
-  for (let i = 0; i < 10_000; i += 1)
-    w.state.put({ ...pendingRecord(`late${i}`), notBefore: w.clock.now() + 60_000 });
-  w.write('first', 'first');
-  await until(() => w.uplink.status().inFlight === 1, 'a batch waits for more');
-  const second = w.write('second', 'second');
-  if (second.status !== 'pending') throw new Error('it is not pending');
-  w.state.put({ ...second, notBefore: w.clock.now() + 200 });
-  await until(() => w.peer.pushes.length > 0, 'a push');
-  expect(w.peer.pushes[0]).toEqual(['first', 'second'].map((path) => w.url(path)));
-});
-
 it('what is pending here and there in a large state travels together', async () => {
   const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
   const w = await lingering((it) => {
