@@ -112,6 +112,13 @@ export class Backlog {
     }
   }
 
+  /** Nothing of this file waits any more. */
+  forget(place: Place): void {
+    const key = keyOf(place);
+    this.#due.delete(key);
+    if (this.#later.delete(key) && this.#later.size === 0) this.#nextLater = Number.POSITIVE_INFINITY;
+  }
+
   /** Takes the next item that is due, if it is one that `fits`. */
   take(fits: (item: PendingItem) => boolean): PendingItem | undefined {
     if (!this.hasDue) return undefined;

@@ -114,6 +114,7 @@ export class PushLoop {
   forget(place: Place, isAccepted = false): void {
     if (this.isOut(place)) this.#changed.add(keyOf(place));
     this.#attribution.forget(place);
+    this.#backlog.forget(place);
     if (isAccepted || !this.#isolation.has(place)) return;
     this.#isolation.forget(place);
     // The rest of its group may wait for just this.

@@ -35,3 +35,13 @@ it('what is pending here and there in a large state travels together', async () 
   await until(() => w.peer.pushes.length > 0, 'a push');
   expect(w.peer.pushes[0]).toEqual(files.map((path) => w.url(path)));
 });
+
+it('what was put off and is removed is waited for no longer, and costs no look when its time comes', async () => {
+  const w = await lingering(() => {});
+  await until(() => w.uplink.isIdle, 'it follows the state');
+  const items = Array.from({ length: 100 }, (_, i) => pendingRecord(`late${i}`));
+  for (const item of items) w.state.put({ ...item, notBefore: w.clock.now() + 60_000 });
+  expect(w.uplink.isIdle).toBe(false);
+  for (const item of items) w.state.put(gone(item, w.clock.now()));
+  expect(w.uplink.isIdle).toBe(true);
+});
