@@ -8,7 +8,7 @@ import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
-import { evidenceOf, type SentVersion } from '../peer/peerdoc.js';
+import type { SentVersion } from '../peer/peerdoc.js';
 import { cannotTravel } from '../uplink/documents.js';
 import {
   type CanaryPlan,
@@ -146,11 +146,6 @@ const GATE_HOLDS = 3;
 const SHORTEST_GATE_MS = 5_000;
 /** For the look-ups that are under way when the time is over, in ms. */
 const LAST_LOOKS_MS = 5_000;
-/** Between two looks of the watch that measures the time-to-visible. */
-const LOOKS_PER_HOLD = 40;
-const SHORTEST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 1_000;
-
 /**
  * Pushes canaries, waits until the peer shows them as the daemon would, and looks at what it shows.
  *
@@ -226,46 +221,21 @@ async function followed(
   parts: Parts,
 ): Promise<Probed> {
   const { sent, url, kind } = plan;
-  const watching = new AbortController();
+  const { signal } = parts;
   try {
-    const signal = AbortSignal.any([parts.signal, watching.signal]);
-    const watched =
-      kind === 'canary' ? watchedSince(client, sent, patience.hold, { ...parts, signal }) : undefined;
-    const outcome = await untilShown(client, sent, patience, parts);
-    const tookMs = parts.clock.now() - sent.at;
-    watching.abort();
-    const visibleMs = (await watched) ?? tookMs;
-    if (outcome.status !== 'confirmed' || kind === 'address') return { ...plan, outcome };
-    const doc = await client.peerdoc({ url }, { signal: parts.signal });
-    const citation = await client.citation({ url }, { signal: parts.signal }).catch(failed);
+    if (kind === 'address') return { ...plan, outcome: await untilShown(client, sent, patience, parts) };
+    let visibleMs: number | undefined;
+    const onShown = (at: number) => {
+      visibleMs = at - sent.at;
+    };
+    const outcome = await untilShown(client, sent, { ...patience, onShown }, parts);
+    if (outcome.status !== 'confirmed') return { ...plan, outcome };
+    const doc = await client.peerdoc({ url }, { signal });
+    const citation = await client.citation({ url }, { signal }).catch(failed);
     return { ...plan, outcome, doc, citation, visibleMs };
   } catch (error) {
     return { ...plan, outcome: failed(error) };
-  } finally {
-    watching.abort();
   }
-}
-
-/** Looks on until it is called off. @returns how long after its push the document was there for good, in ms */
-async function watchedSince(
-  client: CanaryPeer,
-  sent: SentVersion,
-  hold: number,
-  { clock, signal }: Parts,
-): Promise<number | undefined> {
-  const pause = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, hold / LOOKS_PER_HOLD));
-  let since: number | undefined;
-  while (!signal.aborted) {
-    try {
-      const doc = await client.peerdoc({ url: sent.url }, { signal });
-      const isShown = doc !== undefined && evidenceOf(doc, sent).shown;
-      since = isShown ? (since ?? clock.now()) : undefined;
-    } catch (error) {
-      if (!(error instanceof PeersyncError)) throw error;
-    }
-    await clock.sleep(pause, signal);
-  }
-  return since === undefined ? undefined : since - sent.at;
 }
 
 function failed(error: unknown): Failure {

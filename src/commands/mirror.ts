@@ -241,7 +241,7 @@ export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now:
   }
   const [head = '', ...lines] = columns(rows);
   const told = mirrors.flatMap((mirror, i) => [lines[i] ?? '', ...noteworthy(mirror, root, now)]);
-  return ['', head, ...told];
+  return [head, ...told];
 }
 
 function noteworthy(mirror: MirrorReport, root: string, now: number): string[] {

@@ -183,6 +183,8 @@ export interface PushPatience {
   readonly maxInterval: number;
   /** So long after a push the peer may take back what it shows, in ms. A later first sight must hold as long. */
   readonly hold: number;
+  /** Called when the peer begins to show the document. Where it is given, look-ups begin at once and stay frequent. */
+  readonly onShown?: (at: number) => void;
 }
 
 /** What pushing asks of the peer; `PeerClient` is one. */
@@ -193,6 +195,8 @@ export interface PushPeer {
 
 const FIRST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
+/** Between two looks at a document of which it is measured when it is shown, in ms. */
+const LONGEST_WATCHED_PAUSE_MS = 500;
 /** A trouble of the peer that may pass by itself while there is time. */
 const PASSING = new Set<PeerErrorCode>(['PEER_BUSY', 'PEER_TIMEOUT', 'PEER_UNREACHABLE', 'PEER_FAILED']);
 
@@ -281,28 +285,30 @@ function dated({ type, mtimeMs }: ReadyFile, peerTime: number | undefined): { la
 export async function untilShown(
   peer: PushPeer,
   sent: SentVersion,
-  { deadline, maxInterval, hold }: PushPatience,
+  { deadline, maxInterval, hold, onShown }: PushPatience,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Outcome> {
   let firstShown: number | undefined;
   let wasMissed = false;
   const heldUntil = sent.at + hold;
   const wait = Math.min(heldUntil, deadline) - clock.now();
-  if (wait > 0) await clock.sleep(wait, signal);
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, maxInterval)) {
+  if (wait > 0 && onShown === undefined) await clock.sleep(wait, signal);
+  const longest = onShown === undefined ? maxInterval : LONGEST_WATCHED_PAUSE_MS;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, longest)) {
     let trouble: PeerError | undefined;
     let message = 'the peer does not know the document';
     try {
       const doc = await peer.peerdoc({ url: sent.url }, { signal });
       const seen = doc === undefined ? undefined : evidenceOf(doc, sent);
       if (seen?.shown) {
+        if (firstShown === undefined) onShown?.(clock.now());
         firstShown ??= clock.now();
         if ((!wasMissed && clock.now() >= heldUntil) || clock.now() - firstShown >= hold)
           return { status: 'confirmed', evidence: { kind: seen.kind, shown: seen.text } };
         message = 'the peer shows the document, but not yet for long enough (confirm.hold)';
       } else {
         firstShown = undefined;
-        wasMissed = true;
+        wasMissed ||= clock.now() >= heldUntil;
         message = seen?.why ?? message;
       }
     } catch (error) {

@@ -9,7 +9,7 @@ import type { StatusReport } from '../report/status.js';
 import { configOf, define, print, printJson } from './context.js';
 import { askOr, type MissingState, missingState, readState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
-import { columns, counted, dueText, safe, timeText } from './text.js';
+import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({
@@ -39,43 +39,60 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
     running && startedAt !== undefined
       ? `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`
       : 'peersync does not run; this is what the state says';
-  const lines = [
+  return [
     ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
-    `peer     ${report.peer.url}${dialectText(report)}${peerText(report, now)}`,
+    `peer     ${report.peer.url}${dialectText(report)}`,
+    ...peerTrouble(report, now).map((line) => `         ${line}`),
     ...(report.page === undefined ? [] : [`page     ${report.page}`]),
     ...conditionLines(report, now),
+    ...statusSections(report, now).flatMap((lines) => ['', ...lines]),
   ];
+}
+
+/** What a report tells of everything but the daemon and the peer: sections with lines, the first of which is a head. */
+export function statusSections(report: StatusReport, now: number): string[][] {
+  const sections = [
+    folderLines(report),
+    figuresLines(report.figures, now),
+    quarantineLines(report),
+    mirrorLines(report.mirrors, report.mirrorRoot, now),
+    problemLines(report),
+    report.repairs.map((repair) => `state: ${safe(repair)}`),
+  ];
+  return sections.filter((lines) => lines.length > 0);
+}
+
+function folderLines({ folders, items, uplink }: StatusReport): string[] {
   const rows: (string | number)[][] = [
     ['folder', 'pending', 'accepted', 'confirmed', 'quarantined', 'gone', 'passed over', ''],
   ];
-  for (const folder of report.folders) {
+  for (const folder of folders) {
     const { pending, accepted, confirmed, quarantined, gone } = folder.items;
     const state = folder.watch?.state ?? '';
     rows.push([safe(folder.name), pending, accepted, confirmed, quarantined, gone, folder.passedOver, state]);
   }
-  lines.push('', ...columns(rows), ...figuresLines(report.figures, now));
-  if (report.uplink !== undefined && report.items.accepted > 0)
-    lines.push(
-      '',
-      `The peer shows a document about ${durationText(report.uplink.timeToVisibleMs)} after a push.`,
-    );
-  if (report.quarantined.length > 0) {
-    lines.push('', `In quarantine (${report.items.quarantined}):`);
-    for (const { file, message } of report.quarantined) lines.push(`  ${safe(file)}: ${safe(message)}`);
-    lines.push(
-      '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry` tries again.',
-    );
-  }
-  lines.push(...mirrorLines(report.mirrors, report.mirrorRoot, now));
-  if (report.problems.length > 0) {
-    lines.push('', 'Could not be looked at:');
-    for (const { path, trouble } of report.problems)
-      lines.push(`  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`);
-    const { total, shown } = report.truncated?.problems ?? { total: 0, shown: 0 };
-    if (total > shown) lines.push(`  and ${total - shown} more`);
-  }
-  for (const repair of report.repairs) lines.push('', `state: ${safe(repair)}`);
-  return lines;
+  if (uplink === undefined || items.accepted === 0) return columns(rows);
+  const visible = durationText(uplink.timeToVisibleMs);
+  return [...columns(rows), `The peer shows a document about ${visible} after a push.`];
+}
+
+function quarantineLines({ items, quarantined }: StatusReport): string[] {
+  if (quarantined.length === 0) return [];
+  return [
+    `In quarantine (${numberText(items.quarantined)}):`,
+    ...quarantined.map(({ file, message }) => `  ${safe(file)}: ${safe(message)}`),
+    '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry` tries again.',
+  ];
+}
+
+function problemLines({ problems, truncated }: StatusReport): string[] {
+  if (problems.length === 0) return [];
+  const { total, shown } = truncated?.problems ?? { total: 0, shown: 0 };
+  return [
+    'Could not be looked at:',
+    ...problems.map(({ path, trouble }) => `  ${safe(path)}: ${safe(trouble.message)} ${trouble.hint}`),
+    ...(total > shown ? [`  and ${total - shown} more`] : []),
+  ];
 }
 
 /** The sections below tell these: of files, of mirrors, and of the peer above. */
@@ -87,7 +104,7 @@ const LABELS: Readonly<Record<string, string>> = {
 };
 
 /** What a person should know, and the end of a pause. */
-function conditionLines({ conditions, paused, running }: StatusReport, now: number): string[] {
+export function conditionLines({ conditions, paused, running }: StatusReport, now: number): string[] {
   const lines: string[] = [];
   for (const { code, hint, message, severity, since, subject } of conditions) {
     if (IN_SECTIONS.test(code)) continue;
@@ -109,9 +126,10 @@ function dialectText({ peer }: StatusReport): string {
   return peer.dialect === undefined ? ' (its dialect is not known yet)' : ` (speaks ${peer.dialect})`;
 }
 
-function peerText(report: StatusReport, now: number): string {
-  const { queue } = report.peer;
-  if (queue === undefined) return '';
+/** What keeps the peer from answering, line by line. */
+export function peerTrouble({ peer }: StatusReport, now: number): string[] {
+  const { queue } = peer;
+  if (queue === undefined) return [];
   const { circuit, pausedUntil } = queue;
   const { reason, since, nextProbeAt, tries } = circuit;
   const lines: string[] = [];
@@ -125,7 +143,7 @@ function peerText(report: StatusReport, now: number): string {
   } else if (pausedUntil !== undefined && pausedUntil > now) {
     lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);
   }
-  return lines.map((line) => `\n         ${line}`).join('');
+  return lines;
 }
 
 /** So many collections are shown. */
@@ -141,7 +159,7 @@ export function figuresLines(figures: StatisticsReport | undefined, now: number)
   for (const row of told.slice(0, SHOWN))
     rows.push([safe(row.collection), ...cells(row.hour), ...cells(row.day), waitingText(row, now)]);
   const more = told.length - SHOWN;
-  return ['', ...columns(rows), ...(more > 0 ? [`  and ${more} more: \`peersync status --json\``] : [])];
+  return [...columns(rows), ...(more > 0 ? [`  and ${more} more: \`peersync status --json\``] : [])];
 }
 
 function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[] {

@@ -1,3 +1,4 @@
+import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 
 export { counted, numberText } from '../lib/text.js';
@@ -38,17 +39,11 @@ export function safe(text: string): string {
 
 /** Rows under each other, each column as wide as its widest cell; numbers to the right. */
 export function columns(rows: readonly (readonly (string | number)[])[]): string[] {
-  const widths: number[] = [];
-  for (const row of rows)
-    row.forEach((cell, i) => {
-      widths[i] = Math.max(widths[i] ?? 0, String(cell).length);
-    });
-  return rows.map((row) =>
-    row
-      .map((cell, i) => {
-        const width = widths[i] ?? 0;
-        return typeof cell === 'number' ? String(cell).padStart(width) : cell.padEnd(width);
-      })
+  const texts = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? numberText(cell) : cell)));
+  const widths = (texts[0] ?? []).map((_, i) => Math.max(...texts.map((row) => displayWidth(row[i] ?? ''))));
+  return rows.map((row, at) =>
+    widths
+      .map((width, i) => fitted(texts[at]?.[i] ?? '', width, typeof row[i] === 'number' ? 'right' : 'left'))
       .join('  ')
       .trimEnd(),
   );

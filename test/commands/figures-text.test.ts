@@ -21,7 +21,6 @@ describe('time to search in status', () => {
       NOW,
     );
     expect(lines).toEqual([
-      '',
       'time to search  last hour  p50  p95    p99    last 24 h  p50  p95    p99',
       'docs                    3  1s   1m 5s  1m 5s         40  1s   1m 5s  1m 5s  1,200 waiting, the oldest for 1m 30s',
       'new                     0  -    -      -              0  -    -      -      1 waiting, the oldest for 0ms',
@@ -41,7 +40,7 @@ describe('time to search in status', () => {
       waiting: 1,
     }));
     const lines = figuresLines(report(many), NOW);
-    expect(lines).toHaveLength(23);
+    expect(lines).toHaveLength(22);
     expect(lines.at(-1)).toBe('  and 13 more: `peersync status --json`');
   });
 });

@@ -78,7 +78,6 @@ describe('the mirrors of status', () => {
       NOW,
     );
     expect(lines).toEqual([
-      '',
       'mirror  last success  last change  rows  size  next run  file, below /srv/mirror',
       'prices  5s ago        never           3  52 B  in 1m     tables/prices.csv',
       "  changed on both sides: oak price, elm; the peer's value was kept, yours is in /srv/mirror/tables/prices.csv.conflict-1 (remove it when you are done)",
