@@ -201,24 +201,30 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   };
 }
 
+function works(check: string, message: string): CanaryRow {
+  return { check, status: 'works', message };
+}
+
+function fails(check: string, message: string, hint?: string): CanaryRow {
+  return { check, status: 'fails', message, ...(hint === undefined ? {} : { hint }) };
+}
+
+function notTried(check: string, message: string): CanaryRow {
+  return { check, status: 'not tried', message };
+}
+
 /** Whether the peer took a kind of document, shows it, and read its words. */
 function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
   const { document, outcome, url } = probed;
   const check = document.what;
-  if (outcome === undefined)
-    return { check, status: 'not tried', message: 'not sent: this peer takes only text' };
+  if (outcome === undefined) return notTried(check, 'not sent: this peer takes only text');
   if (outcome.status !== 'confirmed') return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
   const unread = unreadBecause(probed);
   if (unread !== undefined)
-    return {
-      check,
-      status: 'fails',
-      message: unread,
-      hint: 'What the peer cannot read is not found by its words.',
-    };
+    return fails(check, unread, 'What the peer cannot read is not found by its words.');
   const { kind } = outcome.evidence;
   const words = probed.doc?.words === undefined ? '' : `, ${probed.doc.words} words`;
-  return { check, status: 'works', message: `confirmed (${kind}: ${outcome.evidence.shown})${words}` };
+  return works(check, `confirmed (${kind}: ${outcome.evidence.shown})${words}`);
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
@@ -245,37 +251,33 @@ function viewRows({ doc, citation }: Probed): CanaryRow[] {
   ];
   const document: CanaryRow =
     doc === undefined
-      ? { check: 'document page', status: 'fails', message: 'the document is gone again' }
-      : { check: 'document page', status: 'works', message: shown.join(', ') || 'shows the document' };
+      ? fails('document page', 'the document is gone again')
+      : works('document page', shown.join(', ') || 'shows the document');
   return [document, citationRow(citation)];
 }
 
 function citationRow(citation: Probed['citation']): CanaryRow {
   const check = 'citations';
-  if (citation === undefined)
-    return { check, status: 'fails', message: 'the peer knows none of a document that it shows' };
-  if ('status' in citation)
-    return { check, status: 'fails', message: citation.error.message, hint: citation.error.hint };
-  return { check, status: 'works', message: `${citation.sentences.length} sentences shown` };
+  if (citation === undefined) return fails(check, 'the peer knows none of a document that it shows');
+  if ('status' in citation) return fails(check, citation.error.message, citation.error.hint);
+  return works(check, `${citation.sentences.length} sentences shown`);
 }
 
 function lastModifiedRow({ doc, sent }: Probed, { content }: Dialect): CanaryRow {
   const check = 'last modified';
-  if (!content.takesBinary)
-    return { check, status: 'not tried', message: 'not sent: this dialect has no place for it' };
+  if (!content.takesBinary) return notTried(check, 'not sent: this dialect has no place for it');
   if (sent?.lastModified === undefined)
-    return { check, status: 'not tried', message: 'the clock of the peer is too far behind ours to tell' };
+    return notTried(check, 'the clock of the peer is too far behind ours to tell');
   if (doc?.lastModified !== undefined && Math.floor(doc.lastModified / 1000) * 1000 === sent.lastModified)
-    return { check, status: 'works', message: 'kept to the second' };
-  return { check, status: 'fails', message: 'not kept: versions are told apart by load date or size' };
+    return works(check, 'kept to the second');
+  return fails(check, 'not kept: versions are told apart by load date or size');
 }
 
 function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: Dialect): CanaryRow {
   const { outcome, sent, url } = probed;
   const check = `folder ${folder}`;
-  if (outcome?.status === 'confirmed')
-    return { check, status: 'works', message: `${url} is taken and shown` };
-  if (outcome === undefined) return { check, status: 'not tried', message: 'not sent' };
+  if (outcome?.status === 'confirmed') return works(check, `${url} is taken and shown`);
+  if (outcome === undefined) return notTried(check, 'not sent');
   const isGated =
     outcome.status === 'unseen' && dialect.hasDomainGate && sent !== undefined && gate.explains(url, sent.at);
   return { check, status: 'fails', ...(isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect)) };

@@ -1,4 +1,3 @@
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
@@ -19,7 +18,7 @@ import {
   readyCanary,
   reportOf,
 } from './canary-report.js';
-import { UsageError } from './context.js';
+import { isThere, UsageError } from './context.js';
 import { withPeer } from './peer.js';
 import { pushBatch, untilShown } from './push-files.js';
 import { type Asked, consent } from './terminal.js';
@@ -73,11 +72,7 @@ async function refuseFiles(plans: readonly CanaryPlan[], { folders }: Config): P
     for (const folder of folders) {
       if (!url.startsWith(folder.url)) continue;
       const file = join(folder.path, decodeURIComponent(url.slice(folder.url.length)));
-      const exists = await access(file).then(
-        () => true,
-        () => false,
-      );
-      if (exists)
+      if (await isThere(file))
         throw new UsageError(
           `The canary ${url} would replace the document of ${file}.`,
           'Give another --url.',

@@ -18,6 +18,14 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
+export function works(check: string, message: string): Finding {
+  return { check, ok: true, message };
+}
+
+export function fails(check: string, message: string, hint: string): Finding {
+  return { check, ok: false, message, hint };
+}
+
 /** The finding that an error is. @throws the error where it is none that a person may read */
 export function troubleOf(check: string, error: unknown): Finding {
   if (!(error instanceof PeersyncError)) throw error;
@@ -47,24 +55,18 @@ export async function checkWritable(
     try {
       await access(path, constants.W_OK | constants.X_OK);
       if ((await freeBytes(path)) === 0)
-        return {
+        return fails(
           check,
-          ok: false,
-          message: `no space is left on the disk of ${directory}`,
-          hint: 'Free some space there; nothing is lost, and a daemon goes on by itself.',
-        };
+          `no space is left on the disk of ${directory}`,
+          'Free some space there; nothing is lost, and a daemon goes on by itself.',
+        );
       const message =
         path === directory ? `${directory} can be written` : `${directory} will be made when it is needed`;
-      return { check, ok: true, message };
+      return works(check, message);
     } catch (error) {
       if (systemCode(error) === 'ENOENT' && path !== dirname(path)) continue;
       const message = `${path} cannot be written: ${messageOf(error)}`;
-      return {
-        check,
-        ok: false,
-        message,
-        hint: `Let the user that peersync runs as write there, or mend \`${key}\`.`,
-      };
+      return fails(check, message, `Let the user that peersync runs as write there, or mend \`${key}\`.`);
     }
   }
 }
@@ -96,10 +98,10 @@ export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
     for (const port of portsOf(config, running === 'unknown' ? undefined : running)) {
       try {
         held.push(await listenAt(port.listen));
-        yield { check: port.check, ok: true, message: `it can listen at ${addressOf(port.listen)}` };
+        yield works(port.check, `it can listen at ${addressOf(port.listen)}`);
       } catch (error) {
         yield isOurs(port)
-          ? { check: port.check, ok: true, message: `the running daemon serves it at ${port.ours}` }
+          ? works(port.check, `the running daemon serves it at ${port.ours}`)
           : troubleWith(port, error, running);
       }
     }
@@ -149,36 +151,23 @@ function troubleWith({ check, key, listen }: Port, error: unknown, running: Runn
   const at = addressOf(listen);
   switch (systemCode(error)) {
     case 'EADDRINUSE':
-      return {
+      return fails(
         check,
-        ok: false,
-        message: `${at} is in use`,
-        hint:
-          running === 'unknown'
-            ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or set another \`${key}\`.`
-            : `Stop what listens there, or set another \`${key}\`.`,
-      };
+        `${at} is in use`,
+        running === 'unknown'
+          ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or set another \`${key}\`.`
+          : `Stop what listens there, or set another \`${key}\`.`,
+      );
     case 'EADDRNOTAVAIL':
-      return {
+      return fails(
         check,
-        ok: false,
-        message: `this machine has no address ${listen.host}`,
-        hint: `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-      };
+        `this machine has no address ${listen.host}`,
+        `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
+      );
     case 'EACCES':
-      return {
-        check,
-        ok: false,
-        message: `this user may not listen at ${at}`,
-        hint: `Set \`${key}\` to a port from 1024 up.`,
-      };
+      return fails(check, `this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
     default:
-      return {
-        check,
-        ok: false,
-        message: `nobody can listen at ${at}: ${messageOf(error)}`,
-        hint: `Set another \`${key}\`.`,
-      };
+      return fails(check, `nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
   }
 }
 

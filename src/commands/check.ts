@@ -14,7 +14,7 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { checkPorts, checkWritable, type Finding, troubleOf } from './check-places.js';
+import { checkPorts, checkWritable, type Finding, fails, troubleOf, works } from './check-places.js';
 import { define, duration, prepare, print, printJson, UsageError } from './context.js';
 import { readState } from './daemon-access.js';
 import { runningPeer } from './peer.js';
@@ -62,7 +62,7 @@ export const checkCommand = define({
         if (!finding.ok && finding.hint) print(`         ${safe(finding.hint)}`);
       }
     };
-    tell({ check: 'configuration', ok: true, message: `${path} is valid` });
+    tell(works('configuration', `${path} is valid`));
     let directories = 0;
     for (const folder of config.folders) {
       const { finding, directories: found } = await checkFolder(folder, config);
@@ -108,14 +108,13 @@ async function checkFolder(
     } catch (error) {
       if (path === folder.path) {
         const missing = systemCode(error) === 'ENOENT';
-        const finding = {
+        const finding = fails(
           check,
-          ok: false,
-          message: missing ? `${path} does not exist` : `${path} cannot be read: ${messageOf(error)}`,
-          hint: missing
+          missing ? `${path} does not exist` : `${path} cannot be read: ${messageOf(error)}`,
+          missing
             ? await missingHint(folder, config)
             : 'Let the user that peersync runs as read and enter it.',
-        };
+        );
         return { finding, directories: 0 };
       }
       firstUnreadable ??= `${path} (${messageOf(error)})`;
@@ -123,19 +122,17 @@ async function checkFolder(
   }
   if (firstUnreadable === undefined)
     return {
-      finding: {
+      finding: works(
         check,
-        ok: true,
-        message: `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`,
-      },
+        `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`,
+      ),
       directories,
     };
-  const finding = {
+  const finding = fails(
     check,
-    ok: false,
-    message: `not all of ${folder.path} can be read, first ${firstUnreadable}`,
-    hint: 'Let the user that peersync runs as read and enter it, or add it to `ignore`.',
-  };
+    `not all of ${folder.path} can be read, first ${firstUnreadable}`,
+    'Let the user that peersync runs as read and enter it, or add it to `ignore`.',
+  );
   return { finding, directories };
 }
 
@@ -158,16 +155,15 @@ async function checkWatchLimit(directories: number): Promise<Finding> {
   try {
     limit = Number(await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8'));
   } catch {
-    return { check, ok: true, message: 'this system tells of none' };
+    return works(check, 'this system tells of none');
   }
   const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
-  if (directories < limit) return { check, ok: true, message };
-  return {
+  if (directories < limit) return works(check, message);
+  return fails(
     check,
-    ok: false,
     message,
-    hint: `Raise it: sysctl fs.inotify.max_user_watches=${Math.max(524_288, directories * 2)}; until then changes are found by rescans only.`,
-  };
+    `Raise it: sysctl fs.inotify.max_user_watches=${Math.max(524_288, directories * 2)}; until then changes are found by rescans only.`,
+  );
 }
 
 /**
@@ -185,12 +181,12 @@ export async function checkPeer(
   try {
     client = await runningPeer(config, log);
     if (client === undefined) {
-      tell({ check: 'peer', ok: true, message: 'the embedded peer starts with the daemon' });
+      tell(works('peer', 'the embedded peer starts with the daemon'));
       return true;
     }
     const { ms, server } = await client.ping();
     const by = server === undefined ? '' : ` (${server})`;
-    tell({ check: 'peer', ok: true, message: `it answers in ${Math.round(ms)} ms${by}` });
+    tell(works('peer', `it answers in ${Math.round(ms)} ms${by}`));
     for (const check of [checkDialect, checkPush]) {
       const finding = await check(client);
       tell(finding);
@@ -212,18 +208,16 @@ async function checkDialect(client: PeerClient): Promise<Finding> {
   const configured = client.dialect;
   try {
     const dialect = await client.detect();
-    if (configured === undefined || configured === dialect)
-      return { check, ok: true, message: `the peer speaks ${dialect}` };
-    return {
+    if (configured === undefined || configured === dialect) return works(check, `the peer speaks ${dialect}`);
+    return fails(
       check,
-      ok: false,
-      message: `the peer speaks ${dialect}, and is configured as ${configured}`,
-      hint: 'Leave `peer.dialect` out: it is found out.',
-    };
+      `the peer speaks ${dialect}, and is configured as ${configured}`,
+      'Leave `peer.dialect` out: it is found out.',
+    );
   } catch (error) {
     if (!(error instanceof PeerError)) throw error;
     if (error.code !== 'PEER_ANSWER' || configured === undefined) return troubleOf(check, error);
-    return { check, ok: true, message: `${configured}, as configured; what the peer answers does not tell` };
+    return works(check, `${configured}, as configured; what the peer answers does not tell`);
   }
 }
 
@@ -231,11 +225,10 @@ async function checkDialect(client: PeerClient): Promise<Finding> {
 async function checkPush(client: PeerClient): Promise<Finding> {
   try {
     await client.push([]);
-    return { check: 'access', ok: true, message: 'the peer lets us in and takes pushes' };
+    return works('access', 'the peer lets us in and takes pushes');
   } catch (error) {
     if (!(error instanceof PeerError)) throw error;
-    if (error.code === 'PEER_REFUSED' && error.status !== 404)
-      return { check: 'access', ok: true, message: 'the peer lets us in' };
+    if (error.code === 'PEER_REFUSED' && error.status !== 404) return works('access', 'the peer lets us in');
     return troubleOf(error.code === 'PEER_AUTH' ? 'access' : 'pushing', error);
   }
 }
@@ -280,10 +273,10 @@ function checkTable({ name, table }: TableMirrorConfig, listed: readonly string[
   if (isWildcard(table)) {
     const pattern = wildcard(table);
     const matching = listed.filter((each) => pattern.test(each)).length;
-    return { check, ok: true, message: `matches ${counted(matching, 'table')} of the peer` };
+    return works(check, `matches ${counted(matching, 'table')} of the peer`);
   }
-  if (listed.includes(table)) return { check, ok: true, message: `the peer has the table "${table}"` };
-  return { check, ok: false, message: `the peer has no table "${table}"`, hint: ABSENT };
+  if (listed.includes(table)) return works(check, `the peer has the table "${table}"`);
+  return fails(check, `the peer has no table "${table}"`, ABSENT);
 }
 
 async function checkShare(
@@ -294,8 +287,8 @@ async function checkShare(
   const query = c === undefined ? { data } : { data, c };
   try {
     const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
-    if (isThere) return { check, ok: true, message: 'the peer has the shared object' };
-    return { check, ok: false, message: `the peer has no shared object "${data}"`, hint: ABSENT };
+    if (isThere) return works(check, 'the peer has the shared object');
+    return fails(check, `the peer has no shared object "${data}"`, ABSENT);
   } catch (error) {
     const trouble = troubleOf(check, error);
     return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { access } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
@@ -234,6 +235,13 @@ export async function openLog(
   const { createLog } = await import('../daemon/log.js');
   const stream = fd === 1 ? process.stdout : process.stderr;
   return await createLog({ level: logLevel ?? level, fd, terminal: stream.isTTY === true });
+}
+
+export async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 export function print(line: string): void {

@@ -1,9 +1,8 @@
-import { access } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import type { State, StateView } from '../state/state.js';
-import { type GlobalOptions, openLog } from './context.js';
+import { type GlobalOptions, isThere, openLog } from './context.js';
 
 /**
  * What the running daemon answers, or, where none runs, what `offline` finds out by itself.
@@ -63,11 +62,7 @@ export interface MissingState {
 
 /** What it may mean that nothing is where the state should be; undefined where something is. */
 export async function missingState(stateDir: string): Promise<MissingState | undefined> {
-  const isThere = await access(stateDir).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return undefined;
+  if (await isThere(stateDir)) return undefined;
   return {
     message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
     hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move its old directory here, and start it again. Else start it with `peersync run`.',

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import { retryItems } from '../uplink/retry.js';
-import { configOf, define, type GlobalOptions, print, printJson } from './context.js';
+import { configOf, define, type GlobalOptions, print, printJson, UsageError } from './context.js';
 import { askOr, readState, withState } from './daemon-access.js';
 import { counted, safe, timeText } from './text.js';
 
@@ -157,12 +157,10 @@ export const retryCommand = define({
   run: async (options) => {
     const { config } = await configOf(options);
     if (options.all === options.path.length > 0)
-      throw new PeersyncError({
-        code: 'USAGE',
-        message: options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
-        hint: 'Name the files to try again, or give --all.',
-        exitCode: EXIT.usage,
-      });
+      throw new UsageError(
+        options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
+        'Name the files to try again, or give --all.',
+      );
     const paths = options.all ? undefined : options.path.map((path) => resolve(path));
     const parameters = paths === undefined ? { all: true } : { paths };
     for await (const report of askOr<Retried>(config, 'retry', parameters, () =>

@@ -5,27 +5,17 @@ import { growHeapSlowly } from '../lib/process.js';
 import { durationText } from '../lib/units.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { MirrorReport } from '../mirror/record.js';
-import type { Trouble } from '../queue/breaker.js';
 import type { Paused } from '../queue/request-queue.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import type { StateView } from '../state/state.js';
-import type { FolderStatus, Watcher } from '../watch/watcher.js';
+import type { FolderStatus } from '../watch/watcher.js';
 import { define, duration, onSignals, prepare, print, printJson } from './context.js';
 import { lastingTrouble, mirrorExitCode, peerInTrouble, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 
 const TICK_MS = 100;
-
-/** How a `once` ended. */
-type Ending =
-  | { readonly kind: 'settled' | 'timeout' | 'stopped' }
-  | { readonly kind: 'held'; readonly held: readonly HeldFolder[] }
-  | { readonly kind: 'peer'; readonly reason: Trouble }
-  | { readonly kind: 'busy'; readonly untilMs: number }
-  | { readonly kind: 'paused'; readonly paused: Paused }
-  | { readonly kind: 'failed'; readonly error: unknown };
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
@@ -41,61 +31,43 @@ export const onceCommand = define({
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],
   ],
   run: async (options) => {
-    const timeout = duration('--timeout', options.timeout);
+    const { timeout } = options;
+    const timeoutMs = duration('--timeout', timeout);
     const { config, log } = await prepare(options);
     const started = systemClock.now();
-    let failed: (error: unknown) => void = () => {};
-    const failure = new Promise<Ending>((resolve) => {
-      failed = (error) => resolve({ kind: 'failed', error });
-    });
-    let stop: () => void = () => {};
-    const stopped = new Promise<Ending>((resolve) => {
-      stop = () => resolve({ kind: 'stopped' });
-    });
     const progress = new Progress(options.json ? undefined : process.stdout, systemClock);
-    const unlisten = onSignals(() => stop());
+    const ending = new AbortController();
+    const unlisten = onSignals(() => ending.abort());
     try {
       growHeapSlowly();
       const { Daemon } = await import('../daemon/daemon.js');
       const daemon = await Daemon.open({
-        config: config,
+        config,
         clock: systemClock,
         log: options.json ? log : progress.beside(withoutMirrors(log), options.logLevel ?? 'warn'),
         follow: false,
         patient: false,
-        onFailure: failed,
+        onFailure: (error) => ending.abort(error),
       });
-      const over = new AbortController();
-      let ending: Ending;
+      const failures: unknown[] = [];
+      const failed = (error: unknown) => failures.push(error);
       let round: MirrorRound | undefined;
       try {
         await daemon.start();
         round = new MirrorRound(daemon.parts.mirrors);
-        ending = await Promise.race([
-          failure,
-          stopped,
-          settle(daemon, round, timeout, progress, over.signal),
-        ]);
+        await settle(daemon, round, { timeout, timeoutMs, progress, signal: ending.signal });
       } catch (error) {
-        ending = { kind: 'failed', error };
+        failed(error);
       }
-      over.abort();
       progress.end();
-      try {
-        await daemon.stop();
-      } catch (error) {
-        if (ending.kind !== 'failed') ending = { kind: 'failed', error };
-      }
+      await daemon.stop().catch(failed);
       const items = itemCounts(daemon.parts.state.counts());
       const { push, peerdoc } = daemon.parts.client.requests;
       const durationMs = Math.round(systemClock.now() - started);
       const mirrors = round?.counts;
       for (const report of round?.reports ?? []) {
-        if (
-          options.json ||
-          (report.alarm ?? report.failure ?? report.notes ?? report.conflicts) === undefined
-        )
-          continue;
+        const { alarm, conflicts, failure, notes } = report;
+        if (options.json || (alarm ?? failure ?? notes ?? conflicts) === undefined) continue;
         for (const line of runLines(report, config.mirror.root)) print(line);
       }
       if (options.json)
@@ -111,98 +83,112 @@ export const onceCommand = define({
             `${daemon.parts.state.counts().passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
             `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
         );
-      return worse(exitCodeOf(ending, items, options.timeout), round?.exitCode ?? EXIT.done);
+      if (failures.length > 0) throw failures[0];
+      return worse(items.quarantined > 0 ? EXIT.quarantined : EXIT.done, round?.exitCode ?? EXIT.done);
     } finally {
       unlisten();
     }
   },
 });
 
-/** Waits until nothing is left to do, or only in folders that are held, the peer stays away, or the time is over. */
+/**
+ * Waits until nothing is left to do.
+ *
+ * @throws PeersyncError where something is: a folder is held, the peer stays away or asks to wait, it is paused, the time is
+ *   over; and the reason that `signal` aborts with
+ */
 async function settle(
   daemon: Daemon,
   round: MirrorRound,
-  timeoutMs: number,
-  progress: Progress,
-  signal: AbortSignal,
-): Promise<Ending> {
+  run: {
+    /** As it was given. */
+    readonly timeout: string;
+    readonly timeoutMs: number;
+    readonly progress: Progress;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { progress, signal, timeout } = run;
+  const { queue, state, uplink, watcher } = daemon.parts;
   const clock: Clock = systemClock;
-  const deadline = clock.now() + timeoutMs;
+  const deadline = clock.now() + run.timeoutMs;
   let scanned = false;
-  let failure: Ending | undefined;
-  daemon.parts.watcher.idle().then(
+  let failure: { readonly error: unknown } | undefined;
+  watcher.idle().then(
     () => {
       scanned = true;
     },
     (error: unknown) => {
-      failure = { kind: 'failed', error };
+      failure = { error };
     },
   );
-  while (!signal.aborted) {
-    if (failure !== undefined) return failure;
-    const counts = daemon.parts.state.counts();
+  for (;;) {
+    const counts = state.counts();
+    const waiting = counts.pending + counts.accepted;
+    if (signal.aborted) throw isStopped(signal) ? stopped(waiting) : signal.reason;
+    failure ??= round.failure;
+    if (failure !== undefined) throw failure.error;
     progress.show(stepOf(counts, scanned, round));
-    if (round.failure !== undefined) return { kind: 'failed', error: round.failure.error };
-    if (scanned && (counts.pending + counts.accepted === 0 || daemon.parts.uplink.isIdle)) {
-      const held = heldFolders(daemon.parts.watcher, daemon.parts.state);
-      const isSettled = held.length > 0 || counts.pending + counts.accepted === 0;
+    if (scanned && (waiting === 0 || uplink.isIdle)) {
+      const held = watcher.status().filter((folder) => folder.state === 'held');
+      const isSettled = held.length > 0 || waiting === 0;
       if (isSettled) round.itemsAreSettled();
-      if (isSettled && round.isOver) return held.length > 0 ? { kind: 'held', held } : { kind: 'settled' };
+      if (isSettled && round.isOver) {
+        if (held.length > 0) throw leftOut(held, state);
+        return;
+      }
     }
-    const { circuit, paused, pausedUntil = 0 } = daemon.parts.queue.status();
+    const { circuit, paused, pausedUntil = 0 } = queue.status();
     const leftMs = deadline - clock.now();
     const reason = leftMs < 0 ? circuit.reason : lastingTrouble(circuit, clock.now());
-    if (reason !== undefined) return { kind: 'peer', reason };
-    if (pausedUntil > clock.now() + leftMs) return { kind: 'busy', untilMs: pausedUntil };
-    if (scanned && paused !== undefined && (paused.until ?? Infinity) > clock.now() + leftMs)
-      return { kind: 'paused', paused };
-    if (leftMs < 0) return { kind: 'timeout' };
+    if (reason !== undefined) throw peerInTrouble(reason);
+    if (pausedUntil > deadline) throw busy(pausedUntil - clock.now(), timeout);
+    if (scanned && paused !== undefined && (paused.until ?? Infinity) > deadline)
+      throw resting(paused, waiting);
+    if (leftMs < 0) throw late(counts, timeout);
     await clock.sleep(TICK_MS, signal);
   }
-  return { kind: 'stopped' };
 }
 
-function exitCodeOf(ending: Ending, items: ReturnType<typeof itemCounts>, timeout: string): ExitCode {
-  switch (ending.kind) {
-    case 'settled':
-      return items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
-    case 'held':
-      throw leftOut(ending.held);
-    case 'failed':
-      throw ending.error;
-    case 'stopped':
-      throw new PeersyncError({
-        code: 'STOPPED',
-        message: `Stopped with ${counted(items.pending + items.accepted, 'file')} to go.`,
-        hint: 'Nothing is lost: the next run goes on from here.',
-      });
-    case 'timeout':
-      throw new PeersyncError({
-        code: 'TIMEOUT',
-        message:
-          items.pending + items.accepted === 0
-            ? `The mirrors are not up to date after ${timeout}.`
-            : `${counted(items.pending, 'file')} still to be pushed and ${items.accepted} to be confirmed after ${timeout}.`,
-        hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
-      });
-    case 'busy':
-      throw new PeersyncError({
-        code: 'PEER_BUSY',
-        message: `The peer asks to wait for ${durationText(ending.untilMs - systemClock.now())}, which is longer than this run may take (${timeout}).`,
-        hint: 'Nothing is lost: run again later, or give a longer --timeout.',
-      });
-    case 'paused': {
-      const { until } = ending.paused;
-      const end = until === undefined ? '' : ` for another ${durationText(until - systemClock.now())}`;
-      throw new PeersyncError({
-        code: 'PAUSED',
-        message: `peersync is paused${end}; ${counted(items.pending + items.accepted, 'item waits', 'items wait')}.`,
-        hint: 'End the pause with `peersync resume`, then run again; nothing is lost meanwhile.',
-      });
-    }
-    case 'peer':
-      throw peerInTrouble(ending.reason);
-  }
+/** Whether a person stopped it, and nothing failed. */
+function isStopped({ reason }: AbortSignal): boolean {
+  return reason instanceof DOMException && reason.name === 'AbortError';
+}
+
+function stopped(waiting: number): PeersyncError {
+  return new PeersyncError({
+    code: 'STOPPED',
+    message: `Stopped with ${counted(waiting, 'file')} to go.`,
+    hint: 'Nothing is lost: the next run goes on from here.',
+  });
+}
+
+function late({ accepted, pending }: Counts, timeout: string): PeersyncError {
+  return new PeersyncError({
+    code: 'TIMEOUT',
+    message:
+      pending + accepted === 0
+        ? `The mirrors are not up to date after ${timeout}.`
+        : `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed after ${timeout}.`,
+    hint: 'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
+  });
+}
+
+function busy(waitMs: number, timeout: string): PeersyncError {
+  return new PeersyncError({
+    code: 'PEER_BUSY',
+    message: `The peer asks to wait for ${durationText(waitMs)}, which is longer than this run may take (${timeout}).`,
+    hint: 'Nothing is lost: run again later, or give a longer --timeout.',
+  });
+}
+
+function resting({ until }: Paused, waiting: number): PeersyncError {
+  const end = until === undefined ? '' : ` for another ${durationText(until - systemClock.now())}`;
+  return new PeersyncError({
+    code: 'PAUSED',
+    message: `peersync is paused${end}; ${counted(waiting, 'item waits', 'items wait')}.`,
+    hint: 'End the pause with `peersync resume`, then run again; nothing is lost meanwhile.',
+  });
 }
 
 function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
@@ -216,37 +202,20 @@ function mirrorsText(counts: MirrorRound['counts'] | undefined): string {
     .join('');
 }
 
-/** A folder that a run had to leave out, for its root is missing or doubtful. */
-export interface HeldFolder {
-  readonly folder: FolderStatus;
-  /** How many of its files wait to be pushed. */
-  readonly waiting: number;
-}
-
-export function heldFolders(
-  watcher: Pick<Watcher, 'status'>,
-  state: Pick<StateView, 'counts'>,
-): HeldFolder[] {
-  return watcher
-    .status()
-    .filter((folder) => folder.state === 'held')
-    .map((folder) => ({ folder, waiting: state.counts(folder.name).pending }));
-}
-
-/** Everything is done but what is in these folders. */
-export function leftOut(held: readonly HeldFolder[]): PeersyncError {
+/** Everything is done but what is in these folders, whose roots are missing or doubtful. */
+function leftOut(held: readonly FolderStatus[], state: StateView): PeersyncError {
+  const folders = held.map(({ name, trouble }) => ({ name, trouble, waiting: state.counts(name).pending }));
+  const messages = folders.map(({ name, trouble, waiting }) => {
+    const words = `The folder ${safe(name)} was left out: ${trouble?.message ?? 'it is not there.'}`;
+    if (waiting === 0) return words;
+    return `${words} ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
+  });
   return new PeersyncError({
     code: 'FOLDER_HELD',
-    message: held.map(wordsOf).join('\n  '),
+    message: messages.join('\n  '),
     hint: 'Mount or bring back what belongs there (create it only where nothing was yet), or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
-    details: { folders: held.map(({ folder, waiting }) => ({ name: folder.name, waiting })) },
+    details: { folders: folders.map(({ name, waiting }) => ({ name, waiting })) },
   });
-}
-
-function wordsOf({ folder, waiting }: HeldFolder): string {
-  const words = `The folder ${safe(folder.name)} was left out: ${folder.trouble?.message ?? 'it is not there.'}`;
-  if (waiting === 0) return words;
-  return `${words} ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
 }
 
 /** How many mirrors are named that a run waits for. */

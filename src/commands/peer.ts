@@ -10,7 +10,7 @@ import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StatusReport } from '../report/status.js';
-import { define, type GlobalOptions, onSignals, openLog, prepare } from './context.js';
+import { define, type GlobalOptions, onSignals, openLog, prepare, UsageError } from './context.js';
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
 export const peerCommand = define({
@@ -35,12 +35,10 @@ export const peerCommand = define({
   run: async (options) => {
     const port = /^\d+$/.test(options.port) ? Number(options.port) : Number.NaN;
     if (!(port <= 65_535))
-      throw new PeersyncError({
-        code: 'USAGE',
-        message: `--port: received "${options.port}".`,
-        hint: 'Give a port from 1 to 65535, or 0 for any free one.',
-        exitCode: EXIT.usage,
-      });
+      throw new UsageError(
+        `--port: received "${options.port}".`,
+        'Give a port from 1 to 65535, or 0 for any free one.',
+      );
     const log = await openLog(options, 1, 'info');
     let stop: () => void = () => {};
     const stopped = new Promise<undefined>((done) => {

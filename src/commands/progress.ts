@@ -37,49 +37,37 @@ export interface ProgressLine {
  */
 export function progressLine(step: Step, perSecond: number | undefined, columns: number): ProgressLine {
   const room = columns - 1;
-  const all = wordsOf(step, perSecond);
-  for (let count = all.length; count > 0; count -= 1) {
-    const words = percentText(step) + inOrder(all.slice(0, count));
-    const left = room - displayWidth(words) - 1;
+  const percent = percentText(step);
+  for (const wording of wordings(step, perSecond)) {
+    const left = room - displayWidth(percent + wording) - 1;
     if (left < SHORTEST_BAR) continue;
     const width = Math.min(left, LONGEST_BAR);
     const filled = Math.floor(shareOf(step) * width);
-    return { filled: FILLED.repeat(filled), empty: EMPTY.repeat(width - filled), text: ` ${words}` };
+    return {
+      filled: FILLED.repeat(filled),
+      empty: EMPTY.repeat(width - filled),
+      text: ` ${percent}${wording}`,
+    };
   }
-  const text = `${percentText(step)}${inOrder(all.slice(0, 1))}`;
+  const text = percent + (step.parts[0] ?? '');
   return { filled: '', empty: '', text: displayWidth(text) <= room ? text : fitted(text, Math.max(1, room)) };
 }
 
 /** The same for where nothing is drawn: one whole line. */
 export function plainProgress(step: Step, perSecond: number | undefined): string {
-  return percentText(step) + inOrder(wordsOf(step, perSecond));
+  return percentText(step) + (wordings(step, perSecond)[0] ?? '');
 }
 
-interface Word {
-  /** Where it stands in the line. */
-  readonly place: number;
-  readonly text: string;
-}
-
-/** Everything that can be told, what matters most first. */
-function wordsOf(step: Step, perSecond: number | undefined): Word[] {
-  const [first, ...rest] = step.parts.map((text, place) => ({ place, text }));
-  const last = step.parts.length;
-  const left = step.total - step.done;
-  const words = first === undefined ? [] : [first];
-  if (perSecond !== undefined) {
-    if (step.growing !== true && perSecond > 0 && left > 0)
-      words.push({ place: last + 1, text: `${durationText((left / perSecond) * 1000)} left` });
-    words.push({ place: last, text: `${rateText(perSecond)}/s` });
-  }
-  return [...words, ...rest];
-}
-
-function inOrder(words: readonly Word[]): string {
-  return [...words]
-    .sort((a, b) => a.place - b.place)
-    .map(({ text }) => text)
-    .join(', ');
+/** What can be told: everything first, then less and less of it. */
+function wordings({ done, growing, parts, total }: Step, perSecond: number | undefined): string[] {
+  const [first = '', ...rest] = parts;
+  const rate = perSecond === undefined ? [] : [`${rateText(perSecond)}/s`];
+  const isKnown = growing !== true && perSecond !== undefined && perSecond > 0 && total > done;
+  const left = isKnown ? [`${durationText(((total - done) / perSecond) * 1000)} left`] : [];
+  return [
+    ...rest.map((_, i) => [first, ...rest.slice(0, rest.length - i), ...rate, ...left]),
+    ...[[first, ...rate, ...left], [first, ...left], [first]],
+  ].map((words) => words.join(', '));
 }
 
 /** A slow rate is told more exactly. */

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import type { Config } from '../config/config.js';
@@ -9,7 +9,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
-import { define, onSignals, prepare } from './context.js';
+import { define, isThere, onSignals, prepare } from './context.js';
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
 export const runCommand = define({
@@ -167,11 +167,7 @@ To see what became of a file, type: peersync why PATH
 /** Makes the folders of the configuration that are not there, each with a welcome document in it. */
 export async function makeMissingFolders(config: Config, log: Logger): Promise<void> {
   for (const folder of config.folders) {
-    const missing = await access(folder.path).then(
-      () => false,
-      () => true,
-    );
-    if (!missing) continue;
+    if (await isThere(folder.path)) continue;
     await mkdir(folder.path, { recursive: true });
     await writeFile(join(folder.path, 'welcome.md'), WELCOME, { flag: 'wx' });
     log.info(

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { LiveLine } from '../report/answers.js';
 import { configOf, define, onSignals, print, printJson } from './context.js';
-import { canDraw, Keys, Screen, wantsColour } from './terminal.js';
+import { canDraw, listenToKeys, Screen, wantsColour } from './terminal.js';
 import {
   NOTHING_KNOWN,
   type WatchModel,
@@ -140,7 +140,7 @@ async function show(config: Config, ending: AbortController): Promise<void> {
     known.model = { ...known.model, note: { text, at: timeOf(known.model) } };
     draw();
   };
-  const keys = new Keys(stdin, {
+  const work = {
     q: () => ending.abort(),
     p: () => void pauseOrResume(config, known.model).then(note, (error) => note(messageOf(error))),
     redraw,
@@ -149,9 +149,9 @@ async function show(config: Config, ending: AbortController): Promise<void> {
       screen.open();
       redraw();
     },
-  });
+  };
   screen.open();
-  keys.open();
+  const closeKeys = listenToKeys(stdin, work);
   stdout.on('resize', redraw);
   try {
     await keepUp(config, signal, known, async () => {
@@ -163,7 +163,7 @@ async function show(config: Config, ending: AbortController): Promise<void> {
     });
   } finally {
     stdout.off('resize', redraw);
-    keys.close();
+    closeKeys();
     screen.close();
   }
 }

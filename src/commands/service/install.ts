@@ -7,14 +7,13 @@ import type { Secret } from '../../config/fields.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { define, type Given, type GlobalOptions, print, printJson, UsageError } from '../context.js';
+import { define, type Given, type GlobalOptions, isThere, print, printJson, UsageError } from '../context.js';
 import { safe } from '../text.js';
 import {
   assertMayChange,
   assertOurs,
   assertSystemd,
   configHome,
-  isThere,
   lookWords,
   makeDirectory,
   marked,

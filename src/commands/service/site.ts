@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readFile, readlink, rm, rmdir, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
-import { type Given, UsageError } from '../context.js';
+import { type Given, isThere, UsageError } from '../context.js';
 
 /** By this a file is known to be ours to replace and to remove. */
 const MARK =
@@ -118,13 +118,6 @@ export async function makeDirectory(path: string, mode: number, owner: Owner | u
   } catch (error) {
     throw cannot(`the directory ${path} could not be made`, error);
   }
-}
-
-export async function isThere(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 function cannot(what: string, error: unknown): PeersyncError {
