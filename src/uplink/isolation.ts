@@ -143,7 +143,10 @@ export class Isolation {
    * @param isBusy whether a push is under way
    */
   decide(othersWait: boolean, isBusy: boolean): Decision {
-    if (this.#suspects.size === 0) return { blocksOthers: false, againInMs: undefined };
+    if (this.#suspects.size === 0) {
+      this.#groupsLeft = 0;
+      return { blocksOthers: false, againInMs: undefined };
+    }
     if (this.#isSending) return { blocksOthers: true, againInMs: undefined };
     const now = this.#deps.clock.now();
     const hold = holdMs(this.#deps);
@@ -151,18 +154,17 @@ export class Isolation {
     const isBetween = this.#groupsLeft === 0;
     if (isBetween && othersWait && now < this.#othersUntil)
       return { blocksOthers: false, againInMs: this.#othersUntil - now };
-    const waiting = [...this.#suspects.values()].filter(({ pushedWith }) => pushedWith === 0).length;
-    if (isBetween) this.#groupSize = Math.ceil(waiting / GROUPS);
-    const group = this.#nextGroup();
-    const [first] = group;
+    const [first] = this.#ready();
     if (first === undefined) {
       this.#groupsLeft = 0;
-      return { blocksOthers: false, againInMs: waiting > 0 ? POLL_MS : undefined };
+      return { blocksOthers: false, againInMs: this.#waiting > 0 ? POLL_MS : undefined };
     }
     if (isBusy) return { blocksOthers: true, againInMs: undefined };
     const isLastTry = first.suspect.failedAlone > 0;
     const from = this.#pushedAt + (isLastTry ? hold : isBetween ? hold * APART : 0);
     if (now < from) return { blocksOthers: true, againInMs: from - now };
+    if (isBetween) this.#groupSize = Math.ceil(this.#waiting / GROUPS);
+    const group = this.#nextGroup();
     for (const { suspect } of group) suspect.pushedWith = group.length;
     this.#groupsLeft = isLastTry ? 0 : (isBetween ? GROUPS : this.#groupsLeft) - 1;
     this.#isLastTry = isLastTry;
@@ -195,21 +197,37 @@ export class Isolation {
     return suspect;
   }
 
+  get #waiting(): number {
+    let count = 0;
+    for (const { pushedWith } of this.#suspects.values()) if (pushedWith === 0) count += 1;
+    return count;
+  }
+
   /** The suspects that are to be pushed next; one that was lost alone, by itself, only when no other waits. */
   #nextGroup(): readonly Ready[] {
     const group: Ready[] = [];
-    const lastTries: Ready[] = [];
     let most = this.#groupSize;
+    for (const ready of this.#ready()) {
+      if (ready.suspect.failedAlone > 0) return group.length > 0 ? group : [ready];
+      most = Math.min(most, ready.suspect.mostWith);
+      if (group.length >= most) break;
+      group.push(ready);
+    }
+    return group;
+  }
+
+  /** The suspects that may be pushed as far as time allows, those last that were lost alone. There may be very many. */
+  *#ready(): Iterable<Ready> {
+    const lastTries: Ready[] = [];
     for (const suspect of this.#suspects.values()) {
       if (!this.#isWaiting(suspect)) continue;
       const item = this.#deps.state.get(suspect.place.folder, suspect.place.path);
       if (item?.status !== 'pending' || item.doubt !== undefined) continue;
       if (item.notBefore > this.#deps.clock.now()) continue;
-      if (suspect.failedAlone === 0) most = Math.min(most, suspect.mostWith);
-      if (group.length >= most) break;
-      (suspect.failedAlone > 0 ? lastTries : group).push({ suspect, item });
+      if (suspect.failedAlone > 0) lastTries.push({ suspect, item });
+      else yield { suspect, item };
     }
-    return group.length > 0 ? group : lastTries.slice(0, 1);
+    yield* lastTries;
   }
 
   #isWaiting({ pushedWith, place }: Suspect): boolean {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DIALECTS } from '../../src/peer/client.js';
 import type { PendingItem } from '../../src/state/entry.js';
 import type { Spoken, Standing } from '../../src/uplink/deps.js';
@@ -217,6 +217,29 @@ describe('what is pushed beside suspects', () => {
     peer.lose(['late']);
     expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: HOLD_MS });
     expect(peer.isolation.decide(false, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
+  });
+
+  it('keeps its distance from the first suspects of another loss, too', async () => {
+    const peer = new Peer(new Set());
+    peer.lose(named(4));
+    await peer.clock.advance(HOLD_MS / 4);
+    for (let i = 0; i < 4; i += 1) peer.step();
+    await peer.clock.advance(HOLD_MS);
+    expect(peer.confirmed.size).toBe(4);
+    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: undefined });
+    peer.isolation.pushed();
+    peer.lose(['late']);
+    expect(peer.isolation.decide(false, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
+  });
+
+  it('costs the suspects one look into the state, however many there are', async () => {
+    const peer = new Peer(new Set());
+    peer.lose(named(1_000));
+    const items = vi.spyOn(peer.items, 'get');
+    peer.isolation.decide(true, true);
+    await peer.clock.advance(HOLD_MS);
+    peer.isolation.decide(true, true);
+    expect(items.mock.calls.length).toBe(2);
   });
 
   it('is not kept back by suspects of a folder that is missing, and they wait for it', async () => {
