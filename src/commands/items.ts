@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.js';
+import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
@@ -9,9 +10,6 @@ import { retryItems } from '../uplink/retry.js';
 import { configOf, define, type GlobalOptions, print, printJson, UsageError } from './context.js';
 import { askOr, readState, withState } from './daemon-access.js';
 import { counted, safe, timeText } from './text.js';
-
-/** Characters. */
-const WRITTEN_AT_ONCE = 32_768;
 
 /** Every known file, one a line. */
 export const listCommand = define({
@@ -33,21 +31,24 @@ export const listCommand = define({
     const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
     knownFolder(config, options.folder);
-    const offline = async function* () {
-      for await (const lot of listEntries(await readState(config), parameters)) yield* lot;
-    };
-    // A write for each of a million lines took longer than all the rest.
-    let text = '';
-    for await (const entry of askOr(config, 'list', parameters, offline)) {
-      text += options.json ? `${JSON.stringify(entry)}\n` : `${lineOf(entry, systemClock.now())}\n`;
-      if (text.length < WRITTEN_AT_ONCE) continue;
-      process.stdout.write(text);
-      text = '';
-    }
-    process.stdout.write(text);
+    const answer = await askDaemonText(config.state.dir, { ask: 'list', parameters });
+    // Many lines at a time: each by itself, a million took longer to hand on than to find.
+    for await (const lines of answer ?? listText(await readState(config), parameters))
+      process.stdout.write(options.json ? lines : linesOf(lines, systemClock.now()));
     return EXIT.done;
   },
 });
+
+/** What a daemon would answer. */
+async function* listText(...asked: Parameters<typeof listEntries>): AsyncGenerator<string> {
+  for await (const lot of listEntries(...asked))
+    yield lot.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+}
+
+function linesOf(lines: string, now: number): string {
+  const entries = lines.trimEnd().split('\n');
+  return entries.map((line) => `${lineOf(JSON.parse(line) as ListedEntry, now)}\n`).join('');
+}
 
 function lineOf(entry: ListedEntry, now: number): string {
   const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;

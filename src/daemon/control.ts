@@ -76,6 +76,11 @@ async function* asText(lines: ReturnType<Answerer>): AsyncGenerator<string> {
   }
 }
 
+interface AskOptions {
+  readonly patienceMs?: number;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Asks the daemon that uses `stateDirectory`.
  *
@@ -87,8 +92,18 @@ async function* asText(lines: ReturnType<Answerer>): AsyncGenerator<string> {
 export async function askDaemon(
   stateDirectory: string,
   question: Question,
-  { patienceMs = PATIENCE_MS, signal }: { readonly patienceMs?: number; readonly signal?: AbortSignal } = {},
+  options: AskOptions = {},
 ): Promise<AsyncIterable<unknown> | undefined> {
+  const text = await askDaemonText(stateDirectory, question, options);
+  return text && parsed(text);
+}
+
+/** The same as text: pieces of whole lines, each line with its end. */
+export async function askDaemonText(
+  stateDirectory: string,
+  question: Question,
+  { patienceMs = PATIENCE_MS, signal }: AskOptions = {},
+): Promise<AsyncIterable<string> | undefined> {
   let directory: FileHandle;
   try {
     directory = await openDirectory(stateDirectory);
@@ -102,8 +117,8 @@ export async function askDaemon(
   } finally {
     await directory.close();
   }
-  if (response === undefined || response.statusCode === 200) return response && readLines(response);
-  for await (const line of readLines(response)) throw errorFrom(line);
+  if (response === undefined || response.statusCode === 200) return response && readText(response);
+  for await (const line of parsed(readText(response))) throw errorFrom(line);
   throw cannotAsk(`status ${response.statusCode}`);
 }
 
@@ -138,7 +153,7 @@ function send(
   });
 }
 
-async function* readLines(stream: IncomingMessage): AsyncGenerator<unknown> {
+async function* readText(stream: IncomingMessage): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const chunks = stream[Symbol.asyncIterator]();
   let rest = '';
@@ -147,10 +162,15 @@ async function* readLines(stream: IncomingMessage): AsyncGenerator<unknown> {
       throw cannotAsk(error, 'it ended before its answer was complete');
     });
     if (next.done) return;
-    const lines = (rest + decoder.decode(next.value as Buffer, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) yield JSON.parse(line);
+    const text = rest + decoder.decode(next.value as Buffer, { stream: true });
+    const end = text.lastIndexOf('\n') + 1;
+    rest = text.slice(end);
+    if (end > 0) yield text.slice(0, end);
   }
+}
+
+async function* parsed(text: AsyncIterable<string>): AsyncGenerator<unknown> {
+  for await (const lines of text) for (const line of lines.trimEnd().split('\n')) yield JSON.parse(line);
 }
 
 function openDirectory(path: string): Promise<FileHandle> {

@@ -15,6 +15,7 @@ const SMALL_BYTES = 120;
 const RATE_FILES = 20_000;
 const RATE_BYTES = 2_048;
 const IDLE_MS = 60_000;
+const SETTLED_MS = 30_000;
 const BLOCK_MS = { p999: 20, longest: 50 };
 const WORDS = 'the peer shows this version of a document when its index has been committed '.repeat(40);
 
@@ -70,6 +71,8 @@ class ScaleBench {
     });
     await this.#step('rest after the first sync', async () => {
       await daemon.calm(120_000);
+      // V8 gives memory back when nothing was asked of it for some seconds.
+      await pause(SETTLED_MS);
       this.#memory('memory at rest after the first sync (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
       this.#disk(daemon);
     });
