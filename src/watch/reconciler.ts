@@ -404,9 +404,10 @@ export class HashQueue {
       if (waiting.isWanted()) group.push(waiting);
       else waiting.resolve();
     const orders = group.map(({ order }) => order);
-    // The thread may break down, which it says itself; nothing is lost but a moment of the event loop.
-    const found =
-      orders.length === 0 ? [] : await this.readGroup(orders).catch(() => orders.map(fingerprintNow));
+    // The thread may break down, which it says itself; nothing is lost but a moment of the event loop. A stop ends it, too.
+    const readHere = () =>
+      group.map(({ order, isWanted }) => (isWanted() ? fingerprintNow(order) : undefined));
+    const found = orders.length === 0 ? [] : await this.readGroup(orders).catch(readHere);
     for (const [i, { resolve }] of group.entries()) resolve(found[i]);
   }
 }

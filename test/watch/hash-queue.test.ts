@@ -137,6 +137,16 @@ describe('small files', () => {
     expect(done.sort()).toEqual(all);
   });
 
+  it('are not read here when they were forgotten before the thread ended', async () => {
+    const { add, done, forget, quiet } = setUp(2, 1_000, () => {
+      forget();
+      return Promise.reject(new Error('ended'));
+    });
+    add('f0');
+    await quiet();
+    expect(done).toEqual([['f0', undefined]]);
+  });
+
   it('are read in a thread, which may break down', async () => {
     const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
     const thread = new WorkThread(pathToFileURL(program));
