@@ -416,8 +416,10 @@ export class RequestQueue {
     const now = this.#options.clock.now();
     const { lane } = request;
     const wasFull = this.#sharedInUse >= this.#limit.limit;
+    const [oldest] = lane.running;
+    // Others that end say nothing of one that hangs.
+    if (request === oldest) lane.health.progress();
     lane.running.delete(request);
-    lane.health.progress();
     if (outcome.kind === 'answered') {
       lane.latencies.push(now - ticket.startedAt);
       if (lane.latencies.length > LATENCIES) lane.latencies.shift();

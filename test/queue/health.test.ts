@@ -20,6 +20,26 @@ describe('the health checks of the queue', () => {
     expect(busyIn(queue)).toEqual([]);
   });
 
+  it('see that a request hangs though others of its lane go on', async () => {
+    const { queue } = openQueue();
+    const gate = new Gate();
+    // The peer bears two at a time, as far as is known.
+    await queue.run('push', async () => {});
+    const hangs = queue.run('push', gate.task('hangs'));
+    await settle();
+    goesOn(queue.health, 'request push');
+    for (const name of ['a', 'b']) {
+      const run = queue.run('push', gate.task(name));
+      await settle();
+      gate.end(name);
+      await run;
+      expect(goesOn(queue.health, 'request push')).toBe(false);
+    }
+    gate.end('hangs');
+    await hangs;
+    expect(goesOn(queue.health, 'request push')).toBe(true);
+  });
+
   it('are not busy where requests wait for others of their lane, for slots, for their rate or for the peer', async () => {
     const slow = openQueue({
       lanes: lanesOf(UNLIMITED, { push: { requestsPerSecond: 0.1, concurrency: 1 } }),
