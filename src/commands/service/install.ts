@@ -15,15 +15,13 @@ import {
   assertSystemd,
   configHome,
   lookWords,
-  makeDirectory,
   marked,
   PLACE,
-  type RunTool,
   runTool,
   type Site,
+  Steps,
   siteOfOptions,
   systemctl,
-  write,
 } from './site.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
 
@@ -60,15 +58,25 @@ export const serviceInstall = define({
     const site = siteOfOptions(options);
     checkUser(site, options.runAs);
     const { path: configPath, config } = await loadConfig(options.config);
-    const systemd = await systemdVersion(runTool);
+    const systemd = await systemdVersion();
     if (!options.dryRun) {
       assertMayChange(site);
       await assertSystemd();
     }
-    const install = new Installing(site, options, await realpath(configPath), config, systemd);
-    await install.run();
-    if (options.json) printJson({ unit: site.unit, did: install.did, advice: install.advice });
-    else install.tellTheEnd();
+    const steps = new Steps(options);
+    const advice: string[] = [];
+    const job: Job = {
+      site,
+      options,
+      configPath: await realpath(configPath),
+      config,
+      systemd,
+      steps,
+      advice,
+    };
+    await install(job);
+    if (options.json) printJson({ unit: site.unit, did: steps.did, advice });
+    else tellTheEnd(job);
     return EXIT.done;
   },
 });
@@ -81,175 +89,139 @@ function checkUser({ scope }: Site, runAs: string | undefined): void {
     throw new UsageError(`--run-as: received ${JSON.stringify(runAs)}; expected the name of a user.`);
 }
 
-async function systemdVersion(run: RunTool): Promise<number> {
-  return Number(/systemd (\d+)/.exec(await run(['systemctl', '--version']))?.[1] ?? 0);
+async function systemdVersion(): Promise<number> {
+  return Number(/systemd (\d+)/.exec(await runTool(['systemctl', '--version']))?.[1] ?? 0);
 }
 
-/** One installation, step by step; each step is told as it is done, or shown where nothing is to be done. */
-class Installing {
-  readonly #site: Site;
-  readonly #options: GlobalOptions & Given<typeof OPTIONS>;
-  readonly #configPath: string;
-  readonly #config: Config;
-  readonly #systemd: number;
-  readonly did: string[] = [];
-  readonly advice: string[] = [];
+/** One installation. */
+interface Job {
+  readonly site: Site;
+  readonly options: GlobalOptions & Given<typeof OPTIONS>;
+  readonly configPath: string;
+  readonly config: Config;
+  /** Its version. */
+  readonly systemd: number;
+  readonly steps: Steps;
+  /** What is left to the user. */
+  readonly advice: string[];
+}
 
-  constructor(
-    site: Site,
-    options: GlobalOptions & Given<typeof OPTIONS>,
-    configPath: string,
-    config: Config,
-    systemd: number,
-  ) {
-    this.#site = site;
-    this.#options = options;
-    this.#configPath = configPath;
-    this.#config = config;
-    this.#systemd = systemd;
+/** Puts everything in place. */
+async function install(job: Job): Promise<void> {
+  const { config, options, site, steps } = job;
+  const { snippets, source, unit, unitFile, dropInFile } = site;
+  const needsUser = options.runAs === undefined;
+  const files: (readonly [path: string, content: string])[] = [];
+  for (const { file, source: snippet } of needsUser ? snippets : [])
+    files.push([file, marked(await ownFile(snippet))]);
+  files.push([unitFile, marked(await ownFile(source))]);
+  files.push([dropInFile, marked(dropIn(await runs(job)))]);
+  for (const [path] of files) await assertOurs(path);
+  for (const [path, content] of files) await steps.write(path, content);
+  if (needsUser && snippets.length > 0) {
+    await steps.run(['systemd-sysusers', 'peersync.conf']);
+    await steps.run(['systemd-tmpfiles', '--create', 'peersync.conf']);
   }
+  const [stateDir] = writtenDirectories(config);
+  for (const path of writtenDirectories(config)) await makeFor(job, path, path === stateDir ? 0o700 : 0o755);
+  await lookAround(job);
+  await steps.run(systemctl(site, 'daemon-reload'));
+  if (!options.start) return;
+  await steps.run(systemctl(site, 'enable', unit));
+  await restart(job, unit);
+}
 
-  async run(): Promise<void> {
-    const { snippets, source, unit, unitFile, dropInFile } = this.#site;
-    const needsUser = this.#options.runAs === undefined;
-    const files: (readonly [path: string, content: string])[] = [];
-    for (const { file, source: snippet } of needsUser ? snippets : [])
-      files.push([file, marked(await ownFile(snippet))]);
-    files.push([unitFile, marked(await ownFile(source))]);
-    files.push([dropInFile, marked(dropIn(await this.#runs()))]);
-    for (const [path] of files) await assertOurs(path);
-    for (const [path, content] of files) await this.#write(path, content);
-    if (needsUser && snippets.length > 0) {
-      await this.#run(['systemd-sysusers', 'peersync.conf']);
-      await this.#run(['systemd-tmpfiles', '--create', 'peersync.conf']);
-    }
-    const [stateDir] = writtenDirectories(this.#config);
-    for (const path of writtenDirectories(this.#config))
-      await this.#directory(path, path === stateDir ? 0o700 : 0o755);
-    await this.#lookAround();
-    await this.#run(systemctl(this.#site, 'daemon-reload'));
-    if (!this.#options.start) return;
-    await this.#run(systemctl(this.#site, 'enable', unit));
-    await this.#restart(unit);
+/** What it said before it failed to start says why. */
+async function restart(job: Job, unit: string): Promise<void> {
+  try {
+    await job.steps.run(systemctl(job.site, 'restart', unit));
+  } catch (error) {
+    const user = job.site.scope === 'user' ? ['--user'] : [];
+    const words = ['journalctl', ...user, '-u', unit, '-n', '10', '-o', 'cat', '--no-pager'];
+    const last = await runTool(words).catch(() => '');
+    for (const line of last.trimEnd().split('\n')) job.steps.tell(`  ${safe(line)}`);
+    throw error;
   }
+}
 
-  /** What it said before it failed to start says why. */
-  async #restart(unit: string): Promise<void> {
-    try {
-      await this.#run(systemctl(this.#site, 'restart', unit));
-    } catch (error) {
-      const user = this.#site.scope === 'user' ? ['--user'] : [];
-      const words = ['journalctl', ...user, '-u', unit, '-n', '10', '-o', 'cat', '--no-pager'];
-      const last = await runTool(words).catch(() => '');
-      for (const line of last.trimEnd().split('\n')) this.#tell(`  ${safe(line)}`);
-      throw error;
-    }
+function tellTheEnd({ advice, options, site }: Job): void {
+  for (const line of advice) print(`! ${line}`);
+  const { start, dryRun } = options;
+  if (dryRun) {
+    print('Nothing was done.');
+    return;
   }
+  const { scope, unit } = site;
+  const user = scope === 'user' ? '--user ' : '';
+  print(start ? `${unit} runs.` : `${unit} is in place; start it with systemctl ${user}enable --now ${unit}`);
+  print('What to type next:');
+  for (const line of lookWords(site)) print(`  ${line}`);
+}
 
-  tellTheEnd(): void {
-    for (const line of this.advice) print(`! ${line}`);
-    const { start, dryRun } = this.#options;
-    if (dryRun) {
-      print('Nothing was done.');
-      return;
-    }
-    const { scope, unit } = this.#site;
-    const user = scope === 'user' ? '--user ' : '';
-    print(
-      start ? `${unit} runs.` : `${unit} is in place; start it with systemctl ${user}enable --now ${unit}`,
+async function runs(job: Job) {
+  const { scope } = job.site;
+  const { runAs } = job.options;
+  return {
+    ...{ scope, runAs, config: job.config, configPath: job.configPath, systemd: job.systemd },
+    node: await realpath(process.execPath),
+    program: join(await realpath(PACKAGE_ROOT), 'dist/cli.js'),
+    programRoot: withPackages(await realpath(PACKAGE_ROOT)),
+    credentialFile: (credential: string) => credentialFile(job, credential),
+  };
+}
+
+function credentialFile(job: Job, credential: string): string {
+  const { credentialFile, name } = job.options;
+  if (credentialFile !== undefined && credential === credentialOf(job.config.peer.auth?.password))
+    return resolve(credentialFile);
+  const directory = job.site.scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync';
+  return join(directory, name === undefined ? credential : `${name}.${credential}`);
+}
+
+/** What would keep it from working, for the user to mend. */
+async function lookAround(job: Job): Promise<void> {
+  const { scope, unit } = job.site;
+  const folders = job.config.folders.map(({ path }) => path);
+  for (const path of folders)
+    if (!(await isThere(path)))
+      job.advice.push(`The folder ${path} is not there: make it, then restart ${unit}.`);
+  const { peer, status } = job.config;
+  await lookAtSecret(job, "the peer's password", peer.auth?.password);
+  await lookAtSecret(job, 'the token of the status page', status.token);
+  if (scope === 'user') await lookAtLingering(job);
+  else if (!job.options.dryRun)
+    for (const path of [job.configPath, ...readFiles(job.config), ...folders]) await lookAt(job, path);
+}
+
+async function lookAtSecret(job: Job, what: string, secret: Secret | undefined): Promise<void> {
+  if (secret === undefined) return;
+  const credential = credentialOf(secret);
+  const file = credential === undefined ? undefined : credentialFile(job, credential);
+  if (file !== undefined && !(await isThere(file)))
+    job.advice.push(`Put ${what} into ${file} (chmod 600): it does not start without.`);
+  if ('env' in secret)
+    job.advice.push(
+      `${capital(what)} stands in the environment variable ${secret.env}, which a service does not inherit: use a credential.`,
     );
-    print('What to type next:');
-    for (const line of lookWords(this.#site)) print(`  ${line}`);
-  }
+}
 
-  async #runs() {
-    const { scope } = this.#site;
-    const { runAs } = this.#options;
-    return {
-      ...{ scope, runAs, config: this.#config, configPath: this.#configPath, systemd: this.#systemd },
-      node: await realpath(process.execPath),
-      program: join(await realpath(PACKAGE_ROOT), 'dist/cli.js'),
-      programRoot: withPackages(await realpath(PACKAGE_ROOT)),
-      credentialFile: (credential: string) => this.#credentialFile(credential),
-    };
-  }
+async function lookAt(job: Job, path: string): Promise<void> {
+  const user = job.options.runAs ?? SERVICE_USER;
+  if (!(await isThere(path)) || (await mayRead(user, path))) return;
+  job.advice.push(
+    `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
+  );
+}
 
-  #credentialFile(credential: string): string {
-    const { credentialFile, name } = this.#options;
-    if (credentialFile !== undefined && credential === credentialOf(this.#config.peer.auth?.password))
-      return resolve(credentialFile);
-    const directory = this.#site.scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync';
-    return join(directory, name === undefined ? credential : `${name}.${credential}`);
-  }
+async function lookAtLingering(job: Job): Promise<void> {
+  const { username } = userInfo();
+  if (!(await isThere(join('/var/lib/systemd/linger', username))))
+    job.advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${username}`);
+}
 
-  /** What would keep it from working, for the user to mend. */
-  async #lookAround(): Promise<void> {
-    const { scope, unit } = this.#site;
-    const folders = this.#config.folders.map(({ path }) => path);
-    for (const path of folders)
-      if (!(await isThere(path)))
-        this.advice.push(`The folder ${path} is not there: make it, then restart ${unit}.`);
-    const { peer, status } = this.#config;
-    await this.#lookAtSecret("the peer's password", peer.auth?.password);
-    await this.#lookAtSecret('the token of the status page', status.token);
-    if (scope === 'user') await this.#lookAtLingering();
-    else if (!this.#options.dryRun)
-      for (const path of [this.#configPath, ...readFiles(this.#config), ...folders]) await this.#lookAt(path);
-  }
-
-  async #lookAtSecret(what: string, secret: Secret | undefined): Promise<void> {
-    if (secret === undefined) return;
-    const credential = credentialOf(secret);
-    const file = credential === undefined ? undefined : this.#credentialFile(credential);
-    if (file !== undefined && !(await isThere(file)))
-      this.advice.push(`Put ${what} into ${file} (chmod 600): it does not start without.`);
-    if ('env' in secret)
-      this.advice.push(
-        `${capital(what)} stands in the environment variable ${secret.env}, which a service does not inherit: use a credential.`,
-      );
-  }
-
-  async #lookAt(path: string): Promise<void> {
-    const user = this.#options.runAs ?? SERVICE_USER;
-    if (!(await isThere(path)) || (await mayRead(user, path))) return;
-    this.advice.push(
-      `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
-    );
-  }
-
-  async #lookAtLingering(): Promise<void> {
-    const { username } = userInfo();
-    if (!(await isThere(join('/var/lib/systemd/linger', username))))
-      this.advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${username}`);
-  }
-
-  async #write(path: string, content: string): Promise<void> {
-    if (this.#options.dryRun) {
-      this.#tell(`would write ${path}:\n\n${content.replace(/^(?=.)/gm, '    ')}`);
-      return;
-    }
-    await write(path, content);
-    this.#tell(`wrote ${path}`);
-  }
-
-  async #directory(path: string, mode: number): Promise<void> {
-    if (this.#options.dryRun) {
-      if (!(await isThere(path))) this.#tell(`would make the directory ${path}`);
-      return;
-    }
-    const owner = this.#site.scope === 'user' ? undefined : await idOf(this.#options.runAs ?? SERVICE_USER);
-    if (await makeDirectory(path, mode, owner)) this.#tell(`made the directory ${path}`);
-  }
-
-  async #run(command: readonly string[]): Promise<void> {
-    if (!this.#options.dryRun) await runTool(command);
-    this.#tell(`${this.#options.dryRun ? 'would run' : 'ran'} ${command.join(' ')}`);
-  }
-
-  #tell(what: string): void {
-    this.did.push(what);
-    if (!this.#options.json) print(what);
-  }
+async function makeFor({ options, site, steps }: Job, path: string, mode: number): Promise<void> {
+  const isOwn = site.scope === 'user' || options.dryRun;
+  await steps.directory(path, mode, isOwn ? undefined : await idOf(options.runAs ?? SERVICE_USER));
 }
 
 function capital(text: string): string {

@@ -9,9 +9,9 @@ import {
   isOurs,
   lookWords,
   PLACE,
-  remove,
   runTool,
   type Site,
+  Steps,
   siteOfOptions,
   systemctl,
 } from './site.js';
@@ -98,24 +98,12 @@ const serviceUninstall = define({
         message: `${site.unit} was not installed by \`peersync service install\`.`,
         hint: 'See which there are with `systemctl list-unit-files "peersync*"`; --name and --user say which one is meant.',
       });
-    const did: string[] = [];
-    const tell = (what: string): void => {
-      did.push(what);
-      if (!options.json) print(what);
-    };
-    const run = async (...words: readonly string[]): Promise<void> => {
-      const command = systemctl(site, ...words);
-      if (!dryRun) await runTool(command);
-      tell(`${dryRun ? 'would run' : 'ran'} ${command.join(' ')}`);
-    };
-    await run('disable', '--now', site.unit);
-    for (const path of await filesOf(site)) {
-      if (!dryRun) await remove(path);
-      tell(`${dryRun ? 'would remove' : 'removed'} ${path}`);
-    }
-    await run('daemon-reload');
+    const steps = new Steps(options);
+    await steps.run(systemctl(site, 'disable', '--now', site.unit));
+    for (const path of await filesOf(site)) await steps.remove(path);
+    await steps.run(systemctl(site, 'daemon-reload'));
     if (!dryRun) await runTool(systemctl(site, 'reset-failed', site.unit)).catch(() => {});
-    if (options.json) printJson({ unit: site.unit, did });
+    if (options.json) printJson({ unit: site.unit, did: steps.did });
     else print('The configuration, what peersync remembers, and its user stay.');
     return EXIT.done;
   },

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
-import { type Given, isThere, UsageError } from '../context.js';
+import { type Given, isThere, print, UsageError } from '../context.js';
 
 /** By this a file is known to be ours to replace and to remove. */
 const MARK =
@@ -212,15 +212,56 @@ function namesOf(path: string): string[] {
   return path.split('/').filter((name) => name !== '');
 }
 
+/** Changes to this system, each told as it is done, or only shown. */
+export class Steps {
+  readonly did: string[] = [];
+  readonly #dryRun: boolean;
+  readonly #isSilent: boolean;
+
+  constructor({ dryRun, json }: { readonly dryRun: boolean; readonly json: boolean }) {
+    this.#dryRun = dryRun;
+    this.#isSilent = json;
+  }
+
+  tell(what: string): void {
+    this.did.push(what);
+    if (!this.#isSilent) print(what);
+  }
+
+  async run(command: readonly string[]): Promise<void> {
+    if (!this.#dryRun) await runTool(command);
+    this.tell(`${this.#dryRun ? 'would run' : 'ran'} ${command.join(' ')}`);
+  }
+
+  async write(path: string, content: string): Promise<void> {
+    if (!this.#dryRun) await write(path, content);
+    this.tell(
+      this.#dryRun ? `would write ${path}:\n\n${content.replace(/^(?=.)/gm, '    ')}` : `wrote ${path}`,
+    );
+  }
+
+  async remove(path: string): Promise<void> {
+    if (!this.#dryRun) await remove(path);
+    this.tell(`${this.#dryRun ? 'would remove' : 'removed'} ${path}`);
+  }
+
+  async directory(path: string, mode: number, owner: Owner | undefined): Promise<void> {
+    if (this.#dryRun) {
+      if (!(await isThere(path))) this.tell(`would make the directory ${path}`);
+    } else if (await makeDirectory(path, mode, owner)) this.tell(`made the directory ${path}`);
+  }
+}
+
 /** How long a program of the system may take, in ms: a service may need minutes until it is ready. */
 const LONGEST_MS = 15 * 60_000;
 
-/** Runs a program of the system to its end, and returns what it printed. */
-export type RunTool = (command: readonly string[]) => Promise<string>;
-
-/** @throws PeersyncError SERVICE_TOOL where it is not there or fails */
-export const runTool: RunTool = ([program = '', ...args]) =>
-  new Promise((resolve, reject) => {
+/**
+ * Runs a program of the system to its end, and returns what it printed.
+ *
+ * @throws PeersyncError SERVICE_TOOL where it is not there or fails
+ */
+export function runTool([program = '', ...args]: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
     const options = { timeout: LONGEST_MS, maxBuffer: 16 * 2 ** 20 };
     execFile(program, args, options, (error, stdout, stderr) => {
       if (error === null) {
@@ -243,6 +284,7 @@ export const runTool: RunTool = ([program = '', ...args]) =>
       );
     });
   });
+}
 
 /** Which service a command is about. */
 export const PLACE = {
