@@ -4,9 +4,9 @@ import { createServer, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
-import { askDaemon } from '../daemon/control.js';
 import { type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { StatusReport } from '../report/status.js';
+import { runningStatus } from './daemon-access.js';
 
 /** One thing that was checked. */
 export interface Finding {
@@ -130,13 +130,11 @@ function isOurs({ listen, ours }: Port): boolean {
 
 async function runningDaemon({ state }: Config): Promise<Running> {
   try {
-    const answer = await askDaemon(state.dir, { ask: 'status', parameters: {} });
-    if (answer === undefined) return undefined;
-    for await (const report of answer) return report as StatusReport;
+    return await runningStatus(state.dir);
   } catch (error) {
     if (!(error instanceof PeersyncError)) throw error;
+    return 'unknown';
   }
-  return 'unknown';
 }
 
 function listenAt({ host, port }: Listen): Promise<Server> {

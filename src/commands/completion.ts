@@ -1,6 +1,5 @@
 import type { Argv } from 'yargs';
 import type { Config } from '../config/config.js';
-import type { StatusReport } from '../report/status.js';
 import { COMPLETION } from './commands.js';
 import { DEFAULT_CONFIG, type GlobalOptions, UsageError } from './context.js';
 import { safe } from './text.js';
@@ -118,12 +117,10 @@ async function folderNames(path: string): Promise<readonly string[]> {
 async function mirrorNames(path: string): Promise<readonly string[]> {
   const config = await configAt(path);
   if (config === undefined) return [];
-  const { askDaemon } = await import('../daemon/control.js');
+  const { runningStatus } = await import('./daemon-access.js');
   try {
-    const question = { ask: 'status', parameters: {} };
-    for await (const report of (await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS })) ??
-      [])
-      return (report as StatusReport).mirrors.map(({ name }) => name);
+    const status = await runningStatus(config.state.dir, { patienceMs: PATIENCE_MS });
+    if (status !== undefined) return status.mirrors.map(({ name }) => name);
   } catch {
     // A daemon that is busy or of another user.
   }

@@ -248,6 +248,13 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** Answers with one JSON object, or with lines for a person. */
+export function answer({ json }: GlobalOptions, value: unknown, lines: () => readonly string[]): ExitCode {
+  if (json) printJson(value);
+  else for (const line of lines()) print(line);
+  return EXIT.done;
+}
+
 export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }

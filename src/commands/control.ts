@@ -5,12 +5,11 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { Paused } from '../queue/request-queue.js';
 import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
-import { heldError, type ReloadReport, type StatusReport } from '../report/status.js';
+import { heldError, type ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
-import type { Trouble } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { complain, configOf, define, duration, print, printJson, UsageError } from './context.js';
-import { askOr, missingState, withState } from './daemon-access.js';
+import { answer, complain, configOf, define, duration, UsageError } from './context.js';
+import { askOnce, missingState, runningStatus, withState } from './daemon-access.js';
 import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
@@ -22,35 +21,28 @@ export const rescanCommand = define({
   run: async (options) => {
     const { config } = await configOf(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
-    const answer = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
-    if (answer === undefined)
+    const reports = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
+    if (reports === undefined)
       throw new PeersyncError({
         code: 'NOT_RUNNING',
         message: 'No daemon runs with this configuration.',
         hint: 'Start it with `peersync run`, which scans first, or scan once with `peersync once`.',
       });
-    for await (const report of answer) {
-      if (options.json) printJson(report);
-      else {
-        const { folder, files, directories, durationMs } = report as ScanReport;
-        print(
-          `${safe(folder)}: scanned ${counted(files, 'file')} in ${counted(directories, 'directory', 'directories')}, ` +
-            `in ${durationText(durationMs)}.`,
-        );
-      }
-    }
-    const status = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
-    for await (const report of status ?? []) {
-      for (const { name, watch } of (report as StatusReport).folders) {
-        if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);
-      }
-    }
+    for await (const report of reports) answer(options, report, () => [scanText(report as ScanReport)]);
+    const status = await runningStatus(config.state.dir);
+    for (const { name, watch } of status?.folders ?? [])
+      if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);
     return EXIT.done;
   },
 });
 
 /** After so long it is told what a reload waits for, in ms. */
 const PATIENCE_MS = 3_000;
+
+function scanText({ folder, files, directories, durationMs }: ScanReport): string {
+  const where = counted(directories, 'directory', 'directories');
+  return `${safe(folder)}: scanned ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
+}
 
 /** The running daemon takes up its changed configuration. */
 export const reloadCommand = define({
@@ -61,12 +53,9 @@ export const reloadCommand = define({
     const told = tellWait(dir);
     try {
       // The answer begins when all is done.
-      const answer = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
-      if (answer === undefined) throw await nobodyAnswers(dir);
-      for await (const report of answer) {
-        if (options.json) printJson(report);
-        else for (const line of reloadLines(report as ReloadReport)) print(line);
-      }
+      const reports = await askDaemon(dir, { ask: 'reload', parameters: {} }, { patienceMs: 0 });
+      if (reports === undefined) throw await nobodyAnswers(dir);
+      for await (const report of reports) answer(options, report, () => reloadLines(report as ReloadReport));
     } finally {
       told.cancel();
     }
@@ -79,7 +68,8 @@ function tellWait(stateDir: string): Timer {
   return systemClock.after(
     PATIENCE_MS,
     async () => {
-      const trouble = await troubleOf(stateDir).catch(() => undefined);
+      const status = await runningStatus(stateDir, { patienceMs: 0 }).catch(() => undefined);
+      const trouble = status?.stateTrouble ?? status?.diskTrouble;
       if (trouble !== undefined)
         complain(
           `peersync: The daemon takes it up, and cannot finish: ${trouble.message}\n  ${trouble.hint}\n`,
@@ -87,17 +77,6 @@ function tellWait(stateDir: string): Timer {
     },
     { background: true },
   );
-}
-
-async function troubleOf(stateDir: string): Promise<Trouble | undefined> {
-  const question = { ask: 'status', parameters: {} };
-  const answer = await askDaemon(stateDir, question, { patienceMs: 0 });
-  if (answer === undefined) return undefined;
-  for await (const report of answer) {
-    const { stateTrouble, diskTrouble } = report as StatusReport;
-    return stateTrouble ?? diskTrouble;
-  }
-  return undefined;
 }
 
 /** Where the daemon is that was meant, as far as the directory of the state tells. */
@@ -151,11 +130,8 @@ export const pauseCommand = define({
     const { config } = await configOf(options);
     const parameters = forMs === undefined ? {} : { forMs };
     const offline = () => withState(config, options, (state) => keepPause(state, systemClock.now(), forMs));
-    for await (const paused of askOr<Paused>(config, 'pause', parameters, offline)) {
-      if (options.json) printJson(paused);
-      else print(pausedLine(paused, systemClock.now()));
-    }
-    return EXIT.done;
+    const paused = await askOnce(config, 'pause', parameters, offline);
+    return answer(options, paused, () => [pausedLine(paused, systemClock.now())]);
   },
 });
 
@@ -172,10 +148,9 @@ export const resumeCommand = define({
     const { config } = await configOf(options);
     const offline = () =>
       withState(config, options, (state) => ({ wasPaused: forgetPause(state, systemClock.now()) }));
-    for await (const report of askOr<{ readonly wasPaused: boolean }>(config, 'resume', {}, offline)) {
-      if (options.json) printJson(report);
-      else print(report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.');
-    }
-    return EXIT.done;
+    const report = await askOnce(config, 'resume', {}, offline);
+    return answer(options, report, () => [
+      report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.',
+    ]);
   },
 });

@@ -1,6 +1,8 @@
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
+import { PeersyncError } from '../lib/errors.js';
+import type { StatusReport } from '../report/status.js';
 import type { State, StateView } from '../state/state.js';
 import { type GlobalOptions, isThere, openLog } from './context.js';
 
@@ -22,6 +24,34 @@ export async function* askOr<T>(
   else for await (const line of answer) yield line as T;
 }
 
+/** The same for an answer of one line. */
+export async function askOnce<T>(
+  config: Config,
+  ask: string,
+  parameters: Readonly<Record<string, unknown>>,
+  offline: () => Promise<T>,
+): Promise<T> {
+  return (await firstOf<T>(await askDaemon(config.state.dir, { ask, parameters }))) ?? (await offline());
+}
+
+/** The status of the running daemon; undefined where none runs. */
+export async function runningStatus(
+  stateDir: string,
+  patience: { readonly patienceMs?: number } = {},
+): Promise<StatusReport | undefined> {
+  return await firstOf(await askDaemon(stateDir, { ask: 'status', parameters: {} }, patience));
+}
+
+async function firstOf<T>(answer: AsyncIterable<unknown> | undefined): Promise<T | undefined> {
+  if (answer === undefined) return undefined;
+  for await (const line of answer) return line as T;
+  throw new PeersyncError({
+    code: 'CONTROL_FAILED',
+    message: 'The daemon ended its answer before it began.',
+    hint: 'Ask it again.',
+  });
+}
+
 // Where no daemon runs, a command reads and changes the state itself. What that needs is loaded here: most often one runs, and
 // the command that only asks it is quicker without.
 
@@ -36,7 +66,7 @@ export async function withState<T>(
   config: Config,
   options: GlobalOptions,
   change: (state: State) => T | Promise<T>,
-): Promise<T[]> {
+): Promise<T> {
   const [{ State }, { lockState }] = await Promise.all([
     import('../state/state.js'),
     import('../state/directory.js'),
@@ -46,7 +76,7 @@ export async function withState<T>(
   try {
     const state = await State.open(config.state.dir, { clock: systemClock, log });
     try {
-      return [await change(state)];
+      return await change(state);
     } finally {
       await state.close();
     }

@@ -1,9 +1,9 @@
 import { systemClock } from '../lib/clock.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
-import { define, type Given, print, printJson, UsageError, wholeNumber } from './context.js';
+import { answer, define, type Given, UsageError, wholeNumber } from './context.js';
 import { askPeer } from './peer.js';
 import { counted, named, safe, timeText } from './text.js';
 
@@ -57,9 +57,7 @@ export const docCommand = define({
     const query = 'url' in asked ? asked : { urlhash: asked.hash };
     const doc = await askPeer(options, (client, signal) => client.peerdoc(query, { signal }));
     if (doc === undefined) throw noDocument(asked);
-    if (options.json) printJson(doc);
-    else for (const line of docText(doc, systemClock.now())) print(line);
-    return EXIT.done;
+    return answer(options, doc, () => docText(doc, systemClock.now()));
   },
 });
 
@@ -107,9 +105,7 @@ export const citationCommand = define({
     };
     const citation = await askPeer(options, (client, signal) => client.citation(asked, { ...how, signal }));
     if (citation === undefined) throw noDocument(asked);
-    if (options.json) printJson(citation);
-    else for (const line of citationText(citation)) print(line);
-    return EXIT.done;
+    return answer(options, citation, () => citationText(citation));
   },
 });
 

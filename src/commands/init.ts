@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { jsonSchema } from '../config/schema.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { define, print, printJson } from './context.js';
+import { answer, define, print } from './context.js';
 
 /** The configuration that `peersync init` writes: what one usually changes, the rest left to its default. */
 const EXAMPLE = {
@@ -49,14 +49,12 @@ export const initCommand = define({
         cause: error,
       });
     }
-    if (options.json) printJson({ path });
-    else {
-      print(`Wrote ${path}.`);
-      print('Set the path and collection of your folder there; the README explains every option.');
-      print('Set its url to where people can open the files, or remove it: it names the documents for ever.');
-      print(`Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`);
-    }
-    return EXIT.done;
+    return answer(options, { path }, () => [
+      `Wrote ${path}.`,
+      'Set the path and collection of your folder there; the README explains every option.',
+      'Set its url to where people can open the files, or remove it: it names the documents for ever.',
+      `Then try \`peersync check -c ${options.config}\` and \`peersync run -c ${options.config}\`.`,
+    ]);
   },
 });
 

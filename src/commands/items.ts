@@ -7,8 +7,8 @@ import { formatBytes } from '../lib/units.js';
 import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import { retryItems } from '../uplink/retry.js';
-import { configOf, define, type GlobalOptions, print, printJson, UsageError } from './context.js';
-import { askOr, readState, withState } from './daemon-access.js';
+import { answer, configOf, define, type GlobalOptions, UsageError } from './context.js';
+import { askOnce, askOr, readState, withState } from './daemon-access.js';
 import { counted, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */
@@ -66,13 +66,10 @@ export const whyCommand = define({
     const path = resolve(options.path);
     const offline = async () => {
       const { explain } = await import('../report/why.js');
-      return [await explain(path, config, await readState(config), undefined)];
+      return await explain(path, config, await readState(config), undefined);
     };
-    for await (const report of askOr(config, 'why', { path }, offline)) {
-      if (options.json) printJson(report);
-      else for (const line of whyText(report, systemClock.now())) print(line);
-    }
-    return EXIT.done;
+    const report = await askOnce(config, 'why', { path }, offline);
+    return answer(options, report, () => whyText(report, systemClock.now()));
   },
 });
 
@@ -164,13 +161,8 @@ export const retryCommand = define({
       );
     const paths = options.all ? undefined : options.path.map((path) => resolve(path));
     const parameters = paths === undefined ? { all: true } : { paths };
-    for await (const report of askOr<Retried>(config, 'retry', parameters, () =>
-      retryOffline(config, paths, options),
-    )) {
-      if (options.json) printJson(report);
-      else print(retriedText(report));
-    }
-    return EXIT.done;
+    const report = await askOnce(config, 'retry', parameters, () => retryOffline(config, paths, options));
+    return answer(options, report, () => [retriedText(report)]);
   },
 });
 
@@ -191,7 +183,7 @@ async function retryOffline(
   config: Config,
   paths: readonly string[] | undefined,
   options: GlobalOptions,
-): Promise<Retried[]> {
+): Promise<Retried> {
   const scopes = paths && (await scopesOf(config, paths));
   return await withState(config, options, async (state) => {
     const { retried, lookedAt } = await retryItems(state, scopes, systemClock);

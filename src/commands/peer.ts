@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config/config.js';
-import { askDaemon } from '../daemon/control.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -9,8 +8,8 @@ import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import type { StatusReport } from '../report/status.js';
 import { define, type GlobalOptions, onSignals, openLog, prepare, UsageError } from './context.js';
+import { runningStatus } from './daemon-access.js';
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
 export const peerCommand = define({
@@ -125,14 +124,11 @@ export async function runningPeer(config: Config, log: Logger): Promise<PeerClie
   const { configuredPeer } = await import('../daemon/configured-peer.js');
   const parts = { clock: systemClock, log };
   if (config.peer.url !== 'embedded') return configuredPeer(config.peer, parts);
-  const answer = await askDaemon(config.state.dir, { ask: 'status', parameters: {} });
-  if (answer === undefined) return undefined;
-  for await (const report of answer) {
-    const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
-    const { url } = (report as StatusReport).peer;
-    return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
-  }
-  return undefined;
+  const status = await runningStatus(config.state.dir);
+  if (status === undefined) return undefined;
+  const password = (await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')).trim();
+  const { url } = status.peer;
+  return configuredPeer(config.peer, parts, { url, credentials: { username: 'admin', password } });
 }
 
 async function peerFor(

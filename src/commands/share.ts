@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { define, print, printJson, size, UsageError, writeAll } from './context.js';
+import { answer, define, size, UsageError, writeAll } from './context.js';
 import { askPeer, nameMaxSize } from './peer.js';
 import { safe } from './text.js';
 
@@ -62,12 +62,9 @@ const shareGet = define({
     if (written.to === 'stdout') return EXIT.done;
     const { bytes, sha256 } = written;
     const { type, lastModified } = written.share;
-    if (options.json) printJson({ ...query, file: target, type, lastModified, bytes, sha256 });
-    else
-      print(
-        `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
-      );
-    return EXIT.done;
+    return answer(options, { ...query, file: target, type, lastModified, bytes, sha256 }, () => [
+      `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
+    ]);
   },
 });
 

@@ -1,13 +1,12 @@
 import { systemClock } from '../lib/clock.js';
-import { EXIT } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles } from '../report/durations.js';
 import type { StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
-import { configOf, define, print, printJson } from './context.js';
-import { askOr, type MissingState, missingState, readState } from './daemon-access.js';
+import { answer, configOf, define } from './context.js';
+import { askOnce, type MissingState, missingState, readState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
 import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
 
@@ -18,17 +17,13 @@ export const statusCommand = define({
     const { config } = await configOf(options);
     const offline = async () => {
       const { statusReport } = await import('../report/status.js');
-      return [statusReport(config, await readState(config), undefined)];
+      return statusReport(config, await readState(config), undefined);
     };
-    for await (const report of askOr(config, 'status', {}, offline)) {
-      if (options.json) printJson(report);
-      else {
-        const missing = report.running ? undefined : await missingState(config.state.dir);
-        for (const line of statusText(report, systemClock.now() - (report.wallAheadMs ?? 0), missing))
-          print(line);
-      }
-    }
-    return EXIT.done;
+    const report = await askOnce(config, 'status', {}, offline);
+    const missing = report.running ? undefined : await missingState(config.state.dir);
+    return answer(options, report, () => {
+      return statusText(report, systemClock.now() - (report.wallAheadMs ?? 0), missing);
+    });
   },
 });
 

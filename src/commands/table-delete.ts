@@ -1,7 +1,16 @@
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableRow } from '../peer/table.js';
-import { define, type GlobalOptions, name, print, printJson, UsageError, writeAll } from './context.js';
+import {
+  answer,
+  define,
+  type GlobalOptions,
+  name,
+  print,
+  printJson,
+  UsageError,
+  writeAll,
+} from './context.js';
 import { askPeer, noTable } from './peer.js';
 import { tableText, terminalWidth } from './table-text.js';
 import { consent, onThisTerminal } from './terminal.js';
@@ -41,12 +50,9 @@ export const tableDeleteRows = define({
       await confirmed(options, doomed, question, 'yes', signal);
       return client.tables.deleteRows(table, keys, { signal });
     });
-    if (options.json) printJson({ table, deleted });
-    else
-      print(
-        `Deleted ${counted(deleted.length, 'row')} of ${safe(table)}; the peer does not show them any more.`,
-      );
-    return EXIT.done;
+    return answer(options, { table, deleted }, () => [
+      `Deleted ${counted(deleted.length, 'row')} of ${safe(table)}; the peer does not show them any more.`,
+    ]);
   },
 });
 
@@ -66,12 +72,9 @@ export const tableDrop = define({
       await confirmed(options, doomed, question, table, signal);
       return client.tables.drop(table, { signal });
     });
-    if (options.json) printJson({ dropped: table, tables: left });
-    else
-      print(
-        `Deleted the table ${safe(table)}; the peer has ${left.length === 0 ? 'none' : left.length} left.`,
-      );
-    return EXIT.done;
+    return answer(options, { dropped: table, tables: left }, () => [
+      `Deleted the table ${safe(table)}; the peer has ${left.length === 0 ? 'none' : left.length} left.`,
+    ]);
   },
 });
 

@@ -4,11 +4,10 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import {
+  answer,
   define,
   type GlobalOptions,
   name,
-  print,
-  printJson,
   size,
   UsageError,
   wholeNumber,
@@ -23,9 +22,7 @@ const tableList = define({
   examples: [['$0 table list', 'One a line']],
   run: async (options) => {
     const tables = await askPeer(options, (client, signal) => client.tables.list({ signal }));
-    if (options.json) printJson({ tables });
-    else for (const table of tables) print(safe(table));
-    return EXIT.done;
+    return answer(options, { tables }, () => tables.map(safe));
   },
 });
 
@@ -191,12 +188,10 @@ async function change(
   name('table', options.table);
   const row = await askPeer(options, make);
   const { table } = options;
-  if (options.json) printJson({ table, pk: row.pk, cells: Object.fromEntries(row.cells) });
-  else {
-    print(`The peer shows the row ${safe(row.pk)} of ${safe(table)}:`);
-    for (const line of named([...row.cells])) print(`  ${line}`);
-  }
-  return EXIT.done;
+  return answer(options, { table, pk: row.pk, cells: Object.fromEntries(row.cells) }, () => [
+    `The peer shows the row ${safe(row.pk)} of ${safe(table)}:`,
+    ...named([...row.cells]).map((line) => `  ${line}`),
+  ]);
 }
 
 /**
