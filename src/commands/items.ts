@@ -8,7 +8,7 @@ import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf }
 import type { WhyReport } from '../report/why.js';
 import { retryItems } from '../uplink/retry.js';
 import { answer, configOf, define, type GlobalOptions, UsageError } from './context.js';
-import { askOnce, askOr, readState, withState } from './daemon-access.js';
+import { askOnce, readState, withState } from './daemon-access.js';
 import { counted, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */
@@ -31,9 +31,9 @@ export const listCommand = define({
     const { config } = await configOf(options);
     const parameters = { status: options.status, folder: options.folder };
     knownFolder(config, options.folder);
-    const answer = await askDaemonText(config.state.dir, { ask: 'list', parameters });
+    const told = await askDaemonText(config.state.dir, { ask: 'list', parameters });
     // Many lines at a time: each by itself, a million took longer to hand on than to find.
-    for await (const lines of answer ?? listText(await readState(config), parameters))
+    for await (const lines of told ?? listText(await readState(config), parameters))
       process.stdout.write(options.json ? lines : linesOf(lines, systemClock.now()));
     return EXIT.done;
   },

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
+import { askDaemon } from '../daemon/control.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -8,8 +9,7 @@ import { durationText, formatBytes } from '../lib/units.js';
 import type { Conflict, MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
 import type { QueueStatus } from '../queue/request-queue.js';
-import { define, onSignals, prepare, print, printJson } from './context.js';
-import { askOr } from './daemon-access.js';
+import { answer, define, onSignals, prepare, print } from './context.js';
 import { columns, counted, safe } from './text.js';
 
 /** A person accepts what raised an alarm. */
@@ -58,13 +58,13 @@ async function report(
   const told = options.json ? log : withoutMirrors(log);
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
-  const offline = () => alone(config, told, ask, parameters);
   // A large table may take long before there is anything to say.
-  for await (const each of askOr(config, ask, { ...parameters }, offline, { patienceMs: 0 })) {
+  const reports = await askDaemon(config.state.dir, { ask, parameters }, { patienceMs: 0 });
+  for await (const each of reports ?? alone(config, told, ask, parameters)) {
+    const report = each as MirrorReport;
     mirrors += 1;
-    if (options.json) printJson(each);
-    else for (const line of runLines(each, config.mirror.root)) print(line);
-    exitCode = worse(exitCode, mirrorExitCode(each));
+    answer(options, report, () => runLines(report, config.mirror.root));
+    exitCode = worse(exitCode, mirrorExitCode(report));
   }
   if (mirrors === 0 && !options.json)
     print('The configuration names no mirrors: see `mirror` in the README for what they do.');
