@@ -18,8 +18,11 @@ const LONGEST_INDEXING_MS = 60_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
-/** So many looks are held. */
-const HELD = 10_000;
+/**
+ * So many looks are held; what else is accepted waits in the state. A peer that takes 200 files a second and shows them after a
+ * minute has 12,000 of them under way. One that is never shown keeps its place until `confirm.timeout`.
+ */
+const HELD = 30_000;
 
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
