@@ -15,6 +15,7 @@ const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (/[\b\t\n\v\f\r ]/.test(character)) return BLANK;
   return /[A-Za-z0-9]/.test(character) ? LETTER : 0;
 });
+const [AMPERSAND, SEMICOLON, HASH] = [0x26, 0x3b, 0x23];
 const ANY = /[\p{L}\p{N}]/u;
 /** What is not shown of a page. */
 const HIDDEN = new Set(['script', 'style']);
@@ -32,12 +33,15 @@ export interface WordCounter {
 }
 
 /**
- * Words of plain text in UTF-8: what stands between white space and has a letter or a digit. YaCy shows at least as many: it
- * counts the blanks of a text.
+ * Words of plain text in UTF-8: what stands between white space and has a letter or a digit; those of an entity (`&nbsp;`, a
+ * blank) do not count. YaCy shows at least as many: it counts the blanks of a text.
  */
 export class PlainWords implements WordCounter {
   readonly #most: number;
   #isWord = false;
+  #isEntity = false;
+  /** An entity may be a letter. */
+  #hasEntity = false;
   #words = 0;
 
   constructor(most = MOST_WORDS) {
@@ -47,8 +51,13 @@ export class PlainWords implements WordCounter {
   write(bytes: Uint8Array): void {
     for (let i = 0; i < bytes.length && this.#words < this.#most; i += 1) {
       const byte = bytes[i] ?? 0;
+      if (this.#isEntity) {
+        this.#isEntity = KINDS[byte] === LETTER || byte === HASH;
+        if (this.#isEntity || byte === SEMICOLON) continue;
+      }
       if (KINDS[byte] === BLANK) this.#endWord();
       else if (this.#isWord) continue;
+      else if (byte === AMPERSAND) this.#isEntity = this.#hasEntity = true;
       else if (KINDS[byte] === LETTER) this.#isWord = true;
       else if (byte >= 0x80) {
         let end = i + 1;
@@ -61,7 +70,7 @@ export class PlainWords implements WordCounter {
 
   end(): number | undefined {
     this.#endWord();
-    return this.#words === 0 ? undefined : this.#words;
+    return this.#words === 0 && !this.#hasEntity ? undefined : this.#words;
   }
 
   #endWord(): void {

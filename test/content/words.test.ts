@@ -18,6 +18,9 @@ describe('the words of a text', () => {
     ['a b 1\f2\b3', 5],
     ['one  two', 2],
     ['three,words;no-blank', 1],
+    ['&nbsp; one&nbsp;word &nbsp;', 1],
+    ['&uuml;ber &#252;ber', 2],
+    ['&nbsp;', 0],
     ['- one -> two -', 2],
     ['größe 東京 Ωμέγα', 3],
   ])('%j: %s', (text, words) => {
