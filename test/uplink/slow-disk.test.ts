@@ -71,3 +71,22 @@ it('nor is a version forgotten that comes while such a one is on its way', async
   await delay(100);
   expect(w.state.get('inbox', 'a')?.version).toEqual(version);
 });
+
+it('a file leaves only when it is on disk that it does', async () => {
+  const w = new World();
+  worlds.push(w);
+  await w.start();
+  const usual = w.state.commit.bind(w.state);
+  let onDisk = () => {};
+  const disk = new Promise<void>((resolve) => {
+    onDisk = resolve;
+  });
+  w.state.commit = () => disk.then(usual);
+  w.write('a', 'one');
+  await until(() => w.statusOf('a') === 'pending', 'it waits');
+  await delay(500);
+  const early = w.peer.pushes.length;
+  onDisk();
+  expect(early).toBe(0);
+  await until(() => w.peer.pushes.length === 1, 'it leaves');
+});
