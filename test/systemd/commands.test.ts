@@ -96,7 +96,7 @@ describe('service status', () => {
       result: 'watchdog',
       restarts: 3,
     });
-    expect((await peersync(['service', 'status'], { env })).stdout).toContain('result     watchdog\n');
+    expect((await peersync(['service', 'status'], { env })).stdout).toMatch(/^result +watchdog$/m);
   });
 
   it.skipIf(existsSync('/run/systemd/system'))('says where no systemd is that there is none', async () => {

@@ -12,15 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  assertOurs,
-  isOurs,
-  makeDirectory,
-  marked,
-  remove,
-  siteOf,
-  write,
-} from '../../src/commands/service/site.js';
+import { assertOurs, isOurs, Steps, siteOf } from '../../src/commands/service/site.js';
 import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/unit-drop-in.js';
 import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -177,6 +169,14 @@ async function verified(unit: string): Promise<{ readonly stderr: string; readon
 }
 
 describe('an installation', () => {
+  const steps = new Steps({ dryRun: false, json: true });
+  /** Makes a directory. @returns whether it was told that it did */
+  const makes = async (path: string, owner?: string) => {
+    const before = steps.did.length;
+    await steps.directory(path, 0o700, owner);
+    return steps.did.length > before;
+  };
+
   it('stands where systemd looks', () => {
     const configHome = '/home/ada/.config';
     const system = siteOf({ scope: 'system', configHome });
@@ -203,10 +203,10 @@ describe('an installation', () => {
     const directory = temporaryDirectory();
     const file = join(directory, 'peersync.service.d/50-installed.conf');
     await assertOurs(file);
-    await write(file, marked('[Service]\n'));
+    await steps.write(file, '[Service]\n');
     await assertOurs(file);
     expect(await isOurs(file)).toBe(true);
-    await remove(file);
+    await steps.remove(file);
     expect(() => readFileSync(join(directory, 'peersync.service.d'))).toThrow('ENOENT');
     const foreign = join(directory, 'peersync.service');
     writeFileSync(foreign, '[Service]\n');
@@ -218,15 +218,15 @@ describe('an installation', () => {
     const directory = join(temporaryDirectory(), 'peersync.service.d');
     mkdirSync(directory);
     writeFileSync(join(directory, 'mine.conf'), '');
-    await write(join(directory, '50-installed.conf'), marked(''));
-    await remove(join(directory, '50-installed.conf'));
+    await steps.write(join(directory, '50-installed.conf'), '');
+    await steps.remove(join(directory, '50-installed.conf'));
     expect(readFileSync(join(directory, 'mine.conf'), 'utf8')).toBe('');
   });
 
   it('makes a directory once, with those above it', async () => {
     const path = join(temporaryDirectory(), 'a/b');
-    expect(await makeDirectory(path, 0o700, undefined)).toBe(true);
-    expect(await makeDirectory(path, 0o700, undefined)).toBe(false);
+    expect(await makes(path)).toBe(true);
+    expect(await makes(path)).toBe(false);
   });
 
   it.skipIf(process.getuid?.() !== 0)(
@@ -234,7 +234,7 @@ describe('an installation', () => {
     async () => {
       const base = temporaryDirectory();
       const nobody = { uid: 65_534, gid: 65_534 };
-      const make = (path: string) => makeDirectory(join(base, path), 0o700, nobody);
+      const make = (path: string) => makes(join(base, path), 'nobody');
       for (const name of ['home', 'secret', 'disk']) mkdirSync(join(base, name));
       symlinkSync('disk', join(base, 'link'));
       expect(await make('link/a/b')).toBe(true);

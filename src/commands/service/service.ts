@@ -1,20 +1,243 @@
-import { readdir } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { readdir, readFile, realpath } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { basename, join, resolve, sep } from 'node:path';
+import type { Config } from '../../config/config.js';
+import type { Secret } from '../../config/fields.js';
+import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
-import { define, print, printJson } from '../context.js';
-import { serviceInstall } from './install.js';
-import {
-  assertMayChange,
-  assertSystemd,
-  isOurs,
-  lookWords,
-  PLACE,
-  runTool,
-  type Site,
-  Steps,
-  siteOfOptions,
-  systemctl,
-} from './site.js';
+import { PACKAGE_ROOT } from '../../lib/process.js';
+import { define, type Given, type GlobalOptions, isThere, print, printJson, UsageError } from '../context.js';
+import { named, safe } from '../text.js';
+import { assertOurs, configHome, isOurs, runTool, type Site, Steps, siteOf } from './site.js';
+import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
+
+/** The user of a system service, as in the unit. */
+const SERVICE_USER = 'peersync';
+
+/** Which service a command is about. */
+const PLACE = {
+  user: {
+    type: 'boolean',
+    default: false,
+    describe: 'A service of your own, which needs no root and sees what you see',
+  },
+  name: {
+    type: 'string',
+    describe: 'One of several services on this machine: letters, digits and any of - _ .',
+  },
+} as const;
+const DRY_RUN = { type: 'boolean', default: false, describe: 'Only show what would be done' } as const;
+
+/** @throws UsageError for a name that systemd would read as something else */
+function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
+  if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name))
+    throw new UsageError(
+      `--name: received ${JSON.stringify(name)}; expected a name of letters, digits and any of - _ .`,
+      'Name it like peersync service install --name docs.',
+    );
+  return siteOf({ scope: user ? 'user' : 'system', name, configHome: configHome() });
+}
+
+/** @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody who may not */
+function assertMayChange({ scope }: Site): void {
+  if (scope === 'user' || process.getuid?.() === 0) return;
+  throw new PeersyncError({
+    code: 'SERVICE_NOT_ROOT',
+    message: 'Only root may change the services of the system.',
+    hint: 'Say it again with sudo, or with --user for a service of your own.',
+    exitCode: EXIT.usage,
+  });
+}
+
+/** @throws PeersyncError SERVICE_NO_SYSTEMD where another program started the system */
+async function assertSystemd(): Promise<void> {
+  if (await isThere('/run/systemd/system')) return;
+  throw new PeersyncError({
+    code: 'SERVICE_NO_SYSTEMD',
+    message: 'This system was not started by systemd.',
+    hint: 'Start `peersync run` by what starts services here; `--dry-run` shows the units.',
+  });
+}
+
+/** What a person types to look at it. */
+function lookLines({ command, unit, scope }: Site): readonly string[] {
+  const journal = scope === 'user' ? 'journalctl --user' : 'journalctl';
+  return [
+    `  ${command.join(' ')} status ${unit}    how it stands`,
+    `  ${journal} -u ${unit} -f    what it says, as it says it`,
+    `  ${command.join(' ')} reload ${unit}    takes a changed configuration up`,
+  ];
+}
+
+const INSTALL_OPTIONS = {
+  ...PLACE,
+  start: {
+    type: 'boolean',
+    default: true,
+    describe: 'Start it now and with the machine; --no-start leaves that to you',
+  },
+  'dry-run': DRY_RUN,
+  'run-as': {
+    type: 'string',
+    describe: `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
+  },
+  'credential-file': {
+    type: 'string',
+    describe: "The file with the peer's password, where the configuration names a systemd credential",
+  },
+} as const;
+
+/** One installation. */
+interface Job {
+  readonly site: Site;
+  readonly options: GlobalOptions & Given<typeof INSTALL_OPTIONS>;
+  readonly config: Config;
+  readonly configPath: string;
+}
+
+/** Puts a unit of systemd in place, made for this configuration, and starts it. */
+const serviceInstall = define({
+  options: INSTALL_OPTIONS,
+  examples: [
+    ['sudo $0 service install', 'A service of the system'],
+    ['$0 service install --user', 'A service of your own'],
+    ['$0 service install --dry-run', 'See the units first'],
+  ],
+  run: async (options) => {
+    const site = siteOfOptions(options);
+    const { dryRun, runAs, start } = options;
+    if (runAs !== undefined && site.scope === 'user')
+      throw new UsageError('--run-as: a service of your own runs as you.');
+    if (runAs !== undefined && !/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/.test(runAs))
+      throw new UsageError(`--run-as: received ${JSON.stringify(runAs)}; expected the name of a user.`);
+    const { path, config } = await loadConfig(options.config);
+    const job: Job = { site, options, config, configPath: await realpath(path) };
+    const [, version] = /systemd (\d+)/.exec(await runTool(['systemctl', '--version'])) ?? [];
+    if (!dryRun) {
+      assertMayChange(site);
+      await assertSystemd();
+    }
+    const steps = new Steps(options);
+    await install(job, Number(version ?? 0), steps);
+    const advice = await adviceFor(job);
+    await steps.run([...site.command, 'daemon-reload']);
+    if (start) await enable(site, steps);
+    if (options.json) printJson({ unit: site.unit, did: steps.did, advice });
+    else {
+      for (const line of advice) print(`! ${line}`);
+      if (dryRun) print('Nothing was done.');
+      else {
+        const next = `is in place; start it with ${site.command.join(' ')} enable --now ${site.unit}`;
+        print(`${site.unit} ${start ? 'runs.' : next}`);
+        for (const line of ['What to type next:', ...lookLines(site)]) print(line);
+      }
+    }
+    return EXIT.done;
+  },
+});
+
+/** Puts everything in place, and starts nothing. */
+async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
+  const { config, configPath, options, site } = job;
+  const { runAs } = options;
+  const program = await realpath(PACKAGE_ROOT);
+  const drop = dropIn({
+    ...{ scope: site.scope, runAs, config, configPath, systemd },
+    node: await realpath(process.execPath),
+    program: join(program, 'dist/cli.js'),
+    programRoot: withPackages(program),
+    credentialFile: (credential) => credentialFile(job, credential),
+  });
+  const snippets = runAs === undefined ? site.snippets : [];
+  const files: (readonly [path: string, content: string])[] = [];
+  for (const { file, source } of [...snippets, { file: site.unitFile, source: site.source }])
+    files.push([file, await readFile(join(PACKAGE_ROOT, 'systemd', source), 'utf8')]);
+  files.push([site.dropInFile, drop]);
+  for (const [path] of files) await assertOurs(path);
+  for (const [path, content] of files) await steps.write(path, content);
+  if (snippets.length > 0) {
+    await steps.run(['systemd-sysusers', 'peersync.conf']);
+    await steps.run(['systemd-tmpfiles', '--create', 'peersync.conf']);
+  }
+  const owner = site.scope === 'user' ? undefined : (runAs ?? SERVICE_USER);
+  for (const path of writtenDirectories(config))
+    await steps.directory(path, path === config.state.dir ? 0o700 : 0o755, owner);
+}
+
+/** Starts it now and with the machine. What it said before it failed to start says why. */
+async function enable({ command, scope, unit }: Site, steps: Steps): Promise<void> {
+  await steps.run([...command, 'enable', unit]);
+  try {
+    await steps.run([...command, 'restart', unit]);
+  } catch (error) {
+    const user = scope === 'user' ? ['--user'] : [];
+    const words = ['journalctl', ...user, '-u', unit, '-n', '10', '-o', 'cat', '--no-pager'];
+    const last = await runTool(words).catch(() => '');
+    for (const line of last.trimEnd().split('\n')) steps.tell(`  ${safe(line)}`);
+    throw error;
+  }
+}
+
+function credentialFile({ config, options, site }: Job, credential: string): string {
+  const { credentialFile: given, name } = options;
+  if (given !== undefined && credential === credentialOf(config.peer.auth?.password)) return resolve(given);
+  const directory = site.scope === 'user' ? join(configHome(), 'peersync') : '/etc/peersync';
+  return join(directory, name === undefined ? credential : `${name}.${credential}`);
+}
+
+/** A package and those that it is made of, which may lie beside it. */
+function withPackages(root: string): string {
+  const at = root.indexOf(`${sep}node_modules${sep}`);
+  return at === -1 ? root : join(root.slice(0, at), 'node_modules');
+}
+
+/** What would keep it from working, for the user to mend. */
+async function adviceFor(job: Job): Promise<string[]> {
+  const { config, options, site } = job;
+  const advice: string[] = [];
+  const folders = config.folders.map(({ path }) => path);
+  for (const path of folders)
+    if (!(await isThere(path)))
+      advice.push(`The folder ${path} is not there: make it, then restart ${site.unit}.`);
+  const secrets: (readonly [what: string, secret: Secret | undefined])[] = [
+    ["The peer's password", config.peer.auth?.password],
+    ['The token of the status page', config.status.token],
+  ];
+  for (const [what, secret] of secrets) {
+    const credential = credentialOf(secret);
+    const file = credential === undefined ? undefined : credentialFile(job, credential);
+    if (file !== undefined && !(await isThere(file)))
+      advice.push(`Put ${what.replace('The', 'the')} into ${file} (chmod 600): it does not start without.`);
+    if (secret !== undefined && 'env' in secret)
+      advice.push(
+        `${what} stands in the environment variable ${secret.env}, which a service does not inherit: use a credential.`,
+      );
+  }
+  const { username } = userInfo();
+  if (site.scope === 'user') {
+    if (!(await isThere(join('/var/lib/systemd/linger', username))))
+      advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${username}`);
+    return advice;
+  }
+  const user = options.runAs ?? SERVICE_USER;
+  for (const path of options.dryRun ? [] : [job.configPath, ...readFiles(config), ...folders])
+    if ((await isThere(path)) && !(await mayRead(user, path)))
+      advice.push(
+        `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
+      );
+  return advice;
+}
+
+/** Whether a user may read a file or directory, as far as that can be tried. */
+async function mayRead(user: string, path: string): Promise<boolean> {
+  try {
+    await runTool(['runuser', '-u', user, '--', 'test', '-r', path]);
+    return true;
+  } catch (error) {
+    const { cause } = error as PeersyncError;
+    return !(cause instanceof Error && 'code' in cause && cause.code === 1);
+  }
+}
 
 /** How the service stands, as systemd knows it. */
 const serviceStatus = define({
@@ -25,19 +248,16 @@ const serviceStatus = define({
   ],
   run: async (options) => {
     const site = siteOfOptions(options);
-    const shown = properties(
-      await runTool(
-        systemctl(
-          site,
-          ...['show', site.unit, '--property'],
-          'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp',
-        ),
-      ).catch(async (error: unknown) => {
-        const isMissing = error instanceof Error && systemCode(error.cause) === 'ENOENT';
-        if (!isMissing) await assertSystemd();
+    const asked =
+      'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
+    const text = await runTool([...site.command, 'show', site.unit, '--property', asked]).catch(
+      async (error: unknown) => {
+        if (!(error instanceof Error && systemCode(error.cause) === 'ENOENT')) await assertSystemd();
         throw error;
-      }),
+      },
     );
+    const shown: Record<string, string | undefined> = {};
+    for (const [, name = '', value] of text.matchAll(/^(\w+)=(.*)$/gm)) shown[name] = value;
     const report = {
       unit: site.unit,
       installed: await isOurs(site.dropInFile),
@@ -51,84 +271,66 @@ const serviceStatus = define({
       restarts: Number(shown.NRestarts ?? 0),
       ...(shown.ActiveEnterTimestamp ? { since: shown.ActiveEnterTimestamp } : {}),
     };
+    const { active, since } = report;
     if (options.json) printJson(report);
     else if (!report.found) print(`${site.unit} is not installed; \`peersync service install\` does that.`);
     else {
-      const { active, state, since, result } = report;
-      print(`unit       ${site.unit} (${report.installed ? 'by service install' : 'by other means'})`);
-      print(`state      ${active} (${state})${active === 'active' && since ? ` since ${since}` : ''}`);
-      if (active === 'failed') print(`result     ${result}`);
-      if (report.pid !== undefined) print(`process    ${report.pid}`);
-      if (report.says !== undefined) print(`says       ${report.says}`);
-      print(`at start   ${report.enabled ? 'started with the machine' : 'not started with the machine'}`);
-      print(`restarts   ${report.restarts}`);
-      print('More:');
-      for (const line of lookWords(site)) print(`  ${line}`);
+      const rows = named([
+        ['unit', `${site.unit} (${report.installed ? 'by service install' : 'by other means'})`],
+        ['state', `${active} (${report.state})${active === 'active' && since ? ` since ${since}` : ''}`],
+        ['result', active === 'failed' ? report.result : undefined],
+        ['process', report.pid?.toString()],
+        ['says', report.says],
+        ['at start', report.enabled ? 'started with the machine' : 'not started with the machine'],
+        ['restarts', `${report.restarts}`],
+      ]);
+      for (const line of [...rows, 'More:', ...lookLines(site)]) print(line);
     }
-    return report.active === 'active' ? EXIT.done : EXIT.failure;
+    return active === 'active' ? EXIT.done : EXIT.failure;
   },
 });
 
-/** `NAME=value` lines. */
-function properties(text: string): Readonly<Record<string, string>> {
-  const pairs = text.split('\n').flatMap((line): (readonly [string, string])[] => {
-    const at = line.indexOf('=');
-    return at === -1 ? [] : [[line.slice(0, at), line.slice(at + 1)]];
-  });
-  return Object.fromEntries(pairs);
-}
-
 /** Takes away what `service install` put in place, and nothing else. */
 const serviceUninstall = define({
-  options: {
-    ...PLACE,
-    'dry-run': { type: 'boolean', default: false, describe: 'Only show what would be done' },
-  },
+  options: { ...PLACE, 'dry-run': DRY_RUN },
   examples: [
     ['sudo $0 service uninstall', 'The service of the system'],
     ['$0 service uninstall --user', 'Your own'],
   ],
   run: async (options) => {
     const site = siteOfOptions(options);
-    const { dryRun } = options;
-    if (!dryRun) assertMayChange(site);
+    const { command, unit } = site;
+    if (!options.dryRun) assertMayChange(site);
     if (!(await isOurs(site.dropInFile)))
       throw new PeersyncError({
         code: 'SERVICE_MISSING',
-        message: `${site.unit} was not installed by \`peersync service install\`.`,
+        message: `${unit} was not installed by \`peersync service install\`.`,
         hint: 'See which there are with `systemctl list-unit-files "peersync*"`; --name and --user say which one is meant.',
       });
     const steps = new Steps(options);
-    await steps.run(systemctl(site, 'disable', '--now', site.unit));
-    for (const path of await filesOf(site)) await steps.remove(path);
-    await steps.run(systemctl(site, 'daemon-reload'));
-    if (!dryRun) await runTool(systemctl(site, 'reset-failed', site.unit)).catch(() => {});
-    if (options.json) printJson({ unit: site.unit, did: steps.did });
+    await steps.run([...command, 'disable', '--now', unit]);
+    for (const path of await filesOf(site)) if (await isOurs(path)) await steps.remove(path);
+    await steps.run([...command, 'daemon-reload']);
+    if (!options.dryRun) await runTool([...command, 'reset-failed', unit]).catch(() => {});
+    if (options.json) printJson({ unit, did: steps.did });
     else print('The configuration, what peersync remembers, and its user stay.');
     return EXIT.done;
   },
 });
 
-/** What the installation wrote, and nobody else of ours needs. */
-async function filesOf(site: Site): Promise<string[]> {
-  const others = await otherDropIns(site);
-  const files = [site.dropInFile];
-  const needsUnit = site.unitFile.endsWith('@.service') && others.some((other) => other.includes('@'));
-  if (!needsUnit) files.push(site.unitFile);
-  if (others.length === 0) files.push(...site.snippets.map(({ file }) => file));
-  const ours: string[] = [];
-  for (const file of files) if (await isOurs(file)) ours.push(file);
-  return ours;
-}
-
-/** The directories of drop-ins of other services of ours. */
-async function otherDropIns({ directory, unit, dropInFile }: Site): Promise<string[]> {
+/** What the installation wrote, and no other service of ours needs. */
+async function filesOf({ directory, dropInFile, snippets, unit, unitFile }: Site): Promise<string[]> {
   const others: string[] = [];
   for (const name of await readdir(directory).catch(() => [])) {
     if (!/^peersync(@.*)?\.service\.d$/.test(name) || name === `${unit}.d`) continue;
-    if (await isOurs(`${directory}/${name}/${basename(dropInFile)}`)) others.push(name);
+    if (await isOurs(join(directory, name, basename(dropInFile)))) others.push(name);
   }
-  return others;
+  const needsUnit = unitFile.endsWith('@.service') && others.some((other) => other.includes('@'));
+  return [
+    dropInFile,
+    ...(needsUnit ? [] : [unitFile]),
+    ...(others.length > 0 ? [] : snippets.map(({ file }) => file)),
+  ];
 }
 
 /** The daemon as a service of systemd. */

@@ -53,12 +53,6 @@ export function credentialOf(secret: Secret | undefined): string | undefined {
   return secret !== undefined && 'credential' in secret ? secret.credential : undefined;
 }
 
-/** The names of all credentials that the configuration names. */
-function credentialsOf({ peer, status }: Config): readonly string[] {
-  const names = [peer.auth?.password, status.token].map(credentialOf);
-  return unique(names.filter((name) => name !== undefined));
-}
-
 /**
  * What is particular to one installation, beside the unit that is the same for all: what runs, on which configuration, what it may
  * read and write.
@@ -69,42 +63,22 @@ export function dropIn(runs: Runs): string {
   const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
   lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
-  for (const credential of credentialsOf(config))
-    lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
+  for (const credential of new Set([config.peer.auth?.password, config.status.token].map(credentialOf)))
+    if (credential !== undefined)
+      lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
   if (systemd >= KNOWS_STEPS)
     lines.push('# Waits longer with each new start.', 'RestartSteps=6', 'RestartMaxDelaySec=5min');
-  lines.push(...(runs.scope === 'system' ? systemPlaces(runs) : userPlaces(config)));
-  return `${lines.join('\n')}\n`;
-}
-
-function systemPlaces({ config, configPath, node, programRoot }: Runs): string[] {
-  const lines: string[] = [];
+  // The service of a user sees everything, read-only.
+  const isHidden = (path: string) =>
+    runs.scope === 'system' && HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
   const folders = config.folders.map(({ path }) => path);
-  const tools = [dirname(configPath), ...readFiles(config), node, programRoot];
-  for (const path of unique([...tools, ...folders].filter(isHidden)))
+  const tools = [dirname(configPath), ...readFiles(config), node, runs.programRoot];
+  for (const path of new Set([...tools, ...folders].filter(isHidden)))
     lines.push(`BindReadOnlyPaths=${unitWordIfThere(path)}`);
-  for (const path of folders.filter((each) => !isHidden(each)))
-    lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
-  for (const path of unique(writtenDirectories(config)))
-    lines.push(isHidden(path) ? `BindPaths=${unitWord(path)}` : `ReadWritePaths=${unitWord(path)}`);
-  return lines;
-}
-
-function userPlaces(config: Config): string[] {
-  const folders = config.folders.map(({ path }) => `ReadOnlyPaths=${unitWordIfThere(path)}`);
-  return [
-    ...folders,
-    ...unique(writtenDirectories(config)).map((path) => `ReadWritePaths=${unitWord(path)}`),
-  ];
-}
-
-/** Whether a sandboxed system service does not see a path by itself. */
-export function isHidden(path: string): boolean {
-  return HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
-}
-
-function unique(paths: readonly string[]): string[] {
-  return [...new Set(paths)];
+  for (const path of folders) if (!isHidden(path)) lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
+  for (const path of new Set(writtenDirectories(config)))
+    lines.push(`${isHidden(path) ? 'BindPaths' : 'ReadWritePaths'}=${unitWord(path)}`);
+  return `${lines.join('\n')}\n`;
 }
 
 /**
@@ -113,38 +87,32 @@ function unique(paths: readonly string[]): string[] {
  * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of systemd cannot name
  */
 export function unitWord(word: string): string {
-  return `"${named(word).replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
-}
-
-function named(word: string): string {
   if (/\p{Cc}/u.test(word))
-    throw new PeersyncError({
-      code: 'SERVICE_WORD',
-      message: `${JSON.stringify(word)} has a control character in it, which a unit of systemd cannot name.`,
-      hint: 'Use a path without line breaks and the like.',
-      exitCode: EXIT.usage,
-    });
-  return word;
+    throw unnameable(word, 'has a control character in it, which a unit of systemd cannot name');
+  return `"${word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
 }
 
-/**
- * A path as it stands at the end of a setting that knows no quotes.
- *
- * @throws PeersyncError SERVICE_WORD also for one that ends so that systemd would read it otherwise
- */
-export function unitRest(path: string): string {
-  if (/[\s\\]$/.test(path))
-    throw new PeersyncError({
-      code: 'SERVICE_WORD',
-      message: `${JSON.stringify(path)} ends in a blank or a backslash, which a unit of systemd would lose.`,
-      hint: 'Use another path.',
-      exitCode: EXIT.usage,
-    });
-  return named(path).replaceAll('%', '%%');
+/** A path as it stands at the end of a setting that knows no quotes. @throws PeersyncError SERVICE_WORD */
+function unitRest(path: string): string {
+  if (/\p{Cc}|[\s\\]$/u.test(path))
+    throw unnameable(
+      path,
+      'has a control character in it, or a blank or backslash at its end, which a unit loses',
+    );
+  return path.replaceAll('%', '%%');
+}
+
+function unnameable(word: string, why: string): PeersyncError {
+  return new PeersyncError({
+    code: 'SERVICE_WORD',
+    message: `${JSON.stringify(word)} ${why}.`,
+    hint: 'Use another path.',
+    exitCode: EXIT.usage,
+  });
 }
 
 /** A path that need not be there. */
-export function unitWordIfThere(path: string): string {
+function unitWordIfThere(path: string): string {
   return unitWord(`-${path}`);
 }
 
