@@ -10,6 +10,7 @@ import type { Conflict, MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import { answer, define, onSignals, prepare, print } from './context.js';
+import { filtered } from './progress.js';
 import { columns, counted, safe } from './text.js';
 
 /** A person accepts what raised an alarm. */
@@ -117,10 +118,7 @@ function stopped(): PeersyncError {
 
 /** A log for a command that prints itself what becomes of each mirror. */
 export function withoutMirrors(log: Logger): Logger {
-  const at = (level: keyof Logger) => (fields: object, message: string) => {
-    if (!('event' in fields && fields.event === 'mirror')) log[level](fields, message);
-  };
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return filtered(log, (fields) => !('event' in fields && fields.event === 'mirror'));
 }
 
 /** 3 for an alarm; 4 or 1 for a run that failed. */

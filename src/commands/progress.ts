@@ -1,4 +1,3 @@
-import { LOG_LEVELS, type LogLevel } from '../daemon/log.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
@@ -19,69 +18,41 @@ export interface Step {
 
 const SHORTEST_BAR = 8;
 const LONGEST_BAR = 30;
-const FILLED = '█';
-const EMPTY = '░';
-
-/** The bar and its text for a terminal of that many columns. */
-export interface ProgressLine {
-  readonly filled: string;
-  readonly empty: string;
-  readonly text: string;
-}
 
 /**
  * What is shown of a step, shorter than the terminal is wide, so that it never wraps: what matters least is left out first,
  * and the bar takes what room is left.
  *
  * @param perSecond undefined while it is not known
+ * @param columns of the terminal; undefined where nothing is drawn: then it is everything that can be told, and no bar
  */
-export function progressLine(step: Step, perSecond: number | undefined, columns: number): ProgressLine {
-  const room = columns - 1;
-  const percent = percentText(step);
-  for (const wording of wordings(step, perSecond)) {
-    const left = room - displayWidth(percent + wording) - 1;
-    if (left < SHORTEST_BAR) continue;
-    const width = Math.min(left, LONGEST_BAR);
-    const filled = Math.floor(shareOf(step) * width);
-    return {
-      filled: FILLED.repeat(filled),
-      empty: EMPTY.repeat(width - filled),
-      text: ` ${percent}${wording}`,
-    };
-  }
-  const text = percent + (step.parts[0] ?? '');
-  return { filled: '', empty: '', text: displayWidth(text) <= room ? text : fitted(text, Math.max(1, room)) };
-}
-
-/** The same for where nothing is drawn: one whole line. */
-export function plainProgress(step: Step, perSecond: number | undefined): string {
-  return percentText(step) + (wordings(step, perSecond)[0] ?? '');
-}
-
-/** What can be told: everything first, then less and less of it. */
-function wordings({ done, growing, parts, total }: Step, perSecond: number | undefined): string[] {
-  const [first = '', ...rest] = parts;
+export function progressLine(step: Step, perSecond: number | undefined, columns?: number): string {
+  const { done, growing = false, parts, total, besides = { done: 0, total: 0 } } = step;
+  const all = total + besides.total;
+  const share = all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
+  const percent = `${`${Math.floor(share * 100)}%`.padStart(4)} `;
+  const isKnown = !growing && perSecond !== undefined && perSecond > 0 && total > done;
   const rate = perSecond === undefined ? [] : [`${rateText(perSecond)}/s`];
-  const isKnown = growing !== true && perSecond !== undefined && perSecond > 0 && total > done;
   const left = isKnown ? [`${durationText(((total - done) / perSecond) * 1000)} left`] : [];
-  return [
-    ...rest.map((_, i) => [first, ...rest.slice(0, rest.length - i), ...rate, ...left]),
-    ...[[first, ...rate, ...left], [first, ...left], [first]],
-  ].map((words) => words.join(', '));
+  const [first = '', ...rest] = parts;
+  if (columns === undefined) return percent + [first, ...rest, ...rate, ...left].join(', ');
+  const room = columns - 1;
+  for (;;) {
+    const text = percent + [first, ...rest, ...rate, ...left].join(', ');
+    const width = Math.min(LONGEST_BAR, room - displayWidth(text) - 1);
+    if (width >= SHORTEST_BAR) {
+      const filled = Math.floor(share * width);
+      return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${text}`;
+    }
+    const least = [rest, rate, left].find((words) => words.length > 0);
+    if (least === undefined) return displayWidth(text) <= room ? text : fitted(text, Math.max(1, room));
+    least.pop();
+  }
 }
 
 /** A slow rate is told more exactly. */
 export function rateText(perSecond: number): string {
   return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : perSecond.toFixed(0);
-}
-
-function percentText(step: Step): string {
-  return `${`${Math.floor(shareOf(step) * 100)}%`.padStart(4)} `;
-}
-
-function shareOf({ done, total, besides = { done: 0, total: 0 } }: Step): number {
-  const all = total + besides.total;
-  return all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
 }
 
 /** Between two plain lines, in ms. */
@@ -120,10 +91,6 @@ export interface ProgressStream {
  * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as it was before.
  */
 export class Progress {
-  readonly #stream: ProgressStream | undefined;
-  readonly #clock: Clock;
-  readonly #isDrawn: boolean;
-  readonly #isColoured: boolean;
   readonly #rate = new Rate();
   #lastLineAt: number;
   #lastText = '';
@@ -131,27 +98,32 @@ export class Progress {
   #callOff: (() => void) | undefined;
 
   /** @param stream where to show it; nowhere when undefined */
-  constructor(stream: ProgressStream | undefined, clock: Clock, env: NodeJS.ProcessEnv = process.env) {
-    this.#stream = stream;
-    this.#clock = clock;
-    this.#isDrawn = stream !== undefined && canDraw(stream, env);
-    this.#isColoured = wantsColour(env);
+  constructor(
+    readonly stream: ProgressStream | undefined,
+    readonly clock: Clock,
+    readonly env: NodeJS.ProcessEnv = process.env,
+  ) {
     this.#lastLineAt = clock.now();
   }
 
   show(step: Step): void {
-    if (this.#stream === undefined) return;
-    const at = this.#clock.now();
+    if (this.stream === undefined) return;
+    const at = this.clock.now();
     this.#rate.note(at, step.done);
     this.#step = step;
-    if (this.#isDrawn) this.#draw();
-    else if (at - this.#lastLineAt >= LINE_INTERVAL_MS) this.#tell(at);
+    if (canDraw(this.stream, this.env)) this.#draw(this.stream, step);
+    else if (at - this.#lastLineAt >= LINE_INTERVAL_MS) {
+      this.#lastLineAt = at;
+      const text = progressLine(step, this.#rate.perSecond(at, step.done)).trimStart();
+      if (text !== this.#lastText) this.stream.write(`${text}\n`);
+      this.#lastText = text;
+    }
   }
 
   /** Makes room for a line of something else. */
   clear(): void {
     if (this.#callOff === undefined || this.#lastText === '') return;
-    this.#stream?.write(CLEAR_LINE);
+    this.stream?.write(CLEAR_LINE);
     this.#lastText = '';
   }
 
@@ -161,54 +133,45 @@ export class Progress {
     this.#callOff();
     this.#callOff = undefined;
     this.#step = undefined;
-    this.#stream?.off('resize', this.#redraw);
-    this.#stream?.write(`${CLEAR_LINE}${SHOW_CURSOR}`);
+    this.stream?.off('resize', this.#redraw);
+    this.stream?.write(`${CLEAR_LINE}${SHOW_CURSOR}`);
   }
 
-  /** A log whose lines the bar makes room for; those below `least` are not written anyway. */
-  beside(log: Logger, least: LogLevel): Logger {
-    const at = (level: keyof Logger) => (fields: object, message: string) => {
-      if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)) this.clear();
-      log[level](fields, message);
-    };
-    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  /** A log whose lines the bar makes room for. */
+  beside(log: Logger): Logger {
+    return filtered(log, () => {
+      this.clear();
+      return true;
+    });
   }
 
-  #draw(): void {
-    const { filled, empty, text } = progressLine(
-      this.#step ?? { done: 0, total: 0, parts: [] },
-      this.#perSecond(),
-      columnsOf(this.#stream ?? {}),
-    );
-    const line = `${this.#isColoured && filled !== '' ? `\x1b[32m${filled}\x1b[39m` : filled}${empty}${text}`;
+  #draw(stream: ProgressStream, step: Step): void {
+    const perSecond = this.#rate.perSecond(this.clock.now(), step.done);
+    const text = progressLine(step, perSecond, columnsOf(stream));
+    const line = wantsColour(this.env) ? text.replace(/^█+/, '\x1b[32m$&\x1b[39m') : text;
     if (line === this.#lastText) return;
     this.#lastText = line;
     if (this.#callOff === undefined) {
       this.#callOff = whenLeaving(() => this.end());
-      this.#stream?.on('resize', this.#redraw);
-      this.#stream?.write(HIDE_CURSOR);
+      stream.on('resize', this.#redraw);
+      stream.write(HIDE_CURSOR);
     }
-    this.#stream?.write(`${NO_WRAP}\r${line}${CLEAR}\r${WRAP}`);
+    stream.write(`${NO_WRAP}\r${line}${CLEAR}\r${WRAP}`);
   }
 
   readonly #redraw = (): void => {
-    if (this.#step === undefined) return;
+    if (this.#step === undefined || this.stream === undefined) return;
     this.clear();
-    this.#draw();
+    this.#draw(this.stream, this.#step);
   };
+}
 
-  #tell(at: number): void {
-    if (this.#step === undefined) return;
-    const text = plainProgress(this.#step, this.#perSecond()).trimStart();
-    this.#lastLineAt = at;
-    if (text === this.#lastText) return;
-    this.#lastText = text;
-    this.#stream?.write(`${text}\n`);
-  }
-
-  #perSecond(): number | undefined {
-    return this.#rate.perSecond(this.#clock.now(), this.#step?.done ?? 0);
-  }
+/** A log that only takes the lines for which `isWanted` says so. */
+export function filtered(log: Logger, isWanted: (fields: object) => boolean): Logger {
+  const at = (level: keyof Logger) => (fields: object, message: string) => {
+    if (isWanted(fields)) log[level](fields, message);
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** So far back is looked, in ms: a rate is that of now, and still calm where things come in bursts. */
@@ -218,14 +181,9 @@ const STEP_MS = 250;
 /** Before this a rate would be a guess, in ms. */
 const LEAST_MS = 1_000;
 
-interface Mark {
-  readonly at: number;
-  readonly count: number;
-}
-
 /** How fast a count grows, over the last seconds. */
 export class Rate {
-  readonly #marks: Mark[] = [];
+  readonly #marks: { readonly at: number; readonly count: number }[] = [];
 
   /** @param at in ms of a clock that never goes back */
   note(at: number, count: number): void {

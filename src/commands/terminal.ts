@@ -50,36 +50,16 @@ export function whenLeaving(restore: () => void): () => void {
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red';
 
-/** A piece of a line, of one look. */
-export type Span = string | { readonly text: string; readonly style: Style };
-
 /** A line of a screen, before it is cut to its width. */
-export type StyledLine = readonly Span[];
+export type Line = string | { readonly text: string; readonly style: Style };
 
 const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 };
 
-export function styled(style: Style, text: string): Span {
-  return { text, style };
-}
-
 /** The line as a terminal takes it, in at most so many columns. */
-export function rendered(line: StyledLine, columns: number): string {
-  let left = columns;
-  let result = '';
-  for (const span of line) {
-    if (left <= 0) break;
-    const text = typeof span === 'string' ? span : span.text;
-    const width = displayWidth(text);
-    const shown = width <= left ? text : fitted(text, left);
-    left -= Math.min(width, left);
-    result += typeof span === 'string' ? shown : `\x1b[${CODES[span.style]}m${shown}\x1b[0m`;
-  }
-  return result;
-}
-
-/** The line without its looks. */
-export function plain(line: StyledLine): string {
-  return line.map((span) => (typeof span === 'string' ? span : span.text)).join('');
+export function rendered(line: Line, columns: number): string {
+  const text = typeof line === 'string' ? line : line.text;
+  const shown = displayWidth(text) <= columns ? text : fitted(text, columns);
+  return typeof line === 'string' ? shown : `\x1b[${CODES[line.style]}m${shown}\x1b[0m`;
 }
 
 const OPEN = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J';
@@ -87,43 +67,39 @@ const CLOSE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 const CLEAR_SCREEN = '\x1b[2J';
 const CLEAR_LINE = '\x1b[K';
 
-/** A terminal of which the whole window is drawn on. */
-export interface ScreenStream {
-  readonly columns?: number | undefined;
-  readonly rows?: number | undefined;
-  write(text: string): unknown;
-}
-
 /**
  * The whole window of a terminal, beside what stands in it otherwise. Opened, it is drawn on line by line, and only lines
  * that differ from what they were are written; closed, which also happens when the process ends, everything is as before.
  */
 export class Screen {
-  readonly #stream: ScreenStream;
   #shown: readonly string[] = [];
   #callOff: (() => void) | undefined;
 
-  constructor(stream: ScreenStream) {
-    this.#stream = stream;
-  }
+  constructor(
+    readonly stream: {
+      readonly columns?: number | undefined;
+      readonly rows?: number | undefined;
+      write(text: string): unknown;
+    },
+  ) {}
 
   get columns(): number {
-    return columnsOf(this.#stream);
+    return columnsOf(this.stream);
   }
 
   get rows(): number {
-    return this.#stream.rows || 24;
+    return this.stream.rows || 24;
   }
 
   open(): void {
     if (this.#callOff !== undefined) return;
     this.#callOff = whenLeaving(() => this.close());
     this.#shown = [];
-    this.#stream.write(OPEN);
+    this.stream.write(OPEN);
   }
 
   /** Shows these lines from the top; what is longer than the window is cut. */
-  draw(lines: readonly StyledLine[]): void {
+  draw(lines: readonly Line[]): void {
     if (this.#callOff === undefined) return;
     const next = lines.slice(0, this.rows).map((line) => rendered(line, this.columns));
     let text = '';
@@ -133,21 +109,21 @@ export class Screen {
       if (line !== (this.#shown[row] ?? '')) text += `\x1b[${row + 1};1H${CLEAR_LINE}${line}`;
     }
     this.#shown = next;
-    if (text !== '') this.#stream.write(text);
+    if (text !== '') this.stream.write(text);
   }
 
   /** Forgets what is shown: the window has another size, or something else wrote on it. */
   wipe(): void {
     if (this.#callOff === undefined) return;
     this.#shown = [];
-    this.#stream.write(CLEAR_SCREEN);
+    this.stream.write(CLEAR_SCREEN);
   }
 
   close(): void {
     if (this.#callOff === undefined) return;
     this.#callOff();
     this.#callOff = undefined;
-    this.#stream.write(CLOSE);
+    this.stream.write(CLOSE);
   }
 }
 

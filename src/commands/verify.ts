@@ -68,7 +68,7 @@ export const verifyCommand = define({
     const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
     try {
       if (answer === undefined) {
-        const log = progress.beside(await openLog(options, 2, 'warn'), options.logLevel ?? 'warn');
+        const log = progress.beside(await openLog(options, 2, 'warn'));
         await verifyAlone(options, config, how, log, tell);
       } else for await (const line of answer) tell(line as Line);
     } finally {

@@ -1,18 +1,16 @@
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
-import { type Clock, systemClock } from '../lib/clock.js';
+import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
-import type { LiveLine } from '../report/answers.js';
+import { durationText } from '../lib/units.js';
+import { TROUBLE_WORDS } from '../queue/breaker.js';
+import type { LiveLine, RecentEvent } from '../report/answers.js';
+import type { StatusReport } from '../report/status.js';
 import { configOf, define, onSignals, print, printJson } from './context.js';
-import { canDraw, listenToKeys, Screen, wantsColour } from './terminal.js';
-import {
-  NOTHING_KNOWN,
-  type WatchModel,
-  watchLine,
-  watchView,
-  withLine,
-  withoutDaemon,
-} from './watch-view.js';
+import { rateText } from './progress.js';
+import { conditionLines, peerTrouble, statusSections } from './status.js';
+import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
+import { clockText, counted, displayWidth, numberText, safe } from './text.js';
 
 /** Between two pictures, in ms. */
 const PICTURE_MS = 1_000;
@@ -22,7 +20,6 @@ const LINE_MS = 5_000;
 const RETRY_MS = 1_000;
 /** How long a daemon may take to begin, in ms. */
 const PATIENCE_MS = 15_000;
-const KEY_WORDS = 'q quit   p pause or resume   Ctrl-L draw anew';
 
 /** The running daemon, as it works: the whole window of a terminal, or a plain line now and then. */
 export const watchCommand = define({
@@ -37,10 +34,20 @@ export const watchCommand = define({
     const { signal } = ending;
     const unlisten = onSignals(() => ending.abort());
     const { env, stdout } = process;
+    const model = new WatchModel();
+    const followed = options.json
+      ? follow(config, signal, printJson, () => {})
+      : follow(
+          config,
+          signal,
+          (line) => model.take(line, timeOf(model)),
+          (why) => model.lose(why),
+        );
     try {
-      if (options.json) await follow(config, signal, { line: printJson, away: () => {} });
-      else if (canDraw(stdout, env) && wantsColour(env)) await show(config, ending);
-      else await tell(config, signal);
+      if (options.json) await followed;
+      else if (canDraw(stdout, env) && wantsColour(env))
+        await Promise.race([followed, show(config, model, ending)]);
+      else await Promise.race([followed, tell(model, signal)]);
     } finally {
       ending.abort();
       unlisten();
@@ -49,28 +56,25 @@ export const watchCommand = define({
   },
 });
 
-interface Follower {
-  line(line: LiveLine): void;
-  /** The daemon does not run, or went away; it is looked for until it is back. */
-  away(why: string): void;
-}
-
 /**
  * Follows the daemon until `signal` aborts, from one to the next where it is started anew.
  *
+ * @param away the daemon does not run, or went away; it is looked for until it is back
  * @throws PeersyncError what a daemon answers that cannot be followed
  */
-async function follow(config: Config, signal: AbortSignal, { away, line }: Follower): Promise<void> {
-  const clock: Clock = systemClock;
+async function follow(
+  config: Config,
+  signal: AbortSignal,
+  take: (line: LiveLine) => void,
+  away: (why: string) => void,
+): Promise<void> {
   let wasThere = false;
   while (!signal.aborted) {
     try {
       const question = { ask: 'live', parameters: {} };
       const answer = await askDaemon(config.state.dir, question, { patienceMs: PATIENCE_MS, signal });
-      if (answer !== undefined) {
-        for await (const each of answer) line(each as LiveLine);
-        wasThere = true;
-      }
+      for await (const each of answer ?? []) take(each as LiveLine);
+      wasThere ||= answer !== undefined;
       away(`the daemon ${wasThere ? 'went away' : 'does not run'}; waiting for it`);
     } catch (error) {
       if (signal.aborted) return;
@@ -78,13 +82,8 @@ async function follow(config: Config, signal: AbortSignal, { away, line }: Follo
       wasThere = true;
       away(`${messageOf(error)} Trying again`);
     }
-    await clock.sleep(RETRY_MS, signal);
+    await systemClock.sleep(RETRY_MS, signal);
   }
-}
-
-/** What is known of the daemon now. */
-interface Known {
-  model: WatchModel;
 }
 
 /** In the time of the daemon, whose clock is a steady one. */
@@ -92,75 +91,50 @@ function timeOf({ status }: WatchModel): number {
   return systemClock.now() - (status?.wallAheadMs ?? 0);
 }
 
-/** Keeps up with the daemon while `show` shows it; until `signal` aborts, which ends `show`, or either fails. */
-async function keepUp(
-  config: Config,
-  signal: AbortSignal,
-  known: Known,
-  show: () => Promise<void>,
-): Promise<void> {
-  const followed = follow(config, signal, {
-    line: (line) => {
-      known.model = withLine(known.model, line, timeOf(known.model));
-    },
-    away: (why) => {
-      known.model = withoutDaemon(known.model, why);
-    },
-  });
-  await Promise.race([followed, show()]);
-}
-
 /** Plain lines, one now and then. */
-async function tell(config: Config, signal: AbortSignal): Promise<void> {
-  const known: Known = { model: NOTHING_KNOWN };
-  await keepUp(config, signal, known, async () => {
-    // The daemon's first word comes at once.
-    while (!signal.aborted && known.model.status === undefined && known.model.away === undefined)
-      await systemClock.sleep(50, signal);
-    while (!signal.aborted) {
-      print(watchLine(known.model, timeOf(known.model)));
-      await systemClock.sleep(LINE_MS, signal);
-    }
-  });
+async function tell(model: WatchModel, signal: AbortSignal): Promise<void> {
+  // The daemon's first word comes at once.
+  while (!signal.aborted && model.status === undefined && model.away === undefined)
+    await systemClock.sleep(50, signal);
+  while (!signal.aborted) {
+    print(watchLine(model, timeOf(model)));
+    await systemClock.sleep(LINE_MS, signal);
+  }
 }
 
 /** The whole window, drawn anew once a second, and when a key is pressed or the window gets another size. */
-async function show(config: Config, ending: AbortController): Promise<void> {
+async function show(config: Config, model: WatchModel, ending: AbortController): Promise<void> {
   const { signal } = ending;
   const { stdin, stdout } = process;
   const screen = new Screen(stdout);
-  const known: Known = { model: NOTHING_KNOWN };
-  const keyWords = stdin.isTTY ? KEY_WORDS : 'Ctrl-C quits';
-  const draw = () => screen.draw(watchView(known.model, screen, timeOf(known.model), keyWords));
+  const keys = stdin.isTTY ? 'q quit   p pause or resume   Ctrl-L draw anew' : 'Ctrl-C quits';
+  const draw = () => screen.draw(watchView(model, screen, timeOf(model), keys));
   const redraw = () => {
     screen.wipe();
     draw();
   };
   const note = (text: string) => {
-    known.model = { ...known.model, note: { text, at: timeOf(known.model) } };
+    model.note = { text, at: timeOf(model) };
     draw();
   };
-  const work = {
+  screen.open();
+  const closeKeys = listenToKeys(stdin, {
     q: () => ending.abort(),
-    p: () => void pauseOrResume(config, known.model).then(note, (error) => note(messageOf(error))),
+    p: () => void pauseOrResume(config, model).then(note, (error) => note(messageOf(error))),
     redraw,
     suspend: () => screen.close(),
     resume: () => {
       screen.open();
       redraw();
     },
-  };
-  screen.open();
-  const closeKeys = listenToKeys(stdin, work);
+  });
   stdout.on('resize', redraw);
   try {
-    await keepUp(config, signal, known, async () => {
-      while (!signal.aborted) {
-        draw();
-        // The first picture with something on it is not waited for.
-        await systemClock.sleep(known.model.heardAt === undefined ? PICTURE_MS / 10 : PICTURE_MS, signal);
-      }
-    });
+    while (!signal.aborted) {
+      draw();
+      // The first picture with something on it is not waited for.
+      await systemClock.sleep(model.heardAt === undefined ? PICTURE_MS / 10 : PICTURE_MS, signal);
+    }
   } finally {
     stdout.off('resize', redraw);
     closeKeys();
@@ -169,10 +143,216 @@ async function show(config: Config, ending: AbortController): Promise<void> {
 }
 
 /** @returns what was done, for the last line */
-async function pauseOrResume(config: Config, model: WatchModel): Promise<string> {
-  const ask = model.status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
+async function pauseOrResume(config: Config, { status }: WatchModel): Promise<string> {
+  const ask = status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
   const answer = await askDaemon(config.state.dir, { ask, parameters: {} }, { patienceMs: PATIENCE_MS });
   if (answer === undefined) return 'the daemon does not run';
   for await (const _ of answer);
   return ask === 'pause' ? 'paused: files are watched, the peer is left alone' : 'resumed';
+}
+
+const KEPT_SAMPLES = 360;
+const KEPT_EVENTS = 100;
+
+/** What is known of the daemon that is watched; its size does not depend on how many files there are. */
+export class WatchModel {
+  /** What it said last, also when it is away since. */
+  status: StatusReport | undefined;
+  /** When that was, in ms since the epoch. */
+  heardAt: number | undefined;
+  /** Why nothing comes, in a sentence; undefined while something does. */
+  away: string | undefined;
+  /** How many were confirmed between two moments, oldest first. */
+  confirmed: number[] = [];
+  /** Oldest first. */
+  events: RecentEvent[] = [];
+  /** What became of the last key, and when it was pressed, in ms since the epoch. */
+  note: { readonly text: string; readonly at: number } | undefined;
+
+  take(line: LiveLine, now: number): void {
+    this.away = undefined;
+    this.heardAt = now;
+    if (line.kind === 'status') this.status = line.status;
+    if (line.kind === 'samples')
+      this.confirmed = [...this.confirmed, ...line.samples.map((each) => each.confirmed)].slice(
+        -KEPT_SAMPLES,
+      );
+    if (line.kind === 'recents') this.events = [...this.events, ...line.recents].slice(-KEPT_EVENTS);
+  }
+
+  /** The daemon went away; what it did is told anew when it is back. */
+  lose(why: string): void {
+    this.away = why;
+    this.confirmed = [];
+    this.events = [];
+  }
+}
+
+/** A daemon says something at least every 15 s; in ms. */
+const QUIET_MS = 20_000;
+/** Of the lines, so much is for the status where there are many events. */
+const STATUS_SHARE = 2 / 3;
+/** So long the last line tells what became of a key, in ms. */
+const NOTE_MS = 4_000;
+
+function styled(style: Style, text: string): Line {
+  return { text, style };
+}
+
+/** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
+export function watchView(
+  model: WatchModel,
+  { columns, rows }: { readonly columns: number; readonly rows: number },
+  now: number,
+  keys: string,
+): Line[] {
+  const { note } = model;
+  const head = headLine(model, now);
+  if (rows < 2) return [head];
+  const room = rows - 1;
+  const events = eventLines(model, room);
+  // The latest events are worth more than the end of a long status.
+  const most = Math.max(room - events.length, Math.ceil(room * STATUS_SHARE));
+  const body = cutTo(most, [[head], ...statusParts(model, columns, now)]);
+  const lines = [...body, ...events].slice(0, room);
+  while (lines.length < room) lines.push('');
+  const isNoted = note !== undefined && now - note.at < NOTE_MS;
+  return [...lines, isNoted ? note.text : styled('dim', keys)];
+}
+
+/** What `status` tells, with the mirrors in trouble alone; under each other what stands together. */
+function statusParts(model: WatchModel, columns: number, now: number): Line[][] {
+  const { away, heardAt, status } = model;
+  if (status === undefined) return [];
+  const mirrors = status.mirrors.filter(({ alarm, conflicts = [], failure }) => {
+    return (alarm ?? failure) !== undefined || conflicts.length > 0;
+  });
+  const lastWord =
+    away === undefined || heardAt === undefined
+      ? []
+      : [styled('dim', `          what it said last, ${durationText(now - heardAt)} ago:`)];
+  const { pending, accepted, confirmed, quarantined } = status.items;
+  const totals = [
+    `files     ${numberText(confirmed)} confirmed`,
+    ...(quarantined > 0 ? [`${numberText(quarantined)} quarantined`] : []),
+    ...[`${numberText(pending)} pending`, `${numberText(accepted)} accepted`],
+    `${numberText(status.passedOver)} passed over`,
+  ].join('  ');
+  return [
+    [...lastWord, ...(away === undefined ? peerLines(status, now) : [])],
+    [quarantined > 0 ? styled('red', totals) : totals, speed(model, status, columns, now)],
+    conditionLines(status, now).map((line) => (/^ /.test(line) ? line : styled('red', line))),
+    ...statusSections({ ...status, mirrors }, now).map(([first = '', ...rest]) => [
+      styled('bold', first),
+      ...rest,
+    ]),
+  ];
+}
+
+/** The parts in at most so many lines, with blank lines between them where there is room for those. */
+function cutTo(most: number, parts: readonly Line[][]): Line[] {
+  // The first two stand together.
+  const spaced = parts.flatMap((part, i) => (i > 1 && part.length > 0 ? ['', ...part] : part));
+  const lines = spaced.length <= most ? spaced : parts.flat();
+  if (lines.length <= most || most < 3) return lines.slice(0, most);
+  const more = `  and ${counted(lines.length - most + 1, 'line')} more: \`peersync status\``;
+  return [...lines.slice(0, most - 1), styled('dim', more)];
+}
+
+/** The same in one line of plain text. */
+export function watchLine({ away, status }: WatchModel, now: number): string {
+  const time = clockText(now);
+  if (away !== undefined) return `${time} ${away}`;
+  if (status === undefined) return `${time} Asking the daemon.`;
+  const { pending, accepted, confirmed, quarantined } = status.items;
+  const parts = [
+    `${numberText(confirmed)} confirmed`,
+    `${numberText(pending)} pending`,
+    `${numberText(accepted)} accepted`,
+    `${numberText(quarantined)} quarantined`,
+    `${rateText(status.figures?.confirmedPerSecond ?? 0)}/s`,
+    `the peer ${peerState(status, now).words}`,
+  ];
+  const alarms = status.mirrors.filter(({ alarm, failure }) => (alarm ?? failure) !== undefined).length;
+  if (alarms > 0) parts.push(`${counted(alarms, 'mirror')} in trouble`);
+  const alerts = status.figures?.alerts.length ?? 0;
+  if (alerts > 0) parts.push(counted(alerts, 'alert'));
+  return `${time} ${parts.join(', ')}`;
+}
+
+function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
+  const line = (style: Style, words: string) => styled(style, `peersync  ${words}  ${clockText(now)}`);
+  if (away !== undefined) return line('red', away);
+  if (status === undefined || heardAt === undefined) return line('bold', 'asking the daemon');
+  if (now - heardAt > QUIET_MS)
+    return line('yellow', `no word from the daemon for ${durationText(now - heardAt)}`);
+  const since = status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
+  return line('bold', `runs${since} (version ${status.version}, pid ${status.pid})`);
+}
+
+/** What the peer does, as the end of a sentence that begins with it. */
+function peerState(status: StatusReport, now: number): { readonly words: string; readonly style: Style } {
+  const { queue } = status.peer;
+  if (queue === undefined) return { words: 'is not asked', style: 'dim' };
+  const { circuit, paused, pausedUntil } = queue;
+  if (paused !== undefined) {
+    const end =
+      paused.until === undefined ? '' : `, for ${durationText(Math.max(0, paused.until - now))} more`;
+    return { words: `is left alone: paused for ${durationText(now - paused.since)}${end}`, style: 'yellow' };
+  }
+  if (circuit.reason !== undefined) {
+    const words = `${TROUBLE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
+    return { words, style: 'red' };
+  }
+  if (pausedUntil !== undefined && pausedUntil > now)
+    return { words: `asks to wait, for ${durationText(pausedUntil - now)} more`, style: 'yellow' };
+  return { words: 'answers', style: 'green' };
+}
+
+function peerLines(status: StatusReport, now: number): Line[] {
+  const { dialect, queue, url } = status.peer;
+  const { words, style } = peerState(status, now);
+  const first = `peer      ${words}  ${safe(url)}  speaks ${dialect ?? 'a dialect not known yet'}`;
+  if (queue === undefined) return [styled(style, first)];
+  const { limit, running } = queue.concurrency;
+  const latency = queue.lanes.push.p50LatencyMs ?? queue.lanes.confirm.p50LatencyMs;
+  const slow = latency === undefined ? '' : `, answers in ${durationText(latency)}`;
+  const trouble = queue.circuit.reason === undefined ? [] : peerTrouble(status, now);
+  return [
+    styled(style, `${first}, ${running} of ${limit} requests at once${slow}`),
+    ...trouble.map((line) => `          ${line}`),
+  ];
+}
+
+function speed({ confirmed }: WatchModel, { figures }: StatusReport, columns: number, now: number): Line {
+  const last = figures?.lastConfirmedAt;
+  const words = `speed     ${rateText(figures?.confirmedPerSecond ?? 0)} documents/s  `;
+  const ago = last === undefined ? '' : `  last confirmed ${durationText(Math.max(0, now - last))} ago`;
+  const room = Math.min(60, columns - displayWidth(words + ago) - 1);
+  return words + sparkline(confirmed, room) + ago;
+}
+
+const LEVEL_STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red' };
+
+/** The latest stands first, so that what is cut away is old. */
+function eventLines({ events }: WatchModel, rows: number): Line[] {
+  if (events.length === 0) return [];
+  const lines = events.slice(-rows).map(({ at, level, message }): Line => {
+    const text = `  ${clockText(at)}  ${safe(message)}`;
+    const style = LEVEL_STYLES[level];
+    return style === undefined ? text : styled(style, text);
+  });
+  return ['', styled('bold', 'latest events'), ...lines.reverse()];
+}
+
+const BARS = '▂▃▄▅▆▇█';
+const NOTHING = '▁';
+
+/** The last numbers as bars beside each other, the tallest for the largest; more than fit are left out at the begin. */
+export function sparkline(numbers: readonly number[], width: number): string {
+  const last = width <= 0 ? [] : numbers.slice(-width);
+  const most = Math.max(...last, 0);
+  return last
+    .map((n) => (n <= 0 ? NOTHING : BARS[Math.min(BARS.length - 1, Math.floor((n / most) * BARS.length))]))
+    .join('');
 }

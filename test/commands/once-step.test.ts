@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { MirrorRound, type RoundMirrors, stepOf } from '../../src/commands/once.js';
-import { plainProgress } from '../../src/commands/progress.js';
-import type { MirrorReport } from '../../src/mirror/record.js';
-import { until } from '../support/wait.js';
+import { stepOf } from '../../src/commands/once.js';
+import { progressLine } from '../../src/commands/progress.js';
 
 const counts = { pending: 0, accepted: 0, confirmed: 12, quarantined: 0, gone: 0, passed: 0 };
 const none = { total: 0, waiting: [] };
 
-const told = (...step: Parameters<typeof stepOf>): string => plainProgress(stepOf(...step), undefined).trim();
+const told = (...step: Parameters<typeof stepOf>): string => progressLine(stepOf(...step), undefined).trim();
 
 describe('what once shows', () => {
   it('is how much is confirmed, and what is still to be done', () => {
@@ -43,24 +41,4 @@ describe('what once shows', () => {
     expect(step.done).toBe(12);
     expect(step.parts.join()).not.toContain('\u001b');
   });
-});
-
-it('a round tells which mirrors have not run yet, those that a pattern brought, too', async () => {
-  const names = ['pattern', 'feed', 'quotes'];
-  const next: ((name: string) => void)[] = [];
-  const mirrors: RoundMirrors = {
-    names,
-    status: () => names.map((name) => report(name)),
-    async *run(asked) {
-      for (const _ of asked ?? []) yield report(await new Promise<string>((resolve) => next.push(resolve)));
-    },
-  };
-  const report = (name: string) =>
-    ({ name, kind: name === 'quotes' ? 'citations' : 'table', path: name, changed: false }) as MirrorReport;
-  const round = new MirrorRound(mirrors);
-  expect(round).toMatchObject({ total: 3, waiting: ['pattern', 'feed', 'quotes'] });
-  next[0]?.('feed');
-  await until(() => round.waiting.length === 2, 'one has run');
-  names.push('pattern/prices');
-  expect(round).toMatchObject({ total: 4, waiting: ['pattern', 'quotes', 'pattern/prices'] });
 });

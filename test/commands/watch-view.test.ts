@@ -1,21 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { plain, rendered, Screen, styled } from '../../src/commands/terminal.js';
+import { rendered, Screen } from '../../src/commands/terminal.js';
 import { displayWidth } from '../../src/commands/text.js';
-import {
-  NOTHING_KNOWN,
-  sparkline,
-  type WatchModel,
-  watchLine,
-  watchView,
-  withLine,
-  withoutDaemon,
-} from '../../src/commands/watch-view.js';
+import { sparkline, WatchModel, watchLine, watchView } from '../../src/commands/watch.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';
 import { counts, folder, NOW, queue, report } from './report.js';
 
 function modelOf(status: StatusReport, parts: Partial<WatchModel> = {}): WatchModel {
-  return { ...NOTHING_KNOWN, status, heardAt: NOW, ...parts };
+  return Object.assign(new WatchModel(), { status, heardAt: NOW, ...parts });
 }
 
 const event = (id: number) => ({
@@ -27,8 +19,8 @@ const event = (id: number) => ({
 
 function shown(model: WatchModel, columns = 110, rows = 40): string[] {
   const lines = watchView(model, { columns, rows }, NOW, 'q quit').map((line) => rendered(line, columns));
-  for (const line of watchView(model, { columns, rows }, NOW, 'q quit').map(plain))
-    expect(line).not.toContain('\x1b');
+  for (const line of watchView(model, { columns, rows }, NOW, 'q quit'))
+    expect(typeof line === 'string' ? line : line.text).not.toContain('\x1b');
   return lines.map(withoutLooks);
 }
 
@@ -87,13 +79,8 @@ function troubled(): StatusReport {
 
 describe('the view', () => {
   it('tells daemon, peer, files, speed and folders', () => {
-    const samples = [0, 10, 40, 80].map((confirmed, i) => ({
-      at: NOW - 10_000 * (4 - i),
-      confirmed,
-      accepted: 0,
-      waiting: 0,
-    }));
-    expect(shown(modelOf(report(), { samples, events: [event(1), event(2)] }), 110, 16)).toEqual([
+    const confirmed = [0, 10, 40, 80];
+    expect(shown(modelOf(report(), { confirmed, events: [event(1), event(2)] }), 110, 16)).toEqual([
       'peersync  runs for 2h 1m (version 1.2.3, pid 77)  12:30:00',
       'peer      answers  http://127.0.0.1:8090  speaks yacy, 2 of 4 requests at once, answers in 12ms',
       '',
@@ -171,12 +158,15 @@ describe('the view', () => {
   });
 
   it('says that the daemon went away or is silent, and how old the rest is', () => {
-    const gone = withoutDaemon(modelOf(report(), { heardAt: NOW - 65_000 }), 'the daemon went away');
+    const gone = modelOf(report(), { heardAt: NOW - 65_000 });
+    gone.lose('the daemon went away');
     const text = shown(gone).join('\n');
     expect(text).toContain('peersync  the daemon went away');
     expect(text).toContain('what it said last, 1m 5s ago:');
     expect(text).not.toContain('answers');
-    expect(shown({ ...NOTHING_KNOWN, away: 'the daemon does not run' })[0]).toContain('does not run');
+    const lost = new WatchModel();
+    lost.lose('the daemon does not run');
+    expect(shown(lost)[0]).toContain('does not run');
     expect(shown(modelOf(report(), { heardAt: NOW - 30_000 }))[0]).toContain(
       'no word from the daemon for 30s',
     );
@@ -194,27 +184,29 @@ describe('the view', () => {
     expect(watchLine(modelOf(troubled()), NOW)).toBe(
       '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, 17/s, the peer does not answer, for 1m, 1 mirror in trouble, 1 alert',
     );
-    expect(watchLine({ ...NOTHING_KNOWN, away: 'the daemon does not run' }, NOW)).toBe(
-      '12:30:00 the daemon does not run',
-    );
+    const lost = new WatchModel();
+    lost.lose('the daemon does not run');
+    expect(watchLine(lost, NOW)).toBe('12:30:00 the daemon does not run');
   });
 });
 
 describe('the model', () => {
   it('keeps an hour of samples and the latest events, whatever comes', () => {
-    let model = withoutDaemon(NOTHING_KNOWN, 'away');
+    const model = new WatchModel();
+    model.lose('away');
     for (let i = 0; i < 2_000; i += 1) {
       const sample = { at: i, confirmed: i, accepted: 0, waiting: 0 };
-      model = withLine(model, { kind: 'samples', samples: [sample] }, NOW);
-      model = withLine(model, { kind: 'recents', recents: [event(i)] }, NOW);
+      model.take({ kind: 'samples', samples: [sample] }, NOW);
+      model.take({ kind: 'recents', recents: [event(i)] }, NOW);
     }
-    model = withLine(model, { kind: 'status', status: report() }, NOW + 1);
+    model.take({ kind: 'status', status: report() }, NOW + 1);
     expect(model).toMatchObject({ heardAt: NOW + 1, status: { pid: 77 } });
     expect(model.away).toBeUndefined();
-    expect(model.samples.length).toBe(360);
-    expect(model.samples.at(-1)?.confirmed).toBe(1_999);
+    expect(model.confirmed.length).toBe(360);
+    expect(model.confirmed.at(-1)).toBe(1_999);
     expect(model.events.length).toBe(100);
-    expect(withoutDaemon(model, 'away')).toMatchObject({ samples: [], events: [], status: { pid: 77 } });
+    model.lose('away');
+    expect(model).toMatchObject({ confirmed: [], events: [], status: { pid: 77 } });
   });
 });
 
@@ -235,23 +227,23 @@ describe('the screen', () => {
     const screen = new Screen(terminal);
     screen.open();
     expect(terminal).toMatchObject({ isAlternate: true, cursorIsShown: false });
-    screen.draw([['one'], ['two'], [styled('red', 'three')]]);
+    screen.draw(['one', 'two', { style: 'red', text: 'three' }]);
     expect(terminal.screen).toEqual(['one', 'two', 'three']);
     const before = terminal.written.length;
-    screen.draw([['one'], ['2'], [styled('red', 'three')]]);
+    screen.draw(['one', '2', { style: 'red', text: 'three' }]);
     expect(terminal.screen).toEqual(['one', '2', 'three']);
     expect(terminal.written.slice(before)).toBe('\x1b[2;1H\x1b[K2');
     const writes = terminal.writes;
-    screen.draw([['one'], ['2'], [styled('red', 'three')]]);
+    screen.draw(['one', '2', { style: 'red', text: 'three' }]);
     expect(terminal.writes).toBe(writes);
-    screen.draw([['one']]);
+    screen.draw(['one']);
     expect(terminal.screen).toEqual(['one']);
     screen.close();
     screen.close();
     expect(terminal.screen).toEqual(['$ peersync watch']);
     expect(terminal).toMatchObject({ isAlternate: false, cursorIsShown: true });
     expect(terminal.written.match(/1049l/g)).toHaveLength(1);
-    screen.draw([['late']]);
+    screen.draw(['late']);
     expect(terminal.screen).toEqual(['$ peersync watch']);
   });
 
@@ -259,11 +251,11 @@ describe('the screen', () => {
     const terminal = new FakeTerminal(8, 2);
     const screen = new Screen(terminal);
     screen.open();
-    screen.draw([['a long line'], ['two'], ['three']]);
+    screen.draw(['a long line', 'two', 'three']);
     expect(terminal.screen).toEqual(['a long …', 'two']);
     terminal.resize(20, 3);
     screen.wipe();
-    screen.draw([['a long line'], ['two'], ['three']]);
+    screen.draw(['a long line', 'two', 'three']);
     expect(terminal.screen).toEqual(['a long line', 'two', 'three']);
     screen.close();
   });

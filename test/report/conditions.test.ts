@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
-import { watchView } from '../../src/commands/watch-view.js';
+import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { concernsOf } from '../../src/page/browser/words.js';
 import { type MetricsDeps, valuesOf } from '../../src/page/metrics.js';
 import { readyReasons, statusSentence } from '../../src/report/status.js';
@@ -16,7 +16,7 @@ describe('a condition', () => {
     };
     const status = { ...report(), conditions: [unheard] };
     expect(statusText(status, NOW).join('\n')).toContain('A thing is odd.');
-    const model = { samples: [], events: [], status, heardAt: NOW };
+    const model = Object.assign(new WatchModel(), { status, heardAt: NOW });
     const rows = watchView(model, { columns: 200, rows: 40 }, NOW, '');
     expect(JSON.stringify(rows)).toContain('A thing is odd.');
     expect(concernsOf(status)).toMatchObject([

@@ -2,7 +2,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
-import { watchView } from '../../src/commands/watch-view.js';
+import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { concernsOf } from '../../src/page/browser/words.js';
@@ -37,7 +37,7 @@ describe('a state whose disk is full', () => {
     const seen = () => {
       const status = statusReport(config, state, undefined, now);
       const rows = watchView(
-        { samples: [], events: [], status, heardAt: now },
+        Object.assign(new WatchModel(), { status, heardAt: now }),
         { columns: 400, rows: 40 },
         now,
         '',
