@@ -113,7 +113,14 @@ export interface Answer {
 const NOTHING: AnswerRecord = { name: '', fields: [], records: [] };
 
 /** An answer that cannot be read; the message is the end of a sentence that begins with the peer. */
-export class Unreadable extends Error {}
+export class Unreadable extends Error {
+  constructor(
+    what: string,
+    readonly code: PeerErrorCode = 'PEER_ANSWER',
+  ) {
+    super(what);
+  }
+}
 
 /**
  * Reads HTML, XML, RSS, JSON-like or plain text into records.
@@ -161,9 +168,9 @@ function parseJson(text: string): unknown {
   } catch {
     try {
       return JSON.parse(mendedJson(text));
-    } catch (cause) {
+    } catch {
       const how = /[}\]]$/.test(text) ? 'cannot be read' : 'breaks off';
-      throw new Unreadable(`gave an answer in JSON that ${how}`, { cause });
+      throw new Unreadable(`gave an answer in JSON that ${how}`);
     }
   }
 }
@@ -436,5 +443,14 @@ function escapedOnce(part: string): string {
     return encodeURIComponent(decodeURIComponent(part));
   } catch {
     return part.replace(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase());
+  }
+}
+
+/** A part of a URL as it is read; one that holds escapes of no text as it stands. */
+export function unescaped(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
 }

@@ -20,7 +20,6 @@ import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
 import {
   conditionsOf,
-  isChanged,
   listShares,
   type ShareOptions,
   type ShareQuery,
@@ -220,8 +219,6 @@ export class PeerClient {
    * Hands a shared object to `use` as it comes in, in bounded memory, and gives what `use` gives; undefined when the peer
    * has no such object. When `use` ends before the object does, the rest is not asked for.
    *
-   * Asked for what is missing, it comes whole again where it changed meanwhile: `from` says where it begins.
-   *
    * @throws PeerError PEER_NAME, before anything is sent, for a name that no shared object of such a peer can have;
    *   PEER_ANSWER_TOO_LARGE beyond `maxBytes`, and where it breaks off, in the middle of `use`
    */
@@ -230,20 +227,14 @@ export class PeerClient {
     use: (share: ShareStream) => Promise<T>,
     options: ShareOptions = {},
   ): Promise<T | undefined> {
-    const { maxBytes, signal, resume } = options;
+    const { maxBytes, signal } = options;
     const dialect = await this.#spoken(signal);
     const request = await dialect.shareRequest(query, (path) => this.#http.url(path));
     const headers = conditionsOf(options);
-    try {
-      return await this.#http.stream(
-        { counted: 'other', isProtected: false, ...request, headers, maxBytes, signal },
-        (answer) => use(shareOf(answer, options)),
-      );
-    } catch (error) {
-      if (resume === undefined || !isChanged(error)) throw error;
-      const { resume: _, ...whole } = options;
-      return await this.share(query, use, whole);
-    }
+    return await this.#http.stream(
+      { counted: 'other', isProtected: false, ...request, headers, maxBytes, signal },
+      (answer) => use(shareOf(answer, options)),
+    );
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   isSameUrl,
   readAnswer,
   saysNotFound,
+  unescaped,
   unusable,
 } from './answer.js';
 
@@ -260,14 +261,6 @@ function mostWordsOf(url: string): number {
     words += parts > 1 ? parts + 1 : 1;
   }
   return words;
-}
-
-function unescaped(url: string): string {
-  try {
-    return decodeURIComponent(url);
-  } catch {
-    return url;
-  }
 }
 
 /**

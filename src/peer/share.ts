@@ -1,4 +1,13 @@
-import { decoded, parseHtml, readable, type StreamedAnswer, succeeded, unusable, within } from './answer.js';
+import {
+  decoded,
+  parseHtml,
+  readable,
+  type StreamedAnswer,
+  succeeded,
+  unescaped,
+  unusable,
+  within,
+} from './answer.js';
 import { PeerError } from './errors.js';
 import type { Http } from './http.js';
 
@@ -15,22 +24,7 @@ export interface ShareOptions {
   readonly ifModifiedSince?: number;
   /** Only an object that has another tag than this, as the peer wrote it; goes before `ifModifiedSince`. */
   readonly ifNoneMatch?: string;
-  /** Only what is missing of an object that broke off; peers may ignore it, and do where it changed. */
-  readonly resume?: ShareRemainder;
   readonly signal?: AbortSignal;
-}
-
-/** What is missing of an object. */
-export interface ShareRemainder {
-  /** So many bytes are here. */
-  readonly from: number;
-  /** Bytes of the whole object, as it was first asked for. */
-  readonly size: number;
-  /** When that was, by the peer's clock, in ms since the epoch. */
-  readonly asOf?: number | undefined;
-  /** Its tag and its last modification then, where the peer gave them: a part of an object with others is refused. */
-  readonly etag?: string | undefined;
-  readonly lastModified?: number | undefined;
 }
 
 /** A shared object as it comes in. */
@@ -47,50 +41,27 @@ export interface ShareStream {
   readonly peerAt?: number | undefined;
   /** Whether the object is still the one that is known, by the conditions: then nothing of it comes. */
   readonly isUnchanged?: boolean;
-  /** The byte with which `chunks` begins. @default 0 */
-  readonly from?: number;
   /** To be read once; throws PeerError where the object breaks off. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
-/** The headers that ask for less than the whole object. */
-export function conditionsOf({ ifModifiedSince, ifNoneMatch, resume }: ShareOptions): Record<string, string> {
+/** The headers that ask for another version only. */
+export function conditionsOf({ ifModifiedSince, ifNoneMatch }: ShareOptions): Record<string, string> {
   return {
-    ...(ifModifiedSince === undefined ? {} : { 'if-modified-since': date(ifModifiedSince) }),
+    ...(ifModifiedSince === undefined
+      ? {}
+      : { 'if-modified-since': new Date(ifModifiedSince).toUTCString() }),
     ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch }),
-    ...(resume === undefined ? {} : { range: `bytes=${resume.from}-`, ...ifSame(resume) }),
   };
-}
-
-/** A weak tag names no bytes. Peers without tags may know If-Unmodified-Since alone, and answer 412. */
-function ifSame({ etag, lastModified, asOf }: ShareRemainder): Record<string, string> {
-  if (etag?.startsWith('"')) return { 'if-range': etag };
-  if (lastModified !== undefined && (asOf === undefined || lastModified <= asOf))
-    return { 'if-range': date(lastModified) };
-  return asOf === undefined ? {} : { 'if-unmodified-since': date(asOf) };
-}
-
-function date(ms: number): string {
-  return new Date(ms).toUTCString();
-}
-
-/** Another part came than the missing one. */
-class OtherPart extends Error {}
-
-/** Whether an object cannot be resumed and is to be asked for from its beginning. */
-export function isChanged(error: unknown): boolean {
-  return error instanceof OtherPart || (error instanceof PeerError && [412, 416].includes(error.status ?? 0));
 }
 
 /**
  * The object that an answer is; whether it is the one that was meant, only who asked can tell.
  *
- * @throws OtherPart where another part came than the missing one
  * @throws PeerError PEER_ANSWER for a part, or for no object, where that was not asked for
  */
-export function shareOf(answer: StreamedAnswer, options: ShareOptions): ShareStream {
+export function shareOf(answer: StreamedAnswer, { ifModifiedSince, ifNoneMatch }: ShareOptions): ShareStream {
   const { url, status, headers, peerAt, chunks } = answer;
-  const { ifModifiedSince, ifNoneMatch, resume } = options;
   const { etag } = headers;
   const modified = Date.parse(headers['last-modified'] ?? '');
   const lastModified = Number.isNaN(modified) ? undefined : modified;
@@ -98,36 +69,12 @@ export function shareOf(answer: StreamedAnswer, options: ShareOptions): ShareStr
   const common = { type, lastModified, ...(etag === undefined ? {} : { etag }), peerAt, chunks };
   if (status === 304 && (ifModifiedSince !== undefined || ifNoneMatch !== undefined))
     return { ...common, size: undefined, isUnchanged: true };
-  if (status === 206 && resume !== undefined) {
-    const { from, size } = resume;
-    const isMissingPart = headers['content-range']?.trim() === `bytes ${from}-${size - 1}/${size}`;
-    if (!isMissingPart || isOther(resume.etag, etag) || isOther(resume.lastModified, lastModified))
-      throw new OtherPart();
-    return { ...common, size, from, chunks: exactly(size - from, answer) };
-  }
   if (status === 304 || status === 206) {
     const what = `answered with ${status} to a question for the whole object`;
     throw new PeerError('PEER_ANSWER', { url, status, what, delivered: 'no' });
   }
   const size = headers['content-length'] ?? '';
   return { ...common, size: /^\d{1,15}$/.test(size) ? Number(size) : undefined };
-}
-
-function isOther<T>(before: T | undefined, now: T | undefined): boolean {
-  return before !== undefined && now !== undefined && before !== now;
-}
-
-/** A part that is not as long as it said is none. */
-async function* exactly(bytes: number, { url, status, chunks }: StreamedAnswer): AsyncGenerator<Buffer> {
-  let came = 0;
-  for await (const chunk of chunks) {
-    came += chunk.length;
-    if (came > bytes) break;
-    yield chunk;
-  }
-  if (came === bytes) return;
-  const what = `gave another number of bytes than the ${bytes} that were missing`;
-  throw new PeerError('PEER_ANSWER', { url, status, what, delivered: 'yes' });
 }
 
 /** Deeper directories, and more of them, are no list that a person made. */
@@ -175,12 +122,4 @@ function nameIn(href: string, url: string, path: string): string | undefined {
   const isHere = [new URL(url).pathname, path].map(unescaped).includes(unescaped(parent));
   const name = unescaped(escaped);
   return isHere && /^(?!\.{1,2}\/?$)[^/\\\0]+\/?$/.test(name) ? name : undefined;
-}
-
-function unescaped(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

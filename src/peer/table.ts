@@ -61,13 +61,14 @@ export async function readTable(
   asked: string,
   rawKeyBytes?: number,
 ): Promise<TableStream | undefined> {
-  const reading = new TableReading(answer, rawKeyBytes);
-  while (reading.head === undefined && !reading.isOver) await reading.readMore();
-  const { head } = reading;
-  if (head === undefined) return undefined;
-  if (head.name !== undefined && head.name !== asked)
-    throw reading.error(new Unreadable('answered with another table than the one asked for'));
-  return { name: head.name ?? asked, columns: head.columns, rows: reading.groups() };
+  const parts = partsOf(answer, asked, rawKeyBytes);
+  const { value: first } = await parts.next();
+  if (first === undefined) return undefined;
+  const { name = asked, columns } = first.head;
+  async function* rest(): AsyncGenerator<readonly TableRow[]> {
+    for await (const { rows } of parts) yield rows;
+  }
+  return { name, columns, rows: rest() };
 }
 
 /** What stands ahead of the rows. */
@@ -90,82 +91,62 @@ interface TableParser {
   end(): void;
 }
 
-class TooLong extends Error {}
-
-class TableReading {
-  isOver = false;
-  readonly #pieces: AsyncIterator<Buffer>;
-  readonly #decoder = new TextDecoder();
-  #parser: TableParser | undefined;
-  #begin = '';
-  #sinceRow = 0;
-
-  constructor(
-    private readonly answer: StreamedAnswer,
-    private readonly rawKeyBytes: number | undefined,
-  ) {
-    this.#pieces = pieces(answer.chunks);
+/** What stands ahead of the rows as soon as that is known, then each group of rows beside it; nothing where there is no table. */
+async function* partsOf(
+  answer: StreamedAnswer,
+  asked: string,
+  rawKeyBytes: number | undefined,
+): AsyncGenerator<{ readonly head: TableHead; readonly rows: readonly TableRow[] }, undefined> {
+  const decoder = new TextDecoder();
+  let begin = '';
+  let parser: TableParser | undefined;
+  let isHeadKnown = false;
+  let sinceRow = 0;
+  function* readySoFar() {
+    const { head, rows } = parser ?? {};
+    if (head === undefined || rows === undefined) return;
+    if (head.name !== undefined && head.name !== asked)
+      throw new Unreadable('answered with another table than the one asked for');
+    if (!isHeadKnown) yield { head, rows: [] };
+    isHeadKnown = true;
+    while (rows.length > 0) yield { head, rows: rows.splice(0, GROUP_ROWS) };
   }
-
-  get head(): TableHead | undefined {
-    return this.#parser?.head;
-  }
-
-  async *groups(): AsyncGenerator<readonly TableRow[]> {
-    const rows = this.#parser?.rows ?? [];
-    try {
-      for (;;) {
-        while (rows.length > 0) yield rows.splice(0, GROUP_ROWS);
-        if (this.isOver) return;
-        await this.readMore();
+  try {
+    for await (const piece of pieces(answer.chunks)) {
+      const text = decoder.decode(piece, { stream: true });
+      if (parser !== undefined) parser.write(text);
+      else {
+        begin += text;
+        if (begin.length >= BEGIN) parser = parserOf(begin, rawKeyBytes);
       }
-    } finally {
-      await this.#pieces.return?.();
+      sinceRow = parser !== undefined && parser.rows.length > 0 ? 0 : sinceRow + piece.length;
+      if (sinceRow > MOST_PER_ROW)
+        throw new Unreadable(`gave a row of more than ${MOST_PER_ROW} bytes`, 'PEER_ANSWER_TOO_LARGE');
+      yield* readySoFar();
     }
+    parser ??= parserOf(begin, rawKeyBytes);
+    parser.write(decoder.decode());
+    parser.end();
+    yield* readySoFar();
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const { url, status } = answer;
+    const parts = { url, status, what: error.message, answer: Buffer.from(begin), delivered: 'yes' } as const;
+    throw new PeerError(error.code, parts);
   }
+  return undefined;
+}
 
-  /** Reads one piece of the answer, or its end. */
-  async readMore(): Promise<void> {
-    const next = await this.#pieces.next();
-    this.isOver = next.done === true;
-    try {
-      if (next.done) this.#take(this.#decoder.decode(), 0);
-      else this.#take(this.#decoder.decode(next.value, { stream: true }), next.value.length);
-      if (next.done) (this.#parser ?? this.#start()).end();
-    } catch (error) {
-      throw this.error(error);
-    }
-  }
-
-  error(cause: unknown): unknown {
-    const code = cause instanceof TooLong ? 'PEER_ANSWER_TOO_LARGE' : 'PEER_ANSWER';
-    if (!(cause instanceof TooLong) && !(cause instanceof Unreadable)) return cause;
-    const { url, status } = this.answer;
-    const answer = Buffer.from(this.#begin);
-    return new PeerError(code, { url, status, what: cause.message, answer, delivered: 'yes' });
-  }
-
-  #take(text: string, bytes: number): void {
-    if (this.#parser === undefined) {
-      this.#begin += text;
-      if (this.#begin.length >= BEGIN) this.#start();
-      return;
-    }
-    const { length } = this.#parser.rows;
-    this.#parser.write(text);
-    this.#sinceRow = this.#parser.rows.length > length ? 0 : this.#sinceRow + bytes;
-    if (this.#sinceRow > MOST_PER_ROW) throw new TooLong(`gave a row of more than ${MOST_PER_ROW} bytes`);
-  }
-
-  #start(): TableParser {
-    const text = this.#begin.trimStart();
-    if (text === '') throw new Unreadable('gave an empty answer');
-    if (/^[{[]/.test(text)) this.#parser = new JsonTable();
-    else if (/^<(\?xml|tables)\b/i.test(text)) this.#parser = new XmlTable(this.rawKeyBytes);
-    else throw new Unreadable('gave an answer that is no table in JSON or XML');
-    this.#parser.write(text);
-    return this.#parser;
-  }
+/** The parser for an answer that begins so; it has read that. */
+function parserOf(begin: string, rawKeyBytes: number | undefined): TableParser {
+  const text = begin.trimStart();
+  if (text === '') throw new Unreadable('gave an empty answer');
+  const isJson = /^[{[]/.test(text);
+  if (!isJson && !/^<(\?xml|tables)\b/i.test(text))
+    throw new Unreadable('gave an answer that is no table in JSON or XML');
+  const parser = isJson ? new JsonTable() : new XmlTable(rawKeyBytes);
+  parser.write(text);
+  return parser;
 }
 
 /** The chunks, cut where they are so long that the event loop would be held up, with a turn for others in between. */
@@ -188,8 +169,6 @@ function keyOf(text: string): string {
 
 /** Deeper answers are no tables. */
 const DEEPEST = 64;
-const TOO_DEEP = 'gave an answer that is nested too deeply';
-const WITHOUT_ROWS = 'gave an answer in JSON without rows';
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const OPEN_LIST = 0x5b;
@@ -231,7 +210,7 @@ class JsonTable implements TableParser {
       } else if (c === QUOTE) this.#isInText = true;
       else if (c === OPEN_LIST || c === OPEN_OBJECT) {
         this.#depth += 1;
-        if (this.#depth > DEEPEST) throw new Unreadable(TOO_DEEP);
+        if (this.#depth > DEEPEST) throw new Unreadable('gave an answer that is nested too deeply');
         if (this.#rowDepth > 0 || c === OPEN_OBJECT || !this.#isBeginOfRows(text, at)) continue;
         this.#rowDepth = this.#depth;
         this.head = headOf(this.#taken(text.slice(0, at)));
@@ -239,7 +218,8 @@ class JsonTable implements TableParser {
         end = from;
       } else if (c === CLOSE_LIST || c === CLOSE_OBJECT) {
         this.#depth -= 1;
-        if (this.#depth === 0 && this.#rowDepth === 0) throw new Unreadable(WITHOUT_ROWS);
+        if (this.#depth === 0 && this.#rowDepth === 0)
+          throw new Unreadable('gave an answer in JSON without rows');
         if (this.#depth === this.#rowDepth) end = at + 1;
         if (this.#depth >= this.#rowDepth) continue;
         this.#isBehind = true;
@@ -321,8 +301,8 @@ function cellOf(value: unknown): string | undefined {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw new Unreadable('gave an answer in JSON that cannot be read', { cause });
+  } catch {
+    throw new Unreadable('gave an answer in JSON that cannot be read');
   }
 }
 

@@ -66,12 +66,10 @@ export class PeerTables {
   /** The names of all tables, in the peer's order. */
   async list({ signal }: TableOptions = {}): Promise<readonly string[]> {
     const answer = succeeded(await this.#page([], signal));
-    const text = decoded(answer.body);
-    const names = text.trimStart().startsWith('<')
-      ? readable(answer, () => choicesOn(parseHtml(text)))
-      : namesIn(answer, 'tables');
+    const isPage = decoded(answer.body).trimStart().startsWith('<');
+    const names = isPage ? readable(answer, () => choicesOn(answer)) : listed(answer, 'tables');
     if (names === undefined) throw unusable(answer, 'does not show the list of its tables');
-    return names;
+    return [...new Set(names)];
   }
 
   /**
@@ -99,13 +97,13 @@ export class PeerTables {
   ): Promise<{ readonly columns: readonly string[] } | undefined> {
     checkName('table', table);
     if (!(await this.dialectOf(signal)).hasForm) {
-      const columns = (await this.#read({ table, count: 1 }, undefined, whole, { signal }))?.columns;
+      const columns = (await this.read({ table, count: 1 }, { signal }))?.columns;
       return columns && { columns };
     }
     const fields = { table, edittable: 'Edit Table', addrow: 'Add a new Row' };
     const answer = await this.#page(fieldsOf(fields), signal);
     if (answer.status === 404) return undefined;
-    const columns = namesIn(succeeded(answer), 'columns');
+    const columns = listed(succeeded(answer), 'columns');
     if (columns === undefined) throw unusable(answer, 'does not show the editor of a row');
     return { columns };
   }
@@ -265,7 +263,7 @@ export class PeerTables {
     const query = new URLSearchParams(fields.map(({ name, value }): [string, string] => [name, value]));
     const path = isQuery ? `${readPath}?${query}` : readPath;
     const body = isQuery ? undefined : await formBody(fields, this.http.url(readPath));
-    const request = this.#request(method, path, body, signal);
+    const request = requestOf(method, path, body, signal);
     return await this.http.stream({ ...request, maxBytes }, async (answer) => {
       const stream = await readTable(answer, table, keyBytes);
       return stream === undefined ? undefined : await use(stream);
@@ -273,21 +271,21 @@ export class PeerTables {
   }
 
   async #page(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    const { pagePath } = await this.dialectOf(signal);
-    const body = await formBody(fields, this.http.url(pagePath));
-    return await this.http.ask(this.#request('POST', pagePath, body, signal));
+    const { pagePath: path } = await this.dialectOf(signal);
+    const body = await formBody(fields, this.http.url(path));
+    return await this.http.ask(requestOf('POST', path, body, signal));
   }
 
   /** Asks for a change. What is answered to it proves nothing, as long as it is no error. */
   async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
     const { changePath, changeBody } = await this.dialectOf(signal);
     const url = this.http.url(changePath);
-    const request = this.#request('POST', changePath, await changeBody(fields, url), signal);
+    const request = requestOf('POST', changePath, await changeBody(fields, url), signal);
     const isTaken = await this.http.stream(
       { ...request, maxBytes: Number.MAX_SAFE_INTEGER },
-      async ({ chunks }) => {
+      async (answer) => {
         let bytes = 0;
-        for await (const chunk of chunks) {
+        for await (const chunk of answer.chunks) {
           bytes += chunk.length;
           if (bytes > UNREAD_BYTES) break;
         }
@@ -297,15 +295,6 @@ export class PeerTables {
     if (isTaken) return;
     const what = 'has no such table or no such page (404)';
     throw new PeerError('PEER_REFUSED', { url, what, status: 404, delivered: 'yes' });
-  }
-
-  #request(
-    method: 'GET' | 'POST',
-    path: string,
-    body: Body | undefined,
-    signal: AbortSignal | undefined,
-  ): PeerRequest {
-    return { counted: 'other', method, path, isProtected: true, accept: ACCEPT_RECORDS, body, signal };
   }
 
   /** @throws PeerError PEER_KEY for a key that the peer would cut: it would be another row */
@@ -339,22 +328,30 @@ async function whole({ name, columns, rows }: TableStream): Promise<Table> {
   return { name, columns: [...shown], rows: all };
 }
 
+function requestOf(
+  method: 'GET' | 'POST',
+  path: string,
+  body: Body | undefined,
+  signal: AbortSignal | undefined,
+): PeerRequest {
+  return { counted: 'other', method, path, isProtected: true, accept: ACCEPT_RECORDS, body, signal };
+}
+
 /** The tables that a page offers to choose from, as YaCy's does. */
-function choicesOn(page: ReturnType<typeof parseHtml>): readonly string[] | undefined {
-  const lists = within(page, ['select']).filter(({ attribs }) => attribs.name === 'table');
+function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
+  const lists = within(parseHtml(decoded(body)), ['select']).filter(
+    ({ attribs }) => attribs.name === 'table',
+  );
+  if (lists.length === 0) return undefined;
   const choices = lists.flatMap(({ children }) => within(children, ['option']));
-  return lists.length === 0 ? undefined : named(choices.map(({ attribs }) => attribs.value ?? ''));
+  return choices.map(({ attribs }) => wellFormed(attribs.value ?? '')).filter((name) => name !== '');
 }
 
-/** The names that a member of an answer in JSON lists. */
-function namesIn(answer: HttpAnswer, member: string): readonly string[] | undefined {
+/** What a member of an answer in JSON lists. */
+function listed(answer: HttpAnswer, member: string): readonly string[] | undefined {
   const fields = readAnswer(answer).record.fields.filter(({ name }) => name === member);
-  return fields.length === 0 ? undefined : named(fields.map(({ value }) => value));
-}
-
-/** Each once, without what stands for none. */
-function named(names: readonly string[]): readonly string[] {
-  return [...new Set(names.filter((name) => name !== '' && name !== EMPTY_LIST).map(wellFormed))];
+  if (fields.length === 0) return undefined;
+  return fields.map(({ value }) => value).filter((value) => value !== '' && value !== EMPTY_LIST);
 }
 
 /** Names of tables, keys and columns are not longer, in UTF-16 code units. */

@@ -323,14 +323,6 @@ describe('shared files', () => {
     expect(share?.peerAt).toBe(Date.parse('2026-11-21T03:38:15Z'));
   });
 
-  it('come whole where another part came than the one that was missing', async () => {
-    const whole = 'share_dl__share_dump_yacy_dump_r1_ts_xml_gz';
-    const { client } = await replaying({ [PATH]: ['share_dl_range', whole] });
-    const options = { resume: { from: 4, size: 16 } };
-    const share = await client.share({ data: NAME }, async (s) => [s.from ?? 0, await contentOf(s)], options);
-    expect(share).toEqual([0, 'raw text payload']);
-  });
-
   it('that are not there are undefined', async () => {
     const { client } = await replaying({ 'GET /share/dump/nope.xml.gz': 'share_dl__share_dump_nope_xml_gz' });
     expect(await client.share({ data: 'nope.xml.gz', c: 'dump' }, contentOf)).toBeUndefined();

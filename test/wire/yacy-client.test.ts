@@ -274,22 +274,6 @@ describe('what a peer shares', () => {
     peer.share.put('a.txt', 'new', ifModifiedSince + 2_000);
     expect((await read(client, 'a.txt', { ifModifiedSince }))?.bytes.toString()).toBe('new');
   });
-
-  it('are resumed where they broke off, and come whole again where they changed meanwhile', async () => {
-    const { client, peer } = await Setting.start();
-    peer.share.put('a.gz', bytes, long);
-    peer.share.breakOff('a.gz', 2_000);
-    const broken = await read(client, 'a.gz');
-    expect(broken?.error).toBeInstanceOf(PeerError);
-    const [from, asOf] = [broken?.bytes.length ?? 0, broken?.peerAt];
-    expect([from, broken?.size]).toEqual([2_000, 5_000]);
-    const resume = { from, size: 5_000, asOf };
-    const rest = await read(client, 'a.gz', { resume });
-    expect(rest).toMatchObject({ from: 2_000, bytes: bytes.subarray(2_000), error: undefined });
-    peer.share.put('a.gz', bytes.toReversed(), (asOf ?? 0) + 2_000);
-    const whole = await read(client, 'a.gz', { resume });
-    expect([whole?.from ?? 0, whole?.bytes]).toEqual([0, Buffer.from(bytes.toReversed())]);
-  });
 });
 
 describe('Digest', () => {
