@@ -8,13 +8,6 @@ import { directoryOf, joinPath } from './lister.js';
  */
 export type Purpose = 'change' | 'rescan' | 'asked';
 
-/** A file as it looked, and since when. */
-export interface Seen {
-  readonly stat: FileStat;
-  /** In ms since the epoch. */
-  readonly since: number;
-}
-
 /** fs events are gathered for so many ms, so that many of one path cost one look. */
 const GATHER_MS = 30;
 /** So many paths are looked at at once. */
@@ -28,21 +21,11 @@ const MOST_PATHS = 10_000;
 const SHORTEST_SETTLE_MS = 20;
 
 interface Waiting {
-  /** In ms since the epoch. */
+  /** In ms since the epoch; infinite while it is looked at. */
   readonly due: number;
   readonly purpose: 'change' | 'asked';
-  readonly seen?: Seen | undefined;
-}
-
-export interface DebouncerOptions {
-  /** A file is at rest when it did not change for so many ms. */
-  readonly settleMs: number;
-  readonly clock: Clock;
-  /** Is to end in `atRest` with what was seen, if the file is there and of interest. */
-  readonly lookAt: (path: string, purpose: Purpose, seen: Seen | undefined) => Promise<void>;
-  /** Something in a directory changed, it is not known what. */
-  readonly lookIn: (directory: string) => Promise<void>;
-  readonly onError: (error: unknown, path: string) => void;
+  /** How the file looked, and since when, in ms since the epoch. */
+  readonly seen?: { readonly stat: FileStat; readonly since: number } | undefined;
 }
 
 /**
@@ -63,8 +46,17 @@ export class Debouncer {
   #timer: { readonly at: number; readonly timer: Timer } | undefined;
   #stopped = false;
 
-  constructor(private readonly options: DebouncerOptions) {
-    this.#settleMs = Math.max(options.settleMs, SHORTEST_SETTLE_MS);
+  /**
+   * @param settleMs a file is at rest when it did not change for so long
+   * @param onDue looks at a path, or, where it ends in a slash, at what changed in that directory. Never rejects, and ends in
+   *   `atRest` if there is a file of interest
+   */
+  constructor(
+    settleMs: number,
+    private readonly clock: Clock,
+    private readonly onDue: (path: string, purpose: Purpose) => Promise<void>,
+  ) {
+    this.#settleMs = Math.max(settleMs, SHORTEST_SETTLE_MS);
   }
 
   /** Whether anything waits or is looked at. */
@@ -78,22 +70,20 @@ export class Debouncer {
 
   /** How many files were written a moment ago. */
   get settling(): number {
-    let count = 0;
-    for (const [path, { seen }] of this.#waiting) if (seen !== undefined || path.endsWith('/')) count += 1;
-    return count;
+    return [...this.#waiting].filter(([path, { seen }]) => seen !== undefined || path.endsWith('/')).length;
   }
 
   /** Something happened to a name in a directory, or, without a name, to anything in it. */
   changed(directory: string, name: string | undefined): void {
-    const due = this.options.clock.now() + GATHER_MS;
     // A name that is not valid UTF-8 cannot be looked up.
     const isKnown = name !== undefined && !name.includes('\ufffd');
-    this.#add(isKnown ? joinPath(directory, name) : `${directory}/`, due, 'change');
+    const due = this.clock.now() + GATHER_MS;
+    this.#add(isKnown ? joinPath(directory, name) : `${directory}/`, { due, purpose: 'change' });
   }
 
   /** A path is to be looked at now. */
-  look(path: string, purpose: 'change' | 'asked'): void {
-    this.#add(path, this.options.clock.now(), purpose);
+  look(path: string, purpose: 'change' | 'asked' = 'change'): void {
+    this.#add(path, { due: this.clock.now(), purpose });
   }
 
   /**
@@ -101,25 +91,23 @@ export class Debouncer {
    *
    * @returns true if it may be read now; if not, it is looked at again in time
    */
-  atRest(path: string, stat: FileStat, before?: Seen): boolean {
-    const { clock } = this.options;
-    const settle = this.#settleMs;
-    const age = clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
-    const now = clock.now();
-    const earlier = before ?? this.#waiting.get(path)?.seen;
-    const since = earlier !== undefined && sameStat(earlier.stat, stat) ? earlier.since : now;
-    if (age >= settle || now - since >= settle) {
+  atRest(path: string, stat: FileStat): boolean {
+    const age = this.clock.wall() - Math.max(stat.mtimeMs, stat.ctimeMs);
+    const now = this.clock.now();
+    const { seen } = this.#waiting.get(path) ?? {};
+    const since = seen !== undefined && sameStat(seen.stat, stat) ? seen.since : now;
+    if (age >= this.#settleMs || now - since >= this.#settleMs) {
       this.#waiting.delete(path);
       return true;
     }
-    const due = Math.min(since + settle, now + settle - Math.max(0, age));
+    const due = Math.min(since, now - Math.max(0, age)) + this.#settleMs;
     this.#set(path, { due, purpose: 'change', seen: { stat, since } });
     return false;
   }
 
   /** A read of the file raced a write: it is looked at again after a whole `settle`. */
   raced(path: string, stat: FileStat): void {
-    const since = this.options.clock.now();
+    const since = this.clock.now();
     this.#set(path, { due: since + this.#settleMs, purpose: 'change', seen: { stat, since } });
   }
 
@@ -138,20 +126,17 @@ export class Debouncer {
   }
 
   /** Of two reasons to look the earlier counts (under steady writing a later one would never come), and what was seen stays known. */
-  #add(path: string, due: number, purpose: Waiting['purpose']): void {
-    const known = this.#waiting.get(path);
-    this.#set(path, {
-      due: Math.min(known?.due ?? due, due),
-      purpose: known?.purpose === 'asked' ? 'asked' : purpose,
-      seen: known?.seen,
-    });
+  #add(path: string, { due, purpose }: Waiting): void {
+    const known = this.#waiting.get(path) ?? { due, purpose };
+    const isAsked = known.purpose === 'asked';
+    this.#set(path, { ...known, due: Math.min(known.due, due), purpose: isAsked ? 'asked' : purpose });
   }
 
   #set(path: string, waiting: Waiting): void {
     if (this.#stopped) return;
     const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
     if (isTooMuch && waiting.purpose === 'change') {
-      this.#add(`${directoryOf(path)}/`, waiting.due, 'change');
+      this.#add(`${directoryOf(path)}/`, { due: waiting.due, purpose: 'change' });
       return;
     }
     this.#waiting.set(path, waiting);
@@ -160,12 +145,11 @@ export class Debouncer {
 
   /** One timer, at the earliest due time, but no more often than every `GATHER_MS`. */
   #wakeAt(due: number): void {
-    const { clock } = this.options;
-    const now = clock.now();
+    const now = this.clock.now();
     const at = Math.max(due, now + GATHER_MS);
-    if (this.isLooking || (this.#timer !== undefined && this.#timer.at <= at)) return;
+    if (this.isLooking || at === Number.POSITIVE_INFINITY || (this.#timer?.at ?? at + 1) <= at) return;
     this.#timer?.timer.cancel();
-    this.#timer = { at, timer: clock.after(at - now, () => this.#wake()) };
+    this.#timer = { at, timer: this.clock.after(at - now, () => this.#wake()) };
   }
 
   #wake(): void {
@@ -174,30 +158,24 @@ export class Debouncer {
       this.#looking = undefined;
       let next = Number.POSITIVE_INFINITY;
       for (const { due } of this.#waiting.values()) next = Math.min(next, due);
-      if (next !== Number.POSITIVE_INFINITY) this.#wakeAt(next);
+      this.#wakeAt(next);
     });
   }
 
   async #lookAround(): Promise<void> {
-    const now = this.options.clock.now();
+    const now = this.clock.now();
     const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
-    for (let i = 0; i < due.length; i += LOOKS_AT_ONCE) {
-      const some = due.slice(i, i + LOOKS_AT_ONCE);
-      await Promise.all(some.map(([path]) => this.#look(path, now)));
-    }
+    for (let i = 0; i < due.length; i += LOOKS_AT_ONCE)
+      await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map(([path]) => this.#lookAt(path, now)));
   }
 
-  async #look(path: string, now: number): Promise<void> {
-    const { lookAt, lookIn, onError } = this.options;
+  async #lookAt(path: string, now: number): Promise<void> {
     const waiting = this.#waiting.get(path);
     // What was forgotten meanwhile, or waits longer by now, is not looked at.
     if (waiting === undefined || waiting.due > now) return;
-    this.#waiting.delete(path);
-    try {
-      if (path.endsWith('/')) await lookIn(path.slice(0, -1));
-      else await lookAt(path, waiting.purpose, waiting.seen);
-    } catch (error) {
-      onError(error, path);
-    }
+    const looked: Waiting = { ...waiting, due: Number.POSITIVE_INFINITY, purpose: 'change' };
+    this.#waiting.set(path, looked);
+    await this.onDue(path, waiting.purpose);
+    if (this.#waiting.get(path) === looked) this.#waiting.delete(path);
   }
 }

@@ -5,9 +5,10 @@ import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { ENCODINGS } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
+import { isWithin } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { Debouncer } from './debouncer.js';
+import { Debouncer, type Purpose } from './debouncer.js';
 import type { EventListener, FsEvents } from './fs-events.js';
 import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
@@ -50,6 +51,10 @@ class Root {
   since: number;
   /** The path of the directory, links resolved, when it was checked last. */
   real: string;
+  /** Another one for each directory that is taken for the folder. */
+  identity = '';
+  /** Somebody said that the directory which stands there now, if it is not empty, is to be the folder. */
+  isMeant = false;
 
   constructor(
     private readonly folder: FolderConfig,
@@ -59,57 +64,58 @@ class Root {
     this.since = deps.clock.now();
   }
 
-  /** Looks at the root, and takes it for the folder if it is. @returns whether it is not what it was */
-  async check(): Promise<boolean> {
-    const { path } = this.folder;
+  /** Looks at the root, and takes it for the folder if it is. */
+  async check(): Promise<void> {
+    const { path, name } = this.folder;
     const { state } = this.deps;
+    const { isMeant } = this;
+    this.isMeant = false;
     try {
       const { dev, ino } = await stat(path);
       const isEmpty = await isEmptyDirectory(path);
-      const before = this.real;
       this.real = await realpath(path);
       const known = knownOf(this.folder, state);
       // Under another path, what was just looked for at the old one proves nothing.
-      if (known?.path === path && known.dev === dev && known.ino === ino)
-        return this.#stand('there') || this.real !== before;
-      if (known?.path === path && hasRecords(this.folder, state)) {
+      const isKnown = known?.path === path;
+      const isSame = isKnown && known.dev === dev && known.ino === ino;
+      if (isKnown && !isSame && hasRecords(this.folder, state)) {
         const isDoubted = isDeepStrictEqual(known.doubted, { dev, ino });
-        const isOurs = known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));
+        const isOurs = isMeant || known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));
         if (isEmpty || !isOurs) {
-          if (!isDoubted) state.setMeta(keyOf(this.folder), { ...known, doubted: { dev, ino } });
-          return this.#stand('doubtful', trouble.rootReplaced(path));
+          if (!isDoubted) state.setMeta(keyOf(name), { ...known, doubted: { dev, ino } });
+          this.#stand('doubtful', trouble.rootReplaced(path, name));
+          return;
         }
       }
       // Goes to the disk with the next commit; if that never comes, the next start looks again.
-      state.setMeta(keyOf(this.folder), { path, dev, ino });
+      if (!isSame) state.setMeta(keyOf(name), { path, dev, ino });
+      this.identity = `${this.real}:${dev}:${ino}`;
       this.#stand('there');
-      return true;
     } catch (error) {
       const wasThere = wasSeen(this.folder, state);
-      return this.#stand('missing', trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
+      this.#stand('missing', trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
     }
   }
 
-  #stand(standing: Standing, held?: Trouble): boolean {
+  #stand(standing: Standing, held?: Trouble): void {
     const before = this.held;
     this.standing = standing;
     this.held = held;
-    if (held?.code === before?.code) return false;
+    if (held?.code === before?.code) return;
     this.since = this.deps.clock.now();
     const { name, path } = this.folder;
     if (held === undefined)
       this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
     else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
-    return true;
   }
 
+  /** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
   async #hasKnownFiles(): Promise<boolean> {
     let left = SAMPLE;
     for (const { path, status, version } of this.deps.state.entries.all(this.folder.name)) {
       if (status === 'gone') continue;
       const found = await lstat(`${this.folder.path}/${path}`).catch(() => undefined);
-      if (found?.ino === version.ino && found.size === version.size && found.mtimeMs === version.mtimeMs)
-        return true;
+      if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
       left -= 1;
       if (left === 0) return false;
     }
@@ -129,11 +135,11 @@ function hasRecords({ name }: FolderName, state: StateView): boolean {
   return Object.values(live).some((count) => count > 0);
 }
 
-function knownOf(folder: FolderName, state: StateView): Known | undefined {
-  return state.meta(keyOf(folder)) as Known | undefined;
+function knownOf({ name }: FolderName, state: StateView): Known | undefined {
+  return state.meta(keyOf(name)) as Known | undefined;
 }
 
-function keyOf({ name }: FolderName): string {
+function keyOf(name: string): string {
   return `watch.root.${name}`;
 }
 
@@ -211,23 +217,12 @@ export class FolderWatch {
     openEvents: ((listener: EventListener) => FsEvents) | undefined,
   ) {
     const { clock, log } = deps;
-    const { name, path } = folder;
+    const { name } = folder;
     const root = new Root(folder, deps);
     this.#root = root;
-    const ifThere = async (look: () => Promise<void>) => {
-      if (this.#mayLook()) await look();
-    };
     this.#deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
-      debouncer: new Debouncer({
-        ...{ settleMs: folder.settle, clock },
-        lookAt: (...look) => ifThere(() => this.#scanner.path(...look)),
-        lookIn: (directory) => ifThere(() => this.#scanner.directory(directory)),
-        onError: (error, at) => {
-          this.#failed(`Looking at ${at}`, error);
-          void this.rescan();
-        },
-      }),
+      debouncer: new Debouncer(folder.settle, clock, (path, purpose) => this.#lookAt(path, purpose)),
       problems: new Problems(name, clock, log),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
@@ -236,14 +231,14 @@ export class FolderWatch {
       }),
       mayLook: () => this.#mayLook(),
       isCertain: async () => !(await this.#follow()) && this.standing === 'there' && this.#mayLook(),
-      absolute: (at) => joinPath(root.real, at),
-      shown: (at) => joinPath(path, at),
+      absolute: (path) => joinPath(root.real, path),
+      onUnwatched: (code) => {
+        // Any other code (EACCES) is met, and reported, by the listing that follows.
+        if (LIMITS.has(code)) this.#degrade(code);
+      },
     };
     this.#reconciler = new Reconciler(this.#deps);
-    this.#scanner = new Scanner(this.#deps, this.#reconciler, (code) => {
-      // Any other code (EACCES) is met, and reported, by the listing that follows.
-      if (LIMITS.has(code)) this.#degrade(code);
-    });
+    this.#scanner = new Scanner(this.#deps, this.#reconciler);
   }
 
   get health(): HealthCheck {
@@ -284,8 +279,13 @@ export class FolderWatch {
     this.#checkLater();
   }
 
-  /** Scans the whole folder, after the running scan; who asks meanwhile shares the next one. Never rejects. */
-  rescan(): Promise<ScanReport> {
+  /**
+   * Scans the whole folder, after the running scan; who asks meanwhile shares the next one. Never rejects.
+   *
+   * @param isMeant whether a directory that stands in the place of the folder's, and is not empty, is to be the folder
+   */
+  rescan(isMeant = false): Promise<ScanReport> {
+    this.#root.isMeant ||= isMeant;
     this.#nextScan ??= this.#scans.then(() => {
       this.#nextScan = undefined;
       return this.#scan();
@@ -346,18 +346,20 @@ export class FolderWatch {
     return isOther;
   }
 
+  /** @returns whether the root stands otherwise than before, or is another one */
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.#deps;
-    const { standing: before, real } = this.#root;
-    const isOther = await this.#root.check();
-    if (this.#stopped || (!isOther && this.standing === before)) return false;
+    const { standing, identity, real } = this.#root;
+    await this.#root.check();
+    const isSame = this.standing === standing && this.#root.identity === identity;
+    if (this.#stopped || isSame) return false;
     digests.clear();
     changed();
     // Where it is another one or none, no watch of it lives.
-    if (isOther) events?.unwatch(real);
+    events?.unwatch(real);
     if (this.standing === 'missing') debouncer.clear();
-    if (this.standing !== before) onStanding();
-    return isOther;
+    if (this.standing !== standing) onStanding();
+    return true;
   }
 
   async #scan(): Promise<ScanReport> {
@@ -376,8 +378,10 @@ export class FolderWatch {
         problems.beginScan();
         met = await this.#scanner.all();
         problems.endScan();
-        if (this.#mayLook()) this.#reconciler.scannedFrom = began;
-        if (this.#mayLook() && this.#limitMet === undefined) this.#degrade(undefined);
+      }
+      if (this.#mayLook()) {
+        this.#reconciler.scannedFrom = began;
+        if (this.#limitMet === undefined) this.#degrade(undefined);
       }
     } catch (error) {
       this.#failed('The scan', error);
@@ -391,13 +395,20 @@ export class FolderWatch {
     return report;
   }
 
+  async #lookAt(path: string, purpose: Purpose): Promise<void> {
+    try {
+      if (this.#mayLook()) await this.#scanner.path(path, purpose);
+    } catch (error) {
+      this.#failed(`Looking at ${path}`, error);
+      void this.rescan();
+    }
+  }
+
   #onEvent(directory: string, name: string | undefined): void {
     const { real } = this.#root;
-    if (!this.#mayLook()) return;
+    if (!this.#mayLook() || !isWithin(directory, real)) return;
     if (directory === real && name === undefined) void this.#follow();
-    if (directory === real) this.#deps.debouncer.changed('', name);
-    else if (directory.startsWith(`${real}/`))
-      this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
+    this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 
   /** @param code of the limit that is met; undefined when all that the scan met is watched */

@@ -67,15 +67,15 @@ export class DirectoryEvents {
    *
    * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
    */
-  async watch(directory: string): Promise<'watched' | { readonly code: string }> {
+  async watch(directory: string): Promise<string> {
     const stat = await look(directory);
-    if (stat instanceof Error) return { code: stat.code ?? 'UNKNOWN' };
-    if (!stat.isDirectory()) return { code: 'ENOTDIR' };
+    if (stat instanceof Error) return stat.code ?? 'UNKNOWN';
+    if (!stat.isDirectory()) return 'ENOTDIR';
     if (this.#watches.get(directory)?.identity !== identityOf(stat)) this.unwatch(directory);
     // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
     // A scan that is still ending must not open what nobody would close: it would keep the process alive.
-    if (this.#closed) return { code: 'CLOSED' };
+    if (this.#closed) return 'CLOSED';
     const known = this.#watches.get(directory);
     const watch = this.watches(directory, stat) && known !== undefined ? known : this.#open(directory, stat);
     for (const below of known?.below ?? []) watch.below.add(below);
@@ -85,7 +85,7 @@ export class DirectoryEvents {
     const code = await watch.opened;
     if (code === undefined) return 'watched';
     if (this.#watches.get(directory) === watch) this.unwatch(directory);
-    return { code };
+    return code;
   }
 
   /** Gives up a directory and all below it. */

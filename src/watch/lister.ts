@@ -14,8 +14,6 @@ import type { Answered, WorkThread } from '../lib/work-thread.js';
 const KINDS = ['file', 'directory', 'link', 'other'] as const;
 /** Of each entry: kind, size, mtime, ctime, inode. */
 const FIGURES = 5;
-/** So many names travel as one text, and are decoded at a time. */
-const BATCH = 500;
 
 /** What stands at a name in a directory. */
 export interface Found {
@@ -51,8 +49,8 @@ export interface ListOrder {
 type Answer =
   | { readonly code: string }
   | (Omit<Listing, 'entries'> & {
-      /** Few large texts, which cross to another thread at little cost: BATCH names, with a NUL between two. */
-      readonly names: readonly string[];
+      /** One text, which crosses to another thread at little cost: a NUL behind each name. */
+      readonly names: string;
       readonly figures: Float64Array<ArrayBuffer>;
     });
 
@@ -82,12 +80,12 @@ function list({ directory, known, follow }: ListOrder): Answer {
   try {
     const stats = follow ? statSync(directory) : lstatSync(directory);
     if (!stats.isDirectory()) return { code: 'ENOTDIR' };
-    const names: string[] = [];
-    const directories: string[] = [];
-    const failed: { name: string; code: string }[] = [];
+    const { dev, ino, birthtimeMs, mtimeMs, ctimeMs, size } = stats;
     const entries = readdirSync(directory, { withFileTypes: true });
     const all = new Float64Array(FIGURES * entries.length);
-    let files = 0;
+    const directories: string[] = [];
+    const failed: { name: string; code: string }[] = [];
+    let [names, at, files] = ['', 0, 0];
     for (const entry of entries) {
       const { name } = entry;
       // The stat of a directory says nothing that its own listing does not.
@@ -99,31 +97,21 @@ function list({ directory, known, follow }: ListOrder): Answer {
       const kind = kindOf(found);
       if (kind === 'file') files += 1;
       if (kind === 'directory') directories.push(name);
-      const at = FIGURES * names.length;
+      else if ('size' in found) all.set([found.size, found.mtimeMs, found.ctimeMs, found.ino], at + 1);
       all[at] = KINDS.indexOf(kind);
-      if ('size' in found && kind !== 'directory')
-        all.set([found.size, found.mtimeMs, found.ctimeMs, found.ino], at + 1);
-      names.push(name);
+      at += FIGURES;
+      names += `${name}\0`;
     }
-    const figures = all.subarray(0, FIGURES * names.length);
-    const digest = createHash('sha1').update(names.join('\0')).update(figures).digest().readUIntBE(0, 6);
-    const { dev, ino, birthtimeMs, mtimeMs, ctimeMs, size } = stats;
-    const isKnown = digest === known;
+    const figures = all.subarray(0, at);
+    const digest = createHash('sha1').update(names).update(figures).digest().readUIntBE(0, 6);
     return {
       stat: { dev, ino, birthtimeMs, mtimeMs, ctimeMs, size },
       ...{ digest, files, failed, directories },
-      names: isKnown ? [] : joined(names),
-      figures: isKnown ? new Float64Array() : figures,
+      ...(digest === known ? { names: '', figures: new Float64Array() } : { names, figures }),
     };
   } catch (error) {
     return { code: systemCode(error) ?? messageOf(error) };
   }
-}
-
-function joined(names: readonly string[]): string[] {
-  const texts: string[] = [];
-  for (let i = 0; i < names.length; i += BATCH) texts.push(names.slice(i, i + BATCH).join('\0'));
-  return texts;
 }
 
 function decoded(answer: Answer): Listing | { readonly code: string } {
@@ -131,14 +119,17 @@ function decoded(answer: Answer): Listing | { readonly code: string } {
   const { names, figures, ...rest } = answer;
   const entries = {
     *[Symbol.iterator](): Generator<Found> {
-      let at = 0;
-      const figure = (i: number) => figures[at + i] ?? 0;
-      for (const text of names) {
-        for (const name of text.split('\0')) {
-          const stat = { size: figure(1), mtimeMs: figure(2), ctimeMs: figure(3), ino: figure(4) };
-          yield { name, kind: KINDS[figure(0)] ?? 'other', stat };
-          at += FIGURES;
-        }
+      const figure = (i: number) => figures[i] ?? 0;
+      for (let [at, begin] = [0, 0]; at < figures.length; at += FIGURES) {
+        const end = names.indexOf('\0', begin);
+        const stat = {
+          size: figure(at + 1),
+          mtimeMs: figure(at + 2),
+          ctimeMs: figure(at + 3),
+          ino: figure(at + 4),
+        };
+        yield { name: names.slice(begin, end), kind: KINDS[figure(at)] ?? 'other', stat };
+        begin = end + 1;
       }
     },
   };

@@ -10,9 +10,9 @@ import type { Logger } from '../lib/logger.js';
 import { type Entry, hasContent, isItem, type Trouble, type Version } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { gone, passedOver, quarantined, read } from '../state/transitions.js';
-import type { Debouncer, Purpose, Seen } from './debouncer.js';
+import type { Debouncer, Purpose } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
-import { directoryOf, type List } from './lister.js';
+import { directoryOf, joinPath, type List } from './lister.js';
 import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
 
 /** The numbers of watching. */
@@ -66,15 +66,8 @@ export interface FolderDeps extends WatchDeps {
   readonly isCertain: () => Promise<boolean>;
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
-  /** The same for a person: as the configuration writes it. */
-  readonly shown: (path: string) => string;
-}
-
-/** Why a path is looked at. */
-export interface Reason {
-  readonly purpose: Purpose;
-  /** How a file looked earlier. */
-  readonly seen?: Seen | undefined;
+  /** To be called with the system's code when a directory cannot be watched. */
+  readonly onUnwatched: (code: string) => void;
 }
 
 type Taken = Extract<Decision, { take: true }>;
@@ -108,19 +101,21 @@ export class Reconciler {
    * @param file where to read it: the absolute path, or of a followed link the target
    * @param movedAt when a directory that it stands in was last moved, as far as is known; in ms since the epoch
    */
-  file(path: string, file: string, stat: FileStat, { purpose, seen }: Reason, movedAt: number): void {
+  file(path: string, file: string, stat: FileStat, purpose: Purpose, movedAt: number): void {
     const { folder, rules, state, debouncer } = this.deps;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
       return;
     }
-    const bySize = this.#refusalBySize(stat);
+    const { maxFileSize } = folder;
+    const tooLarge = stat.size > maxFileSize ? trouble.tooLarge(stat.size, maxFileSize) : undefined;
+    const bySize = stat.size === 0 ? trouble.empty() : tooLarge;
     const before = state.get(folder.name, path);
     const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, stat);
     if (isSame && bySize === undefined && purpose !== 'asked' && this.#isSettled(before, decision, purpose))
       return;
-    if (!debouncer.atRest(path, stat, seen)) this.#open(path);
+    if (!debouncer.atRest(path, stat)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
     else void this.#read(path, file, stat, Math.max(movedAt, this.scannedFrom));
   }
@@ -145,12 +140,11 @@ export class Reconciler {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
       if (known === undefined || known.status === 'gone' || !sameVersion(known.version, version)) continue;
-      if (!certain) this.#open(path);
-      else {
+      if (certain) {
         if (isItem(known)) state.put(gone(known, clock.now()));
         else state.remove(folder.name, path);
         this.#freed(path);
-      }
+      } else this.#open(path);
     }
   }
 
@@ -159,15 +153,9 @@ export class Reconciler {
     this.deps.digests.delete(directoryOf(path));
   }
 
-  #refusalBySize({ size }: FileStat): Trouble | undefined {
-    const { maxFileSize } = this.deps.folder;
-    if (size === 0) return trouble.empty();
-    return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
-  }
-
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
   #isSettled(before: Entry, to: Taken, purpose: Purpose): boolean {
-    const { folder, state, clock, accepts } = this.deps;
+    const { folder, accepts } = this.deps;
     const { path } = before;
     if (!isItem(before)) {
       const { code, message } = before.trouble;
@@ -182,29 +170,10 @@ export class Reconciler {
       return purpose === 'change';
     }
     const refusal = accepts(before.version.encoding);
-    if (refusal !== undefined) {
-      this.#keepOut(path, before.version, refusal);
-    } else if (before.url !== to.url || before.collection !== to.collection) {
-      const { url, collection } = to;
-      state.put(read(before, { folder: folder.name, path, url, collection }, before.version, clock.now()));
-      this.deps.changed();
-    }
+    if (refusal !== undefined) this.#keepOut(path, before.version, refusal);
+    else if (before.url !== to.url || before.collection !== to.collection)
+      this.#put(read(before, { ...to, folder: folder.name, path }, before.version, this.deps.clock.now()));
     return true;
-  }
-
-  /**
-   * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too) for `settle`; not before its
-   * folder was watched, and not while it was gone. A new one that came later than its own times say, for it was moved in with its
-   * directory, or was not there or was kept out by a rule when everything was scanned, counts from now on.
-   */
-  #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
-    const { clock, folder } = this.deps;
-    const now = clock.now();
-    const isNew = before === undefined || before.status === 'gone';
-    if (isNew && notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore) return now;
-    const settledAt = Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle;
-    const goneAt = before?.status === 'gone' ? before.since : 0;
-    return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
   /** Reads a file, once at a time: what was written behind the reading is found by another look. */
@@ -230,70 +199,81 @@ export class Reconciler {
   }
 
   #wasRead(path: string, stat: FileStat, found: Fingerprint, notBefore: number): void {
-    const { debouncer, rules } = this.deps;
+    const { folder, state, clock, debouncer, rules, accepts } = this.deps;
     if (found.kind === 'raced' || found.kind === 'busy') {
       debouncer.raced(path, stat);
       return;
     }
     if (found.kind === 'vanished' || found.kind === 'notRegular') {
-      debouncer.look(path, 'change');
+      debouncer.look(path);
       return;
     }
     const decision = rules.decide(path);
-    if (!decision.take) this.excluded(path, decision.rule);
-    else if (found.kind === 'unreadable') this.#keepOut(path, stat, trouble.unreadable(found.code), decision);
-    else this.#hasVersion(path, found.version, decision, notBefore);
+    if (!decision.take) {
+      this.excluded(path, decision.rule);
+      return;
+    }
+    if (found.kind === 'unreadable') {
+      this.#keepOut(path, stat, trouble.unreadable(found.code), decision);
+      return;
+    }
+    const { version } = found;
+    const refusal = accepts(version.encoding);
+    const holder = refusal === undefined ? this.#holderOf(path) : undefined;
+    if (refusal !== undefined) this.#keepOut(path, version, refusal);
+    else if (holder !== undefined) this.#keepOut(path, version, trouble.sameDocument(holder), decision);
+    else {
+      const before = state.get(folder.name, path);
+      const restedAt = this.#restedAt(before, version, notBefore);
+      this.#put(read(before, { ...decision, folder: folder.name, path }, version, clock.now(), restedAt));
+    }
   }
 
-  #hasVersion(path: string, version: Version, decision: Taken, notBefore: number): void {
-    const { folder, state, clock, accepts, changed } = this.deps;
-    const refusal = accepts(version.encoding);
-    if (refusal !== undefined) {
-      this.#keepOut(path, version, refusal);
-      return;
-    }
-    const holder = this.#holderOf(path);
-    if (holder !== undefined) {
-      this.#keepOut(path, version, trouble.sameDocument(holder), decision);
-      return;
-    }
-    const { url, collection } = decision;
-    const before = state.get(folder.name, path);
-    const restedAt = this.#restedAt(before, version, notBefore);
-    const to = { folder: folder.name, path, url, collection };
-    state.put(read(before, to, version, clock.now(), restedAt));
-    changed();
+  /**
+   * Since when a file has been at rest: it had not changed (by its ctime, which a rename sets too) for `settle`; not before its
+   * folder was watched, and not while it was gone. A new one that came later than its own times say, for it was moved in with its
+   * directory, or was not there or was kept out by a rule when everything was scanned, counts from now on.
+   */
+  #restedAt(before: Entry | undefined, { ctimeMs }: FileStat, notBefore: number): number {
+    const { clock, folder } = this.deps;
+    const now = clock.now();
+    const isNew = before === undefined || before.status === 'gone';
+    if (isNew && notBefore > this.#beganAt && ctimeMs + folder.settle < notBefore) return now;
+    const settledAt = Math.round(ctimeMs) - wallAheadMs(clock) + folder.settle;
+    const goneAt = before?.status === 'gone' ? before.since : 0;
+    return Math.min(now, Math.max(settledAt, this.#beganAt, goneAt));
   }
 
   /** Keeps a file from the peer: in quarantine where it was to be taken, or else passed over. */
   #keepOut(path: string, { size, mtimeMs, ctimeMs, ino }: FileStat, why: Trouble, to?: Taken): void {
-    const { folder, state, clock, log, changed } = this.deps;
+    const { folder, state, clock, log } = this.deps;
     const stat = { size, mtimeMs, ctimeMs, ino };
     const before = state.get(folder.name, path);
-    const isSame = before !== undefined && sameStat(before.version, stat);
     const status = to === undefined ? 'passed' : 'quarantined';
-    if (isSame && before.status === status && before.trouble.message === why.message) return;
+    const isKnown = before?.status === status && before.trouble?.message === why.message;
+    if (isKnown && sameStat(before.version, stat)) return;
     const at = { folder: folder.name, path };
     if (to === undefined) {
       state.put(passedOver(before, at, stat, why, clock.now()));
       this.#freed(path);
       return;
     }
-    const { url, collection } = to;
-    state.put(quarantined(before, { ...at, url, collection }, stat, why, clock.now()));
-    changed();
+    this.#put(quarantined(before, { ...to, ...at }, stat, why, clock.now()));
     const words = `quarantined ${folder.name}/${path}: ${why.message} ${why.hint}`;
     log.warn({ event: 'quarantined', ...at, code: why.code }, words);
+  }
+
+  #put(entry: Entry): void {
+    this.deps.state.put(entry);
+    this.deps.changed();
   }
 
   /** The path gave up its document, which another name may wait for. */
   #freed(path: string): void {
     const { folder, state, debouncer, changed } = this.deps;
     changed();
-    for (const other of otherForms(path)) {
-      const entry = state.get(folder.name, other);
-      if (entry !== undefined && isWaitingForName(entry)) debouncer.look(other, 'change');
-    }
+    for (const other of otherForms(path))
+      if (isWaitingForName(state.get(folder.name, other))) debouncer.look(other);
   }
 
   /**
@@ -305,30 +285,31 @@ export class Reconciler {
     const { folder, state } = this.deps;
     return otherForms(path).find((other) => {
       const entry = state.get(folder.name, other);
-      if (entry === undefined || isWaitingForName(entry)) return false;
-      return entry.status !== 'gone' && entry.status !== 'passed';
+      const isFree = entry === undefined || entry.status === 'gone' || entry.status === 'passed';
+      return !isFree && !isWaitingForName(entry);
     });
   }
 }
 
 const ASCII = /^[\0-\x7f]*$/;
-/** Of a path with more names that have two forms, only the forms as a whole are tried. */
-const MOST_NAMES = 8;
+/** So many mixtures of forms are tried, for there are twice as many with each name that has two. */
+const MOST_MIXTURES = 256;
 
 /** The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as two (NFD). */
 function otherForms(path: string): string[] {
   if (ASCII.test(path)) return [];
-  const names = path.split('/').map((name) => [...new Set([name.normalize('NFC'), name.normalize('NFD')])]);
-  const hasMany = names.filter(({ length }) => length > 1).length > MOST_NAMES;
-  const forms = hasMany
-    ? [path.normalize('NFC'), path.normalize('NFD')]
-    : names.reduce((begun, ends) => begun.flatMap((from) => ends.map((end) => `${from}/${end}`)), ['']);
-  return forms.map((form) => (hasMany ? form : form.slice(1))).filter((form) => form !== path);
+  let mixed = [''];
+  for (const name of path.split('/')) {
+    const forms = new Set([name.normalize('NFC'), name.normalize('NFD')]);
+    mixed = mixed.flatMap((above) => [...forms].map((form) => joinPath(above, form))).slice(0, MOST_MIXTURES);
+  }
+  const all = new Set([path.normalize('NFC'), path.normalize('NFD'), ...mixed]);
+  return [...all].filter((form) => form !== path);
 }
 
 /** Whether another name has the document of this file. */
-function isWaitingForName(entry: Entry): boolean {
-  return entry.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
+function isWaitingForName(entry: Entry | undefined): boolean {
+  return entry?.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
 }
 
 function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {

@@ -6,7 +6,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-import { type FileStat, fileStat } from '../lib/file.js';
+import { type FileStat, fileStat, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
@@ -34,10 +34,13 @@ interface CompiledRule {
 
 /** A `.peersyncignore` file as it was read. */
 interface RulesFile {
-  readonly stat: FileStat | undefined;
+  readonly stat: FileStat;
   /** Or why it could not be read: what is to be kept from the peer is not known, so nothing below may be taken. */
   readonly patterns: PatternList | string;
 }
+
+/** The stat of a file that is not there; its times are no age, so it has to stay away for `settle`. */
+const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POSITIVE_INFINITY, ino: 0 };
 
 /**
  * Which files of a folder are taken, and for which collection. A file is passed over when
@@ -55,8 +58,6 @@ export class FolderRules {
   readonly #ignore: PatternList;
   readonly #include: PatternList | undefined;
   readonly #rules: readonly CompiledRule[];
-  /** The leading rules that skip: what they match is skipped whole, for no earlier rule can say otherwise. */
-  readonly #leadingSkips: readonly CompiledRule[];
   /** By directory. */
   readonly #files = new Map<string, RulesFile>();
 
@@ -70,8 +71,6 @@ export class FolderRules {
       collection: 'collection' in rule ? rule.collection : undefined,
       text: `rules[${index}] ${JSON.stringify(rule.match)} of folder ${folder.name}`,
     }));
-    const firstTaking = this.#rules.findIndex((rule) => rule.collection !== undefined);
-    this.#leadingSkips = firstTaking === -1 ? this.#rules : this.#rules.slice(0, firstTaking);
   }
 
   /** Reads the `.peersyncignore` files of a directory (`''` or `.` is the folder) and of those above it. */
@@ -81,21 +80,31 @@ export class FolderRules {
       await this.readIgnoreFile(each);
   }
 
-  async readIgnoreFile(directory: string): Promise<void> {
-    const file = await readRules(joinPath(this.#folder.path, joinPath(directory, IGNORE_FILE)));
-    if (file === undefined) this.#files.delete(directory);
-    else this.#files.set(directory, file);
-  }
-
-  /** The `.peersyncignore` file of a directory as it was when it was read, if there was one. */
-  ignoreFile(directory: string): Pick<RulesFile, 'stat'> | undefined {
-    return this.#files.get(directory);
+  /**
+   * Reads the `.peersyncignore` file of one directory if it changed, or could not be read before. A new file counts at once. One that
+   * was changed or removed counts when that has settled: a half-written file would let through what the whole one keeps
+   * out, and what a peer was given it keeps.
+   *
+   * @param atRest whether the file has settled
+   * @returns whether the rules are others now
+   */
+  async readIgnoreFile(
+    directory: string,
+    atRest = (_file: string, _stat: FileStat): boolean => true,
+  ): Promise<boolean> {
+    const file = joinPath(directory, IGNORE_FILE);
+    const before = this.#files.get(directory);
+    const now = await readRules(joinPath(this.#folder.path, file), before);
+    if (now === before || (before !== undefined && !atRest(file, now?.stat ?? ABSENT))) return false;
+    if (now === undefined) this.#files.delete(directory);
+    else this.#files.set(directory, now);
+    return now?.patterns !== before?.patterns;
   }
 
   /** Why the file of a directory, or of one above, could not be read, if so. */
   unreadableFor(directory: string): { readonly file: string; readonly reason: string } | undefined {
     if (this.#files.size === 0) return undefined;
-    for (const above of [...directoriesAbove(directory), directory]) {
+    for (const above of directoriesAbove(joinPath(directory, IGNORE_FILE))) {
       const reason = this.#files.get(above)?.patterns;
       if (typeof reason === 'string') return { file: joinPath(above, IGNORE_FILE), reason };
     }
@@ -137,21 +146,20 @@ export class FolderRules {
     if (rule !== undefined && rule.collection === undefined)
       return { take: false, rule: `${rule.text}: skip` };
     const collection = rule?.collection ?? this.#folder.collection;
-    const text = rule === undefined ? `folder ${name} takes it` : rule.text;
-    return {
-      take: true,
-      collection,
-      url: documentUrl(url, path),
-      rule: `${text}: collection ${collection}`,
-    };
+    const text = `${rule?.text ?? `folder ${name} takes it`}: collection ${collection}`;
+    return { take: true, collection, url: documentUrl(url, path), rule: text };
   }
 
   /** As `closed`, for a directory that stands in one known to be entered. */
   closedEntered(directory: string): string | undefined {
     const ignored = this.#ignored(directory, 'directory');
     if (ignored !== undefined) return ignored;
-    const skip = this.#leadingSkips.find(({ patterns }) => patterns.test(directory, 'directory').ignored);
-    return skip === undefined ? undefined : `${skip.text}: skip`;
+    for (const { collection, patterns, text } of this.#rules) {
+      // What an earlier rule may take is not skipped whole.
+      if (collection !== undefined) return undefined;
+      if (patterns.test(directory, 'directory').ignored) return `${text}: skip`;
+    }
+    return undefined;
   }
 
   #ignored(path: string, kind: Kind): string | undefined {
@@ -171,12 +179,13 @@ export class FolderRules {
   }
 }
 
-/** @returns undefined where there is none */
-async function readRules(path: string): Promise<RulesFile | undefined> {
+/** @returns `before` where it is still that, and undefined where there is none */
+async function readRules(path: string, before: RulesFile | undefined): Promise<RulesFile | undefined> {
   const found = await look(path);
-  if (found instanceof Error)
-    return isAbsence(found.code) ? undefined : { stat: undefined, patterns: found.code ?? 'UNKNOWN' };
+  if (found instanceof Error && isAbsence(found.code)) return undefined;
+  if (found instanceof Error) return { stat: ABSENT, patterns: found.code ?? 'UNKNOWN' };
   const stat = fileStat(found);
+  if (before?.patterns instanceof PatternList && sameStat(before.stat, stat)) return before;
   if (!found.isFile()) return { stat, patterns: 'it is not a regular file' };
   if (stat.size > LARGEST_BYTES) return { stat, patterns: 'it is larger than 1 MiB' };
   try {
@@ -238,19 +247,19 @@ export class Problems {
 
   report(path: string, trouble: Trouble): void {
     const { folder, log } = this;
-    const key = `${trouble.code} ${path} ${trouble.message}`;
-    if (this.#known.has(key)) {
-      this.#seen.add(key);
-    } else if (this.#known.size < KEPT) {
-      this.#seen.add(key);
-      this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
-      const { code, message, hint } = trouble;
-      log.warn({ folder, path, code }, `${path}: ${message} ${hint}`);
-    } else {
+    const { code, message, hint } = trouble;
+    const key = `${code} ${path} ${message}`;
+    if (!this.#known.has(key) && this.#known.size >= KEPT) {
       this.unnamed += 1;
       if (this.unnamed === 1)
         log.warn({ folder }, `There are more than ${KEPT} such paths; no more are named.`);
+      return;
     }
+    if (!this.#known.has(key)) {
+      this.#known.set(key, { folder, path, trouble, since: this.clock.now() });
+      log.warn({ folder, path, code }, `${path}: ${message} ${hint}`);
+    }
+    this.#seen.add(key);
   }
 
   /** A full scan begins: what it does not report again is over when it ends. */
@@ -322,11 +331,11 @@ export const trouble = {
       `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
       `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
     ),
-  rootReplaced: (path: string) =>
+  rootReplaced: (path: string, name: string) =>
     said(
       'FOLDER_REPLACED',
       `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
-      'Mount what belongs there; peersync goes on by itself. If the change is meant, nothing is to be done.',
+      `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder.`,
     ),
   watchLimit: (code: string) =>
     said(

@@ -115,10 +115,10 @@ export class Watcher {
     this.#deps.onStanding();
   }
 
-  /** Scans a folder, or all. Unknown folders are left out. */
+  /** Scans all folders, or one, whatever directory stands in its place now. Unknown folders are left out. */
   async rescan(folder?: string): Promise<readonly ScanReport[]> {
     const chosen = [...this.#folders].filter(([name]) => folder === undefined || name === folder);
-    return await Promise.all(chosen.map(([, watch]) => watch.rescan()));
+    return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
   }
 
   /** Looks at a path in its turn, also when nothing says that it changed: what could not be read is tried again. */

@@ -1,23 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { FileStat } from '../../src/lib/file.js';
-import { Debouncer, type Purpose, type Seen } from '../../src/watch/debouncer.js';
+import { Debouncer, type Purpose } from '../../src/watch/debouncer.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const SETTLE = 2_000;
 
-function setUp(onLook: (path: string) => Promise<void> = async () => {}) {
+function setUp(onLook: (path: string) => Promise<void> | void = () => {}) {
   const clock = new FakeClock();
-  const again: { path: string; purpose: Purpose; seen: Seen | undefined }[] = [];
+  const again: { path: string; purpose: Purpose }[] = [];
   const directories: string[] = [];
-  const errors: string[] = [];
-  const debouncer = new Debouncer({
-    ...{ name: 'inbox', settleMs: SETTLE, gatherMs: 30, looksAtOnce: 16, clock },
-    lookAt: async (path, purpose, seen) => {
-      again.push({ path, purpose, seen });
-      await onLook(path);
-    },
-    lookIn: async (directory) => void directories.push(directory),
-    onError: (error, path) => errors.push(`${path}: ${String(error)}`),
+  const debouncer = new Debouncer(SETTLE, clock, async (path, purpose) => {
+    if (path.endsWith('/')) directories.push(path.slice(0, -1));
+    else again.push({ path, purpose });
+    await onLook(path);
   });
   const stat = (ageMs: number, size = 1): FileStat => ({
     size,
@@ -26,7 +21,7 @@ function setUp(onLook: (path: string) => Promise<void> = async () => {}) {
     ino: 1,
   });
   const paths = () => again.map(({ path }) => path);
-  return { clock, again, paths, directories, errors, debouncer, stat };
+  return { clock, again, paths, directories, debouncer, stat };
 }
 
 describe('a settling file', () => {
@@ -37,14 +32,14 @@ describe('a settling file', () => {
   });
 
   it('is looked at again as soon as it may be old enough, and not before', async () => {
-    const { clock, again, debouncer, stat } = setUp();
+    const { clock, paths, debouncer, stat } = setUp();
     const written = stat(500);
     expect(debouncer.atRest('f', written)).toBe(false);
     await clock.advance(1_400);
-    expect(again).toEqual([]);
+    expect(paths()).toEqual([]);
     await clock.advance(200);
-    expect(again.map(({ path }) => path)).toEqual(['f']);
-    expect(debouncer.atRest('f', written, again[0]?.seen)).toBe(true);
+    expect(paths()).toEqual(['f']);
+    expect(debouncer.atRest('f', written)).toBe(true);
   });
 
   it('begins anew with every change', async () => {
@@ -60,21 +55,30 @@ describe('a settling file', () => {
   });
 
   it('from the future is at rest when it looked the same for settle', async () => {
-    const { clock, again, debouncer, stat } = setUp();
+    const found: boolean[] = [];
+    const { clock, debouncer, stat } = setUp(() => void found.push(debouncer.atRest('f', future)));
     const future = stat(-86_400_000);
     expect(debouncer.atRest('f', future)).toBe(false);
     await clock.advance(SETTLE + 100);
-    expect(debouncer.atRest('f', future, again[0]?.seen)).toBe(true);
-    expect(debouncer.atRest('f', { ...future, size: 2 }, again[0]?.seen)).toBe(false);
+    expect(found).toEqual([true]);
+    expect(debouncer.busy).toBe(false);
   });
 
-  it('that changes only its inode or ctime is not the same', () => {
-    const { debouncer, stat } = setUp();
-    const future = stat(-1_000);
-    const seen: Seen = { stat: future, since: -SETTLE };
-    expect(debouncer.atRest('f', future, seen)).toBe(true);
-    expect(debouncer.atRest('f', { ...future, ino: 2 }, seen)).toBe(false);
-    expect(debouncer.atRest('f', { ...future, ctimeMs: future.ctimeMs + 1 }, seen)).toBe(false);
+  it.each([
+    ['size', { size: 2 }],
+    ['inode', { ino: 2 }],
+    ['ctime', { ctimeMs: 90_000_001 }],
+  ])('from the future that changes only its %s is not the same', async (_, change) => {
+    const found: boolean[] = [];
+    const { clock, debouncer, stat } = setUp(
+      () => void found.push(debouncer.atRest('f', { ...future, ...change })),
+    );
+    const future = stat(-86_400_000);
+    debouncer.atRest('f', future);
+    await clock.advance(SETTLE + 100);
+    expect(found).toEqual([false]);
+    await clock.advance(SETTLE + 100);
+    expect(found).toEqual([false, true]);
   });
 
   it('that raced a write waits a whole settle', async () => {
@@ -115,15 +119,17 @@ describe('a path', () => {
     expect([debouncer.busy, clock.waiting]).toEqual([false, 0]);
   });
 
-  it('that changes while it settles is looked at, with what was seen before', async () => {
-    const { clock, again, debouncer, stat } = setUp();
+  it('that changes while it settles is looked at, and what was seen before counts', async () => {
+    const found: boolean[] = [];
+    const { clock, debouncer, stat } = setUp(() => void found.push(debouncer.atRest('f', future)));
     const future = stat(-86_400_000);
-    const since = clock.now();
     debouncer.atRest('f', future);
     await clock.advance(1_000);
     debouncer.changed('', 'f');
     await clock.advance(100);
-    expect(again).toMatchObject([{ path: 'f', purpose: 'change', seen: { stat: future, since } }]);
+    expect(found).toEqual([false]);
+    await clock.advance(SETTLE - 1_000);
+    expect(found).toEqual([false, true]);
   });
 
   it('that somebody asked for is looked at as that, whatever else names it', async () => {
@@ -166,15 +172,6 @@ describe('a path', () => {
     debouncer.changed('', 'f');
     await clock.advance(100);
     expect(paths()).toEqual(['f', 'f']);
-  });
-
-  it('whose look fails keeps none from being looked at', async () => {
-    const { clock, paths, errors, debouncer } = setUp(async (path) => {
-      if (path === 'bad') throw new Error('no');
-    });
-    for (const path of ['bad', 'good']) debouncer.look(path, 'asked');
-    await clock.advance(30);
-    expect([paths(), errors]).toEqual([['bad', 'good'], ['bad: Error: no']]);
   });
 
   it('is forgotten by a stop, and nothing is looked at any more', async () => {

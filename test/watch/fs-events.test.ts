@@ -89,8 +89,8 @@ describe.each([
     mkdirSync(join(root, 'd'));
     await watch(root);
     const late = Promise.all([events.close(), watch(join(root, 'd'))]);
-    expect((await late)[1]).toEqual({ code: 'CLOSED' });
-    expect(await watch(root)).toEqual({ code: 'CLOSED' });
+    expect((await late)[1]).toBe('CLOSED');
+    expect(await watch(root)).toBe('CLOSED');
     expect(events.watched).toBe(0);
   });
 
@@ -142,6 +142,6 @@ describe('a large directory', () => {
 
 it('a directory that the system cannot watch is said with the code of the system', async () => {
   const { root, events } = setUp(0);
-  expect(await events.watch(join(root, 'none'))).toEqual({ code: 'ENOENT' });
+  expect(await events.watch(join(root, 'none'))).toBe('ENOENT');
   expect(events.watched).toBe(0);
 });

@@ -24,7 +24,7 @@ class SlowEvents extends DirectoryEvents {
     this.#gate = gate;
   }
 
-  override async watch(directory: string): Promise<'watched' | { readonly code: string }> {
+  override async watch(directory: string): Promise<string> {
     this.asked += 1;
     await this.#gate;
     return await super.watch(directory);

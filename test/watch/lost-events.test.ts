@@ -15,8 +15,8 @@ class LimitedEvents extends DirectoryEvents {
     this.limit = limit;
   }
 
-  override async watch(directory: string): Promise<'watched' | { readonly code: string }> {
-    if (this.#granted.size >= this.limit && !this.#granted.has(directory)) return { code: 'ENOSPC' };
+  override async watch(directory: string): Promise<string> {
+    if (this.#granted.size >= this.limit && !this.#granted.has(directory)) return 'ENOSPC';
     this.#granted.add(directory);
     return await super.watch(directory);
   }

@@ -389,3 +389,26 @@ describe('a directory', () => {
     await until(() => second.status('d/b.txt') === 'pending', 'it is seen as soon as it can be listed');
   });
 });
+
+it('rules that cannot be read for a while are read by a scan when they can, though their file did not change', async () => {
+  const world = new WatchWorld();
+  const rules = world.write('d/.peersyncignore', '*.log\n');
+  world.write('d/a.log');
+  world.write('d/b.txt');
+  chmodSync(rules, isRoot ? 0o600 : 0o000);
+  dropRights(rules);
+  const inbox = await world.start({ hints: false });
+  await inbox.watcher.idle();
+  await inbox.watcher.rescan();
+  expect(inbox.watcher.problems()).toMatchObject([
+    { path: rules, trouble: { code: 'RULES_UNREADABLE', message: expect.stringContaining('EACCES') } },
+  ]);
+  expect(inbox.status('d/b.txt')).toBeUndefined();
+  if (isRoot) process.seteuid?.(0);
+  else chmodSync(rules, 0o600);
+  await inbox.watcher.rescan();
+  await inbox.watcher.idle();
+  await inbox.watcher.rescan();
+  expect(inbox.watcher.problems()).toEqual([]);
+  expect([inbox.status('d/a.log'), inbox.status('d/b.txt')]).toEqual([undefined, 'pending']);
+});

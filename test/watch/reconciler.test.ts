@@ -21,19 +21,16 @@ describe('what was found,', () => {
     const state = await State.open(temporaryDirectory(), { clock, log });
     const folder = folderOf(temporaryDirectory());
     const nothing = () => {};
-    const none = async () => {};
     const reconciler = new Reconciler({
       ...{ folder, state, clock, log, accepts: refusesBinary, list: listHere, events: undefined },
       rules: new FolderRules(folder),
-      debouncer: new Debouncer({
-        ...{ settleMs: 1, clock, lookAt: none, lookIn: none, onError: nothing },
-      }),
+      debouncer: new Debouncer(1, clock, async () => {}),
       hashQueue: new HashQueue({ readers: 1, crowd: 1 }, readGroupNow),
       problems: new Problems('inbox', clock, log),
       digests: new Map([['', 1]]),
       health: new HealthCheck('folder', 'a scan'),
       policy: WATCH_POLICY,
-      ...{ absolute: (path) => path, shown: (path) => path, onStanding: nothing },
+      ...{ absolute: (path) => path, onStanding: nothing, onUnwatched: nothing },
       ...{ changed: nothing, mayLook: () => true, isCertain: async () => isCertain },
     });
     return { state, reconciler };

@@ -157,7 +157,7 @@ describe('a folder whose root', () => {
     renameSync(world.root, `${world.root}.old`);
     renameSync(`${world.root}.new`, world.root);
     await until(() => inbox.watcher.status()[0]?.trouble?.code === 'FOLDER_REPLACED', 'it is held');
-    await inbox.watcher.rescan();
+    await inbox.watcher.rescan('inbox');
     await inbox.watcher.idle();
     expect(inbox.status('old.txt')).toBe('pending');
     world.write('new.txt');
@@ -219,6 +219,46 @@ describe('a folder whose root', () => {
     await inbox.watcher.idle();
     expect(inbox.status('d/a.txt')).toBe('gone');
     expect(inbox.watcher.status()[0]?.directoriesWatched).toBe(1);
+  });
+
+  describe.skipIf(!canMount)('is copied to another disk', () => {
+    const copied = async (...options: string[]) => {
+      const world = new WatchWorld();
+      world.write('sub/a.txt', 'one');
+      world.write('sub/b.txt', 'two');
+      const inbox = await world.start();
+      await inbox.watcher.idle();
+      await inbox.watcher.stop();
+      renameSync(world.root, `${world.root}.old`);
+      mkdirSync(world.root);
+      mount(world.root);
+      execFileSync('cp', ['-r', ...options, `${world.root}.old/.`, world.root]);
+      rmSync(join(world.root, 'sub/b.txt'));
+      const again = await world.start({ state: inbox.state });
+      await again.watcher.idle();
+      return again;
+    };
+
+    it('is the folder again where its files kept their times', async () => {
+      const inbox = await copied('--preserve=timestamps');
+      expect(inbox.watcher.status()[0]?.state).toBe('watching');
+      expect([inbox.status('sub/a.txt'), inbox.status('sub/b.txt')]).toEqual(['pending', 'gone']);
+    });
+
+    it('is held where they did not, until a scan of just that folder is asked for', async () => {
+      const inbox = await copied();
+      expect(inbox.watcher.status()[0]).toMatchObject({
+        state: 'held',
+        trouble: { code: 'FOLDER_REPLACED', hint: expect.stringContaining('`peersync rescan inbox`') },
+      });
+      await inbox.watcher.rescan();
+      await inbox.watcher.idle();
+      expect([inbox.status('sub/a.txt'), inbox.status('sub/b.txt')]).toEqual(['pending', 'pending']);
+      await inbox.watcher.rescan('inbox');
+      await inbox.watcher.idle();
+      expect(inbox.watcher.status()[0]?.state).toBe('watching');
+      expect([inbox.status('sub/a.txt'), inbox.status('sub/b.txt')]).toEqual(['pending', 'gone']);
+    });
   });
 
   it.skipIf(!canMount)(
