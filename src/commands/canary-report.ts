@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import { HEAD_BYTES } from '../content/signatures.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Encoding } from '../lib/file.js';
 import type { Citation } from '../peer/citation.js';
 import type { ContentRules, Dialect, DialectName } from '../peer/dialect.js';
 import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
-import { fileContent, textContent, treated } from '../uplink/documents.js';
+import { rewritten, wayOf } from '../uplink/documents.js';
 import { DomainGate, gateHint, reachOf } from '../uplink/failure-attribution.js';
 import type { Outcome, ReadyFile } from './push-files.js';
 
@@ -102,12 +101,10 @@ export function readyCanary(
   mtimeMs: number,
   rules: ContentRules,
 ): ReadyFile {
-  const content = rules.takesBinary
-    ? fileContent(name, encoding, bytes.subarray(0, HEAD_BYTES))
-    : textContent(encoding);
-  const text = treated(bytes, content.treatment, encoding);
+  const { rewriting, type } = wayOf(name, encoding, bytes, rules);
+  const text = rewritten(bytes, rewriting);
   const digest = createHash('sha256').update(text).digest('hex');
-  return { ...{ file: name, url, text, size: text.length, digest, type: content.type, mtimeMs } };
+  return { ...{ file: name, url, text, size: text.length, digest, type, mtimeMs } };
 }
 
 /** A PDF of one page that shows lines of ASCII. */

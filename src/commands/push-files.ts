@@ -296,11 +296,11 @@ export async function untilShown(
   const longest = onShown === undefined ? maxInterval : LONGEST_WATCHED_PAUSE_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, longest)) {
     let trouble: PeerError | undefined;
-    let message = 'the peer does not know the document';
+    let message = '';
     try {
       const doc = await peer.peerdoc({ url: sent.url }, { signal });
-      const seen = doc === undefined ? undefined : evidenceOf(doc, sent);
-      if (seen?.shown) {
+      const seen = evidenceOf(doc, sent);
+      if (seen.shown) {
         if (firstShown === undefined) onShown?.(clock.now());
         firstShown ??= clock.now();
         if ((!wasMissed && clock.now() >= heldUntil) || clock.now() - firstShown >= hold)
@@ -309,7 +309,7 @@ export async function untilShown(
       } else {
         firstShown = undefined;
         wasMissed ||= clock.now() >= heldUntil;
-        message = seen?.why ?? message;
+        message = seen.why;
       }
     } catch (error) {
       if (!(error instanceof PeerError) || !PASSING.has(error.code)) throw error;

@@ -7,10 +7,10 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { DIALECTS, PeerClient } from '../peer/client.js';
-import { type DialectName, rememberedDialect } from '../peer/dialect.js';
+import { type Dialect, type DialectName, rememberedDialect } from '../peer/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
-import type { DialectSource, Spoken } from '../uplink/deps.js';
+import type { DialectSource } from '../uplink/deps.js';
 
 const BEGINNING = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
 const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----`, 'g');
@@ -115,7 +115,7 @@ export class PeerDialect implements DialectSource {
     this.#deps = deps;
   }
 
-  get current(): Spoken | undefined {
+  get current(): Dialect | undefined {
     const { dialect } = this.#deps.client;
     return dialect === undefined ? undefined : DIALECTS[dialect];
   }

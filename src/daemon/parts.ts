@@ -108,13 +108,8 @@ export async function openParts(deps: OpenDeps) {
   });
   const uplink: Uplink = new Uplink({
     ...{ ...shared, dialect, pack: (order) => ask('pack', order) },
-    settings: {
-      get push() {
-        return current.config.push;
-      },
-      get confirm() {
-        return current.config.confirm;
-      },
+    get settings() {
+      return current.config;
     },
     pathOf: (item) => pathOf(item, current.config.folders),
     standing: (folder) => watcher.standing(folder),

@@ -197,7 +197,8 @@ const SLACK_MS = 2_000;
  * anything that contradicts is enough to say no: another size, no words, a load date before the push; and what agrees is
  * evidence, the strongest first. A last modification counts where one was pushed: in whole seconds, as peers keep it.
  */
-export function evidenceOf(doc: Peerdoc, sent: SentVersion): VersionShown {
+export function evidenceOf(doc: Peerdoc | undefined, sent: SentVersion): VersionShown {
+  if (doc === undefined) return { shown: false, why: 'the peer does not know the document' };
   const misplaced = misplacedBecause(doc, sent);
   if (misplaced !== undefined) return { shown: false, why: misplaced };
   if (doc.digest !== undefined) {

@@ -24,21 +24,18 @@ const URL_TAKEN_MS = 1_000;
  * a folder got another name or URL, what left for the old one could come to the peer last.
  */
 export class Backlog {
-  readonly #deps: Pick<UplinkDeps, 'state' | 'clock' | 'settings' | 'standing'>;
+  readonly #deps: UplinkDeps;
   readonly #due = new Map<string, Place>();
-  /** Where `take` is in them: to begin anew each time would be to pass all that left. */
-  #turns: MapIterator<[string, Place]> | undefined;
-  #turn: [string, Place] | undefined;
   readonly #later = new Map<string, { readonly place: Place; readonly due: number }>();
   #nextLater = Number.POSITIVE_INFINITY;
   /** When the first item falls due that is beyond; at first they all are. */
   #nextBeyond = 0;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
-  /** The URL to which each item is on its way. */
-  readonly #out = new Map<string, string>();
+  /** The URL to which each item is on its way, and whether others changed its record meanwhile. */
+  readonly #out = new Map<string, { readonly url: string; isChanged: boolean }>();
   readonly #urls = new Set<string>();
 
-  constructor(deps: Pick<UplinkDeps, 'state' | 'clock' | 'settings' | 'standing'>) {
+  constructor(deps: UplinkDeps) {
     this.#deps = deps;
   }
 
@@ -49,6 +46,17 @@ export class Backlog {
 
   isOut(place: Place): boolean {
     return this.#out.has(keyOf(place));
+  }
+
+  /** Others changed the record of an item, which matters where it is out. */
+  noteChange(place: Place): void {
+    const out = this.#out.get(keyOf(place));
+    if (out !== undefined) out.isChanged = true;
+  }
+
+  /** Whether others changed the record of an item since it is out. */
+  isChanged(place: Place): boolean {
+    return this.#out.get(keyOf(place))?.isChanged === true;
   }
 
   /** Whether nothing is out, and nothing falls due unless an item is added or a folder is back. */
@@ -119,36 +127,34 @@ export class Backlog {
     if (this.#later.delete(key) && this.#later.size === 0) this.#nextLater = Number.POSITIVE_INFINITY;
   }
 
-  /** Takes the next item that is due, if it is one that `fits`. */
-  take(fits: (item: PendingItem) => boolean): PendingItem | undefined {
-    if (!this.hasDue) return undefined;
-    for (let turn = this.#first(); turn !== undefined; turn = this.#first()) {
-      const [key, { folder, path }] = turn;
+  /** Offers the items that are due one after the other until one is not accepted; those that are go out. */
+  take(accepts: (item: PendingItem) => boolean): void {
+    if (!this.hasDue) return;
+    for (const [key, { folder, path }] of this.#due) {
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting = item?.status === 'pending' && item.doubt === undefined && !this.#out.has(key);
-      if (isWaiting && !this.#urls.has(item.url) && !fits(item)) return undefined;
-      this.#due.delete(key);
-      if (!isWaiting) continue;
-      if (this.takeOut(item)) return item;
-      this.add(item, URL_TAKEN_MS);
+      if (!isWaiting) this.#due.delete(key);
+      else if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
+      else if (accepts(item)) this.takeOut(item);
+      else return;
     }
-    return undefined;
   }
 
-  /** Takes an item without its turn. @returns whether it could: not while another one for its URL is out */
+  /** Takes an item, whether it is due or not. @returns whether it could: not while another one for its URL is out */
   takeOut(item: PendingItem): boolean {
     if (this.#urls.has(item.url)) return false;
-    this.#out.set(keyOf(item), item.url);
+    this.forget(item);
+    this.#out.set(keyOf(item), { url: item.url, isChanged: false });
     this.#urls.add(item.url);
     return true;
   }
 
   /** The item is not on its way any more; the caller adds it again when it is still pending. */
   giveBack(place: Place): void {
-    const url = this.#out.get(keyOf(place));
-    if (url === undefined) return;
+    const out = this.#out.get(keyOf(place));
+    if (out === undefined) return;
     this.#out.delete(keyOf(place));
-    this.#urls.delete(url);
+    this.#urls.delete(out.url);
   }
 
   foldersChanged(): void {
@@ -161,16 +167,6 @@ export class Backlog {
 
   get #now(): number {
     return this.#deps.clock.now();
-  }
-
-  #first(): [string, Place] | undefined {
-    while (this.#due.size > 0) {
-      if (this.#turn !== undefined && this.#due.get(this.#turn[0]) === this.#turn[1]) return this.#turn;
-      this.#turns ??= this.#due.entries();
-      this.#turn = this.#turns.next().value;
-      if (this.#turn === undefined) this.#turns = undefined;
-    }
-    return undefined;
   }
 
   #isHere(folder: string): boolean {

@@ -1,9 +1,11 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
+import type { Dialect } from '../peer/dialect.js';
 import { PeerError } from '../peer/errors.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Outcome } from '../queue/options.js';
 import type { PendingItem, Sent } from '../state/entry.js';
-import type { Spoken, UplinkDeps } from './deps.js';
+import type { State } from '../state/state.js';
+import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
 /** An item with the content that is about to travel. */
@@ -32,64 +34,63 @@ const RETURNED: PushResult = { kind: 'returned' };
 
 /** Brings batches to the peer. It changes nothing in the state: whoever sends applies the results. */
 export class BatchSender {
-  readonly #deps: Pick<UplinkDeps, 'clock' | 'dialect' | 'log' | 'peer' | 'queue' | 'settings' | 'state'>;
+  readonly #deps: UplinkDeps;
 
-  constructor(deps: Pick<UplinkDeps, 'clock' | 'dialect' | 'log' | 'peer' | 'queue' | 'settings' | 'state'>) {
+  constructor(deps: UplinkDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Sends one batch; where that fails as a whole in smaller ones, down to single items. All of a size go before any is
+   * Sends one batch; where that fails as a whole in halves, down to single items. Both halves go before either is
    * split further, so that the peer takes good ones in between, and one bad item is no trouble of the peer.
    *
-   * @param spoken the dialect that it was made ready for
+   * @param dialect the one that it was made ready for
    * @param synchronous whether the peer is to answer only when it has indexed them
    * @returns the results in the order of the documents
    */
   async send(
     documents: readonly PreparedDocument[],
-    spoken: Spoken,
+    dialect: Dialect,
     synchronous = false,
   ): Promise<readonly PushResult[]> {
-    const results = new Map<PreparedDocument, PushResult>();
-    let batches = documents.length === 0 ? [] : [documents];
-    while (batches.length > 0) {
-      const smaller: (readonly PreparedDocument[])[] = [];
-      for (const batch of batches) {
-        let outcome = await this.#sendOne(batch, spoken, synchronous);
-        // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
-        const mayBeRefused = synchronous && !this.#deps.settings.push.synchronous;
-        if (outcome instanceof PeersyncError && mayBeRefused)
-          outcome = await this.#sendOne(batch, spoken, false);
-        const [first] = batch;
-        if (!(outcome instanceof PeersyncError)) {
-          for (const [i, document] of batch.entries()) results.set(document, outcome(i));
-        } else if (batch.length === 1 && first !== undefined) {
-          results.set(first, { kind: 'failed', error: outcome });
-        } else {
-          const { code, message } = outcome;
-          const middle = Math.ceil(batch.length / 2);
-          smaller.push(batch.slice(0, middle), batch.slice(middle));
-          this.#deps.log.debug(
-            { event: 'split', items: batch.length, code },
-            `a batch of ${batch.length} failed and is split: ${message}`,
-          );
-        }
-      }
-      batches = smaller;
-    }
-    return documents.map((document) => results.get(document) ?? RETURNED);
+    const { log, settings } = this.#deps;
+    const request = async (batch: readonly PreparedDocument[]) => {
+      const outcome = await this.#request(batch, dialect, synchronous);
+      // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
+      const mayBeRefused = synchronous && !settings.push.synchronous;
+      const isError = outcome instanceof PeersyncError;
+      return isError && mayBeRefused ? this.#request(batch, dialect, false) : outcome;
+    };
+    const settle = async (
+      batch: readonly PreparedDocument[],
+      outcome: readonly PushResult[] | PeersyncError,
+    ): Promise<readonly PushResult[]> => {
+      if (!(outcome instanceof PeersyncError)) return outcome;
+      if (batch.length === 1) return [{ kind: 'failed', error: outcome }];
+      const { code, message } = outcome;
+      log.debug(
+        { event: 'split', items: batch.length, code },
+        `a batch of ${batch.length} failed and is split: ${message}`,
+      );
+      const middle = Math.ceil(batch.length / 2);
+      const [first, second] = [batch.slice(0, middle), batch.slice(middle)];
+      const [firstOutcome, secondOutcome] = [await request(first), await request(second)];
+      return [...(await settle(first, firstOutcome)), ...(await settle(second, secondOutcome))];
+    };
+    return documents.length === 0 ? [] : settle(documents, await request(documents));
   }
 
-  /** Sends one request. @returns the result of each item by its position, or the error where one of them may be the reason */
-  async #sendOne(
+  /** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
+  async #request(
     documents: readonly PreparedDocument[],
-    spoken: Spoken,
+    dialect: Dialect,
     synchronous: boolean,
-  ): Promise<((i: number) => PushResult) | PeersyncError> {
-    const { clock, dialect, log, peer, queue } = this.#deps;
-    const { commit } = this.#deps.settings.push;
-    const options = { ...(synchronous ? { synchronous } : {}), ...(commit ? { commit } : {}) };
+  ): Promise<readonly PushResult[] | PeersyncError> {
+    const { clock, dialect: spoken, log, peer, queue, settings, state } = this.#deps;
+    const options = {
+      ...(synchronous ? { synchronous } : {}),
+      ...(settings.push.commit ? { commit: true } : {}),
+    };
     const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
       ...{ url, collection, data: text },
       ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
@@ -100,65 +101,68 @@ export class BatchSender {
       answer = await queue.run('push', async (signal) => {
         began = clock.now();
         // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
-        if (dialect.current !== spoken || documents.some(({ item }) => this.#isGone(item))) return undefined;
+        if (spoken.current !== dialect || documents.some(({ item }) => isGone(state, item))) return undefined;
         return await peer.push(items, { ...options, signal });
       });
     } catch (error) {
       const failure = pushFailure(error, began !== undefined);
-      if (failure.kind === 'stale') return (i) => (i === failure.item ? { kind: 'stale' } : RETURNED);
-      if (failure.kind === 'unanswered') return () => ({ kind: 'unanswered' });
-      if (mayMisfit(failure.error) && (await dialect.misfits())) return () => RETURNED;
-      if (failure.kind === 'untaken') return () => ({ kind: 'returned', error: failure.error });
-      return failure.error;
+      if (failure.kind === 'stale')
+        return documents.map((_, i) => (i === failure.item ? { kind: 'stale' } : RETURNED));
+      if (mayMisfit(failure.error) && (await spoken.misfits())) return documents.map(() => RETURNED);
+      return failure.kind === 'failed' ? failure.error : documents.map(() => failure);
     }
-    if (answer === undefined) return () => RETURNED;
-    const { results, peerTime } = answer;
+    if (answer === undefined) return documents.map(() => RETURNED);
+    const { results, peerTime: peerAt } = answer;
     log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
-    return (i) =>
-      results[i]?.ok === true
-        ? { kind: 'accepted', at: began ?? clock.now(), peerAt: peerTime }
-        : { kind: 'refused', words: results[i]?.message ?? 'the peer did not answer for this item' };
+    const at = began ?? clock.now();
+    return documents.map((_, i) => {
+      const result = results[i];
+      if (result?.ok) return { kind: 'accepted', at, peerAt };
+      return { kind: 'refused', words: result?.message ?? 'the peer did not answer for this item' };
+    });
   }
+}
 
-  #isGone({ folder, path }: PendingItem): boolean {
-    const entry = this.#deps.state.get(folder, path);
-    return entry === undefined || entry.status === 'gone';
-  }
+function isGone(state: State, { folder, path }: PendingItem): boolean {
+  const entry = state.get(folder, path);
+  return entry === undefined || entry.status === 'gone';
 }
 
 /**
  * What a failed push says about the items in it.
  *
  * - `stale`: a file could not be read, or changed, under the body, which was not completed;
- * - `untaken`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
+ * - `returned`: the peer certainly took nothing (it could not be reached, it refused to talk, or there is no such page):
  *   push again;
  * - `unanswered`: the peer may have taken them: look up before pushing again;
- * - `bad`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
+ * - `failed`: the peer answered badly, or broke the connection before it had the whole; one of the items may be the
  *   reason: split.
  */
 export type PushFailure =
   | { readonly kind: 'stale'; readonly item: number }
-  | { readonly kind: 'untaken' | 'unanswered' | 'bad'; readonly error: PeersyncError };
+  | { readonly kind: 'returned'; readonly error: PeersyncError }
+  | { readonly kind: 'unanswered'; readonly error: PeersyncError }
+  | { readonly kind: 'failed'; readonly error: PeersyncError };
 
 /** @param begun whether the request had left the queue; a queue that stops may give it up halfway */
 export function pushFailure(error: unknown, begun: boolean): PushFailure {
   if (!(error instanceof PeersyncError)) throw error;
-  if (!(error instanceof PeerError)) return { kind: begun ? 'unanswered' : 'untaken', error };
+  if (!(error instanceof PeerError)) return { kind: begun ? 'unanswered' : 'returned', error };
   switch (error.code) {
     case 'PEER_SOURCE':
       return { kind: 'stale', item: error.item ?? 0 };
     case 'PEER_AUTH':
       // What stands before a peer may forbid (403) a single document for what is in it.
-      return { kind: error.status === 403 ? 'bad' : 'untaken', error };
+      return { kind: error.status === 403 ? 'failed' : 'returned', error };
     case 'PEER_BUSY':
-      return { kind: 'untaken', error };
+      return { kind: 'returned', error };
     case 'PEER_UNREACHABLE':
     case 'PEER_TIMEOUT':
     case 'PEER_ABORTED':
       if (error.delivered !== 'no') return { kind: 'unanswered', error };
-      return { kind: CUT.has(systemCode(error.cause) ?? '') ? 'bad' : 'untaken', error };
+      return { kind: CUT.has(systemCode(error.cause) ?? '') ? 'failed' : 'returned', error };
     default:
-      return { kind: isAnotherPage(error) ? 'untaken' : 'bad', error };
+      return { kind: isAnotherPage(error) ? 'returned' : 'failed', error };
   }
 }
 

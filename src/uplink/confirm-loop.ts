@@ -5,7 +5,7 @@ import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, Entry, Evidence, PendingItem, Sent } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
-import { Background, holdMs, keyOf, placeName, roomFor, type UplinkDeps } from './deps.js';
+import { Background, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import type { FailureAttribution } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
 
@@ -20,7 +20,7 @@ const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
 /**
  * So many looks are held; what else is accepted waits in the state. A peer that takes 200 files a second and shows them after a
- * minute has 12,000 of them under way. One that is never shown keeps its place until `confirm.timeout`.
+ * minute has 12,000 of them under way.
  */
 const HELD = 30_000;
 
@@ -33,6 +33,7 @@ interface Look {
   readonly sentAt: number;
   /** The push was never answered: a negative leads to another push and not to a failed attempt. */
   readonly isDoubt: boolean;
+  /** When the peer took it, or may have taken it. */
   readonly since: number;
   /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
   readonly heldUntil: number;
@@ -42,8 +43,8 @@ interface Look {
   interval: number;
   /** Once it was not shown, a showing has to hold. */
   wasMissing: boolean;
-  /** Its first showing: when that was, and when it was due. */
-  firstShown: { readonly at: number; readonly due: number } | undefined;
+  /** Since when it has been shown. */
+  shownSince: number | undefined;
   /** Why the last answer proved nothing. */
   why: string | undefined;
   /** How many look-ups had been answered when one of this ended without an answer. */
@@ -85,8 +86,8 @@ export interface NextLook {
  *
  * While anything is pushed, what is due waits for up to 10 s more.
  *
- * Looks at up to 10,000 items are held. What is accepted beyond that is taken up by a pass over the state when most of these are
- * done, so that memory does not follow how far pushes run ahead.
+ * Looks at up to 30,000 items are held. What is accepted beyond that is taken up by a pass over the state when most of these are
+ * done, so that memory does not follow how far pushes run ahead. An item that is late then leaves its place to others until the next pass.
  */
 export class ConfirmLoop {
   readonly health = new HealthCheck('confirm', 'items that are due are not looked up', {
@@ -100,6 +101,8 @@ export class ConfirmLoop {
   /** Whether accepted items may be in the state that are not held; at first they all are. */
   #isBeyond = true;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
+  /** Whether a pass may come upon items that were looked up in vain. */
+  #hasLeftSome = false;
   /** Those that are due, the first one first. */
   readonly #due: Look[] = [];
   readonly #visibility: Visibility;
@@ -110,9 +113,7 @@ export class ConfirmLoop {
   /** When a look-up was last left without an answer, and when the peer was last had commit its index. */
   #unansweredAt = Number.NEGATIVE_INFINITY;
   #committedAt = Number.NEGATIVE_INFINITY;
-  #committing: Promise<void> | undefined;
-  /** Whether it did so the last time. */
-  #hasCommitted = false;
+  #committing: Promise<boolean> | undefined;
 
   constructor(deps: UplinkDeps, attribution: FailureAttribution, isolation: Isolation) {
     this.#deps = deps;
@@ -157,27 +158,23 @@ export class ConfirmLoop {
     const look = this.#looks.get(keyOf(item));
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
     if (item.status === 'accepted' && this.#isFull) return;
-    const now = this.#deps.clock.now();
-    // A time in the future was before the clock was set.
-    const from = Math.min(now, item.status === 'pending' ? sent.at : item.since);
-    this.#add(item, sent, this.#heldUntil(from, sent.size), from + this.#visibility.typicalMs);
+    const since = this.#sinceOf(item, sent);
+    this.#add(item, sent, this.#heldUntil(since, sent.size), since + this.#visibility.typicalMs);
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    const { queue } = this.#deps;
-    while (!signal.aborted && !this.#work.hasFailed) {
-      if (this.#wantsMore) await this.#takeUpMore();
-      const waitMs = this.#nextInMs;
-      if (waitMs !== 0) {
-        if (!this.#wantsMore) await this.#work.wait(waitMs, signal);
-        continue;
-      }
-      if (!(await roomFor(queue, 'confirm', signal))) break;
+  run(signal: AbortSignal): Promise<void> {
+    return this.#work.loop(() => this.#step(signal), signal);
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
+    if (this.#wantsMore) await this.#takeUpMore();
+    const waitMs = this.#nextInMs;
+    if (waitMs === 0) {
+      await this.#deps.queue.ready('confirm', signal);
       const look = this.#take();
       this.health.progress();
       if (look !== undefined) this.#work.start(this.#lookUp(look, signal));
-    }
-    await this.#work.settled();
+    } else if (!this.#wantsMore) await this.#work.wait(waitMs, signal);
   }
 
   /** Whether no more is held; then it is noted that there is more. */
@@ -197,14 +194,19 @@ export class ConfirmLoop {
     this.#pass ??= this.#deps.state.entries.slices({ status: ['accepted'] });
     const { value, done } = await this.#pass.next();
     if (done) this.#pass = undefined;
-    for (const entry of value ?? []) if (entry.status === 'accepted') this.resume(entry, entry.sent);
+    for (const entry of value ?? []) {
+      if (entry.status !== 'accepted') continue;
+      this.resume(entry, entry.sent);
+      const look = this.#hasLeftSome ? this.#looks.get(keyOf(entry)) : undefined;
+      if (look !== undefined) look.wasMissing = true;
+    }
   }
 
-  /** How long until a look-up may begin, in ms; undefined where nothing is due. */
-  get #nextInMs(): number | undefined {
+  /** How long until a look-up may begin, in ms; infinite where nothing is due. */
+  get #nextInMs(): number {
     const { clock, queue } = this.#deps;
     const [first] = this.#due;
-    if (first === undefined) return undefined;
+    if (first === undefined) return Number.POSITIVE_INFINITY;
     return queue.isBusy('push') ? Math.max(0, first.due + LONGEST_WAIT_MS - clock.now()) : 0;
   }
 
@@ -223,6 +225,11 @@ export class ConfirmLoop {
     return hold === 0 ? at : at + hold + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
   }
 
+  /** When the peer took the item, or may have taken it. A time in the future was before the clock was set. */
+  #sinceOf(item: AcceptedItem | PendingItem, sent: Sent): number {
+    return Math.min(this.#deps.clock.now(), item.status === 'pending' ? sent.at : item.since);
+  }
+
   /** Takes the place of an earlier look at the same item. */
   #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, due: number): Look {
     const look: Look = {
@@ -230,13 +237,13 @@ export class ConfirmLoop {
       url: sent.url,
       sentAt: sent.at,
       isDoubt: item.status === 'pending',
-      since: this.#deps.clock.now(),
+      since: this.#sinceOf(item, sent),
       heldUntil,
       others: undefined,
       due: 0,
       interval: Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4),
       wasMissing: false,
-      firstShown: undefined,
+      shownSince: undefined,
       why: undefined,
       unanswered: undefined,
     };
@@ -300,18 +307,18 @@ export class ConfirmLoop {
     const found = this.#itemOf(look);
     if (found === undefined) return;
     const { item, sent } = found;
-    const why = failure?.message ?? 'the peer does not know the document';
-    const shown = doc === undefined ? { shown: false as const, why } : evidenceOf(doc, sent);
-    if (!shown.shown && !shown.isWithoutText) {
-      look.firstShown = undefined;
+    const shown = failure ? { shown: false as const, why: failure.message } : evidenceOf(doc, sent);
+    if (!shown.shown && !('isWithoutText' in shown)) {
+      look.shownSince = undefined;
       look.wasMissing = true;
       look.why = shown.why;
       await this.#notShown(look, item, shown.why, isAnswered ? before : undefined);
       return;
     }
     const now = clock.now();
-    look.firstShown ??= { at: now, due: look.due };
-    const heldFrom = look.firstShown.at + holdMs(this.#deps);
+    if (look.shownSince === undefined && look.others !== undefined) this.#learn(look.due - look.sentAt);
+    look.shownSince ??= now;
+    const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
       look.wasMissing ? heldFrom : Math.min(look.heldUntil, heldFrom),
       now + this.#freshMs(doc),
@@ -343,8 +350,7 @@ export class ConfirmLoop {
     const { clock, commit, log, state } = this.#deps;
     const { folder, path, url } = item;
     const now = clock.now();
-    const took = Math.round((look.firstShown?.at ?? now) - look.sentAt);
-    if (look.others !== undefined) this.#learn(look);
+    const took = Math.round((look.shownSince ?? now) - look.sentAt);
     this.#forget(look);
     this.#lookUpOthers(look);
     const inPeer =
@@ -365,7 +371,7 @@ export class ConfirmLoop {
   #lookUpOthers(look: Look): void {
     const now = this.#deps.clock.now();
     for (const other of look.others ?? []) {
-      const isWaiting = other.firstShown === undefined && other.due > now;
+      const isWaiting = other.shownSince === undefined && other.due > now;
       if (isWaiting && this.#looks.get(keyOf(other.place)) === other) this.#plan(other, now);
     }
   }
@@ -378,29 +384,28 @@ export class ConfirmLoop {
     before: Before | undefined,
   ): Promise<void> {
     const { clock, commit, queue, settings } = this.#deps;
+    const loss = before !== undefined && this.#isLost(look, item, before);
     const now = clock.now();
-    const loss = before === undefined ? undefined : this.#lossOf(look, item, before);
-    if (loss === 'unsure') {
-      await this.commitIndex(before?.began ?? now);
+    if (loss === 'unsure' && (await this.commitIndex(before?.began ?? now))) {
       this.#plan(look, clock.now());
       return;
     }
     const patience = this.#attribution.patienceMs(item, this.#visibility.typicalMs);
-    const waited = Math.min(now - look.since, queue.answeringForMs);
-    if (loss === undefined && (before === undefined || waited < patience)) {
-      const lateFrom = this.#lateFrom(look);
-      const suspectFrom = lateFrom + (now < lateFrom ? 0 : holdMs(this.#deps));
-      const last = look.isDoubt ? patience - waited : suspectFrom > now ? suspectFrom - now : Infinity;
-      this.#plan(look, now + Math.min(look.interval, Math.max(SHORTEST_INTERVAL_MS, last)));
+    const isOver = before !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
+    if (loss !== true && !isOver) {
+      this.#plan(look, now + look.interval);
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
+      if (!this.#isBeyond || look.isDoubt || now < this.#lateFrom(look)) return;
+      this.#forget(look);
+      this.#hasLeftSome = true;
       return;
     }
     this.#forget(look);
     if (item.status === 'pending') await this.#attribution.doubtOver(item);
-    else if (loss === undefined) this.#attribution.notShown(item, patience, why);
+    else if (loss !== true) this.#attribution.notShown(item, patience, why);
     else {
       this.#lookUpOthers(look);
-      this.#attribution.lost(item, why, loss === 'certain');
+      this.#attribution.lost(item, why);
     }
     await commit();
   }
@@ -409,33 +414,21 @@ export class ConfirmLoop {
    * Whether the peer lost an item that it accepted. The look-up must have begun when the peer should show it, and after the peer
    * committed what it had indexed by then: `unsure` until that is so.
    *
-   * - `certain`: all the while the peer answered, and it shows for good what was sent at the same time or later. For an item that was
-   *   sent alone it is enough that others were shown lately (and that it is not there after the hold once more, for a peer that does
-   *   not commit when it is to);
-   * - `likely`: it is not there, and whether the peer indexes anything at all now is not known.
+   * An item that was sent alone is only lost if all the while the peer answered, and shows what was sent lately.
    */
-  #lossOf(
-    look: Look,
-    item: AcceptedItem | PendingItem,
-    { began, shownSentAt }: Before,
-  ): 'certain' | 'likely' | 'unsure' | undefined {
-    if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return undefined;
+  #isLost(look: Look, item: AcceptedItem | PendingItem, { began, shownSentAt }: Before): boolean | 'unsure' {
+    if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
     const { queue, settings } = this.#deps;
-    const hold = holdMs(this.#deps);
-    const isAlone = this.#isolation.isAlone(item);
-    const isLaterShown = shownSentAt >= look.sentAt;
-    const needsLonger = isAlone && !isLaterShown && !this.#hasCommitted;
-    const from = this.#lateFrom(look) + (needsLonger ? hold : 0);
-    if (began < from) return undefined;
+    const from = this.#lateFrom(look);
+    if (began < from) return false;
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
-    const isUninterrupted = queue.answeringForMs >= began - look.sentAt && this.#unansweredAt < look.sentAt;
-    const isShownLately = shownSentAt >= look.sentAt - Math.max(settings.confirm.timeout, 2 * hold);
-    if (isUninterrupted && (isLaterShown || (isAlone && isShownLately))) return 'certain';
-    if (isAlone) return undefined;
+    if (this.#isolation.isAlone(item)) {
+      const latelyMs = Math.max(settings.confirm.timeout, 2 * holdMs(this.#deps));
+      const isUninterrupted = queue.answeringForMs >= began - look.sentAt && this.#unansweredAt < look.sentAt;
+      return isUninterrupted && shownSentAt >= look.sentAt - latelyMs;
+    }
     // Where nothing was ever shown, to part the items once is enough.
-    const isShownEver = shownSentAt > Number.NEGATIVE_INFINITY;
-    const isFirst = item.attempts === 0 && !this.#isolation.has(item);
-    return isShownEver || isFirst ? 'likely' : undefined;
+    return shownSentAt > Number.NEGATIVE_INFINITY || (item.attempts === 0 && !this.#isolation.has(item));
   }
 
   /** When the peer should show what it was sent: after the hold, or later if it is known to be slow. */
@@ -443,33 +436,32 @@ export class ConfirmLoop {
     return look.heldUntil + Math.max(0, 1.25 * this.#visibility.typicalMs - holdMs(this.#deps));
   }
 
-  /** Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual time has to do where it did not */
+  /** Has the peer commit its index, unless it did since `since`. @returns whether it did */
   async commitIndex(since: number): Promise<boolean> {
-    if (this.#committedAt > since) return this.#hasCommitted;
+    if (this.#committedAt > since) return true;
     this.#committing ??= this.#commit().finally(() => {
-      this.#committedAt = this.#deps.clock.now();
       this.#committing = undefined;
     });
-    await this.#committing;
-    return this.#hasCommitted;
+    return await this.#committing;
   }
 
-  async #commit(): Promise<void> {
-    const { queue, log, peer } = this.#deps;
-    this.#hasCommitted = false;
+  async #commit(): Promise<boolean> {
+    const { clock, queue, log, peer } = this.#deps;
     try {
-      await queue.run('confirm', async (signal) => peer.commitIndex?.({ signal }));
-      this.#hasCommitted = peer.commitIndex !== undefined;
+      await queue.run('confirm', (signal) => peer.commitIndex({ signal }));
+      this.#committedAt = clock.now();
+      return true;
     } catch (error) {
       if (!(error instanceof PeersyncError)) throw error;
       const { code, message } = error;
       log.debug({ event: 'commit', code }, `the peer did not commit its index: ${message}`);
+      return false;
     }
   }
 
-  /** A scout was shown. What counts is when that was due, for the look-up may have queued behind others. */
-  #learn(look: Look): void {
-    this.#visibility.saw((look.firstShown?.due ?? look.due) - look.sentAt);
+  /** A scout was shown first so long after its push. What counts is when that look-up was due: it may have queued behind others. */
+  #learn(ms: number): void {
+    this.#visibility.saw(ms);
     const typical = Math.round(this.#visibility.typicalMs);
     const known = this.#deps.state.meta(VISIBLE_META);
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -10,24 +11,16 @@ import type { Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Packed, PackOrder } from './documents.js';
 
-/** What the uplink asks of a peer. `commitIndex` has it show at once what it has indexed, where there is a way. */
-export interface UplinkPeer extends Pick<PeerClient, 'push'>, Partial<Pick<PeerClient, 'commitIndex'>> {
+/** What the uplink asks of a peer. */
+export interface UplinkPeer extends Pick<PeerClient, 'push' | 'commitIndex'> {
   peerdoc(
     target: { readonly url: string },
     options: { readonly signal?: AbortSignal },
   ): Promise<Peerdoc | undefined>;
 }
 
-export type UplinkState = Pick<
-  State,
-  'get' | 'put' | 'isCurrent' | 'onChange' | 'entries' | 'counts' | 'meta' | 'setMeta'
->;
-
-/** What of a dialect matters to pushing and confirming. */
-export type Spoken = Pick<Dialect, 'name' | 'content' | 'holdMs' | 'losesUpdates' | 'hasDomainGate'>;
-
 export interface DialectSource {
-  readonly current: Spoken | undefined;
+  readonly current: Dialect | undefined;
   /** Resolves when the dialect is known: true; or when it is time to stop: false. */
   known(signal: AbortSignal): Promise<boolean>;
   /** The peer's answer did not fit the dialect. @returns whether it speaks another one, which is spoken from now on */
@@ -40,27 +33,14 @@ export interface DialectSource {
  */
 export type Standing = 'there' | 'doubtful' | 'missing';
 
-/** Of the configuration: sizes in bytes, times in ms. */
+/** Of the configuration; the rates are kept by the queue. */
 export interface UplinkSettings {
-  readonly push: {
-    readonly maxItems: number;
-    readonly maxBytes: number;
-    readonly linger: number;
-    readonly concurrency: number;
-    readonly attempts: number;
-    readonly synchronous: boolean;
-    readonly commit: boolean;
-    readonly backoff: { readonly min: number; readonly max: number };
-  };
-  readonly confirm: {
-    readonly timeout: number;
-    readonly maxInterval: number;
-    readonly hold?: number | undefined;
-  };
+  readonly push: Omit<Config['push'], 'requestsPerSecond'>;
+  readonly confirm: Omit<Config['confirm'], 'requestsPerSecond' | 'concurrency'>;
 }
 
 export interface UplinkDeps {
-  readonly state: UplinkState;
+  readonly state: State;
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
   readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
@@ -98,7 +78,7 @@ export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): bo
 }
 
 /** The item as it stands now, if it is still pending in the version (and for the document) that was taken. */
-export function currentOf(state: Pick<UplinkState, 'get'>, item: PendingItem): PendingItem | undefined {
+export function currentOf(state: State, item: PendingItem): PendingItem | undefined {
   const now = state.get(item.folder, item.path);
   return now?.status === 'pending' &&
     now.version.sha256 === item.version.sha256 &&
@@ -108,32 +88,17 @@ export function currentOf(state: Pick<UplinkState, 'get'>, item: PendingItem): P
     : undefined;
 }
 
-/** Waits until the queue has room in a lane; false when it was time to stop first. */
-export async function roomFor(
-  queue: Pick<RequestQueue, 'ready'>,
-  lane: 'push' | 'confirm',
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await queue.ready(lane, signal);
-    return !signal.aborted;
-  } catch (error) {
-    if (signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED')) return false;
-    throw error;
-  }
-}
-
 /** Timers stand still while the machine is suspended: no wait is longer, in ms. */
 const LONGEST_WAIT_MS = 30_000;
 
 /**
  * What a loop has going on beside itself, and what it waits for: a notification, the end of something that it started, a time, or
- * its stop. The first failure of what it started is to end the loop, which looks at `hasFailed` and then awaits `settled`.
+ * its stop. The first failure of what it started ends the loop.
  */
 export class Background {
   readonly #clock: Clock;
   readonly #running = new Set<Promise<void>>();
-  #failures: unknown[] = [];
+  readonly #failures: unknown[] = [];
   #isNotified = false;
   #wake: () => void = () => {};
 
@@ -143,10 +108,6 @@ export class Background {
 
   get size(): number {
     return this.#running.size;
-  }
-
-  get hasFailed(): boolean {
-    return this.#failures.length > 0;
   }
 
   start(work: Promise<void>): void {
@@ -165,11 +126,13 @@ export class Background {
     this.#wake();
   }
 
-  /** @param ms undefined to wait for a notification only */
-  async wait(ms: number | undefined, signal: AbortSignal): Promise<void> {
-    if (!this.#isNotified && !signal.aborted && (ms === undefined || ms > 0)) {
+  async wait(ms: number, signal: AbortSignal): Promise<void> {
+    if (!this.#isNotified && !signal.aborted && ms > 0) {
       await new Promise<void>((resolve) => {
-        const timer = ms === undefined ? undefined : this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), finish);
+        const timer =
+          ms === Number.POSITIVE_INFINITY
+            ? undefined
+            : this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), finish);
         signal.addEventListener('abort', finish, { once: true });
         this.#wake = finish;
         function finish(): void {
@@ -183,9 +146,20 @@ export class Background {
     this.#isNotified = false;
   }
 
-  /** Resolves when nothing runs. @throws what the first failure was */
+  /** Resolves when nothing runs. */
   async settled(): Promise<void> {
     await Promise.all(this.#running);
-    if (this.hasFailed) throw this.#failures[0];
+  }
+
+  /** Takes one step after the other until it is time to stop, then awaits what was started. @throws the first failure */
+  async loop(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      while (!signal.aborted && this.#failures.length === 0) await step();
+    } catch (error) {
+      const isStop = signal.aborted || (error instanceof PeersyncError && error.code === 'QUEUE_STOPPED');
+      if (!isStop) this.#failures.push(error);
+    }
+    await this.settled();
+    if (this.#failures.length > 0) throw this.#failures[0];
   }
 }

@@ -1,6 +1,6 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import mime from 'mime';
-import { type Decoder, decoderOf } from '../content/decoding.js';
+import { decoderOf } from '../content/decoding.js';
 import { pieces, type ReadOrder, type Refusal, readWhole, refusalFor } from '../content/reader.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
@@ -10,20 +10,6 @@ import { EncodingBuffer, type Text, type TextEncoding } from '../peer/form.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
 import type { Trouble, Version } from '../state/entry.js';
 
-/**
- * What happens to the bytes of a file before they travel: nothing, or they become UTF-8. For YaCy they are made safe as plain
- * text or as HTML besides (see yacy-text.ts).
- */
-export type Treatment = 'none' | 'utf-8' | 'plain' | 'html';
-
-export interface Content {
-  readonly treatment: Treatment;
-  /** Where the dialect sends one; '' otherwise. */
-  readonly type: string;
-  /** What its words are counted in; undefined for what is no text. */
-  readonly text: 'plain' | 'html' | undefined;
-}
-
 const PLAIN = 'text/plain; charset=UTF-8';
 const HTML = 'text/html';
 const UNKNOWN = 'application/octet-stream';
@@ -31,26 +17,37 @@ const UNKNOWN = 'application/octet-stream';
 const TEXT_TYPE = /^text\/|[/+](xml|json|javascript|yaml|sql|toml)$/;
 const HTML_TYPES = new Set([HTML, 'application/xhtml+xml']);
 
-/** What travels to a peer that takes only text: the text, in UTF-8. */
-export function textContent(encoding: Encoding): Content {
-  return { treatment: encoding === 'utf-8' ? 'none' : 'utf-8', type: '', text: 'plain' };
+/** How a file travels. Good for one time. */
+export interface Way {
+  /** Media type, where the dialect sends one; '' otherwise. */
+  readonly type: string;
+  /** What makes of its bytes those that travel; undefined where they travel as they are. */
+  readonly rewriting: Rewriting | undefined;
+  /** Counts the words of what travels; undefined where that is no text. */
+  readonly words: WordCounter | undefined;
 }
 
 /**
- * What travels to a peer that takes files: the bytes as they are with what they are, and text made safe. Text for which such
- * a peer has no parser (Markdown, JSON, SVG, source code, CSV, logs) is plain text to it, for of other types it indexes
- * nothing but the URL.
+ * What travels to a peer that takes only text is the text, in UTF-8. What travels to one that takes files are the bytes as they are
+ * with what they are, and text made safe (see yacy-text.ts). Text for which such a peer has no parser (Markdown, JSON, SVG, source
+ * code, CSV, logs) is plain text to it, for of other types it indexes nothing but the URL.
  *
  * @param path for its ending
- * @param head the first `HEAD_BYTES` of the file, or all of a shorter one
+ * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
  */
-export function fileContent(path: string, encoding: Encoding, head: Uint8Array): Content {
+export function wayOf(path: string, encoding: Encoding, begin: Uint8Array, rules: ContentRules): Way {
+  // Such a peer does not show how many words there are: one is enough.
+  if (!rules.takesBinary) return { type: '', rewriting: toUtf8(encoding), words: new PlainWords(1) };
+  const head = begin.subarray(0, HEAD_BYTES);
   const named = mime.getType(`/${path}`) ?? undefined;
-  if (encoding === 'binary') return { treatment: 'none', type: binaryType(named, head), text: undefined };
-  if (!isHtml(named, head)) return { treatment: 'plain', type: PLAIN, text: 'plain' };
+  if (encoding === 'binary') return { type: binaryType(named, head), rewriting: undefined, words: undefined };
+  if (!isHtml(named, head))
+    return { type: PLAIN, rewriting: toUtf8(encoding, plainTextRewriting()), words: new PlainWords() };
   // A page may name an encoding of eight bits itself, and knows better than a guess.
-  const type = encoding === 'windows-1252' ? HTML : `${HTML}; charset=UTF-8`;
-  return { treatment: 'html', type, text: 'html' };
+  if (encoding === 'windows-1252')
+    return { type: HTML, rewriting: htmlRewriting(), words: new HtmlWords(encoding) };
+  const rewriting = toUtf8(encoding, htmlRewriting());
+  return { type: `${HTML}; charset=UTF-8`, rewriting, words: new HtmlWords('utf-8') };
 }
 
 function isHtml(named: string | undefined, head: Uint8Array): boolean {
@@ -71,47 +68,24 @@ function binaryType(named: string | undefined, head: Uint8Array): string {
   return signed?.type ?? UNKNOWN;
 }
 
-/** Undefined where nothing has to be done. */
-export function rewritingOf(treatment: Treatment, encoding: Encoding): Rewriting | undefined {
-  const safe =
-    treatment === 'plain' ? plainTextRewriting() : treatment === 'html' ? htmlRewriting() : undefined;
-  const isAsItIs =
-    treatment === 'none' || encoding === 'utf-8' || (treatment === 'html' && encoding === 'windows-1252');
-  if (isAsItIs) return safe;
+/** Makes text UTF-8, and then what `next` makes of that; undefined where nothing has to be done. */
+function toUtf8(encoding: Encoding, next?: Rewriting): Rewriting | undefined {
+  if (encoding === 'utf-8') return next;
   const decoder = decoderOf(encoding);
-  return safe === undefined ? decoding(decoder) : joined(decoding(decoder), safe);
+  const piece = (bytes: Uint8Array) => Buffer.from(decoder.decode(bytes, { stream: true }));
+  const end = () => Buffer.from(decoder.decode());
+  if (next === undefined) return { piece, end };
+  return {
+    piece: (bytes) => next.piece(piece(bytes)),
+    end: () => Buffer.concat([next.piece(end()), next.end()]),
+  };
 }
 
 /** A whole file in the form in which it travels. */
-export function treated(bytes: Uint8Array, treatment: Treatment, encoding: Encoding): Uint8Array {
-  const way = rewritingOf(treatment, encoding);
-  if (way === undefined) return bytes;
-  const first = way.piece(bytes);
-  const rest = way.end();
-  const whole = rest.length === 0 ? first : Buffer.concat([first, rest]);
-  return whole.length === bytes.length && Buffer.compare(whole, bytes) === 0 ? bytes : whole;
-}
-
-/** What counts the words of what travels; undefined where that is no text. */
-function wordCounterOf({ text, treatment }: Content, encoding: Encoding): WordCounter | undefined {
-  if (text === undefined) return undefined;
-  if (text === 'html') return new HtmlWords(encoding === 'windows-1252' ? encoding : 'utf-8');
-  // A peer that takes only text does not show how many there are: one is enough.
-  return treatment === 'plain' ? new PlainWords() : new PlainWords(1);
-}
-
-function decoding(decoder: Decoder): Rewriting {
-  return {
-    piece: (bytes) => Buffer.from(decoder.decode(bytes, { stream: true })),
-    end: () => Buffer.from(decoder.decode()),
-  };
-}
-
-function joined(first: Rewriting, second: Rewriting): Rewriting {
-  return {
-    piece: (bytes) => second.piece(first.piece(bytes)),
-    end: () => Buffer.concat([second.piece(first.end()), second.end()]),
-  };
+export function rewritten(bytes: Uint8Array, rewriting: Rewriting | undefined): Uint8Array {
+  if (rewriting === undefined) return bytes;
+  const whole = Buffer.concat([rewriting.piece(bytes), rewriting.end()]);
+  return whole.equals(bytes) ? bytes : whole;
 }
 
 /** What came of reading a file for its way. */
@@ -173,15 +147,14 @@ function packOne(file: string, version: Version, rules: ContentRules, buffer: En
   const bytes = readWhole({ file, stat: version });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return { kind: 'stale' };
-  const way = wayOf(file, version.encoding, bytes, rules);
-  const text = treated(bytes, way.treatment, version.encoding);
-  const counter = wordCounterOf(way, version.encoding);
+  const { type, rewriting, words: counter } = wayOf(file, version.encoding, bytes, rules);
+  const text = rewritten(bytes, rewriting);
   counter?.write(text);
   const words = counter?.end();
   if (counter !== undefined && words === undefined) return { kind: 'wordless' };
   buffer.add(text);
   const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
-  return { kind: 'content', text: NOTHING, size: text.length, digest, type: way.type, words };
+  return { kind: 'content', text: NOTHING, size: text.length, digest, type, words };
 }
 
 const NOTHING = new Uint8Array();
@@ -193,23 +166,23 @@ const STREAMED_BYTES = 256 * 1024;
  * it is sent. Constant memory whatever the size.
  */
 export async function streamed(file: string, version: Version, rules: ContentRules): Promise<Packed> {
-  const { encoding, sha256 } = version;
   const order = { file, stat: version };
   try {
-    const way = wayOf(file, encoding, await headOf(order), rules);
-    const counter = wordCounterOf(way, encoding);
+    const head = await headOf(order);
+    const way = () => wayOf(file, version.encoding, head, rules);
+    const { type, rewriting, words: counter } = way();
     const [raw, travelling] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
-    for await (const piece of treatedPieces(order, way.treatment, encoding, raw)) {
+    for await (const piece of rewrittenPieces(order, rewriting, raw)) {
       size += piece.length;
       travelling.update(piece);
       counter?.write(piece);
     }
-    if (raw.digest('hex') !== sha256) return { kind: 'stale' };
+    if (raw.digest('hex') !== version.sha256) return { kind: 'stale' };
     const words = counter?.end();
     if (counter !== undefined && words === undefined) return { kind: 'wordless' };
-    const text = { size, chunks: () => treatedPieces(order, way.treatment, encoding) };
-    return { kind: 'content', text, size, digest: travelling.digest('hex'), type: way.type, words };
+    const text = { size, chunks: () => rewrittenPieces(order, way().rewriting) };
+    return { kind: 'content', text, size, digest: travelling.digest('hex'), type, words };
   } catch (error) {
     return refused(refusalFor(error));
   }
@@ -217,30 +190,22 @@ export async function streamed(file: string, version: Version, rules: ContentRul
 
 /** The beginning of a file. That it belongs to the right version is found out by reading all of it. */
 async function headOf(order: ReadOrder): Promise<Uint8Array> {
-  for await (const piece of pieces(order, STREAMED_BYTES)) return piece;
+  for await (const piece of pieces(order, STREAMED_BYTES)) return Buffer.from(piece.subarray(0, HEAD_BYTES));
   return NOTHING;
 }
 
-async function* treatedPieces(
+async function* rewrittenPieces(
   order: ReadOrder,
-  treatment: Treatment,
-  encoding: Encoding,
+  rewriting: Rewriting | undefined,
   raw?: Hash,
 ): AsyncGenerator<Uint8Array> {
-  const way = rewritingOf(treatment, encoding);
   for await (const bytes of pieces(order, STREAMED_BYTES)) {
     raw?.update(bytes);
-    const piece = way === undefined ? bytes : way.piece(bytes);
+    const piece = rewriting === undefined ? bytes : rewriting.piece(bytes);
     if (piece.length > 0) yield piece;
   }
-  const rest = way?.end() ?? NOTHING;
+  const rest = rewriting?.end() ?? NOTHING;
   if (rest.length > 0) yield rest;
-}
-
-function wayOf(file: string, encoding: Encoding, bytes: Uint8Array, rules: ContentRules): Content {
-  return rules.takesBinary
-    ? fileContent(file, encoding, bytes.subarray(0, HEAD_BYTES))
-    : textContent(encoding);
 }
 
 function refused(refusal: Refusal): Packed {

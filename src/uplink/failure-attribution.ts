@@ -20,7 +20,10 @@ const GATE_META = 'shownBelow';
 /** An item whose push failed by itself, or was never answered. */
 interface Suspect {
   readonly failures: number;
-  /** How many pushes had succeeded when it failed last; at first, when the push began that failed. */
+  /**
+   * How many pushes had succeeded when it failed last; at first, when the push began that failed. Infinite where others that are
+   * as suspect travelled with it.
+   */
   readonly successes: number;
 }
 
@@ -90,27 +93,17 @@ export class FailureAttribution {
   }
 
   /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
-  unanswered(item: PendingItem, before: number): void {
-    const { failures } = this.#suspects.get(keyOf(item)) ?? { failures: 0 };
-    if (failures === 0) this.#suspects.set(keyOf(item), { failures, successes: before });
+  unanswered(item: PendingItem): void {
+    if (!this.isSuspect(item))
+      this.#suspects.set(keyOf(item), { failures: 0, successes: Number.POSITIVE_INFINITY });
   }
 
   /** A push of this item was never answered, and the peer does not have it: it may be what the peer chokes on. */
   async doubtOver(item: PendingItem): Promise<void> {
     const { clock, log, state } = this.#deps;
     const suspect = this.#suspects.get(keyOf(item));
-    const trouble: Trouble = {
-      code: 'UNANSWERED',
-      message: 'The peer did not answer its push, and does not show it.',
-      hint: 'See in the log of the peer whether it chokes on this file; `peersync retry` pushes it again.',
-    };
     if (suspect === undefined) state.put(returned(item, clock.now()));
-    else if (suspect.failures > 0) await this.#charge(item, trouble, suspect.successes);
-    else {
-      // The first time others travelled with it, which are as suspect.
-      this.#suspects.set(keyOf(item), { failures: 1, successes: this.successes });
-      state.put(returned(item, clock.now(), trouble));
-    }
+    else await this.#charge(item, UNANSWERED, suspect.successes);
     log.debug({ folder: item.folder, path: item.path }, `not in the peer, pushed again: ${placeName(item)}`);
   }
 
@@ -174,14 +167,10 @@ export class FailureAttribution {
     );
   }
 
-  /**
-   * The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already.
-   *
-   * @param isCertain whether it must have been indexed by now, if it was not to blame
-   */
-  lost(item: AcceptedItem, why: string, isCertain: boolean): void {
+  /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
+  lost(item: AcceptedItem, why: string): void {
     const { clock, log, settings, state } = this.#deps;
-    const { timesAlone, hadCompany } = this.#isolation.lost(item, isCertain);
+    const { timesAlone, hadCompany } = this.#isolation.lost(item, true);
     if (timesAlone >= (hadCompany ? ALONE_ATTEMPTS : settings.push.attempts)) {
       this.#quarantine(item, hadCompany ? REFUSED_BY_INDEX : NEVER_INDEXED);
       return;
@@ -286,6 +275,11 @@ export function sayQuarantined(log: Logger, place: Place, trouble: Trouble): voi
   );
 }
 
+const UNANSWERED: Trouble = {
+  code: 'UNANSWERED',
+  message: 'The peer did not answer its push, and does not show it.',
+  hint: 'See in the log of the peer whether it chokes on this file; `peersync retry` pushes it again.',
+};
 const TEXT_NOT_INDEXED: Trouble = {
   code: 'TEXT_NOT_INDEXED',
   message:

@@ -4,16 +4,10 @@ import { holdMs, keyOf, losesUpdates, type UplinkDeps } from './deps.js';
 
 /** The code of what is said of an item while it waits to be pushed apart from the others. */
 const LOST = 'LOST_FROM_INDEX';
-/** In so many groups all suspects are pushed. */
+/** So many groups a round has at most. */
 const GROUPS = 25;
 /** The share of the hold that a round, and each group where the peer did not commit its index, keeps from what is pushed before. */
 const APART = 1 / 4;
-/** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
-const POLL_MS = 5_000;
-
-export type IsolationDeps = Pick<UplinkDeps, 'clock' | 'dialect' | 'settings' | 'standing'> & {
-  readonly state: Pick<UplinkDeps['state'], 'get'>;
-};
 
 interface Suspect {
   readonly place: Place;
@@ -33,13 +27,6 @@ interface Ready {
   readonly suspect: Suspect;
   readonly item: PendingItem;
 }
-
-/** What the push loop is to do next. */
-export type Decision =
-  /** These items are to be pushed now, together and nothing else; `pushed` is to be called afterwards. */
-  | { readonly push: readonly PendingItem[] }
-  /** Whether other items may not be pushed now, and when to decide again; undefined when something else happens. */
-  | { readonly push?: never; readonly blocksOthers: boolean; readonly againInMs: number | undefined };
 
 /** What stands in the state of an item that the peer accepted and lost. */
 export const lostTrouble: Trouble = {
@@ -63,28 +50,20 @@ export const lostTrouble: Trouble = {
  * An item that was pushed alone and lost is pushed once more, apart from everything else by the whole hold, before it is to blame.
  */
 export class Isolation {
-  readonly #deps: IsolationDeps;
+  readonly #deps: UplinkDeps;
   readonly #suspects = new Map<string, Suspect>();
-  /** How many groups the round may have yet; 0 between two. */
-  #groupsLeft = 0;
-  #groupSize = 1;
-  #isSending = false;
-  /** Whether what was given last is apart from all else by the hold. */
-  #isLastTry = false;
   /** When anything was pushed last. */
   #pushedAt: number;
-  /** Until then nothing else is pushed behind a group, and until then others go first behind a round. */
-  #quietUntil = Number.NEGATIVE_INFINITY;
+  /** Until then others go first behind a round. */
   #othersUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: IsolationDeps) {
+  constructor(deps: UplinkDeps) {
     this.#deps = deps;
     this.#pushedAt = deps.clock.now();
   }
 
   /** Whether no suspect waits that could be pushed. */
   get isIdle(): boolean {
-    if (this.#isSending) return false;
     for (const suspect of this.#suspects.values()) if (this.#isWaiting(suspect)) return false;
     return true;
   }
@@ -136,54 +115,44 @@ export class Isolation {
     if (this.#suspects.size > 0) this.#suspects.delete(keyOf(place));
   }
 
-  /**
-   * What may be pushed now.
-   *
-   * @param othersWait whether items that are no suspects are due
-   * @param isBusy whether a push is under way
-   */
-  decide(othersWait: boolean, isBusy: boolean): Decision {
-    if (this.#suspects.size === 0) {
-      this.#groupsLeft = 0;
-      return { blocksOthers: false, againInMs: undefined };
-    }
-    if (this.#isSending) return { blocksOthers: true, againInMs: undefined };
-    const now = this.#deps.clock.now();
-    const hold = holdMs(this.#deps);
-    if (now < this.#quietUntil) return { blocksOthers: true, againInMs: this.#quietUntil - now };
-    const isBetween = this.#groupsLeft === 0;
-    if (isBetween && othersWait && now < this.#othersUntil)
-      return { blocksOthers: false, againInMs: this.#othersUntil - now };
-    const [first] = this.#ready();
-    if (first === undefined) {
-      this.#groupsLeft = 0;
-      return { blocksOthers: false, againInMs: this.#waiting > 0 ? POLL_MS : undefined };
-    }
-    if (isBusy) return { blocksOthers: true, againInMs: undefined };
-    const isLastTry = first.suspect.failedAlone > 0;
-    const from = this.#pushedAt + (isLastTry ? hold : isBetween ? hold * APART : 0);
-    if (now < from) return { blocksOthers: true, againInMs: from - now };
-    if (isBetween) this.#groupSize = Math.ceil(this.#waiting / GROUPS);
-    const group = this.#nextGroup();
-    for (const { suspect } of group) suspect.pushedWith = group.length;
-    this.#groupsLeft = isLastTry ? 0 : (isBetween ? GROUPS : this.#groupsLeft) - 1;
-    this.#isLastTry = isLastTry;
-    this.#isSending = true;
-    return { push: group.map(({ item }) => item) };
-  }
-
   /** Something was pushed. */
   pushed(): void {
     this.#pushedAt = this.#deps.clock.now();
   }
 
-  /** What `decide` gave was pushed. @param hasCommitted whether the peer then committed its index */
-  pushedGroup(hasCommitted: boolean): void {
-    this.pushed();
-    this.#isSending = false;
+  /** Whether a round is to begin. @param othersWait whether items that are no suspects are due */
+  isDue(othersWait: boolean): boolean {
+    if (this.#suspects.size === 0 || (othersWait && this.#deps.clock.now() < this.#othersUntil)) return false;
+    for (const _ of this.#ready()) return true;
+    return false;
+  }
+
+  /**
+   * Pushes what waits in a round. Nothing else may be pushed meanwhile.
+   *
+   * @param push pushes a group of items together, and resolves to whether the peer then committed its index
+   */
+  async round(push: (group: readonly PendingItem[]) => Promise<boolean>, signal: AbortSignal): Promise<void> {
     const hold = holdMs(this.#deps);
-    this.#quietUntil = this.#pushedAt + hold * (this.#isLastTry ? 1 : hasCommitted ? 0 : APART);
-    this.#othersUntil = this.#quietUntil + hold;
+    let isLastTry = false;
+    for (let left = GROUPS; left > 0 && !isLastTry; left -= 1) {
+      const [next] = this.#ready();
+      if (next === undefined) break;
+      isLastTry = next.suspect.failedAlone > 0;
+      await this.#apart(isLastTry ? hold : left === GROUPS ? hold * APART : 0, signal);
+      const group = this.#nextGroup(left);
+      if (signal.aborted || group.length === 0) break;
+      const hasCommitted = await push(group);
+      await this.#apart(isLastTry ? hold : hasCommitted ? 0 : hold * APART, signal);
+    }
+    this.#othersUntil = this.#deps.clock.now() + hold;
+  }
+
+  /** Resolves so long after the last push. */
+  async #apart(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const left = this.#pushedAt + ms - clock.now();
+    if (left > 0) await clock.sleep(left, signal);
   }
 
   #add({ folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>): Suspect {
@@ -197,23 +166,22 @@ export class Isolation {
     return suspect;
   }
 
-  get #waiting(): number {
-    let count = 0;
-    for (const { pushedWith } of this.#suspects.values()) if (pushedWith === 0) count += 1;
-    return count;
-  }
-
   /** The suspects that are to be pushed next; one that was lost alone, by itself, only when no other waits. */
-  #nextGroup(): readonly Ready[] {
+  #nextGroup(groupsLeft: number): readonly PendingItem[] {
+    const { maxBytes, maxItems } = this.#deps.settings.push;
+    let waiting = 0;
+    for (const { pushedWith } of this.#suspects.values()) if (pushedWith === 0) waiting += 1;
+    let most = Math.min(maxItems, Math.ceil(waiting / groupsLeft));
+    let bytes = 0;
     const group: Ready[] = [];
-    let most = this.#groupSize;
     for (const ready of this.#ready()) {
-      if (ready.suspect.failedAlone > 0) return group.length > 0 ? group : [ready];
-      most = Math.min(most, ready.suspect.mostWith);
-      if (group.length >= most) break;
+      bytes += ready.item.version.size;
+      most = ready.suspect.failedAlone > 0 ? 1 : Math.min(most, ready.suspect.mostWith);
+      if (group.length >= most || (group.length > 0 && bytes > maxBytes)) break;
       group.push(ready);
     }
-    return group;
+    for (const { suspect } of group) suspect.pushedWith = group.length;
+    return group.map(({ item }) => item);
   }
 
   /** The suspects that may be pushed as far as time allows, those last that were lost alone. There may be very many. */

@@ -22,7 +22,7 @@ import {
 import { Backlog } from './backlog.js';
 import { BatchSender, type PreparedDocument, type PushResult } from './batch-sender.js';
 import type { ConfirmLoop } from './confirm-loop.js';
-import { Background, currentOf, keyOf, roomFor, type UplinkDeps } from './deps.js';
+import { Background, currentOf, type UplinkDeps } from './deps.js';
 import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
 import { type FailureAttribution, sayQuarantined, troubleOf } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
@@ -31,6 +31,8 @@ import type { Isolation } from './isolation.js';
 const LONGEST_PACKING_MS = 15 * 60_000;
 /** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
 const SCAN_PAUSE_MS = 10_000;
+/** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
+const POLL_MS = 5_000;
 /** How long a file that changed under our hands is left alone, in ms. */
 const STALE_PAUSE_MS = 2_000;
 /** Files up to this many bytes are read whole; larger ones are streamed. */
@@ -64,9 +66,10 @@ export class PushLoop {
   readonly #isolation: Isolation;
   readonly #sender: BatchSender;
   readonly #work: Background;
-  /** What others changed of the items that are out; and whether a change is ours. */
-  readonly #changed = new Set<string>();
+  /** Whether a change of the state is ours. */
   #isOwnChange = false;
+  /** Whether suspects are pushed, and nothing else. */
+  #isApart = false;
 
   constructor(deps: UplinkDeps, confirm: ConfirmLoop, attribution: FailureAttribution, isolation: Isolation) {
     this.#deps = deps;
@@ -89,14 +92,15 @@ export class PushLoop {
 
   /** Whether nothing is under way, and nothing will be unless an item is added or a folder is back. */
   get isIdle(): boolean {
-    return this.#work.size === 0 && this.#backlog.isIdle && this.#isolation.isIdle;
+    const isWorking = this.#work.size > 0 || this.#isApart;
+    return !isWorking && this.#backlog.isIdle && this.#isolation.isIdle;
   }
 
   /** A record changed, or was met in a pass over the state, which keeps the turn that an item has. */
   takeUp(entry: Entry, isPass = false): void {
     // What is out is decided about when it is given back.
     if (this.isOut(entry)) {
-      if (!this.#isOwnChange) this.#changed.add(keyOf(entry));
+      if (!this.#isOwnChange) this.#backlog.noteChange(entry);
       return;
     }
     if (entry.status === 'pending') {
@@ -112,13 +116,10 @@ export class PushLoop {
 
   /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
   forget(place: Place, isAccepted = false): void {
-    if (this.isOut(place)) this.#changed.add(keyOf(place));
+    this.#backlog.noteChange(place);
     this.#attribution.forget(place);
     this.#backlog.forget(place);
-    if (isAccepted || !this.#isolation.has(place)) return;
-    this.#isolation.forget(place);
-    // The rest of its group may wait for just this.
-    this.#work.notify();
+    if (!isAccepted) this.#isolation.forget(place);
   }
 
   foldersChanged(): void {
@@ -126,25 +127,24 @@ export class PushLoop {
     this.#work.notify();
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  run(signal: AbortSignal): Promise<void> {
+    return this.#work.loop(() => this.#step(signal), signal);
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
-    while (!signal.aborted && !this.#work.hasFailed) {
-      if (this.#backlog.wantsMore) await this.#takeUpMore();
-      const isDue = this.#backlog.hasDue;
-      const decision = this.#isolation.decide(isDue, this.#work.size > 0);
-      if (decision.push !== undefined) {
-        this.#work.start(this.#pushApart(decision.push, signal));
-      } else if (isDue && !decision.blocksOthers && !this.#isFull) {
-        if (!(await roomFor(queue, 'push', signal))) break;
-        const batch = await this.#gather(signal);
-        if (batch.length > 0) this.#work.start(this.#deliver(batch));
-      } else if (!this.#backlog.wantsMore) {
-        const due = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextDue;
-        const waitMs = Math.min(due - clock.now(), decision.againInMs ?? Number.POSITIVE_INFINITY);
-        await this.#work.wait(waitMs === Number.POSITIVE_INFINITY ? undefined : waitMs, signal);
-      }
+    if (this.#backlog.wantsMore) await this.#takeUpMore();
+    const isDue = this.#backlog.hasDue;
+    if (this.#isolation.isDue(isDue)) {
+      await this.#pushApart(signal);
+    } else if (isDue && !this.#isFull) {
+      await queue.ready('push', signal);
+      const batch = await this.#gather(signal);
+      if (batch.length > 0) this.#work.start(this.#deliver(batch));
+    } else if (!this.#backlog.wantsMore) {
+      const waitMs = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextDue - clock.now();
+      await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS), signal);
     }
-    await this.#work.settled();
   }
 
   async #takeUpMore(): Promise<void> {
@@ -158,9 +158,8 @@ export class PushLoop {
 
   /** Whether something is due, and nothing keeps it from being pushed. */
   #mayPush(): boolean {
-    if (this.#isFull || !this.#backlog.hasDue) return false;
-    const decision = this.#isolation.decide(true, true);
-    return decision.push === undefined && !decision.blocksOthers && this.#deps.queue.hasRoom('push');
+    if (this.#isApart || this.#isFull || !this.#backlog.hasDue) return false;
+    return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
   }
 
   /** Takes due items until the batch is full or has waited for `push.linger`. */
@@ -171,49 +170,44 @@ export class PushLoop {
     const end = clock.now() + linger;
     let bytes = 0;
     let isFull = false;
-    while (!signal.aborted && !isFull) {
-      const item = this.#backlog.take((next) => {
-        const isAlone = this.#attribution.isSuspect(next);
-        const fits = batch.length === 0 || (!isAlone && bytes + next.version.size <= maxBytes);
-        isFull = isAlone || !fits;
-        return fits;
-      });
-      if (item !== undefined) {
-        batch.push(item);
-        bytes += item.version.size;
-        isFull ||= batch.length >= maxItems || bytes >= maxBytes;
-      } else if (!isFull) {
-        const left = end - clock.now();
-        if (left <= 0) break;
-        if (this.#backlog.wantsMore) await this.#takeUpMore();
-        else await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()), signal);
-      }
+    const accepts = (item: PendingItem) => {
+      const isAlone = this.#attribution.isSuspect(item);
+      isFull ||= batch.length > 0 && (isAlone || bytes + item.version.size > maxBytes);
+      if (isFull) return false;
+      batch.push(item);
+      bytes += item.version.size;
+      isFull = isAlone || batch.length >= maxItems || bytes >= maxBytes;
+      return true;
+    };
+    for (;;) {
+      this.#backlog.take(accepts);
+      const left = end - clock.now();
+      if (isFull || left <= 0 || signal.aborted) return batch;
+      if (this.#backlog.wantsMore) await this.#takeUpMore();
+      else await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()), signal);
     }
-    return batch;
   }
 
   /** Pushes suspects while nothing else is under way, so that they are in an update of the index of their own. */
-  async #pushApart(group: readonly PendingItem[], signal: AbortSignal): Promise<void> {
-    const { clock, queue, settings } = this.#deps;
-    const { maxItems, maxBytes } = settings.push;
-    const rest: PendingItem[] = [];
-    for (const item of group) {
-      if (this.#backlog.takeOut(item)) rest.push(item);
-      else this.#isolation.take(item);
-    }
-    while (rest.length > 0) {
-      let count = 0;
-      for (let bytes = 0; count < Math.min(rest.length, maxItems); count += 1) {
-        bytes += rest[count]?.version.size ?? 0;
-        if (count > 0 && bytes > maxBytes) break;
+  async #pushApart(signal: AbortSignal): Promise<void> {
+    const { clock, queue } = this.#deps;
+    this.#isApart = true;
+    await this.#work.settled();
+    await this.#isolation.round(async (group) => {
+      const batch: PendingItem[] = [];
+      for (const item of group) {
+        if (this.#backlog.takeOut(item)) batch.push(item);
+        else this.#isolation.take(item);
       }
-      const batch = rest.splice(0, count);
+      await queue.ready('push', signal);
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
-      const synchronous = batch.every(({ url }) => this.#attribution.hasShownLike(url));
-      if (await roomFor(queue, 'push', signal)) await this.#deliver(batch, synchronous);
-      else for (const item of batch) this.#giveBack(item);
-    }
-    this.#isolation.pushedGroup(!signal.aborted && (await this.#confirm.commitIndex(clock.now())));
+      await this.#deliver(
+        batch,
+        batch.every(({ url }) => this.#attribution.hasShownLike(url)),
+      );
+      return this.#confirm.commitIndex(clock.now());
+    }, signal);
+    this.#isApart = false;
   }
 
   /** @param synchronous whether the peer is to answer only when it has indexed the batch */
@@ -236,11 +230,10 @@ export class PushLoop {
     this.#isolation.pushed();
     await commit();
     // What others changed meanwhile may be looked up in a later version already.
-    const settled = taken.filter((item) => !this.#changed.has(keyOf(item)));
+    const settled = taken.filter((item) => !this.#backlog.isChanged(item));
     this.#confirm.watch(settled);
-    for (const item of settled) this.#giveBack(item);
-    const places = new Set(settled.map(keyOf));
-    for (const item of batch) if (!places.has(keyOf(item))) this.#release(item);
+    for (const item of settled) this.#backlog.giveBack(item);
+    for (const item of batch) if (this.isOut(item)) this.#release(item);
   }
 
   /** Changes an item that is out. */
@@ -252,12 +245,7 @@ export class PushLoop {
 
   /** An item that is out as it stands now, if it is still to be pushed. It is read again only where others changed it. */
   #current(item: PendingItem): PendingItem | undefined {
-    return this.#changed.has(keyOf(item)) ? currentOf(this.#deps.state, item) : item;
-  }
-
-  #giveBack(item: Place): void {
-    this.#backlog.giveBack(item);
-    this.#changed.delete(keyOf(item));
+    return this.#backlog.isChanged(item) ? currentOf(this.#deps.state, item) : item;
   }
 
   /** Brings a positive result to the state. */
@@ -282,7 +270,7 @@ export class PushLoop {
   async #fail(item: PendingItem, result: PushResult | undefined, before: number): Promise<void> {
     const { clock, look, state } = this.#deps;
     if (result?.kind === 'failed') await this.#attribution.failedAlone(item, result.error, before);
-    if (result?.kind === 'unanswered') this.#attribution.unanswered(item, before);
+    if (result?.kind === 'unanswered') this.#attribution.unanswered(item);
     const current = currentOf(state, item);
     if (current === undefined || result === undefined) return;
     if (result.kind === 'refused') this.#attribution.refused(current, result.words);
@@ -295,7 +283,7 @@ export class PushLoop {
 
   #release(taken: PendingItem): void {
     const { pathOf, standing, state } = this.#deps;
-    this.#giveBack(taken);
+    this.#backlog.giveBack(taken);
     const entry = state.get(taken.folder, taken.path);
     if (entry === undefined) this.forget(taken);
     else if (entry.status !== 'pending' || entry.doubt !== undefined || !state.isCurrent(taken))

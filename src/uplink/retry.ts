@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import { type Entry, hasContent } from '../state/entry.js';
+import type { State } from '../state/state.js';
 import { retried } from '../state/transitions.js';
-import type { UplinkState } from './deps.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
 export interface Scope {
@@ -24,9 +24,7 @@ export interface RetryReport {
  * @param scopes what to try again; undefined for everything
  */
 export async function retryItems(
-  state: Pick<UplinkState, 'entries' | 'get' | 'put'> & {
-    remove(folder: string, path: string): void;
-  },
+  state: Pick<State, 'entries' | 'get' | 'put' | 'remove'>,
   scopes: readonly Scope[] | undefined,
   clock: Clock,
 ): Promise<RetryReport> {
@@ -50,7 +48,7 @@ export async function retryItems(
 }
 
 async function* chosenOf(
-  state: Pick<UplinkState, 'entries' | 'get'>,
+  state: Pick<State, 'entries' | 'get'>,
   scopes: readonly Scope[] | undefined,
 ): AsyncGenerator<Iterable<Entry>> {
   const status = ['pending', 'passed', 'quarantined'] as const;

@@ -65,6 +65,12 @@ const OF_ONE_ANSWER = new Set([
   'PEER_NAME',
 ]);
 
+/** An item that the peer does not show, and why. */
+interface Missing {
+  readonly item: ConfirmedItem;
+  readonly why: string;
+}
+
 /**
  * Looks confirmed items up once more, a few at a time. What is missing, or another version, twice with a pause between is
  * reported, and pushed again where that is asked for. An answer that cannot be used costs its item only. The last line sums it up,
@@ -75,25 +81,19 @@ const OF_ONE_ANSWER = new Set([
  */
 export async function* verify(
   items: Iterable<ConfirmedItem> | AsyncIterable<ConfirmedItem>,
-  parts: VerifyParts,
-  options: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
+  { clock, commit, concurrency, holdMs = 0, log, lookUp, state }: VerifyParts,
+  { of, repair, signal }: { readonly repair: boolean; readonly signal?: AbortSignal; readonly of?: number },
 ): AsyncGenerator<Missed | Verifying | Verified> {
-  const { clock, commit, log, state } = parts;
-  const { repair, of } = options;
   const counts = { checked: 0, missed: 0, failed: 0 };
-  let missing: { readonly item: ConfirmedItem; readonly why: string }[] = [];
-  const lookUp = async (item: ConfirmedItem, isFirst: boolean) => {
+  /** Looks an item up, and adds it where it is not shown. */
+  const look = async (item: ConfirmedItem, missing: Missing[]) => {
     if (!isCurrent(state, item)) return;
     try {
-      const doc = await parts.lookUp(item.sent.url);
-      const shown =
-        doc === undefined
-          ? { shown: false as const, why: 'the peer does not know the document' }
-          : evidenceOf(doc, item.sent);
+      const shown = evidenceOf(await lookUp(item.sent.url), item.sent);
       if (!shown.shown) missing.push({ item, why: shown.why });
     } catch (error) {
       if (!(error instanceof PeersyncError) || !OF_ONE_ANSWER.has(error.code)) throw error;
-      if (isFirst) counts.failed += 1;
+      counts.failed += 1;
       const { folder, path, url } = item;
       log.warn(
         { event: 'verify-failed', folder, path, url, code: error.code },
@@ -101,21 +101,20 @@ export async function* verify(
       );
     }
   };
-  const progress = (): Verifying => ({
-    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + missing.length },
+  const progress = (more: readonly Missing[]): Verifying => ({
+    ...{ kind: 'verifying', checked: counts.checked, missed: counts.missed + more.length },
     ...(of === undefined ? {} : { of }),
   });
   /** Looks up again what is missing; reports what still is. */
-  async function* lookAgain(): AsyncGenerator<Missed | Verifying> {
+  async function* lookAgain(missing: readonly Missing[]): AsyncGenerator<Missed | Verifying> {
     if (missing.length === 0) return;
-    yield progress();
-    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, parts.holdMs ?? 0), options.signal);
-    if (options.signal?.aborted) return;
-    const again = missing.map(({ item }) => item);
-    missing = [];
-    for await (const _ of atATime(again, parts.concurrency, (item) => lookUp(item, false)))
-      if (options.signal?.aborted) return;
-    for (const { item, why } of missing.splice(0)) {
+    yield progress(missing);
+    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs), signal);
+    if (signal?.aborted) return;
+    const still: Missing[] = [];
+    for await (const _ of atATime(missing, concurrency, ({ item }) => look(item, still)))
+      if (signal?.aborted) return;
+    for (const { item, why } of still) {
       if (!isCurrent(state, item)) continue;
       counts.missed += 1;
       if (repair) state.put(missed(item, why, clock.now()));
@@ -128,43 +127,40 @@ export async function* verify(
     }
     if (repair) await commit();
   }
+  const missing: Missing[] = [];
   let reportedAt = clock.now();
-  for await (const _ of atATime(items, parts.concurrency, (item) => lookUp(item, true))) {
-    if (options.signal?.aborted) return;
+  const checking = atATime(items, concurrency, async (item) => {
+    await look(item, missing);
     counts.checked += 1;
+  });
+  for await (const _ of checking) {
+    if (signal?.aborted) return;
     if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
       reportedAt = clock.now();
-      yield progress();
+      yield progress(missing);
     }
-    if (missing.length >= MOST_MISSING) yield* lookAgain();
+    if (missing.length >= MOST_MISSING) yield* lookAgain(missing.splice(0));
   }
-  yield* lookAgain();
-  if (!options.signal?.aborted) yield { kind: 'verified', ...counts };
+  yield* lookAgain(missing);
+  if (!signal?.aborted) yield { kind: 'verified', ...counts };
 }
 
-/** Does the work for each item, up to `most` at a time; yields whenever one is done, and begins none until it is asked on. */
+/** Does the work for each item, up to `most` at a time; yields when another may begin, which it does when it is asked on. */
 async function* atATime<T>(
   items: Iterable<T> | AsyncIterable<T>,
   most: number,
   work: (item: T) => Promise<void>,
 ): AsyncGenerator<void> {
   const running = new Set<Promise<void>>();
-  let done = 0;
-  const finished = async function* () {
-    if (done === 0) await Promise.race(running);
-    for (; done > 0; done -= 1) yield;
-  };
   for await (const item of items) {
-    const one = work(item).then(() => {
-      running.delete(one);
-      done += 1;
-    });
-    // An error is thrown here, by the race; where the consumer left before, it is nobody's any more.
+    // What failed stays, and is thrown by the race; where the consumer left before, it is nobody's any more.
+    const one: Promise<void> = work(item).then(() => void running.delete(one));
     one.catch(() => {});
     running.add(one);
-    if (running.size >= most) yield* finished();
+    if (running.size >= most) await Promise.race(running);
+    yield;
   }
-  while (running.size > 0 || done > 0) yield* finished();
+  await Promise.all(running);
 }
 
 function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {

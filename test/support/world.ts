@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/client.js';
+import type { Dialect } from '../../src/peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { EncodedText } from '../../src/peer/form.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
@@ -16,7 +17,6 @@ import { read } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,
-  Spoken,
   Standing,
   UplinkDeps,
   UplinkPeer,
@@ -74,6 +74,8 @@ export class FakePeer implements UplinkPeer {
     }
     return { peerTime, results: items.map(() => ({ ok: true })) };
   }
+
+  async commitIndex(): Promise<void> {}
 
   async peerdoc({ url }: { readonly url: string }): Promise<Peerdoc | undefined> {
     this.lookups += 1;
@@ -161,7 +163,7 @@ export class World {
   #queue!: RequestQueue;
   failure: unknown;
   /** What the peer speaks; a test may put another dialect here before the start. */
-  dialect: DialectSource & { current: Spoken | undefined } = {
+  dialect: DialectSource & { current: Dialect | undefined } = {
     current: DIALECTS.standard,
     known: async () => true,
     misfits: async () => false,

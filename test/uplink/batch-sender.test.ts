@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/client.js';
+import type { Dialect } from '../../src/peer/dialect.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import type { Entry } from '../../src/state/entry.js';
 import { gone } from '../../src/state/transitions.js';
 import { BatchSender, type PreparedDocument, pushFailure } from '../../src/uplink/batch-sender.js';
-import type { Spoken } from '../../src/uplink/deps.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
 
@@ -16,22 +17,18 @@ function setting() {
   const peer = new FakePeer();
   const entries = new Map<string, Entry>();
   const hooks = { inQueue: () => {}, misfits: false };
-  const spoken: Spoken = DIALECTS.standard;
+  const spoken: Dialect = DIALECTS.standard;
   const sender = new BatchSender({
     ...{ peer, clock: systemClock, log: silentLogger, settings: QUICK },
     dialect: { current: spoken, known: async () => true, misfits: async () => hooks.misfits },
     queue: {
-      run: (_, work) => {
+      run: (_: string, work: (signal: AbortSignal) => Promise<unknown>) => {
         hooks.inQueue();
         return work(new AbortController().signal);
       },
-      ready: async () => {},
-      hasRoom: () => true,
-      isBusy: () => false,
-      answeringForMs: 0,
     },
-    state: { get: (_: string, path: string) => entries.get(path) } as never,
-  });
+    state: { get: (_: string, path: string) => entries.get(path) },
+  } as unknown as UplinkDeps);
   const documents = (paths: string): PreparedDocument[] =>
     [...paths].map((path) => {
       const item = pendingRecord(path);
@@ -130,7 +127,7 @@ const parts = { url: 'http://127.0.0.1:1/api/push_p.html', what: 'failed' };
 
 describe('a push', () => {
   it('that waited in the queue when it stopped was not taken', () => {
-    expect(pushFailure(queueStopped(), false).kind).toBe('untaken');
+    expect(pushFailure(queueStopped(), false).kind).toBe('returned');
   });
 
   it('that the stopping queue gave up halfway may have been taken', () => {
@@ -140,7 +137,7 @@ describe('a push', () => {
   it.each(['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_ABORTED'] as const)(
     'that ended with %s is in doubt once its body was sent whole',
     (code) => {
-      expect(pushFailure(new PeerError(code, { ...parts, delivered: 'no' }), true).kind).toBe('untaken');
+      expect(pushFailure(new PeerError(code, { ...parts, delivered: 'no' }), true).kind).toBe('returned');
       expect(pushFailure(new PeerError(code, { ...parts, delivered: 'maybe' }), true).kind).toBe(
         'unanswered',
       );

@@ -1,19 +1,25 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Encoding } from '../../src/lib/file.js';
-import { fileContent, rewritingOf, textContent, treated } from '../../src/uplink/documents.js';
+import { DIALECTS } from '../../src/peer/client.js';
+import { rewritten, wayOf } from '../../src/uplink/documents.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
-const typeOf = (path: string, begin = 'some words', encoding: Encoding = 'utf-8') =>
-  fileContent(path, encoding, bytes(begin)).type;
-const as = (treatment: 'plain' | 'html', text: string) =>
-  Buffer.from(treated(Buffer.from(text), treatment, 'utf-8')).toString();
+const yacyWay = (path: string, encoding: Encoding = 'utf-8', begin = 'some words') =>
+  wayOf(path, encoding, bytes(begin), DIALECTS.yacy.content);
+const typeOf = (path: string, begin?: string) => yacyWay(path, 'utf-8', begin).type;
+const rewrittenAs = (kind: 'plain' | 'html', file: Uint8Array, encoding: Encoding = 'utf-8') =>
+  rewritten(file, yacyWay(kind === 'plain' ? 'a.txt' : 'a.html', encoding).rewriting);
+const as = (kind: 'plain' | 'html', text: string) =>
+  Buffer.from(rewrittenAs(kind, Buffer.from(text))).toString();
 const plain = (text: string) => as('plain', text);
 
 describe('a peer that takes only text', () => {
   it('gets it in UTF-8, and no type', () => {
-    expect(textContent('utf-8')).toEqual({ treatment: 'none', type: '', text: 'plain' });
-    expect(textContent('utf-16be')).toEqual({ treatment: 'utf-8', type: '', text: 'plain' });
+    const way = (encoding: Encoding) => wayOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
+    expect(way('utf-8')).toMatchObject({ type: '', rewriting: undefined });
+    const utf16 = Buffer.from('\ufeff<b>ü', 'utf16le');
+    expect(Buffer.from(rewritten(utf16, way('utf-16le').rewriting)).toString()).toBe('<b>ü');
   });
 });
 
@@ -33,18 +39,16 @@ describe('a peer that takes files gets', () => {
     'a.rtf',
     'x/html',
   ])('text without a parser of its own as plain text: %s', (path) => {
-    expect(fileContent(path, 'utf-8', bytes('<html>'.repeat(path === 'a.txt' ? 1 : 0)))).toEqual({
-      treatment: 'plain',
-      type: 'text/plain; charset=UTF-8',
-      text: 'plain',
-    });
+    const { type, rewriting } = yacyWay(path, 'utf-8', '<html>'.repeat(path === 'a.txt' ? 1 : 0));
+    expect(type).toBe('text/plain; charset=UTF-8');
+    expect(Buffer.from(rewritten(bytes('<'), rewriting)).toString()).toBe('‹');
   });
 
   it('pages as pages, also without an ending, in the encoding that they name or in UTF-8', () => {
     const type = 'text/html; charset=UTF-8';
-    expect(fileContent('a.html', 'utf-8', bytes(''))).toEqual({ treatment: 'html', type, text: 'html' });
-    expect(fileContent('a.htm', 'utf-16le', bytes(''))).toEqual({ treatment: 'html', type, text: 'html' });
-    expect(fileContent('a.html', 'windows-1252', bytes('')).type).toBe('text/html');
+    expect(typeOf('a.html', '')).toBe(type);
+    expect(yacyWay('a.htm', 'utf-16le', '').type).toBe(type);
+    expect(yacyWay('a.html', 'windows-1252', '').type).toBe('text/html');
     expect(typeOf('page', '\xef\xbb\xbf\n<!DOCTYPE html><p>')).toBe('text/html; charset=UTF-8');
     expect(typeOf('old.doc', '<html><body>')).toBe('text/html; charset=UTF-8');
     expect(typeOf('lesson.txt', '<html><body>')).toBe('text/plain; charset=UTF-8');
@@ -67,7 +71,7 @@ describe('a peer that takes files gets', () => {
     ['a.txt', '\x00\x01', 'application/octet-stream'],
     ['unknown', '\x00\x01', 'application/octet-stream'],
   ])('%s that begins with %j as it is, as %s', (path, begin, type) => {
-    expect(fileContent(path, 'binary', bytes(begin))).toEqual({ treatment: 'none', type, text: undefined });
+    expect(yacyWay(path, 'binary', begin)).toEqual({ type, rewriting: undefined, words: undefined });
   });
 });
 
@@ -116,14 +120,14 @@ describe('plain text for YaCy, which reads it as HTML', () => {
         fc.nat({ max: 40 }),
         fc.constantFrom<Encoding>('utf-8', 'utf-16le'),
         fc.constantFrom('plain', 'html'),
-        (words, cut, encoding, treatment) => {
+        (words, cut, encoding, kind) => {
           const file = encoding === 'utf-8' ? Buffer.from(words) : Buffer.from(`\ufeff${words}`, 'utf16le');
-          const way = rewritingOf(treatment, encoding);
+          const way = yacyWay(kind === 'plain' ? 'a.txt' : 'a.html', encoding).rewriting;
           const pieces = [file.subarray(0, cut), file.subarray(cut)].map(
             (piece) => way?.piece(piece) ?? piece,
           );
           const inPieces = Buffer.concat([...pieces, way?.end() ?? Buffer.alloc(0)]).toString();
-          expect(inPieces).toBe(as(treatment, words));
+          expect(inPieces).toBe(as(kind, words));
         },
       ),
     );
@@ -131,7 +135,7 @@ describe('plain text for YaCy, which reads it as HTML', () => {
 
   it('that has nothing of the kind is the file itself', () => {
     const file = Buffer.from('nothing special, é – 3');
-    expect(treated(file, 'plain', 'utf-8')).toBe(file);
+    expect(rewrittenAs('plain', file)).toBe(file);
   });
 });
 
@@ -142,8 +146,7 @@ describe('HTML for YaCy', () => {
     expect(as('html', 'a\ufffeb\uffffc &#65535; &#xFFFE; &amp;#xfffe;')).toBe(
       'a\ufffdb\ufffdc &#65533; &#65533; &#65533;',
     );
-    expect(
-      Buffer.from(treated(Buffer.from('Gr\xfc\xdfe &#65535;', 'latin1'), 'html', 'windows-1252')),
-    ).toEqual(Buffer.from('Gr\xfc\xdfe &#65533;', 'latin1'));
+    const eightBits = rewrittenAs('html', Buffer.from('Gr\xfc\xdfe &#65535;', 'latin1'), 'windows-1252');
+    expect(Buffer.from(eightBits)).toEqual(Buffer.from('Gr\xfc\xdfe &#65533;', 'latin1'));
   });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/client.js';
+import type { Dialect } from '../../src/peer/dialect.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
-import type { Spoken, UplinkDeps } from '../../src/uplink/deps.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
 import { Isolation } from '../../src/uplink/isolation.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -14,7 +15,7 @@ const PUBLIC = 'https://files.example.org/a.txt';
 const LOCAL = 'http://vault.local/a.txt';
 
 /** What decides about failures at a peer of this dialect, and what it did; `push.attempts` is 3. */
-function attributed(first: Spoken) {
+function attributed(first: Dialect) {
   const dialect = { current: first, known: async () => true, misfits: async () => false };
   const clock = new FakeClock();
   const said: string[] = [];
@@ -33,6 +34,7 @@ function attributed(first: Spoken) {
       get: () => setting.entry,
       put: (entry: Entry) => void put.push(entry),
       meta: (name: string) => meta.get(name),
+      counts: () => ({ pending: 2 }),
       setMeta: (name: string, value: unknown) => void meta.set(name, value),
     },
   } as unknown as UplinkDeps;
@@ -107,9 +109,11 @@ describe('an item that the peer does not show', () => {
   });
 
   it('in doubt since a push of this run travels alone from then on', async () => {
-    const { part, clock, put } = attributed(DIALECTS.standard);
+    const setting = attributed(DIALECTS.standard);
+    const { part, clock, put } = setting;
     const item = inDoubt(PUBLIC, clock.now());
-    part.unanswered(item, part.successes);
+    setting.entry = item;
+    part.unanswered(item);
     await part.doubtOver(item);
     expect(put).toMatchObject([{ status: 'pending', attempts: 0, trouble: { code: 'UNANSWERED' } }]);
     expect(part.isSuspect(item)).toBe(true);
@@ -136,7 +140,7 @@ describe('a peer that seems to drop addresses', () => {
   const GATED_MS = 3 * 20_000;
   const USUAL_MS = 600_000;
 
-  function gated(first: Spoken) {
+  function gated(first: Dialect) {
     const setting = attributed(first);
     Object.assign(setting.settings.confirm, { timeout: USUAL_MS });
     return setting;
@@ -203,16 +207,17 @@ describe('an item that is lost each time it is pushed alone', () => {
   ): Promise<Entry | undefined> {
     const { part, clock, put, isolation } = setting;
     const item = takenBy(PUBLIC, clock.now());
-    part.lost(item, 'no', false);
+    part.lost(item, 'no');
     for (let i = 0; i < times; i += 1) {
       const again = put.at(-1);
       if (again?.status !== 'pending') return again;
       setting.entry = again;
       isolation.take(again);
       await clock.advance(60_000);
-      expect(isolation.decide(false, false).push).toHaveLength(1);
-      isolation.pushedGroup(true);
-      part.lost(item, 'no', true);
+      const round = isolation.round(async (group) => group.length === 1, new AbortController().signal);
+      await clock.advance(60_000);
+      await round;
+      part.lost(item, 'no');
     }
     return put.at(-1);
   }
@@ -228,7 +233,7 @@ describe('an item that is lost each time it is pushed alone', () => {
   it('is not, either, where the peer may not index anything at all', async () => {
     const setting = attributed(DIALECTS.yacy);
     const item = takenBy(PUBLIC, setting.clock.now());
-    for (let i = 0; i < 10; i += 1) setting.part.lost(item, 'no', false);
+    for (let i = 0; i < 10; i += 1) setting.part.lost(item, 'no');
     expect(setting.put.at(-1)).toMatchObject({ status: 'pending', attempts: 0 });
   });
 });

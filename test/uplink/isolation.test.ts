@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { DIALECTS } from '../../src/peer/client.js';
+import type { Dialect } from '../../src/peer/dialect.js';
 import type { PendingItem } from '../../src/state/entry.js';
-import type { Spoken, Standing } from '../../src/uplink/deps.js';
+import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
 import { Isolation, lostTrouble } from '../../src/uplink/isolation.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -20,9 +21,13 @@ class Peer {
   readonly confirmed = new Set<string>();
   readonly blamed = new Map<string, boolean>();
   readonly isolation: Isolation;
-  readonly dialect: { current: Spoken };
+  readonly dialect: { current: Dialect };
   standing: Standing = 'there';
-  pushes = 0;
+  /** The sizes of the groups that were pushed, and when. */
+  readonly groups: { readonly size: number; readonly at: number }[] = [];
+  /** Sees each group before it is pushed. @returns whether it is not pushed after all */
+  onGroup: (group: readonly PendingItem[]) => boolean | undefined = () => undefined;
+  isInRound = false;
   #update: { readonly names: string[]; readonly end: number } | undefined;
 
   constructor(
@@ -31,11 +36,12 @@ class Peer {
     readonly commits = true,
   ) {
     const state = { get: (_: string, path: string) => this.items.get(path) };
-    const settings = { ...QUICK, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
-    const dialect = { current: DIALECTS.yacy, known: async () => true, misfits: async () => false };
-    const { clock } = this;
-    this.isolation = new Isolation({ state, clock, dialect, settings, standing: () => this.standing });
-    this.dialect = dialect;
+    const push = { ...QUICK.push, maxItems: 1_000, maxBytes: 2_000 * pendingRecord('f').version.size };
+    const settings = { push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
+    this.dialect = { current: DIALECTS.yacy };
+    const { clock, dialect } = this;
+    const deps = { state, clock, dialect, settings, standing: () => this.standing };
+    this.isolation = new Isolation(deps as unknown as UplinkDeps);
   }
 
   /** Makes them suspects together. */
@@ -49,28 +55,31 @@ class Peer {
   }
 
   /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
-  async run(others = false): Promise<number> {
+  async run(): Promise<number> {
     const began = this.clock.elapsed();
     while (this.confirmed.size + this.blamed.size < this.items.size) {
-      this.step(others);
+      if (!this.isInRound && this.isolation.isDue(false)) this.begin();
       await this.clock.advance(HOLD_MS / 40);
       if (this.clock.elapsed() - began > 2_000 * HOLD_MS) throw new Error('the suspects come to no end');
     }
     return (this.clock.elapsed() - began) / HOLD_MS;
   }
 
-  /** Pushes the next group, if there is one. @returns its size */
-  step(others = false): number {
-    const { push = [] } = this.isolation.decide(others, false);
-    if (push.length === 0) return 0;
-    this.push(push.map(({ path }) => path));
-    if (this.commits) this.#update = undefined;
-    this.isolation.pushedGroup(this.commits);
-    return push.length;
+  begin(): void {
+    this.isInRound = true;
+    const push = async (group: readonly PendingItem[]) => {
+      this.groups.push({ size: group.length, at: this.clock.elapsed() });
+      if (this.onGroup(group) !== true) this.push(group.map(({ path }) => path));
+      if (this.commits) this.#update = undefined;
+      this.isolation.pushed();
+      return this.commits;
+    };
+    void this.isolation.round(push, new AbortController().signal).then(() => {
+      this.isInRound = false;
+    });
   }
 
   push(names: readonly string[]): void {
-    this.pushes += names.length;
     const now = this.clock.elapsed();
     if (this.#update === undefined || this.#update.end <= now)
       this.#update = { names: [], end: now + this.updateMs };
@@ -127,7 +136,7 @@ describe('items that were lost together', () => {
     peer.lose(named(200));
     expect(await peer.run()).toBeLessThan(6);
     // In groups of 8, the group with the poison one by one, and that once more.
-    expect(peer.pushes).toBe(200 + 8 + 1);
+    expect(peer.groups.reduce((sum, { size }) => sum + size, 0)).toBe(200 + 8 + 1);
     expect(peer.blamed.get('f77')).toBe(true);
   });
 
@@ -142,12 +151,19 @@ describe('items that were lost together', () => {
   it('are as few groups where they are thousands', async () => {
     const peer = new Peer(new Set(['f77']));
     peer.lose(named(5_000));
-    await peer.clock.advance(HOLD_MS);
-    const sizes: number[] = [];
-    for (let size = peer.step(); size > 0; size = peer.step()) sizes.push(size);
-    expect(sizes).toEqual(Array.from({ length: 25 }, () => 200));
+    peer.begin();
+    await peer.clock.advance(HOLD_MS / 4);
+    expect(peer.groups.map(({ size }) => size)).toEqual(Array.from({ length: 25 }, () => 200));
     await peer.run();
     expect([peer.confirmed.size, [...peer.blamed.keys()]]).toEqual([4_999, ['f77']]);
+  });
+
+  it('never travel in more than a batch may have', async () => {
+    const peer = new Peer(new Set());
+    peer.lose(named(30_000));
+    peer.begin();
+    await peer.clock.advance(HOLD_MS / 4);
+    expect(peer.groups.map(({ size }) => size)).toEqual(Array.from({ length: 25 }, () => 1_000));
   });
 
   it('of which some go or change go on without them, whatever they were at', async () => {
@@ -158,23 +174,27 @@ describe('items that were lost together', () => {
       peer.items.delete(name);
     };
     goes('f11');
-    await peer.clock.advance(HOLD_MS / 4);
+    peer.begin();
     goes('f10');
-    expect(peer.step()).toBe(1);
-    expect(peer.step()).toBe(1);
-    goes('f1');
+    peer.onGroup = () => {
+      if (peer.groups.length === 2) goes('f5');
+      if (peer.groups.length === 3) goes('f1');
+      return false;
+    };
     await peer.run();
     expect([...peer.blamed.keys()]).toEqual(['f0']);
+    expect(peer.confirmed.size).toBe(7);
     expect(peer.isolation.isIdle).toBe(true);
   });
 
   it('that were not pushed after all wait again', async () => {
     const peer = new Peer(new Set());
     peer.lose(named(3));
-    await peer.clock.advance(HOLD_MS);
-    const { push = [] } = peer.isolation.decide(false, false);
-    for (const item of push) peer.isolation.take(item);
-    peer.isolation.pushedGroup(true);
+    peer.onGroup = (group) => {
+      peer.onGroup = () => undefined;
+      for (const item of group) peer.isolation.take(item);
+      return true;
+    };
     await peer.run();
     expect(peer.confirmed.size).toBe(3);
   });
@@ -191,54 +211,62 @@ describe('one that was lost alone', () => {
   it('is pushed once more apart from all else by the hold', async () => {
     const peer = new Peer(new Set(['f0']));
     peer.lose(['f0']);
-    await peer.clock.advance(HOLD_MS);
-    expect(peer.step()).toBe(1);
-    await peer.clock.advance(HOLD_MS);
+    peer.begin();
+    await peer.clock.advance(1.5 * HOLD_MS);
+    expect([peer.groups.length, peer.isInRound]).toEqual([1, false]);
+    const before = peer.clock.elapsed();
     peer.isolation.pushed();
-    expect(peer.isolation.decide(false, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS });
-    await peer.clock.advance(HOLD_MS);
-    expect(peer.step()).toBe(1);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS });
+    peer.begin();
+    await peer.clock.advance(1.5 * HOLD_MS);
+    expect(peer.groups[1]).toEqual({ size: 1, at: before + HOLD_MS });
+    expect(peer.isInRound).toBe(true);
+    await peer.clock.advance(HOLD_MS / 2);
+    expect(peer.isInRound).toBe(false);
   });
 });
 
 describe('what is pushed beside suspects', () => {
   it('waits for a quarter of the hold and while they are pushed, and goes on between two rounds', async () => {
-    const peer = new Peer(new Set(['f0', 'f1']));
+    const peer = new Peer(new Set());
     peer.lose(named(4));
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
-    await peer.clock.advance(HOLD_MS / 4);
-    expect(peer.isolation.decide(true, true)).toEqual({ blocksOthers: true, againInMs: undefined });
-    expect(peer.isolation.decide(true, false).push).toHaveLength(1);
-    expect(peer.isolation.decide(true, true)).toEqual({ blocksOthers: true, againInMs: undefined });
-    peer.isolation.pushedGroup(true);
-    for (let i = 0; i < 3; i += 1) expect(peer.step(true)).toBe(1);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: undefined });
+    expect(peer.isolation.isDue(true)).toBe(true);
+    peer.begin();
+    await peer.clock.advance(HOLD_MS / 4 - 1);
+    expect(peer.groups).toEqual([]);
+    await peer.clock.advance(1);
+    expect(peer.groups.map(({ size }) => size)).toEqual([1, 1, 1, 1]);
+    expect([peer.isInRound, peer.isolation.isDue(true)]).toEqual([false, false]);
     peer.lose(['late']);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: HOLD_MS });
-    expect(peer.isolation.decide(false, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
+    expect([peer.isolation.isDue(true), peer.isolation.isDue(false)]).toEqual([false, true]);
+    await peer.clock.advance(HOLD_MS);
+    expect(peer.isolation.isDue(true)).toBe(true);
   });
 
   it('keeps its distance from the first suspects of another loss, too', async () => {
     const peer = new Peer(new Set());
     peer.lose(named(4));
-    await peer.clock.advance(HOLD_MS / 4);
-    for (let i = 0; i < 4; i += 1) peer.step();
-    await peer.clock.advance(HOLD_MS);
-    expect(peer.confirmed.size).toBe(4);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: undefined });
+    await peer.run();
     peer.isolation.pushed();
     peer.lose(['late']);
-    expect(peer.isolation.decide(false, false)).toEqual({ blocksOthers: true, againInMs: HOLD_MS / 4 });
+    const [groups, before] = [peer.groups.length, peer.clock.elapsed()];
+    await peer.run();
+    expect(peer.groups[groups]?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
   });
 
-  it('costs the suspects one look into the state, however many there are', async () => {
+  it('keeps as much between two groups where the peer does not commit its index', async () => {
+    const peer = new Peer(new Set(), 3_000, false);
+    peer.lose(named(3));
+    await peer.run();
+    const [first = 0, second = 0, third = 0] = peer.groups.map(({ at }) => at);
+    expect([second - first, third - second]).toEqual([HOLD_MS / 4, HOLD_MS / 4]);
+  });
+
+  it('costs the suspects one look into the state, however many there are', () => {
     const peer = new Peer(new Set());
     peer.lose(named(1_000));
     const items = vi.spyOn(peer.items, 'get');
-    peer.isolation.decide(true, true);
-    await peer.clock.advance(HOLD_MS);
-    peer.isolation.decide(true, true);
+    peer.isolation.isDue(true);
+    peer.isolation.isDue(true);
     expect(items.mock.calls.length).toBe(2);
   });
 
@@ -247,7 +275,7 @@ describe('what is pushed beside suspects', () => {
     peer.standing = 'missing';
     peer.lose(named(8));
     await peer.clock.advance(HOLD_MS);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: 5_000 });
+    expect(peer.isolation.isDue(true)).toBe(false);
     expect(peer.isolation.isIdle).toBe(true);
     peer.standing = 'there';
     await peer.run();
@@ -268,6 +296,6 @@ describe('what is pushed beside suspects', () => {
     peer.dialect.current = DIALECTS.standard;
     const item = peer.items.get('f0');
     expect(item === undefined || peer.isolation.take(item)).toBe(false);
-    expect(peer.isolation.decide(true, false)).toEqual({ blocksOthers: false, againInMs: undefined });
+    expect(peer.isolation.isDue(false)).toBe(false);
   });
 });

@@ -3,6 +3,7 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { Audit, type VerifyParts, verify } from '../../src/uplink/verify.js';
 import { until } from '../support/wait.js';
 import { unreachable, World } from '../support/world.js';
@@ -33,18 +34,12 @@ function auditOf(w: World, lookUp: VerifyParts['lookUp']): Audit {
   return new Audit({
     state: w.state,
     commit: () => w.state.commit(),
-    queue: {
-      run: (_, work) => work(new AbortController().signal),
-      ready: async () => {},
-      hasRoom: () => true,
-      isBusy: () => false,
-      answeringForMs: 0,
-    },
-    peer: { push: () => Promise.reject(new Error('not expected')), peerdoc: ({ url }) => lookUp(url) },
+    queue: { run: (_: string, work: (signal: AbortSignal) => unknown) => work(new AbortController().signal) },
+    peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
     dialect: w.dialect,
     clock: systemClock,
     log: silentLogger,
-  });
+  } as unknown as UplinkDeps);
 }
 
 function items(w: World): ConfirmedItem[] {

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
-import { fileContent, treated } from '../../src/uplink/documents.js';
+import { DIALECTS } from '../../src/peer/client.js';
+import { rewritten, wayOf } from '../../src/uplink/documents.js';
 import { parse } from './yacy/parser.js';
 import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';
 import { wordsOf } from './yacy/push.js';
@@ -53,8 +54,8 @@ describe('any text', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
         const text = pieces.join('');
-        const { treatment, type } = fileContent('note.txt', 'utf-8', Buffer.from(text));
-        const sent = Buffer.from(treated(Buffer.from(text), treatment, 'utf-8'));
+        const { rewriting, type } = wayOf('note.txt', 'utf-8', Buffer.from(text), DIALECTS.yacy.content);
+        const sent = Buffer.from(rewritten(Buffer.from(text), rewriting));
         const indexed = parse('http://notes.example.org/note.txt', type, sent);
         const found = new Set(wordsOf(`${indexed?.title ?? ''} ${indexed?.text ?? ''}`));
         const missing = wordsRead(text).filter((word) => !found.has(word));
@@ -73,7 +74,7 @@ describe('any text', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
         const text = Buffer.from(pieces.join(''));
-        const sent = treated(text, 'plain', 'utf-8');
+        const sent = rewritten(text, wayOf('note.txt', 'utf-8', text, DIALECTS.yacy.content).rewriting);
         const counter = new PlainWords();
         counter.write(sent);
         const indexed = parse(
