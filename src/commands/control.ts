@@ -5,7 +5,7 @@ import { EXIT, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { Paused } from '../queue/request-queue.js';
 import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
-import { heldError, type ReloadReport } from '../report/status.js';
+import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { answer, complain, configOf, define, duration, UsageError } from './context.js';
@@ -30,8 +30,9 @@ export const rescanCommand = define({
       });
     for await (const report of reports) answer(options, report, () => [scanText(report as ScanReport)]);
     const status = await runningStatus(config.state.dir);
-    for (const { name, watch } of status?.folders ?? [])
-      if (watch?.state === 'held' && (options.folder ?? name) === name) throw heldError(watch);
+    for (const { code, subject, message, hint } of status?.conditions ?? [])
+      if (code === 'FOLDER_HELD' && (options.folder ?? subject) === subject)
+        throw new PeersyncError({ code, message, hint });
     return EXIT.done;
   },
 });

@@ -29,7 +29,7 @@ export const runCommand = define({
     const { config, log, path } = await prepare(options, 1);
     if (options.create) await makeMissingFolders(config, log);
     const notifier = new Notifier(process.env, { log });
-    notifier.status(() => 'starting: reading what is known');
+    void notifier.status(() => 'starting: reading what is known');
     let end: (failure?: unknown) => void = () => {};
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
@@ -41,7 +41,7 @@ export const runCommand = define({
           { event: 'stopping', signal },
           `${signal}: stopping; what is under way may finish (once more to stop at once)`,
         );
-        notifier.stopping();
+        void notifier.stopping();
         end();
       },
       () =>
@@ -59,11 +59,11 @@ export const runCommand = define({
         patient: true,
         onFailure: end,
         load: async () => (await loadConfig(path)).config,
+        onReload: (after) => {
+          log.level = options.logLevel ?? after.log.level;
+          if (options.create) void makeMissingFolders(after, log).catch(end);
+        },
         notifier,
-      });
-      daemon.current.onChange((_, after) => {
-        log.level = options.logLevel ?? after.log.level;
-        if (options.create) void makeMissingFolders(after, log).catch(end);
       });
       for (const folder of config.folders)
         log.info(
@@ -77,10 +77,10 @@ export const runCommand = define({
       try {
         await daemon.start();
         reloads.listen(async () => {
-          notifier.reloading();
+          void notifier.reloading();
           // What is wrong is in the log, and everything goes on as before.
           await daemon.reload().catch(() => {});
-          notifier.ready();
+          await notifier.ready();
         });
         failure = await ended;
       } catch (error) {

@@ -3,7 +3,7 @@ import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { chosen, chosenCount } from '../report/items.js';
+import { chosen } from '../report/items.js';
 import type { State, StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
@@ -52,7 +52,7 @@ export const verifyCommand = define({
     // The result goes to the standard output; how far it has come is for who watches.
     const watched = process.stderr.isTTY && !options.json;
     const progress = new Progress(watched ? process.stderr : undefined, systemClock);
-    const how = { repair, progress: watched, ...(options.all ? {} : { sample: count }) };
+    const how = { repair, ...(options.all ? {} : { sample: count }) };
     let lost = 0;
     const tell = (line: Line) => {
       if (line.kind === 'verifying') {
@@ -100,11 +100,7 @@ export function verifyText(line: Told, repair: boolean): string {
 async function verifyAlone(
   options: GlobalOptions,
   config: Config,
-  {
-    progress,
-    repair,
-    sample,
-  }: { readonly progress: boolean; readonly repair: boolean; readonly sample?: number },
+  { repair, sample }: { readonly repair: boolean; readonly sample?: number },
   log: Logger,
   tell: (line: Line) => void,
 ): Promise<void> {
@@ -119,9 +115,8 @@ async function verifyAlone(
     const look = async (state: StateView, put: State['put'], commit: () => Promise<void>) => {
       const view = { get: (folder: string, path: string) => state.get(folder, path), put };
       const deps = { state: view, commit, lookUp, clock: systemClock, log, concurrency: CONCURRENCY, holdMs };
-      const of = progress ? { of: chosenCount(state, sample) } : {};
-      for await (const line of verify(await chosen(state, sample), deps, { repair, signal, ...of }))
-        tell(line);
+      const { items, of } = await chosen(state, sample);
+      for await (const line of verify(items, deps, { repair, signal, of })) tell(line);
     };
     if (repair)
       await withState(config, options, (state) =>

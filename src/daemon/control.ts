@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { type ErrorParts, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import type { Answerer, Question } from '../report/answers.js';
@@ -118,7 +118,7 @@ export async function askDaemonText(
     await directory.close();
   }
   if (response === undefined || response.statusCode === 200) return response && readText(response);
-  for await (const line of parsed(readText(response))) throw errorFrom(line);
+  for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
 }
 
@@ -202,15 +202,5 @@ export function cannotOpen(cause: unknown, stateDirectory: string): PeersyncErro
     message: `This user may not look into the state in ${stateDirectory}, where a running daemon would be asked.`,
     hint: 'Give the command as the user that peersync runs as; of a service that is `sudo -u peersync peersync …`.',
     cause,
-  });
-}
-
-function errorFrom(line: unknown): PeersyncError {
-  const { code, message, hint, exitCode } = line as Record<string, unknown>;
-  return new PeersyncError({
-    code: String(code),
-    message: String(message),
-    hint: String(hint),
-    exitCode: exitCode === EXIT.usage ? EXIT.usage : EXIT.failure,
   });
 }

@@ -1,13 +1,17 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { StatusPage } from '../page/status-page.js';
-import { answers, LiveFeed, RecentEvents } from '../report/answers.js';
-import type { Live, ReloadReport } from '../report/status.js';
-import { type StatusReport, statusReport } from '../report/status.js';
-import { openControl } from './control.js';
-import { Repeats } from './log-repeats.js';
+import { answers, LiveFeed } from '../report/answers.js';
 import {
-  ConfigHolder,
+  type CurrentConfig,
+  type Live,
+  type ReloadReport,
+  type StatusReport,
+  statusReport,
+} from '../report/status.js';
+import { openControl } from './control.js';
+import { DaemonLog } from './log-repeats.js';
+import {
   type DaemonOptions,
   type OpenDeps,
   openParts,
@@ -26,29 +30,31 @@ import { disksOf, Watchdog } from './watchdog.js';
  * lock is given back. A failure while opening undoes what was done.
  */
 export class Daemon implements Live {
-  readonly current: ConfigHolder;
-  readonly parts: Parts;
   readonly startedAt: number;
   readonly clock: Clock;
+  readonly log: DaemonLog;
+  readonly current: CurrentConfig;
+  readonly parts: Parts;
   page: StatusPage | undefined;
   watchdog: Watchdog | undefined;
   readonly #deps: OpenDeps;
   #reloading: Reloading | undefined;
 
   private constructor(deps: OpenDeps, parts: Parts) {
+    this.startedAt = deps.clock.now();
+    this.clock = deps.clock;
+    this.log = deps.log;
     this.current = deps.current;
     this.parts = parts;
     this.#deps = deps;
-    this.clock = deps.clock;
-    this.startedAt = deps.clock.now();
   }
 
   static async open(options: DaemonOptions): Promise<Daemon> {
     const { clock, config } = options;
-    const recents = new RecentEvents(options.log, clock);
-    const log = new Repeats(recents, clock);
-    const shutdown = new Shutdown(clock, recents);
-    const deps = { ...options, log, recents, shutdown, current: new ConfigHolder(config, clock.now()) };
+    const log = new DaemonLog(options.log, clock);
+    const shutdown = new Shutdown(clock, log);
+    const current = { config, restart: [], report: { takenUpAt: clock.now() } };
+    const deps = { ...options, log, current, shutdown };
     try {
       return new Daemon(deps, await openParts(deps));
     } catch (error) {
@@ -60,18 +66,12 @@ export class Daemon implements Live {
 
   /** Starts the loops, and answers commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { follow, load, notifier, onFailure, clock, current, log, recents, shutdown } = this.#deps;
-    const { state, client, dialect, watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
+    const { clock, current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
+    const { watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
     await statistics.start();
     shutdown.add('statistics', () => statistics.stop());
-    const status = () => this.status();
-    const feed = new LiveFeed({ status, statistics, recents, clock });
-    const ask = answers({
-      ...{ current, state, clock, live: this, feed, log, mirrors, queue, watcher, stopping: shutdown.signal },
-      lookUp: (url) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
-      holdMs: () => dialect.current?.holdMs,
-      reload: () => this.reload(),
-    });
+    const feed = new LiveFeed(this);
+    const ask = answers(this, feed);
     shutdown.add('control socket', await openControl(current.config.state.dir, ask, log));
     uplink.start(onFailure);
     shutdown.add('uplink', async () => {
@@ -86,23 +86,26 @@ export class Daemon implements Live {
     if (follow) mirrors.start(onFailure);
     if (follow) audit.start(current.config.audit.every, onFailure);
     shutdown.add('audit', () => audit.stop());
-    const page = new StatusPage({
-      ...{ current, state, live: this, status, feed, statistics, ask, client, clock, log },
-      env: process.env,
-    });
+    const page = new StatusPage({ live: this, ask, feed, env: process.env });
     shutdown.add('status page', () => page.stop());
     this.page = page;
-    if (follow) page.start();
+    if (follow) page.follow();
     if (load !== undefined) {
-      const reloading = new Reloading({ current, load, parts: this.parts, clock, log, onFailure });
+      const onReload = () => {
+        page.follow();
+        this.#deps.onReload?.(current.config);
+      };
+      const reloading = new Reloading({
+        ...{ current, load, parts: this.parts, clock, log, onReload, onFailure },
+      });
       shutdown.add('reload', () => reloading.stop());
       this.#reloading = reloading;
     }
     if (notifier === undefined) return;
-    const disks = () => disksOf(current.config);
+    const [disks, status] = [() => disksOf(current.config), () => this.status()];
     this.watchdog = new Watchdog({ health, disks, status, notifier, clock, log });
-    notifier.ready();
-    this.watchdog.start();
+    void notifier.ready();
+    void this.watchdog.start();
   }
 
   /**
@@ -123,10 +126,18 @@ export class Daemon implements Live {
   async stop(): Promise<void> {
     this.watchdog?.stop();
     try {
-      await this.#deps.shutdown.all(this.watchdog?.silentDisk !== undefined);
+      await this.#deps.shutdown.all(this.watchdog?.diskTrouble !== undefined);
     } finally {
-      this.#deps.log.flush();
+      this.log.flush();
     }
+  }
+
+  get recents() {
+    return this.log.recents;
+  }
+
+  get stopping(): AbortSignal {
+    return this.#deps.shutdown.signal;
   }
 
   status(): StatusReport {

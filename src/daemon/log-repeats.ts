@@ -1,9 +1,8 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { numberText } from '../lib/text.js';
+import { counted, numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-
-type Level = 'info' | 'warn' | 'error';
+import type { RecentEvent } from '../report/status.js';
 
 /** When lines of a level become too many. */
 interface Patience {
@@ -12,7 +11,7 @@ interface Patience {
   /** In this time, in ms. */
   readonly withinMs: number;
   /** Then it is said how many more there were after each of these, the last again and again, in ms. */
-  readonly windowsMs: readonly [number, ...number[]];
+  readonly windowsMs: readonly number[];
   /** A window with fewer than this was the last. */
   readonly quietBelow: number;
 }
@@ -26,12 +25,12 @@ const TROUBLE: Patience = {
 /** So many kinds of lines are told apart. */
 const MOST_KINDS = 500;
 const LONGEST_SHAPE = 200;
-/** Fields that make two lines with the same code speak of different things. */
-const SUBJECTS = ['folder', 'mirror', 'collection', 'table', 'kind', 'code'] as const;
+/** So many lines are remembered for who looks later. */
+const RECENTS_KEPT = 200;
 
 /** Lines that are alike. */
 interface Kind {
-  readonly level: Level;
+  readonly level: RecentEvent['level'];
   readonly patience: Patience;
   /** The number of those that passed, and when the first of them was said. */
   passed: number;
@@ -44,16 +43,22 @@ interface Kind {
 }
 
 /**
- * A logger that says repeated things once and counts them.
+ * The log of a daemon: says repeated things once and counts them, and remembers the last lines from `info` up.
  *
  * Lines are alike when they have the same level and code, or event and words without names and numbers, and speak of the
  * same folder, mirror or collection. The first few of a kind *pass*. Are there more in a short time, the others are
  * *held*: they go to debug, and one line says how many there were: of news (`info`) every 10 s, of trouble after 10 s,
  * then 10 min, then every hour. Once a window was quiet, lines of the kind pass again. `flush` says what is still held.
  */
-export class Repeats implements Logger {
+export class DaemonLog implements Logger {
+  /** The last lines that were said, oldest first. */
+  readonly recents: RecentEvent[] = [];
+  readonly info = this.#counting('info', EVENTS);
+  readonly warn = this.#counting('warn', TROUBLE);
+  readonly error = this.#counting('error', TROUBLE);
   readonly #log: Logger;
   readonly #clock: Clock;
+  #said = 0;
   /** By level and what they are about, the longest known first. */
   readonly #kinds = new Map<string, Kind>();
 
@@ -66,62 +71,57 @@ export class Repeats implements Logger {
     this.#log.debug(fields, message);
   }
 
-  info(fields: object, message: string): void {
-    this.#say('info', fields, message);
-  }
-
-  warn(fields: object, message: string): void {
-    this.#say('warn', fields, message);
-  }
-
-  error(fields: object, message: string): void {
-    this.#say('error', fields, message);
-  }
-
   /** Says what was counted and not said yet. */
   flush(): void {
     for (const kind of this.#kinds.values()) this.#release(kind);
     this.#kinds.clear();
   }
 
-  #say(level: Level, fields: object, message: string): void {
-    const key = keyOf(level, fields, message);
-    const kind = this.#kinds.get(key) ?? this.#newKind(key, level);
-    const { first, withinMs } = kind.patience;
-    const now = this.#clock.now();
-    if (now - kind.since >= withinMs) [kind.since, kind.passed] = [now, 0];
-    if (kind.timer === undefined && kind.passed < first) {
-      kind.passed += 1;
-      this.#log[level](fields, message);
-      return;
-    }
-    kind.held += 1;
-    kind.last = { fields, message };
-    if (kind.timer === undefined) this.#hold(key, kind, 0);
-    this.#log.debug(fields, message);
+  #counting(level: Kind['level'], patience: Patience): Logger['info'] {
+    return (fields, message) => {
+      const key = keyOf(level, fields, message);
+      const now = this.#clock.now();
+      const last = { fields, message };
+      const fresh = { level, patience, passed: 0, since: now, held: 0, last, window: 0, timer: undefined };
+      const kind = this.#kinds.get(key) ?? this.#remember(key, fresh);
+      if (now - kind.since >= patience.withinMs) [kind.since, kind.passed] = [now, 0];
+      if (kind.timer === undefined && kind.passed < patience.first) {
+        kind.passed += 1;
+        this.#say(level, fields, message);
+        return;
+      }
+      kind.held += 1;
+      kind.last = last;
+      if (kind.timer === undefined) this.#hold(key, kind);
+      this.#log.debug(fields, message);
+    };
   }
 
-  #newKind(key: string, level: Level): Kind {
+  #say(level: Kind['level'], fields: object, message: string): void {
+    const { event } = fields as { readonly event?: string };
+    this.#said += 1;
+    this.recents.push({ id: this.#said, at: this.#clock.now(), level, message, event });
+    if (this.recents.length > RECENTS_KEPT) this.recents.shift();
+    this.#log[level](fields, message);
+  }
+
+  #remember(key: string, kind: Kind): Kind {
     const [oldest] = this.#kinds;
     if (this.#kinds.size >= MOST_KINDS && oldest !== undefined) {
       this.#release(oldest[1]);
       this.#kinds.delete(oldest[0]);
     }
-    const patience = level === 'info' ? EVENTS : TROUBLE;
-    const last = { fields: {}, message: '' };
-    const since = this.#clock.now();
-    const kind: Kind = { level, patience, passed: 0, since, held: 0, last, window: 0, timer: undefined };
     this.#kinds.set(key, kind);
     return kind;
   }
 
-  #hold(key: string, kind: Kind, window: number): void {
-    kind.window = window;
+  #hold(key: string, kind: Kind): void {
     const windowEnds = () => {
       const { held } = kind;
       this.#release(kind);
+      kind.window += 1;
       if (held < kind.patience.quietBelow) this.#kinds.delete(key);
-      else this.#hold(key, kind, window + 1);
+      else this.#hold(key, kind);
     };
     kind.timer = this.#clock.after(windowMs(kind), windowEnds, { background: true });
   }
@@ -132,43 +132,43 @@ export class Repeats implements Logger {
     kind.timer = undefined;
     kind.held = 0;
     if (held === 0) return;
-    const { event, ...subjects } = textsOf(last.fields, ['event', ...SUBJECTS]);
-    const count = numberText(held);
+    const { event, ...subjects } = aboutOf(last.fields);
     const time = `in the last ${durationText(windowMs(kind))}`;
-    this.#log[level](
+    this.#say(
+      level,
       { ...subjects, event: 'repeated', of: event, count: held },
       event === 'confirmed'
-        ? `confirmed ${count} more ${held === 1 ? 'file' : 'files'} of ${subjects.folder} ${time}`
-        : `${count} more like this ${time}, the last one: ${last.message}`,
+        ? `confirmed ${counted(held, 'more file')} of ${subjects.folder} ${time}`
+        : `${numberText(held)} more like this ${time}, the last one: ${last.message}`,
     );
   }
 }
 
 function windowMs({ patience: { windowsMs }, window }: Kind): number {
-  return windowsMs[Math.min(window, windowsMs.length - 1)] ?? windowsMs[0];
+  return windowsMs[window] ?? windowsMs.at(-1) ?? 0;
 }
 
-function keyOf(level: Level, fields: object, message: string): string {
-  const { event, ...subjects } = textsOf(fields, ['event', ...SUBJECTS]);
-  const about = subjects.code === undefined ? shapeOf(fields, message) : '';
-  return [level, event, ...Object.values(subjects), about].join(' ');
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What makes lines with the same words speak of different things. */
+function aboutOf(fields: object) {
+  const { event, folder, mirror, collection, table, kind, code } = fields as Fields;
+  return { event, folder, mirror, collection, table, kind, code };
+}
+
+function keyOf(level: string, fields: object, message: string): string {
+  const about = aboutOf(fields);
+  const shape = about.code === undefined ? shapeOf(fields as Fields, message) : '';
+  return [level, ...Object.values(about), shape].join(' ');
 }
 
 /** What is said, without what and how much it is said of. */
-function shapeOf(fields: object, message: string): string {
+function shapeOf({ path, url, file }: Fields, message: string): string {
   let shape = message;
-  for (const value of Object.values(textsOf(fields, ['path', 'url', 'file'])))
-    if (value) shape = shape.replaceAll(value, '*');
+  for (const value of [path, url, file])
+    if (typeof value === 'string' && value !== '') shape = shape.replaceAll(value, '*');
   return shape
     .slice(0, 4 * LONGEST_SHAPE)
     .replaceAll(/"[^"]*"|\S*\/\S*|\d[\w.,:-]*/g, '*')
     .slice(0, LONGEST_SHAPE);
-}
-
-/** Those of the named fields that are texts. */
-function textsOf<Name extends string>(fields: object, names: readonly Name[]): Partial<Record<Name, string>> {
-  const values = fields as Partial<Record<Name, string>>;
-  const texts: Partial<Record<Name, string>> = {};
-  for (const name of names) if (typeof values[name] === 'string') texts[name] = values[name];
-  return texts;
 }

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { Reloaded } from '../config/changes.js';
 import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
@@ -12,10 +11,9 @@ import { Mirrors } from '../mirror/mirrors.js';
 import { rememberedDialect } from '../peer/dialect.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import type { RecentEvents } from '../report/answers.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
-import type { ConfigurationReport } from '../report/status.js';
+import type { CurrentConfig } from '../report/status.js';
 import { lockState } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { patientCommit, State } from '../state/state.js';
@@ -27,7 +25,7 @@ import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import { configuredPeer, DIALECT_META, PeerDialect } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
-import type { Repeats } from './log-repeats.js';
+import type { DaemonLog } from './log-repeats.js';
 import type { Notifier } from './watchdog.js';
 
 /** How long requests that are under way may take to end when the daemon stops, in ms. */
@@ -47,16 +45,16 @@ export interface DaemonOptions {
   readonly onFailure: (error: unknown) => void;
   /** Reads the configuration anew, for `reload`; without it there is none. */
   readonly load?: () => Promise<Config>;
+  /** Takes up what is its own of a new configuration. */
+  readonly onReload?: (config: Config) => void;
   /** Learns that the daemon is ready, how it stands, and that its loops go on; without it nobody watches them. */
   readonly notifier?: Notifier;
 }
 
 /** What all parts of one daemon share. */
 export interface OpenDeps extends DaemonOptions {
-  readonly log: Repeats;
-  /** What the log said lately. */
-  readonly recents: RecentEvents;
-  readonly current: ConfigHolder;
+  readonly log: DaemonLog;
+  readonly current: CurrentConfig;
   readonly shutdown: Shutdown;
 }
 
@@ -123,7 +121,6 @@ export async function openParts(deps: OpenDeps) {
     settings: () => current.config,
     paused: () => queue.status().paused !== undefined,
   });
-  current.onChange(() => statistics.reconfigured());
   /** Of every loop; asked anew each time, for a reload brings others. */
   const health = (): readonly HealthCheck[] => [
     ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],
@@ -188,37 +185,6 @@ export function pathOf(
   return join(found.path, path);
 }
 
-/**
- * The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces
- * what is in it.
- */
-export class ConfigHolder {
-  config: Config;
-  /** The keys whose values in the file take effect only by a restart. */
-  restart: readonly string[] = [];
-  /** How it stands to its file. */
-  report: ConfigurationReport;
-  readonly #listeners = new Set<(before: Config, after: Config) => void>();
-
-  constructor(config: Config, takenUpAt: number) {
-    this.config = config;
-    this.report = { takenUpAt };
-  }
-
-  /** Calls `listener` after each reload that changed something. @returns what ends that */
-  onChange(listener: (before: Config, after: Config) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  replace({ config, restart }: Reloaded): void {
-    const before = this.config;
-    this.config = config;
-    this.restart = restart;
-    if (config !== before) for (const listener of this.#listeners) listener(before, config);
-  }
-}
-
 /** How long a stop may take in all, in ms: requests under way have 8 s of it. */
 const GRACE_MS = 20_000;
 /** The same where a disk is known to hang, in ms. */
@@ -254,32 +220,27 @@ export class Shutdown {
   async all(isDiskSilent = false): Promise<void> {
     this.#stopping.abort();
     const failures: unknown[] = [];
-    const steps = this.#steps.splice(0).reverse();
-    let [current, isOver] = [steps[0]?.what, false];
-    const ending = (async () => {
-      for (const { what, end } of steps) {
-        if (isOver) return;
-        current = what;
-        try {
-          await end();
-        } catch (error) {
+    const grace = new AbortController();
+    let isOver = false;
+    const over = this.#clock.sleep(isDiskSilent ? SHORT_GRACE_MS : GRACE_MS, grace.signal).then(() => {
+      isOver = true;
+    });
+    for (const { what, end } of this.#steps.splice(0).reverse()) {
+      const ended = Promise.resolve()
+        .then(end)
+        .catch((error: unknown) => {
           this.#log.error({ what }, `stopping the ${what} failed: ${messageOf(error)}`);
           failures.push(error);
-        }
-      }
-      current = undefined;
-    })();
-    const grace = new AbortController();
-    const graceMs = isDiskSilent ? SHORT_GRACE_MS : GRACE_MS;
-    await Promise.race([ending, this.#clock.sleep(graceMs, grace.signal)]);
+        });
+      await Promise.race([ended, over]);
+      if (isOver)
+        throw new PeersyncError({
+          code: 'STOP_GAVE_UP',
+          message: `Stopped without waiting any longer for the ${what}.`,
+          hint: 'Nothing is lost: the next start looks up what was under way. See whether a disk hangs.',
+        });
+    }
     grace.abort();
-    isOver = true;
-    if (current !== undefined)
-      throw new PeersyncError({
-        code: 'STOP_GAVE_UP',
-        message: `Stopped without waiting any longer for the ${current}.`,
-        hint: 'Nothing is lost: the next start looks up what was under way. See whether a disk hangs.',
-      });
     if (failures.length === 1) throw failures[0];
     if (failures.length > 1) throw new AggregateError(failures, 'the daemon did not stop cleanly');
   }

@@ -4,18 +4,19 @@ import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Credentials } from '../peer/auth.js';
-import type { ReloadReport } from '../report/status.js';
+import type { CurrentConfig, ReloadReport } from '../report/status.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
-import { type ConfigHolder, type Parts, queueLimits } from './parts.js';
+import { type Parts, queueLimits } from './parts.js';
 
 export interface ReloadingDeps {
-  readonly current: ConfigHolder;
+  readonly current: CurrentConfig;
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
   readonly parts: Parts;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Called when `current` is another one. */
+  readonly onReload: () => void;
   /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -24,14 +25,12 @@ export interface ReloadingDeps {
  * Lets a running daemon take up its changed configuration.
  *
  * Everything is read and checked first, and what is wrong changes nothing. Then what changed takes effect, and only that:
- * what is as before goes on undisturbed. Reloads go one after the other; those that wait are one, for the file is read when its turn
- * comes. `current` keeps whether the last one took the file up, or why not. After `stop`, which resolves when none is under way, there are
- * no more.
+ * what is as before goes on undisturbed. Reloads go one after the other. `current` keeps whether the last one took the file up, or why
+ * not. After `stop`, which resolves when none is under way, there are no more.
  */
 export class Reloading {
   readonly #deps: ReloadingDeps;
   #last: Promise<unknown> = Promise.resolve();
-  #waiting: Promise<ReloadReport> | undefined;
   #isStopped = false;
 
   constructor(deps: ReloadingDeps) {
@@ -40,12 +39,7 @@ export class Reloading {
 
   /** @throws PeersyncError: what is wrong with the configuration; nothing changed then */
   reload(): Promise<ReloadReport> {
-    if (this.#waiting !== undefined) return this.#waiting;
-    const turn = this.#last.then(() => {
-      this.#waiting = undefined;
-      return this.#reload();
-    });
-    this.#waiting = turn;
+    const turn = this.#last.then(() => this.#reload());
     this.#last = turn.catch(() => {});
     return turn;
   }
@@ -106,11 +100,13 @@ export class Reloading {
 
   /** @returns what is new in the files that it names, a line each */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
-    const { current, parts, onFailure } = this.#deps;
+    const { current, parts, onFailure, onReload } = this.#deps;
     const { client, queue, watcher, housekeeping, mirrors, audit, commit } = parts;
     const { config, restart } = taken;
     const before = current.config;
-    current.replace(taken);
+    current.config = config;
+    current.restart = restart;
+    if (config !== before) onReload();
     const changes: string[] = [];
     if (!restart.includes('peer.url') && config.peer.url !== 'embedded') {
       if (client.authenticate(access.credentials)) changes.push('peer.auth: other credentials');
@@ -143,35 +139,16 @@ export class Reloading {
   }
 }
 
-/** What the files hold that a configuration names for its peer. */
-interface PeerAccess {
-  readonly credentials: Credentials | undefined;
-  /** PEM text. */
-  readonly ca: string | undefined;
-}
+type PeerAccess = Awaited<ReturnType<typeof readAccess>>;
 
 /**
- * The credentials and certificates that a configuration names; and whether its other secrets can be read at all.
+ * What the files hold that a configuration names for its peer; and whether its other secrets can be read at all.
  *
- * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
+ * @throws ConfigError, or PeersyncError CONFIG_CA, for the first that cannot
  */
-async function readAccess({ peer, status }: Config, log: Logger): Promise<PeerAccess> {
-  const { auth, tls } = peer;
-  const problems: unknown[] = [];
-  const read = async <T>(reading: Promise<T> | undefined): Promise<T | undefined> => {
-    try {
-      return await reading;
-    } catch (error) {
-      problems.push(error);
-      return undefined;
-    }
-  };
-  const credentials = await read(auth && configuredCredentials(auth, log));
-  const ca = await read(tls.ca === undefined ? undefined : readCa(tls.ca));
-  await read(status.token && resolveSecret(status.token, process.env, log));
-  const [first] = problems;
-  if (first === undefined) return { credentials, ca };
-  if (!(first instanceof PeersyncError)) throw first;
-  const { code, hint, exitCode } = first;
-  throw new PeersyncError({ code, hint, exitCode, message: problems.map(messageOf).join('\n  ') });
+async function readAccess({ peer, status }: Config, log: Logger) {
+  const credentials = peer.auth && (await configuredCredentials(peer.auth, log));
+  const ca = peer.tls.ca === undefined ? undefined : await readCa(peer.tls.ca);
+  if (status.token !== undefined) await resolveSecret(status.token, process.env, log);
+  return { credentials, ca };
 }

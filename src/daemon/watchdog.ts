@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
 import type { Config } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import type { SilentDisk, StatusReport } from '../report/status.js';
-import { statusSentence } from '../report/status.js';
+import { type DiskTrouble, type StatusReport, statusSentence } from '../report/status.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */
 const LIMIT_MS = 90_000;
@@ -46,18 +45,17 @@ export interface WatchdogDeps {
 export class Watchdog {
   stuck: readonly Stuck[] = [];
   /** The disk that is waited for. */
-  silentDisk: SilentDisk | undefined;
+  diskTrouble: DiskTrouble | undefined;
   readonly #deps: WatchdogDeps;
   readonly #limitMs: number;
   readonly #everyMs: number;
-  readonly #asking = new Map<string, Promise<void>>();
+  /** The disks that were asked and have not answered. */
+  readonly #asked = new Set<string>();
+  readonly #stopping = new AbortController();
   /** The time that the process had, in ms: at most two intervals a look. */
   #ranMs = 0;
-  #lookedAt = 0;
   #fedAt = Number.NEGATIVE_INFINITY;
   #logged = '';
-  #timer: Timer | undefined;
-  #isStopped = false;
 
   constructor(deps: WatchdogDeps) {
     this.#deps = deps;
@@ -66,33 +64,29 @@ export class Watchdog {
     this.#everyMs = this.#limitMs / LOOKS_A_LIMIT;
   }
 
-  start(): void {
-    this.#lookedAt = this.#deps.clock.now();
-    this.#feed();
-    this.#plan();
+  /** Looks until it is stopped; does not reject. */
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#stopping;
+    const failed = (error: unknown) =>
+      log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`);
+    let lookedAt = clock.now();
+    await this.#feed().catch(failed);
+    while (!signal.aborted) {
+      await clock.sleep(this.#everyMs, signal);
+      const now = clock.now();
+      this.#ranMs += Math.min(now - lookedAt, 2 * this.#everyMs);
+      lookedAt = now;
+      if (!signal.aborted) await this.#look().catch(failed);
+    }
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#timer?.cancel();
-  }
-
-  #plan(): void {
-    if (this.#isStopped) return;
-    const look = () =>
-      this.#look()
-        .catch((error: unknown) =>
-          this.#deps.log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`),
-        )
-        .finally(() => this.#plan());
-    this.#timer = this.#deps.clock.after(this.#everyMs, () => void look(), { background: true });
+    this.#stopping.abort();
   }
 
   async #look(): Promise<void> {
     const { clock, health } = this.#deps;
-    const now = clock.now();
-    this.#ranMs += Math.min(now - this.#lookedAt, 2 * this.#everyMs);
-    this.#lookedAt = now;
     const still: Stuck[] = [];
     const overdue: Stuck[] = [];
     for (const check of health()) {
@@ -101,64 +95,66 @@ export class Watchdog {
       if (ms >= LOOKS_UNTIL_DISKS * this.#everyMs) still.push(stuck);
       if (ms >= (check.options.limitMs ?? this.#limitMs)) overdue.push(stuck);
     }
-    const path = still.length === 0 ? undefined : await this.#findSilentDisk();
-    if (this.#isStopped) return;
-    this.stuck = path === undefined ? overdue : [];
-    this.silentDisk = path === undefined ? undefined : { path, ...asOne(still) };
+    const disk = still.length === 0 ? undefined : await this.#findSilentDisk();
+    if (this.#stopping.signal.aborted) return;
+    this.stuck = disk === undefined ? overdue : [];
+    this.diskTrouble = disk && diskTrouble(disk, still);
     this.#say();
-    if (this.stuck.length === 0) this.#feed();
+    if (this.stuck.length === 0) await this.#feed();
   }
 
-  #feed(): void {
+  async #feed(): Promise<void> {
     const { clock, notifier, status } = this.#deps;
-    notifier.status(() => statusSentence(status()));
+    await notifier.status(() => statusSentence(status()));
     const now = clock.now();
     if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;
-    notifier.watchdog();
+    await notifier.watchdog();
   }
 
   #say(): void {
     const { clock, log, notifier } = this.#deps;
-    const { silentDisk, stuck } = this;
+    const loops = this.stuck.map(({ name }) => name);
     const before = this.#logged;
-    this.#logged = silentDisk?.path ?? stuck.map(({ name }) => name).join();
+    this.#logged = this.diskTrouble?.path ?? loops.join();
     if (this.#logged === before) return;
-    if (silentDisk !== undefined) {
-      const { path, since, what } = silentDisk;
-      log.warn(
-        { event: 'disk-silent', path },
-        `${what}, for ${durationText(clock.now() - since)}; the disk of ${path} does not answer and is waited for`,
-      );
-    } else if (stuck.length > 0) {
-      const { since, what } = asOne(stuck);
+    if (this.diskTrouble !== undefined) {
+      const { message, path, since } = this.diskTrouble;
+      const time = durationText(clock.now() - since);
+      log.warn({ event: 'disk-silent', path }, `${message} It is waited for, for ${time} so far.`);
+    } else if (loops.length > 0) {
+      const { since, what } = asOne(this.stuck);
+      const time = durationText(clock.now() - since);
       const end =
         notifier.watchdogMs === undefined ? 'restart peersync' : 'systemd is left to restart peersync';
       log.error(
-        { event: 'stuck', loops: stuck.map(({ name }) => name) },
-        `stuck: ${what}, for ${durationText(clock.now() - since)}, and nothing keeps it from going on; ${end}`,
+        { event: 'stuck', loops },
+        `stuck: ${what}, for ${time}, and nothing keeps it from going on; ${end}`,
       );
     } else log.info({ event: 'unstuck' }, 'what stood still goes on');
   }
 
   /** The first directory whose disk does not answer in time. A disk that was asked is not asked again before it answers. */
-  async #findSilentDisk(): Promise<string | undefined> {
+  async #findSilentDisk(): Promise<Disk | undefined> {
     const { ask = askDisk, clock, disks } = this.#deps;
-    const silent = new Set<string>();
-    const answers = disks().map(async (disk) => {
-      silent.add(disk.path);
-      const asking = this.#asking.get(disk.path) ?? ask(disk).finally(() => this.#asking.delete(disk.path));
-      this.#asking.set(disk.path, asking);
-      await asking.catch(() => {}); // An error is an answer.
-      silent.delete(disk.path);
-    });
-    const over = new AbortController();
-    const patience = clock.sleep(Math.min(DISK_ANSWERS_MS, this.#everyMs), over.signal);
-    await Promise.race([Promise.all(answers), patience]);
-    over.abort();
-    const [first] = silent;
-    return first;
+    for (const disk of disks()) {
+      if (this.#asked.has(disk.path)) continue;
+      this.#asked.add(disk.path);
+      const answered = () => void this.#asked.delete(disk.path);
+      void ask(disk).then(answered, answered); // An error is an answer.
+    }
+    await clock.sleep(Math.min(DISK_ANSWERS_MS, this.#everyMs), this.#stopping.signal);
+    return disks().find(({ path }) => this.#asked.has(path));
   }
+}
+
+function diskTrouble({ path }: Disk, still: readonly Stuck[]): DiskTrouble {
+  const { since, what } = asOne(still);
+  return {
+    ...{ code: 'DISK_SILENT', path, since },
+    message: `The disk of ${path} does not answer: ${what}.`,
+    hint: 'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.',
+  };
 }
 
 /** What stands still, as one. */
@@ -216,19 +212,16 @@ export interface NotifierDeps {
 /**
  * Tells systemd how the daemon is; does nothing where systemd did not ask (`NOTIFY_SOCKET`).
  *
- * Calls go out one at a time, in order. Of sentences that wait only the newest is sent, and of several signs of life one. The
- * first of several calls that fail is logged.
+ * Calls go out one at a time, in order; each resolves when it was made, and none rejects. The first of several calls that fail is
+ * logged.
  */
 export class Notifier {
   /** Without a sign of life for so long systemd ends the process; undefined where it does not watch. */
   readonly watchdogMs: number | undefined;
   readonly #env: Environment;
   readonly #deps: NotifierDeps;
-  /** What waits to be sent, by kind. */
-  readonly #waiting = new Map<string, readonly string[]>();
-  #calls = 0;
   #sentence = '';
-  #sending: Promise<void> | undefined;
+  #last: Promise<void> = Promise.resolve();
   #hasFailed = false;
 
   constructor(env: Environment, deps: NotifierDeps) {
@@ -239,62 +232,51 @@ export class Notifier {
     if (NOTIFY_SOCKET && ms > 0 && WATCHDOG_PID === String(process.pid)) this.watchdogMs = ms;
   }
 
-  ready(): void {
-    this.#say('READY=1');
+  ready(): Promise<void> {
+    return this.#say('READY=1');
   }
 
   /** A new configuration is being read; `ready` says when that is over. */
-  reloading(): void {
-    this.#say('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1_000n}`);
+  reloading(): Promise<void> {
+    return this.#say('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1_000n}`);
   }
 
-  stopping(): void {
-    this.#say('STOPPING=1');
+  stopping(): Promise<void> {
+    return this.#say('STOPPING=1');
   }
 
   /** One sentence for `systemctl status`, where it is another one; asked for only where systemd reads it. */
-  status(sentence: () => string): void {
+  async status(sentence: () => string): Promise<void> {
     if (!this.#env.NOTIFY_SOCKET) return;
     const text = sentence().replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
     if (text === this.#sentence) return;
     this.#sentence = text;
-    this.#say(`STATUS=${text}`);
+    await this.#say(`STATUS=${text}`);
   }
 
   /** A sign of life. */
-  watchdog(): void {
-    this.#say('WATCHDOG=1');
+  watchdog(): Promise<void> {
+    return this.#say('WATCHDOG=1');
   }
 
-  /** Resolves when everything was sent. */
-  async idle(): Promise<void> {
-    await this.#sending;
+  #say(...assignments: readonly string[]): Promise<void> {
+    if (this.#env.NOTIFY_SOCKET) this.#last = this.#last.then(() => this.#send(assignments));
+    return this.#last;
   }
 
-  #say(...assignments: readonly string[]): void {
-    if (!this.#env.NOTIFY_SOCKET) return;
-    const [kind = ''] = /^(STATUS|WATCHDOG)/.exec(assignments.join()) ?? [String(++this.#calls)];
-    this.#waiting.set(kind, assignments);
-    this.#sending ??= this.#send();
-  }
-
-  async #send(): Promise<void> {
+  async #send(assignments: readonly string[]): Promise<void> {
     const { log, send = sendByProgram } = this.#deps;
-    for (const [kind, assignments] of this.#waiting) {
-      this.#waiting.delete(kind);
-      try {
-        await send(assignments, this.#env);
-        this.#hasFailed = false;
-      } catch (error) {
-        if (!this.#hasFailed)
-          log.warn(
-            { event: 'notify', error: messageOf(error) },
-            `systemd could not be told how peersync is: ${messageOf(error)}; see that the program systemd-notify is installed, and that the unit has NotifyAccess=all`,
-          );
-        this.#hasFailed = true;
-      }
+    try {
+      await send(assignments, this.#env);
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed)
+        log.warn(
+          { event: 'notify', error: messageOf(error) },
+          `systemd could not be told how peersync is: ${messageOf(error)}; see that the program systemd-notify is installed, and that the unit has NotifyAccess=all`,
+        );
+      this.#hasFailed = true;
     }
-    this.#sending = undefined;
   }
 }
 

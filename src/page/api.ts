@@ -55,11 +55,14 @@ export interface MirrorsAnswer {
   readonly mirrors: readonly MirrorReport[];
 }
 
-export interface ApiDeps {
-  readonly live: Pick<Live, 'parts' | 'startedAt'>;
+export interface PageDeps {
+  readonly live: Live;
   /** What the commands are answered with: the page does nothing in another way. */
   readonly ask: Answerer;
-  readonly feed: Pick<LiveFeed, 'follow' | 'textOf'>;
+  readonly feed: LiveFeed;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Of the page as the build left it. @default beside this file */
+  readonly assetsDirectory?: string;
 }
 
 /** So many browsers follow at a time. */
@@ -70,7 +73,7 @@ const SLOW_MS = 30_000;
 /** The routes below `/api`. @param followers whoever follows at the moment */
 export function apiRoutes(
   app: FastifyInstance,
-  { ask, feed, live }: ApiDeps,
+  { ask, feed, live }: PageDeps,
   followers: Set<AbortController>,
   slowMs = SLOW_MS,
 ): void {
@@ -116,6 +119,6 @@ export function apiRoutes(
 }
 
 /** Server-sent events. JSON has no line breaks of its own, which would end one. */
-async function* eventsOf(feed: ApiDeps['feed'], signal: AbortSignal): AsyncGenerator<string> {
+async function* eventsOf(feed: LiveFeed, signal: AbortSignal): AsyncGenerator<string> {
   for await (const line of feed.follow(signal)) yield `event: ${line.kind}\ndata: ${feed.textOf(line)}\n\n`;
 }

@@ -5,25 +5,14 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import mime from 'mime';
-import type { Config } from '../config/config.js';
 import type { Listen } from '../config/url.js';
-import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { readyReasons, type StatusReport } from '../report/status.js';
-import { type ApiDeps, apiRoutes } from './api.js';
+import { type Live, readyReasons } from '../report/status.js';
+import { apiRoutes, type PageDeps } from './api.js';
 import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
-
-export interface AppDeps extends ApiDeps {
-  readonly current: { readonly config: Config };
-  status(): StatusReport;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Of the page as the build left it. @default beside this file */
-  readonly assetsDirectory?: string;
-}
 
 export interface AppOptions {
   /** Undefined where everybody who reaches the page is let in. */
@@ -68,8 +57,8 @@ function noSchemas(): never {
 }
 
 /** The server of the status page, with all its routes; it does not listen yet. */
-export async function pageApp(deps: AppDeps, options: AppOptions): Promise<FastifyInstance> {
-  const { clock, log } = deps;
+export async function pageApp(deps: PageDeps, options: AppOptions): Promise<FastifyInstance> {
+  const { clock, log } = deps.live;
   const guard = new Guard(options.token, clock, log, options.address);
   const app = fastify({
     bodyLimit: LARGEST_BODY,
@@ -105,7 +94,7 @@ export async function pageApp(deps: AppDeps, options: AppOptions): Promise<Fasti
   const followers = new Set<AbortController>();
   pageRoutes(app, guard, await readAssets(deps.assetsDirectory));
   apiRoutes(app, deps, followers);
-  monitorRoutes(app, deps, () => followers.size, options.metrics);
+  monitorRoutes(app, deps.live, () => followers.size, options.metrics);
   return app;
 }
 
@@ -180,12 +169,7 @@ function isAdmitted(
 }
 
 /** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
-function monitorRoutes(
-  app: FastifyInstance,
-  { clock, current, live, status }: AppDeps,
-  followers: () => number,
-  metrics: Metrics,
-): void {
+function monitorRoutes(app: FastifyInstance, live: Live, followers: () => number, metrics: Metrics): void {
   app.get('/metrics', async ({ headers }, reply) => {
     const { type, text } = await metrics.write(headers.accept, followers());
     return reply.type(type).send(text);
@@ -193,14 +177,14 @@ function monitorRoutes(
 
   app.get('/healthz', async (_request, reply) => {
     // The process is not worth keeping when something stands still that nothing keeps.
-    const reasons = status().conditions.filter(({ code }) => code === 'STUCK');
+    const reasons = live.status().conditions.filter(({ code }) => code === 'STUCK');
     const alive = reasons.length === 0;
     reply.code(alive ? 200 : 503);
-    return { alive, version: VERSION, upMs: clock.now() - live.startedAt, reasons };
+    return { alive, version: VERSION, upMs: live.clock.now() - live.startedAt, reasons };
   });
 
   app.get('/readyz', async (_request, reply) => {
-    const reasons = await readyReasons(status(), current.config.state.dir);
+    const reasons = await readyReasons(live.status(), live.current.config.state.dir);
     const ready = reasons.length === 0;
     reply.code(ready ? 200 : 503);
     return { ready, reasons };

@@ -1,10 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type Clock, wallAheadMs } from '../lib/clock.js';
+import { wallAheadMs } from '../lib/clock.js';
 import { readBuild, VERSION } from '../lib/process.js';
-import type { PeerClient } from '../peer/client.js';
-import type { Statistics } from '../report/statistics.js';
-import type { StatusReport } from '../report/status.js';
-import type { State } from '../state/state.js';
+import type { Live } from '../report/status.js';
 
 /** So many mirrors have series of their own; patterns may bring thousands. */
 export const MIRRORS_NAMED = 200;
@@ -119,14 +116,6 @@ export function metricDocs(): string {
   return ['| metric | kind | meaning |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
-export interface MetricsDeps {
-  status(): StatusReport;
-  readonly state: Pick<State, 'figures'>;
-  readonly statistics: Pick<Statistics, 'totals' | 'histograms'>;
-  readonly client: Pick<PeerClient, 'requests' | 'pushedBytes'>;
-  readonly clock: Clock;
-}
-
 type Labels = Readonly<Record<string, string>>;
 /** Of each metric, its values. */
 type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: number])[]>;
@@ -139,12 +128,12 @@ type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: num
  * from then on: 0.2 % of a core, which whom nobody scrapes does not pay.
  */
 export class Metrics {
-  readonly #deps: MetricsDeps;
+  readonly #live: Live;
   readonly #registries = new Map<string, Registry>();
   #values: Values = new Map();
 
-  constructor(deps: MetricsDeps) {
-    this.#deps = deps;
+  constructor(live: Live) {
+    this.#live = live;
   }
 
   /** @param accept what the request accepts @param followers browsers that follow the page */
@@ -153,9 +142,9 @@ export class Metrics {
       ? Registry.OPENMETRICS_CONTENT_TYPE
       : Registry.PROMETHEUS_CONTENT_TYPE;
     const registry = this.#registries.get(type) ?? this.#newRegistry(type);
-    this.#values = valuesOf(this.#deps, followers);
+    this.#values = valuesOf(this.#live, followers);
     // To read took a moment where there are thousands of mirrors: the daemon's work goes on before it is written.
-    await this.#deps.clock.sleep(0);
+    await this.#live.clock.sleep(0);
     return { type, text: await registry.metrics() };
   }
 
@@ -178,7 +167,7 @@ export class Metrics {
         },
       });
     }
-    for (const histogram of Object.values(this.#deps.statistics.histograms))
+    for (const histogram of Object.values(this.#live.parts.statistics.histograms))
       registry.registerMetric(histogram);
     collectDefaultMetrics({ register: registry });
     // To list what is open takes 100 ms where 100,000 directories are watched.
@@ -198,9 +187,10 @@ const FOLDER_STATES = ['scanning', 'watching', 'unwatched', 'held', 'degraded'];
 const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
 
 /** Everything that a scrape reads, taken at one moment. What has no value is left out. */
-export function valuesOf(deps: MetricsDeps, followers = 0): Values {
-  const status = deps.status();
-  const now = deps.clock.now();
+export function valuesOf(live: Live, followers = 0): Values {
+  const { clock, parts } = live;
+  const status = live.status();
+  const now = clock.now();
   const values = new Map<string, (readonly [Labels, number])[]>();
   const set = (name: string, value: number | boolean | undefined, labels: Labels = {}) => {
     if (value === undefined) return;
@@ -218,8 +208,8 @@ export function valuesOf(deps: MetricsDeps, followers = 0): Values {
 
   function items(): void {
     const { conditions, figures, uplink } = status;
-    const { totals } = deps.statistics;
-    const { peerdoc } = deps.client.requests;
+    const { totals } = parts.statistics;
+    const { peerdoc } = parts.client.requests;
     for (const { name: folder, items, passedOver } of status.folders)
       for (const [status, count] of Object.entries({ ...items, passed: passedOver }))
         set('peersync_items', count, { folder, status });
@@ -231,7 +221,7 @@ export function valuesOf(deps: MetricsDeps, followers = 0): Values {
     set('peersync_items_confirming', uplink?.confirming);
     set('peersync_time_to_visible_seconds', seconds(uplink?.timeToVisibleMs));
     const last = figures?.lastConfirmedAt;
-    set('peersync_last_confirmed_timestamp_seconds', seconds(last && last + wallAheadMs(deps.clock)));
+    set('peersync_last_confirmed_timestamp_seconds', seconds(last && last + wallAheadMs(clock)));
     for (const { collection, day, hour, oldestSince, waiting } of figures?.timeToSearch ?? []) {
       for (const [window, times] of [['1h', hour] as const, ['24h', day] as const]) {
         const name = 'peersync_time_to_search_recent_seconds';
@@ -250,7 +240,7 @@ export function valuesOf(deps: MetricsDeps, followers = 0): Values {
 
   function peer(): void {
     const { dialect, queue } = status.peer;
-    const { pushedBytes, requests } = deps.client;
+    const { pushedBytes, requests } = parts.client;
     const circuit = queue?.circuit.state ?? 'closed';
     set('peersync_peer_up', dialect !== undefined && queue?.circuit.state === 'closed');
     for (const state of CIRCUIT_STATES) set('peersync_circuit_state', state === circuit, { state });
@@ -313,7 +303,7 @@ export function valuesOf(deps: MetricsDeps, followers = 0): Values {
   }
 
   function state(): void {
-    const { compactions, failure, journalBytes, records, snapshotBytes, unsaved } = deps.state.figures();
+    const { compactions, failure, journalBytes, records, snapshotBytes, unsaved } = parts.state.figures();
     const { configuration } = status;
     set('peersync_state_records', records);
     set('peersync_state_journal_bytes', journalBytes);

@@ -1,24 +1,15 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import { isLoopback, type Listen, parseListen } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
-import type { AppDeps } from './app.js';
-import type { Metrics, MetricsDeps } from './metrics.js';
+import type { PageDeps } from './api.js';
+import type { Metrics } from './metrics.js';
 
 /** Between two tries to listen, in ms. */
 const AGAIN_MS = 30_000;
-
-export interface StatusPageDeps extends AppDeps, MetricsDeps {
-  readonly current: {
-    readonly config: Config;
-    onChange(listener: (before: Config, after: Config) => void): () => void;
-  };
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
 
 interface Opened {
   readonly app: FastifyInstance;
@@ -37,7 +28,7 @@ interface Opened {
  * also where browsers follow.
  */
 export class StatusPage {
-  readonly #deps: StatusPageDeps;
+  readonly #deps: PageDeps;
   #opened: Opened | undefined;
   /** One for all times, for what it collects of the process does not end. */
   #metrics: Metrics | undefined;
@@ -46,15 +37,14 @@ export class StatusPage {
   #isStopped = false;
   /** What was begun last: opening and closing happen one after the other. */
   #last: Promise<void> = Promise.resolve();
-  #unsubscribe = () => {};
 
-  constructor(deps: StatusPageDeps) {
+  constructor(deps: PageDeps) {
     this.#deps = deps;
   }
 
-  start(): void {
-    this.#unsubscribe = this.#deps.current.onChange(() => this.#inTurn());
-    this.#inTurn();
+  /** Makes it what the configuration says: at the start, and after each reload. */
+  follow(): void {
+    this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#shutOut(error));
   }
 
   /** Where it listens, as a browser on this machine reaches it; undefined while it does not. */
@@ -64,23 +54,17 @@ export class StatusPage {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#unsubscribe();
     this.#timer?.cancel();
     await this.#last;
     await this.#close();
   }
 
-  #inTurn(): void {
-    this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#shutOut(error));
-  }
-
-  /** Makes it what the configuration says. */
   async #follow(): Promise<void> {
     this.#timer?.cancel();
     if (this.#isStopped) return;
-    const { env, log, current } = this.#deps;
-    const { status } = current.config;
-    const token = status.token === undefined ? undefined : await resolveSecret(status.token, env, log);
+    const { env, live } = this.#deps;
+    const { status } = live.current.config;
+    const token = status.token && (await resolveSecret(status.token, env, live.log));
     if (this.#opened?.listen === status.listen && this.#opened.token === token) return;
     await this.#close();
     const listen = parseListen(status.listen);
@@ -93,12 +77,12 @@ export class StatusPage {
   }
 
   async #open(listen: Listen, token: string | undefined): Promise<void> {
-    const { log, current } = this.#deps;
+    const { log, current } = this.#deps.live;
     // Loaded here: what is turned off costs no memory. The package of the old module system first: while much else is loaded,
     // Node 20 gave modules that import it at the same time an empty one.
     await import('fastify');
     const [{ pageApp }, { Metrics }] = await Promise.all([import('./app.js'), import('./metrics.js')]);
-    this.#metrics ??= new Metrics(this.#deps);
+    this.#metrics ??= new Metrics(this.#deps.live);
     const address = () => addressOf(app);
     const app = await pageApp(this.#deps, { token, address, metrics: this.#metrics });
     try {
@@ -115,12 +99,12 @@ export class StatusPage {
   async #shutOut(error: unknown): Promise<void> {
     // What was open before would be so where, or for whom, it is not to be any more.
     await this.#close();
-    const { clock, log, current } = this.#deps;
+    const { clock, log, current } = this.#deps.live;
     const { listen } = current.config.status;
     const message = `The status page cannot be opened: ${reasonOf(error, listen)} It is tried again every 30 s; everything else works.`;
     if (message !== this.#told) log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
     this.#told = message;
-    if (!this.#isStopped) this.#timer = clock.after(AGAIN_MS, () => this.#inTurn(), { background: true });
+    if (!this.#isStopped) this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
   }
 
   async #close(): Promise<void> {

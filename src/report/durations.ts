@@ -46,61 +46,54 @@ export function percentilesOf(histogram: Histogram): Percentiles {
  * The sums of both windows are kept as histograms; a slot that is over is kept encoded, in some hundred bytes.
  */
 export class RecentDurations {
-  readonly #hour = { lastsMs: HOUR_MS, sum: newHistogram() };
-  readonly #day = { lastsMs: DAY_MS, sum: newHistogram() };
+  readonly #sums = { hour: newHistogram(), day: newHistogram() };
+  readonly #windows = [
+    { lastsMs: HOUR_MS, sum: this.#sums.hour },
+    { lastsMs: DAY_MS, sum: this.#sums.day },
+  ];
   readonly #open = newHistogram();
   #openStart = Number.NEGATIVE_INFINITY;
   /** Those that are over, oldest first. */
   #slots: DurationSlot[] = [];
 
   add(ms: number, now: number): void {
-    this.#moveOn(now);
-    for (const histogram of [this.#open, this.#hour.sum, this.#day.sum])
+    for (const histogram of [...Object.values(this.at(now)), this.#open])
       histogram.recordValue(Math.round(ms));
   }
 
-  hour(now: number): Histogram {
-    this.#moveOn(now);
-    return this.#hour.sum;
-  }
-
-  day(now: number): Histogram {
-    this.#moveOn(now);
-    return this.#day.sum;
+  at(now: number): { readonly hour: Histogram; readonly day: Histogram } {
+    const [before, start] = [this.#openStart, Math.floor(now / SLOT_MS) * SLOT_MS];
+    if (start <= before) return this.#sums;
+    this.#openStart = start;
+    if (this.#open.totalCount > 0) this.#slots.push([before, encodeIntoCompressedBase64(this.#open)]);
+    this.#open.reset();
+    for (const { lastsMs, sum } of this.#windows)
+      for (const [at, text] of this.#slots)
+        if (at > before - lastsMs && at <= start - lastsMs)
+          sum.subtract(decodeFromCompressedBase64(text, 32));
+    this.#slots = this.#slots.filter(([at]) => at > start - DAY_MS);
+    return this.#sums;
   }
 
   slots(now: number): readonly DurationSlot[] {
-    this.#moveOn(now);
+    this.at(now);
     if (this.#open.totalCount === 0) return this.#slots;
     return [...this.#slots, [this.#openStart, encodeIntoCompressedBase64(this.#open)]];
   }
 
   /** Takes up what an earlier run kept; what lies in the future or cannot be read is dropped. */
   restore(slots: readonly DurationSlot[], now: number): void {
-    this.#moveOn(now);
+    this.at(now);
     for (const slot of slots) {
       const [start, text] = slot;
       if (start > now || start <= this.#openStart - DAY_MS) continue;
       try {
         const histogram = decodeFromCompressedBase64(text, 32);
-        for (const { lastsMs, sum } of [this.#hour, this.#day])
+        for (const { lastsMs, sum } of this.#windows)
           if (start > this.#openStart - lastsMs) sum.add(histogram);
         this.#slots.push(slot);
       } catch {}
     }
-  }
-
-  #moveOn(now: number): void {
-    const [before, start] = [this.#openStart, Math.floor(now / SLOT_MS) * SLOT_MS];
-    if (start <= before) return;
-    this.#openStart = start;
-    if (this.#open.totalCount > 0) this.#slots.push([before, encodeIntoCompressedBase64(this.#open)]);
-    this.#open.reset();
-    for (const { lastsMs, sum } of [this.#hour, this.#day])
-      for (const [at, text] of this.#slots)
-        if (at > before - lastsMs && at <= start - lastsMs)
-          sum.subtract(decodeFromCompressedBase64(text, 32));
-    this.#slots = this.#slots.filter(([at]) => at > start - DAY_MS);
   }
 }
 
@@ -119,19 +112,14 @@ export class WaitingItems {
     else this.#steps.set(step, count);
   }
 
-  /**
-   * `oldestSince` is about when the one that has waited longest was at rest: up to 5 s later than it was. One from the future
-   * was dated before the clock was set back and the daemon started anew: it counts since `startedAt`.
-   */
-  read(now: number, startedAt: number): { readonly waiting: number; readonly oldestSince?: number } {
-    let [waiting, first, last] = [0, now, 0];
+  /** `oldestSince` is about when the one that has waited longest was at rest: up to 5 s later than it was. */
+  read(): { readonly waiting: number; readonly oldestSince?: number } {
+    let [waiting, first] = [0, Number.POSITIVE_INFINITY];
     for (const [step, count] of this.#steps) {
       waiting += count;
-      first = Math.min(first, (step + 1) * STEP_MS);
-      last = Math.max(last, step * STEP_MS);
+      first = Math.min(first, step + 1);
     }
-    if (waiting === 0) return { waiting };
-    return { waiting, oldestSince: last > now ? Math.min(first, startedAt) : first };
+    return waiting === 0 ? { waiting } : { waiting, oldestSince: first * STEP_MS };
   }
 }
 

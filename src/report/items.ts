@@ -20,28 +20,22 @@ export interface ListFilter {
 }
 
 /** One line of `list`. */
-export interface ListedEntry {
-  readonly folder: string;
-  readonly path: string;
-  readonly status: Entry['status'];
-  /** When the status began, in ms since the epoch. */
-  readonly since: number;
-  readonly size: number;
-  /** Of the bytes that the status is about; absent where they were never read. */
-  readonly sha256?: string | undefined;
-  readonly url?: string | undefined;
-  /** Why it is quarantined or passed over, or what its last try failed with. */
-  readonly code?: string | undefined;
-  readonly message?: string | undefined;
-}
+export type ListedEntry = ReturnType<typeof listed>;
 
-function listed(entry: Entry): ListedEntry {
-  const { folder, path, status, since, version } = entry;
-  const sha256 = 'sha256' in version ? version.sha256 : undefined;
-  const url = 'url' in entry ? entry.url : undefined;
-  if (entry.trouble === undefined) return { folder, path, status, since, size: version.size, sha256, url };
-  const { code, message } = entry.trouble;
-  return { folder, path, status, since, size: version.size, sha256, url, code, message };
+function listed(entry: Entry) {
+  const { folder, path, status, since, version, trouble } = entry;
+  return {
+    ...{ folder, path, status },
+    /** When the status began, in ms since the epoch. */
+    since,
+    size: version.size,
+    /** Of the bytes that the status is about; absent where they were never read. */
+    sha256: 'sha256' in version ? version.sha256 : undefined,
+    url: 'url' in entry ? entry.url : undefined,
+    /** Why it is quarantined or passed over, or what its last try failed with. */
+    code: trouble?.code,
+    message: trouble?.message,
+  };
 }
 
 /** The lines of `list`, many at a time; the event loop turns between two lots. */
@@ -59,21 +53,14 @@ export async function* listEntries(
 export interface ItemLine extends ListedEntry {
   /** The absolute path. */
   readonly file: string;
-  readonly attempts?: number | undefined;
-  readonly hint?: string | undefined;
+  readonly attempts: number | undefined;
+  readonly hint: string | undefined;
 }
 
 export interface ItemsPage {
   readonly items: readonly ItemLine[];
-  /** What to send as `after` for the following page; absent on the last. An item can come twice when items change meanwhile. */
-  readonly next?: string;
-}
-
-export interface ItemsQuestion extends ListFilter {
-  /** The `next` of the page before. */
-  readonly after?: string | undefined;
-  /** 1 or more. */
-  readonly limit: number;
+  /** The `after` of the page that follows; absent on the last one. */
+  readonly next?: string | undefined;
 }
 
 /** So many records are passed without a pause. */
@@ -81,65 +68,62 @@ const SLICE = 2_000;
 
 /**
  * One page of files, in the order of the state. Nothing is kept between two pages: each passes over the records up to where
- * the one before ended, and goes on from there. Where that record is no more, it begins at the beginning: files may come
+ * the one before ended, its `next`, and goes on from there. Where that record is no more, it begins at the beginning: files may come
  * twice, and none is left out.
+ *
+ * @param limit 1 or more
  */
 export async function itemsPage(
   { folders }: Pick<Config, 'folders'>,
   entries: EntriesView,
-  question: ItemsQuestion,
+  {
+    after,
+    folder: only,
+    limit,
+    status,
+  }: ListFilter & { readonly after?: string | undefined; readonly limit: number },
 ): Promise<ItemsPage> {
-  const { after, limit, status } = question;
-  if (status !== undefined && entries.counts(question.folder)[status] === 0) return { items: [] };
+  if (status !== undefined && entries.counts(only)[status] === 0) return { items: [] };
   const items: ItemLine[] = [];
   let isPast = after === undefined;
-  let passed = 0;
-  for (const [folder, directory, name, line] of entries.lines(question.folder)) {
+  let [passed, mark] = [0, ''];
+  for (const [folder, directory, name, line] of entries.lines(only)) {
     passed += 1;
     if (passed % SLICE === 0) await nextTurn();
     const isWanted = status === undefined || statusOf(line) === status;
     if (isPast && !isWanted) continue;
     const path = directory === '' ? name : `${directory}/${name}`;
-    if (!isPast) {
-      isPast = markOf(folder, path) === after;
-      continue;
-    }
-    const last = items.at(-1);
-    if (last !== undefined && items.length === limit) return { items, next: markOf(last.folder, last.path) };
-    const entry = entries.get(folder, path);
-    const root = folders.find((one) => one.name === folder)?.path ?? folder;
+    const here = `${folder}/${path}`;
+    const entry = isPast ? entries.get(folder, path) : undefined;
+    isPast ||= here === after;
     if (entry === undefined) continue;
+    if (items.length === limit) return { items, next: mark };
+    mark = here;
+    const root = folders.find((one) => one.name === folder)?.path ?? folder;
     const attempts = entry.status === 'passed' ? undefined : entry.attempts;
     items.push({ ...listed(entry), file: join(root, path), attempts, hint: entry.trouble?.hint });
   }
-  return isPast ? { items } : await itemsPage({ folders }, entries, { ...question, after: undefined });
+  return isPast ? { items } : await itemsPage({ folders }, entries, { folder: only, limit, status });
 }
 
-function markOf(folder: string, path: string): string {
-  return `${folder}/${path}`;
-}
-
-/** All confirmed items, or so many of them by chance. */
+/** All confirmed items, or so many of them by chance; and how many that are. */
 export async function chosen(
-  { entries }: StateView,
-  count: number | undefined,
-): Promise<Iterable<ConfirmedItem>> {
-  if (count === undefined) return entries.all(undefined, 'confirmed') as Iterable<ConfirmedItem>;
+  state: StateView,
+  most = Number.POSITIVE_INFINITY,
+): Promise<{ readonly items: Iterable<ConfirmedItem>; readonly of: number }> {
+  const of = Math.min(most, state.counts().confirmed);
+  const all = state.entries.all(undefined, 'confirmed') as Iterable<ConfirmedItem>;
+  if (most === Number.POSITIVE_INFINITY) return { items: all, of };
   const sample: ConfirmedItem[] = [];
   let seen = 0;
-  for await (const slice of entries.slices({ status: ['confirmed'] })) {
+  for await (const slice of state.entries.slices({ status: ['confirmed'] })) {
     for (const item of slice) {
       seen += 1;
-      const place = seen <= count ? seen - 1 : Math.floor(Math.random() * seen);
-      if (place < count) sample[place] = item as ConfirmedItem;
+      const place = seen <= most ? seen - 1 : Math.floor(Math.random() * seen);
+      if (place < most) sample[place] = item as ConfirmedItem;
     }
   }
-  return sample;
-}
-
-/** How many `chosen` chooses. */
-export function chosenCount(state: StateView, count = Number.POSITIVE_INFINITY): number {
-  return Math.min(count, state.counts().confirmed);
+  return { items: sample, of };
 }
 
 /** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */

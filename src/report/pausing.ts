@@ -10,20 +10,14 @@ export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
 /** What a person paused, as the state keeps it; undefined also where its time is over. */
 export function keptPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
-  const kept = state.meta(META);
-  if (typeof kept !== 'object' || kept === null || !('since' in kept)) return undefined;
-  const { since, until } = kept;
+  const { since, until } = Object(state.meta(META)) as { readonly since?: unknown; readonly until?: unknown };
   if (typeof since !== 'number') return undefined;
   if (typeof until !== 'number') return { since };
   return until > now ? { since, until } : undefined;
 }
 
 /** Keeps a pause that begins now, or goes on; to be committed. @param forMs how long from now; undefined until it is ended */
-export function keepPause(
-  state: Pick<State, 'meta' | 'setMeta'>,
-  now: number,
-  forMs: number | undefined,
-): Paused {
+export function keepPause(state: PausedState, now: number, forMs: number | undefined): Paused {
   const since = keptPause(state, now)?.since ?? now;
   const paused = forMs === undefined ? { since } : { since, until: now + forMs };
   state.setMeta(META, paused);
@@ -31,28 +25,27 @@ export function keepPause(
 }
 
 /** Forgets a pause; to be committed. @returns whether there was one */
-export function forgetPause(state: Pick<State, 'meta' | 'setMeta'>, now: number): boolean {
+export function forgetPause(state: PausedState, now: number): boolean {
   const paused = keptPause(state, now);
   state.setMeta(META, undefined);
   return paused !== undefined;
 }
 
+type PausedState = Pick<State, 'meta' | 'setMeta'>;
+
 export interface PausingDeps {
-  readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
-  readonly queue: Pick<RequestQueue, 'pause' | 'resume'>;
+  readonly state: PausedState & Pick<State, 'commit'>;
+  readonly queue: RequestQueue;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** A person pauses the work with the peer; on disk before it is answered. @param forMs how long; undefined until `resume` */
-export async function pause(
-  { state, queue, clock, log }: PausingDeps,
-  forMs: number | undefined,
-): Promise<Paused> {
-  const paused = keepPause(state, clock.now(), forMs);
-  queue.pause(paused);
-  await state.commit();
-  log.info({ event: 'paused', ...paused }, pausedText(paused, clock.now()));
+export async function pause(deps: PausingDeps, forMs: number | undefined): Promise<Paused> {
+  const paused = keepPause(deps.state, deps.clock.now(), forMs);
+  deps.queue.pause(paused);
+  await deps.state.commit();
+  logPause(deps, paused, '');
   return paused;
 }
 
@@ -65,15 +58,18 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
 }
 
 /** Goes on with a pause of an earlier run. */
-export function restorePause({ state, queue, clock, log }: PausingDeps): void {
-  const paused = keptPause(state, clock.now());
+export function restorePause(deps: PausingDeps): void {
+  const paused = keptPause(deps.state, deps.clock.now());
   if (paused === undefined) return;
-  queue.pause(paused);
-  log.info({ event: 'paused', ...paused }, `${pausedText(paused, clock.now())}, as before the start`);
+  deps.queue.pause(paused);
+  logPause(deps, paused, ', as before the start');
 }
 
-/** As the begin of a sentence. */
-function pausedText({ until }: Paused, now: number): string {
-  const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - now)}`;
-  return `paused ${end}: nothing is sent to the peer, what changes on disk is read and waits`;
+function logPause({ clock, log }: PausingDeps, paused: Paused, why: string): void {
+  const { until } = paused;
+  const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;
+  log.info(
+    { event: 'paused', ...paused },
+    `paused ${end}${why}: nothing is sent to the peer, what changes on disk is read and waits`,
+  );
 }

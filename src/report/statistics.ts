@@ -1,10 +1,10 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Histogram as Counted } from 'prom-client';
 import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import { writeFileAtomic } from '../lib/atomic.js';
-import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
+import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
@@ -79,11 +79,9 @@ const sampleSchema = z.object({
 /** What happened in 10 s. */
 export type Sample = Readonly<z.infer<typeof sampleSchema>>;
 
-/** What outlives a restart. Nothing but statistics depends on it. Times are steady ones of the run that wrote it. */
+/** What outlives a restart. Nothing but statistics depends on it. */
 const keptSchema = z.object({
   version: z.literal(3),
-  /** How far the wall clock was ahead of steady time at the end; the next run begins with the wall clock. */
-  wallAheadMs: z.number(),
   samples: z.array(sampleSchema),
   collections: z.record(z.string(), z.array(z.tuple([z.number(), z.string()]).readonly()).readonly()),
   lastConfirmedAt: z.number().optional(),
@@ -146,23 +144,22 @@ interface CollectionStatistics {
 export class Statistics {
   readonly histograms = histograms();
   readonly #deps: StatisticsDeps;
-  readonly #startedAt: number;
   readonly #collections = new Map<string, CollectionStatistics>();
   /** How many items became so since the daemon began. */
   readonly totals = { accepted: 0, confirmed: 0, quarantined: 0 };
-  #samples: readonly Sample[] = [];
+  /** The last hour, a sample each 10 s, oldest first. */
+  samples: readonly Sample[] = [];
   /** Of the present sample. */
   readonly #slot = { durations: newHistogram(), accepted: 0 };
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
   #unsubscribe: () => void = () => {};
-  #hasNews = true;
-  #keepAt = 0;
+  /** When what is new is written; undefined where nothing is. */
+  #keepAt: number | undefined;
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(deps: StatisticsDeps) {
     this.#deps = deps;
-    this.#startedAt = deps.clock.now();
     deps.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
   }
 
@@ -170,11 +167,10 @@ export class Statistics {
   async start(): Promise<void> {
     const { state } = this.#deps;
     await this.#restore();
-    this.reconfigured();
+    this.#plan();
     for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
-    this.#plan();
   }
 
   async stop(): Promise<void> {
@@ -184,31 +180,16 @@ export class Statistics {
     await this.#keep();
   }
 
-  /** The folders of the configuration may be others from now on. */
-  reconfigured(): void {
-    for (const { collection, rules } of this.#deps.settings().folders) {
-      this.#of(collection);
-      for (const rule of rules) if (rule.collection !== undefined) this.#of(rule.collection);
-    }
-  }
-
-  /** The last hour, a sample each 10 s, oldest first. */
-  samples(): readonly Sample[] {
-    return this.#samples;
-  }
-
   report(): StatisticsReport {
     const now = this.#deps.clock.now();
     const all = [...this.#collections.values()];
-    const last = this.#samples.filter(({ at }) => at > now - SPEED_MS);
+    const last = this.samples.filter(({ at }) => at > now - SPEED_MS);
     const confirmed = last.reduce((sum, sample) => sum + sample.confirmed, 0);
     return {
-      timeToSearch: all.map(({ collection, took, waiting }) => ({
-        collection,
-        hour: percentilesOf(took.hour(now)),
-        day: percentilesOf(took.day(now)),
-        ...waiting.read(now, this.#startedAt),
-      })),
+      timeToSearch: all.map(({ collection, took, waiting }) => {
+        const { hour, day } = took.at(now);
+        return { collection, hour: percentilesOf(hour), day: percentilesOf(day), ...waiting.read() };
+      }),
       confirmedPerSecond: last.length === 0 ? 0 : (confirmed * 1_000) / (last.length * SAMPLE_MS),
       lastConfirmedAt: this.#lastConfirmedAt,
       alerts: all.flatMap(({ alert }) => alert ?? []),
@@ -231,15 +212,14 @@ export class Statistics {
 
   #confirmed(item: ConfirmedItem): void {
     const now = this.#deps.clock.now();
-    const since = atRestSince(item);
-    const tookMs = now - (since > now ? this.#startedAt : since);
+    const tookMs = Math.max(0, now - atRestSince(item));
     const { collection, took } = this.#of(item.collection);
     took.add(tookMs, now);
     this.histograms.timeToSearch.observe({ collection }, tookMs / 1_000);
     this.#slot.durations.recordValue(Math.round(tookMs));
     this.totals.confirmed += 1;
     this.#lastConfirmedAt = now;
-    this.#hasNews = true;
+    this.#keepAt ??= now + KEEP_MS;
   }
 
   #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
@@ -258,6 +238,9 @@ export class Statistics {
   }
 
   #plan(): void {
+    // Those of the configuration have statistics before anything was counted.
+    for (const { collection, rules } of this.#deps.settings().folders)
+      for (const name of [collection, ...rules.flatMap((rule) => rule.collection ?? [])]) this.#of(name);
     this.#timer = this.#deps.clock.after(SAMPLE_MS, () => this.#tick(), { background: true });
   }
 
@@ -271,8 +254,8 @@ export class Statistics {
       if (limitMs === undefined) one.alert = undefined;
       else this.#checkAlert(one, limitMs, now);
     }
-    if (!this.#hasNews || now < this.#keepAt) return;
-    this.#keepAt = now + KEEP_MS;
+    if (this.#keepAt === undefined || now < this.#keepAt) return;
+    this.#keepAt = undefined;
     this.#keeping = this.#keeping.then(() => this.#keep());
   }
 
@@ -281,7 +264,7 @@ export class Statistics {
     const { count, p50Ms, p95Ms } = percentilesOf(this.#slot.durations);
     const percentiles = p50Ms === undefined || p95Ms === undefined ? {} : { p50Ms, p95Ms };
     const made = { at, confirmed: count, accepted: this.#slot.accepted, waiting: pending + accepted };
-    this.#samples = [...this.#samples.filter((one) => one.at > at - HOUR_MS), { ...made, ...percentiles }];
+    this.samples = [...this.samples.filter((one) => one.at > at - HOUR_MS), { ...made, ...percentiles }];
     this.#slot.durations.reset();
     this.#slot.accepted = 0;
   }
@@ -289,8 +272,8 @@ export class Statistics {
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
     const { log, paused } = this.#deps;
     const { alert, collection, took } = one;
-    const { count, p95Ms = 0 } = percentilesOf(took.hour(now));
-    const { waiting, oldestSince = now } = one.waiting.read(now, this.#startedAt);
+    const { count, p95Ms = 0 } = percentilesOf(took.at(now).hour);
+    const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
     if (p95Ms > limitMs) late.push(`95 % of ${count} in the last hour took up to ${durationText(p95Ms)}`);
     if (now - oldestSince > limitMs)
@@ -324,20 +307,11 @@ export class Statistics {
     const { clock, dir, log } = this.#deps;
     const now = clock.now();
     try {
-      // A kill in the middle of a write leaves an unfinished file.
-      for (const name of await readdir(dir))
-        if (name.startsWith(`${FILE}.`) && name.endsWith('.tmp')) await rm(join(dir, name), { force: true });
       const kept = keptSchema.parse(JSON.parse(await readFile(join(dir, FILE), 'utf8')));
-      const byMs = kept.wallAheadMs;
-      if (kept.lastConfirmedAt !== undefined)
-        this.#lastConfirmedAt = Math.min(now, kept.lastConfirmedAt + byMs);
-      this.#samples = kept.samples
-        .map((sample) => ({ ...sample, at: sample.at + byMs }))
-        .filter(({ at }) => at > now - HOUR_MS && at <= now);
-      for (const [collection, slots] of Object.entries(kept.collections)) {
-        const moved = slots.map(([start, histogram]) => [start + byMs, histogram] as const);
-        this.#of(collection).took.restore(moved, now);
-      }
+      this.#lastConfirmedAt = kept.lastConfirmedAt && Math.min(now, kept.lastConfirmedAt);
+      this.samples = kept.samples.filter(({ at }) => at > now - HOUR_MS && at <= now);
+      for (const [collection, slots] of Object.entries(kept.collections))
+        this.#of(collection).took.restore(slots, now);
     } catch (error) {
       if (systemCode(error) !== 'ENOENT')
         log.debug({ dir, err: error }, 'the kept figures cannot be read, and begin anew');
@@ -346,7 +320,7 @@ export class Statistics {
 
   async #keep(): Promise<void> {
     const { clock, dir, log } = this.#deps;
-    this.#hasNews = false;
+    const temporary = join(dir, `${FILE}.tmp`);
     try {
       const collections: z.infer<typeof keptSchema>['collections'] = {};
       for (const { collection, took } of this.#collections.values()) {
@@ -354,11 +328,11 @@ export class Statistics {
         if (slots.length > 0) collections[collection] = slots;
         await clock.sleep(0);
       }
-      const kept: z.infer<typeof keptSchema> = {
-        ...{ version: 3, wallAheadMs: wallAheadMs(clock), collections },
-        ...{ samples: [...this.#samples], lastConfirmedAt: this.#lastConfirmedAt },
-      };
-      await writeFileAtomic(join(dir, FILE), `${JSON.stringify(kept)}\n`);
+      const { samples } = this;
+      const kept = { version: 3, samples, collections, lastConfirmedAt: this.#lastConfirmedAt };
+      // A kill in the middle of a write leaves an unfinished file.
+      await rm(temporary, { force: true });
+      await writeFileAtomic(join(dir, FILE), `${JSON.stringify(kept)}\n`, { temporary });
     } catch (error) {
       log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }

@@ -1,8 +1,9 @@
 import { access, constants, statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { type Clock, systemClock, wallAheadMs } from '../lib/clock.js';
-import { messageOf, PeersyncError } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import type { Stuck } from '../lib/health.js';
+import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import { counted, numberText, sentence } from '../lib/text.js';
 import { wallClockText } from '../lib/units.js';
@@ -12,48 +13,45 @@ import type { MirrorReport } from '../mirror/record.js';
 import type { PeerClient } from '../peer/client.js';
 import { type DialectName, rememberedDialect } from '../peer/dialect.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import type { Paused, QueueStatus, RequestQueue } from '../queue/request-queue.js';
+import type { RequestQueue } from '../queue/request-queue.js';
+import type { Counts } from '../state/entries.js';
 import type { Status, Trouble } from '../state/entry.js';
-import type { StateView } from '../state/state.js';
-import type { Uplink, UplinkStatus } from '../uplink/uplink.js';
-import type { FolderStatus, PathProblem, Watcher } from '../watch/watcher.js';
+import type { State, StateView } from '../state/state.js';
+import type { DialectSource } from '../uplink/deps.js';
+import type { Uplink } from '../uplink/uplink.js';
+import type { Watcher } from '../watch/watcher.js';
 import { keptPause } from './pausing.js';
-import type { Statistics, StatisticsReport } from './statistics.js';
+import type { Statistics } from './statistics.js';
 
-/** A disk that gives no answer, and what waits for it. */
-export interface SilentDisk {
-  readonly path: string;
-  /** The beginning of a sentence. */
-  readonly what: string;
-  /** Since when it waits, in ms since the epoch. */
-  readonly since: number;
+/** What waits for the disk of this directory, which does not answer, and since when in ms since the epoch. */
+export type DiskTrouble = Trouble & { readonly path: string; readonly since: number };
+
+/** A line of the log that a person may want to see on the page. */
+export interface RecentEvent {
+  /** Grows by one with each. */
+  readonly id: number;
+  /** In ms since the epoch. */
+  readonly at: number;
+  readonly level: 'info' | 'warn' | 'error';
+  readonly message: string;
+  /** What kind of event it is, where it says so. */
+  readonly event?: string | undefined;
 }
 
-/** What of a running daemon is told. */
-export interface Live {
-  /** In ms since the epoch. */
-  readonly startedAt: number;
-  /** All dates here are of its steady time. */
-  readonly clock: Pick<Clock, 'now' | 'wall'>;
-  readonly current: {
-    /** The keys of the configuration whose new values wait for a restart. */
-    readonly restart: readonly string[];
-    readonly report: ConfigurationReport;
-  };
-  readonly parts: {
-    /** Also of the embedded peer, which only has it while it runs. */
-    readonly peerUrl: string;
-    readonly client: Pick<PeerClient, 'dialect'>;
-    readonly queue: Pick<RequestQueue, 'status'>;
-    readonly uplink: Pick<Uplink, 'status' | 'isInFlight' | 'nextLook'>;
-    readonly watcher: Pick<Watcher, 'status' | 'problems'>;
-    readonly mirrors: Pick<Mirrors, 'status'>;
-    readonly statistics: Pick<Statistics, 'report'>;
-  };
-  readonly page?: { readonly url: string | undefined } | undefined;
-  readonly watchdog?:
-    | { readonly silentDisk: SilentDisk | undefined; readonly stuck: readonly Stuck[] }
-    | undefined;
+/** How a running daemon stands to the file of its configuration. */
+export interface ConfigurationReport {
+  /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
+  readonly takenUpAt: number;
+  /** Why the last reload took nothing of it, and when that was; only where that is so. */
+  readonly refused?: (Trouble & { readonly at: number }) | undefined;
+}
+
+/** The configuration that holds now. Whoever runs longer than a moment keeps this and not a `Config`: a reload replaces what is in it. */
+export interface CurrentConfig {
+  config: Config;
+  /** The keys whose values in the file take effect only by a restart. */
+  restart: readonly string[];
+  report: ConfigurationReport;
 }
 
 /** What a reload of the configuration did. */
@@ -64,34 +62,42 @@ export interface ReloadReport {
   readonly restart: readonly string[];
 }
 
-/** What is wrong with a changed configuration, of which nothing was taken; when that was, in ms since the epoch. */
-export type Refused = Trouble & { readonly at: number };
-
-/** How a running daemon stands to the file of its configuration. */
-export interface ConfigurationReport {
-  /** When the file was last taken up, by a start or a reload, in ms since the epoch. */
-  readonly takenUpAt: number;
-  /** Why the last reload took nothing of it; only where that is so. */
-  readonly refused?: Refused | undefined;
-}
-
-/** What waits for a disk that does not answer, and since when in ms since the epoch. */
-export type DiskTrouble = Trouble & { readonly since: number };
-
-export type ItemCounts = Readonly<Record<Status, number>>;
-
-export interface FolderReport {
-  readonly name: string;
-  readonly path: string;
-  readonly collection: string;
-  readonly items: ItemCounts;
-  readonly passedOver: number;
-  /** What the watcher is doing there; only while the daemon runs. */
-  readonly watch?: FolderStatus | undefined;
+/** A running daemon, for whoever asks it or tells of it. */
+export interface Live {
+  /** In ms since the epoch. */
+  readonly startedAt: number;
+  /** All dates are of its steady time. */
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly current: CurrentConfig;
+  readonly parts: {
+    readonly state: State;
+    /** Also of the embedded peer, which only has it while it runs. */
+    readonly peerUrl: string;
+    readonly client: PeerClient;
+    readonly dialect: DialectSource;
+    readonly queue: RequestQueue;
+    readonly uplink: Uplink;
+    readonly watcher: Watcher;
+    readonly mirrors: Mirrors;
+    readonly statistics: Statistics;
+  };
+  /** What the log said lately, oldest first. */
+  readonly recents: readonly RecentEvent[];
+  readonly page?: { readonly url: string | undefined } | undefined;
+  readonly watchdog?:
+    | { readonly diskTrouble: DiskTrouble | undefined; readonly stuck: readonly Stuck[] }
+    | undefined;
+  /** Aborts when the daemon stops. */
+  readonly stopping: AbortSignal;
+  status(): StatusReport;
+  /** Takes up the configuration as its file is now. */
+  reload(): Promise<ReloadReport>;
 }
 
 /** The gravest first. */
 const SEVERITIES = ['critical', 'error', 'warning', 'info'] as const;
+type Severity = (typeof SEVERITIES)[number];
 
 /**
  * Something that a person should know.
@@ -103,7 +109,7 @@ const SEVERITIES = ['critical', 'error', 'warning', 'info'] as const;
  */
 export interface Condition {
   readonly code: string;
-  readonly severity: (typeof SEVERITIES)[number];
+  readonly severity: Severity;
   /** What it is about: `peer`, `state`, `disk`, `configuration`, or the name of a folder, a collection or a mirror. */
   readonly subject: string;
   /** Whole sentences. */
@@ -114,59 +120,14 @@ export interface Condition {
   readonly since?: number | undefined;
 }
 
-/** Everything `status` says, also as JSON. Times are ms since the epoch. What only a daemon knows is there while it runs. */
-export interface StatusReport {
-  readonly version: string;
-  readonly running: boolean;
-  readonly pid?: number | undefined;
-  readonly startedAt?: number | undefined;
-  /**
-   * How far the wall clock is ahead of the daemon's steady time, which all times here are of, in ms. Only where somebody has set the
-   * clock since the daemon began.
-   */
-  readonly wallAheadMs?: number | undefined;
-  readonly uplink?: UplinkStatus | undefined;
-  readonly figures?: StatisticsReport | undefined;
-  /** Whether the file of the configuration is what holds. */
-  readonly configuration?: ConfigurationReport | undefined;
-  /** What a person paused. */
-  readonly paused?: Paused | undefined;
-  /** The keys of the configuration whose new values wait for a restart, if any do. */
-  readonly restart?: readonly string[] | undefined;
-  /** Where the status page is; only while it is open. */
-  readonly page?: string | undefined;
-  readonly peer: {
-    readonly url: string;
-    readonly dialect?: DialectName | undefined;
-    readonly queue?: QueueStatus | undefined;
-  };
-  readonly items: ItemCounts;
-  readonly passedOver: number;
-  readonly folders: readonly FolderReport[];
-  /** The directory that the paths of mirrors are below. */
-  readonly mirrorRoot: string;
-  readonly mirrors: readonly MirrorReport[];
-  /** The first ones. */
-  readonly quarantined: readonly { readonly file: string; readonly code: string; readonly message: string }[];
-  readonly problems: readonly PathProblem[];
-  /** Of each list that is cut short: how many there are, and how many it shows. */
-  readonly truncated?:
-    | Partial<Record<'quarantined' | 'problems', { readonly total: number; readonly shown: number }>>
-    | undefined;
-  /** What keeps changes from being recorded: nothing is sent meanwhile. */
-  readonly stateTrouble?: Trouble | undefined;
-  /** A disk that does not answer; what it keeps waits. */
-  readonly diskTrouble?: DiskTrouble | undefined;
-  /** What does not go on by itself, if anything does not. */
-  readonly stuck?: readonly Stuck[] | undefined;
-  /** What opening the state repaired. */
-  readonly repairs: readonly string[];
+/** Everything `status` says, also as JSON; see `factsOf`. */
+export type StatusReport = StatusFacts & {
   /** What a person should know, the gravest first. */
   readonly conditions: readonly Condition[];
-}
-
-/** How many quarantined items a status names. */
-const QUARANTINED_NAMED = 5;
+};
+export type StatusFacts = ReturnType<typeof factsOf>;
+export type FolderReport = StatusFacts['folders'][number];
+export type ItemCounts = Readonly<Record<Status, number>>;
 
 /** @param now in ms since the epoch; looked at only where no daemon runs. @default the present */
 export function statusReport(
@@ -175,35 +136,51 @@ export function statusReport(
   live: Live | undefined,
   now = systemClock.now(),
 ): StatusReport {
-  const parts = live?.parts;
+  const facts = factsOf(config, state, live, now);
+  return { ...facts, conditions: conditionsOf(facts) };
+}
+
+/** How many quarantined items a status names. */
+const QUARANTINED_NAMED = 5;
+
+/** Times are ms since the epoch. What only a daemon knows is there while it runs. */
+function factsOf(config: Config, state: StateView, live: Live | undefined, now: number) {
+  const { parts, watchdog } = live ?? {};
   const watched = parts?.watcher.status() ?? [];
   const problems = parts?.watcher.problems() ?? [];
   const unnamed = watched.reduce((sum, { unnamedProblems = 0 }) => sum + unnamedProblems, 0);
   const counts = state.counts();
-  const quarantined: StatusReport['quarantined'][number][] = [];
+  const quarantined: { readonly file: string; readonly code: string; readonly message: string }[] = [];
   for (const { folder, path, trouble } of state.entries.quarantined()) {
     if (quarantined.length === QUARANTINED_NAMED) break;
     quarantined.push({ file: `${folder}/${path}`, code: trouble.code, message: trouble.message });
   }
-  const truncated = [
-    ['quarantined', { total: counts.quarantined, shown: quarantined.length }] as const,
-    ['problems', { total: problems.length + unnamed, shown: problems.length }] as const,
-  ].filter(([, { total, shown }]) => total > shown);
+  const [total, shown] = [counts.quarantined, quarantined.length];
+  const truncated = {
+    ...(total > shown && { quarantined: { total, shown } }),
+    ...(unnamed > 0 && { problems: { total: problems.length + unnamed, shown: problems.length } }),
+  };
   const queue = parts?.queue.status();
   const { failure } = state;
-  const silent = live?.watchdog?.silentDisk;
-  const report = {
+  return {
     version: VERSION,
     running: live !== undefined,
     pid: live && process.pid,
     startedAt: live?.startedAt,
-    // In whole seconds, so that a status changes only when something does.
-    wallAheadMs: Math.round((live === undefined ? 0 : wallAheadMs(live.clock)) / 1_000) * 1_000 || undefined,
+    /**
+     * How far the wall clock is ahead of the daemon's steady time, which all times here are of, in ms. Only where somebody has set the
+     * clock since the daemon began. In whole seconds, so that a status changes only when something does.
+     */
+    wallAheadMs: (live && Math.round(wallAheadMs(live.clock) / 1_000) * 1_000) || undefined,
     uplink: parts?.uplink.status(),
     figures: parts?.statistics.report(),
+    /** Whether the file of the configuration is what holds. */
     configuration: live?.current.report,
+    /** What a person paused. */
     paused: live === undefined ? keptPause(state, now) : queue?.paused,
+    /** The keys of the configuration whose new values wait for a restart, if any do. */
     restart: someOf(live?.current.restart),
+    /** Where the status page is; only while it is open. */
     page: live?.page?.url,
     peer: {
       url: parts?.peerUrl ?? config.peer.url,
@@ -217,22 +194,23 @@ export function statusReport(
       const watch = watched.find((folder) => folder.name === name);
       return { name, path, collection, items: itemCounts(own), passedOver: own.passed, watch };
     }),
+    /** The directory that the paths of mirrors are below. */
     mirrorRoot: config.mirror.root,
     mirrors: parts?.mirrors.status() ?? mirrorReports(config.mirror, state),
+    /** The first ones. */
     quarantined,
     problems,
-    truncated: truncated.length === 0 ? undefined : Object.fromEntries(truncated),
+    /** Of each list that is cut short: how many there are, and how many it shows. */
+    truncated: Object.keys(truncated).length === 0 ? undefined : truncated,
+    /** What keeps changes from being recorded: nothing is sent meanwhile. */
     stateTrouble: failure && { code: failure.code, message: failure.message, hint: failure.hint },
-    diskTrouble: silent && {
-      code: 'DISK_SILENT',
-      message: sentence(`The disk of ${silent.path} does not answer: ${silent.what}`),
-      hint: DISK_HINT,
-      since: silent.since,
-    },
-    stuck: someOf(live?.watchdog?.stuck),
+    /** A disk that does not answer; what it keeps waits. */
+    diskTrouble: watchdog?.diskTrouble,
+    /** What does not go on by itself, if anything does not. */
+    stuck: someOf(watchdog?.stuck),
+    /** What opening the state repaired. */
     repairs: state.repairs,
   };
-  return { ...report, conditions: conditionsOf(report) };
 }
 
 function someOf<T>(list: readonly T[] = []): readonly T[] | undefined {
@@ -245,122 +223,116 @@ function dialectOf({ url, dialect }: Config['peer'], state: StateView): DialectN
   return dialect === 'auto' ? rememberedDialect(state.meta('dialect'), url) : dialect;
 }
 
-export function itemCounts(counts: ItemCounts): ItemCounts {
-  const { pending, accepted, confirmed, quarantined, gone } = counts;
-  return { pending, accepted, confirmed, quarantined, gone };
+export function itemCounts({ passed: _, ...items }: Counts): ItemCounts {
+  return items;
 }
 
-const DISK_HINT =
-  'Nothing is lost, and the work goes on by itself when it answers. See whether it is well: a server that is away, a device with errors (`dmesg`), a file system that was frozen.';
-const HELD = 'Mount it or bring it back, or mend its path in the configuration.';
-
-/** A folder could not be scanned, for its root is missing or doubtful. */
-export function heldError({ name, trouble }: FolderStatus): PeersyncError {
-  return new PeersyncError({
-    code: 'FOLDER_HELD',
-    message: `The folder ${name} was left out: ${trouble?.message ?? 'it is not there'}`,
-    hint: trouble?.hint ?? HELD,
-  });
-}
-
-/** Mirrors and paths in trouble are named one by one up to this many, then counted. */
+/** Where more of one kind are in trouble, the first stands for all of them. */
 const NAMED = 3;
 
 /** All conditions of a status, the gravest first. Every face renders this list, so that they cannot disagree. */
-export function conditionsOf(status: Omit<StatusReport, 'conditions'>): readonly Condition[] {
-  const { configuration, diskTrouble, items, mirrors, paused, problems, repairs, stateTrouble } = status;
+export function conditionsOf(status: StatusFacts): readonly Condition[] {
+  const { configuration, diskTrouble, items, mirrors, paused, restart, stateTrouble } = status;
   const all: Condition[] = [];
-  const add = (
-    severity: Condition['severity'],
-    code: string,
-    subject: string,
-    { message, hint, since }: Pick<Condition, 'message' | 'hint' | 'since'>,
-  ) => all.push({ code, severity, subject, message: sentence(message), hint: sentence(hint), since });
+  type About = Pick<Condition, 'subject' | 'message' | 'hint' | 'since'>;
+  const add = (severity: Severity, code: string, { subject, message, hint, since }: About) =>
+    all.push({ code, severity, subject, message: sentence(message), hint: sentence(hint), since });
+  const addMany = (
+    severity: Severity,
+    what: string,
+    list: readonly (About & { readonly code: string })[],
+  ) => {
+    const [first] = list;
+    if (first !== undefined && list.length > NAMED) {
+      const message = `${numberText(list.length)} ${what}, the first of them ${first.subject}: ${first.message}`;
+      add(severity, first.code, { ...first, message });
+    } else for (const one of list) add(severity, one.code, one);
+  };
 
-  for (const { name, since, what } of status.stuck ?? []) {
+  for (const { name: subject, since, what } of status.stuck ?? []) {
     const hint = 'Start peersync again, and tell its makers what the log says.';
-    add('critical', 'STUCK', name, { message: `It stands still: ${what}`, hint, since });
+    add('critical', 'STUCK', { subject, message: `It stands still: ${what}`, hint, since });
   }
-  if (stateTrouble !== undefined) add('critical', stateTrouble.code, 'state', stateTrouble);
-  if (diskTrouble !== undefined) add('critical', diskTrouble.code, 'disk', diskTrouble);
+  if (stateTrouble) add('critical', stateTrouble.code, { ...stateTrouble, subject: 'state' });
+  if (diskTrouble) add('critical', diskTrouble.code, { ...diskTrouble, subject: 'disk' });
   const { circuit } = status.peer.queue ?? {};
   if (circuit?.reason !== undefined && circuit.state !== 'closed') {
-    const { reason, since } = circuit;
-    add('critical', 'PEER', 'peer', {
-      message: `The peer ${TROUBLE_WORDS[reason.kind]}: ${reason.message}`,
-      hint: reason.hint ?? 'It is tried again by itself; what is to be pushed waits.',
-      since,
-    });
+    const {
+      kind,
+      message,
+      hint = 'It is tried again by itself; what is to be pushed waits.',
+    } = circuit.reason;
+    const words = `The peer ${TROUBLE_WORDS[kind]}: ${message}`;
+    add('critical', 'PEER', { subject: 'peer', message: words, hint, since: circuit.since });
   } else if (status.running && status.peer.dialect === undefined)
-    add('critical', 'PEER', 'peer', {
+    add('critical', 'PEER', {
+      subject: 'peer',
       message: 'The peer has not answered yet since peersync started.',
       hint: 'It is asked again by itself; see peer.url if this stays so.',
     });
-  for (const alert of status.figures?.alerts ?? []) add('error', alert.code, alert.collection, alert);
-  for (const { name, watch } of status.folders) {
-    const isHeld = watch?.state === 'held';
-    if (watch === undefined || (watch.trouble === undefined && !isHeld)) continue;
-    const { since, state, trouble = { message: 'it is not there', hint: HELD } } = watch;
-    const message = `The folder ${name} is ${state}: ${trouble.message}`;
-    const code = isHeld ? 'FOLDER_HELD' : 'FOLDER_DEGRADED';
-    add(isHeld ? 'critical' : 'warning', code, name, { message, hint: trouble.hint, since });
+  for (const alert of status.figures?.alerts ?? [])
+    add('error', alert.code, { ...alert, subject: alert.collection });
+  for (const { name: subject, watch } of status.folders) {
+    if (watch?.trouble === undefined) continue;
+    const { since, state, trouble } = watch;
+    const about = {
+      ...trouble,
+      subject,
+      message: `The folder ${subject} is ${state}: ${trouble.message}`,
+      since,
+    };
+    if (state === 'held') add('critical', 'FOLDER_HELD', about);
+    else add('warning', 'FOLDER_DEGRADED', about);
   }
   if (items.quarantined > 0) {
     const [only] = items.quarantined === 1 ? status.quarantined : [];
-    const why = only === undefined ? '' : ` ${only.message}`;
-    add('warning', 'QUARANTINE', 'quarantine', {
-      message: `${counted(items.quarantined, 'file')} cannot be delivered without a change.${why}`,
+    const words = `${counted(items.quarantined, 'file')} cannot be delivered without a change.`;
+    add('warning', 'QUARANTINE', {
+      subject: 'quarantine',
+      message: only === undefined ? words : `${words} ${only.message}`,
       hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
     });
   }
-  const alarmed = mirrors.flatMap(({ alarm, name }) => (alarm ? { name, trouble: alarm } : []));
-  const failing = mirrors.flatMap(({ alarm, failure, name }) =>
-    failure && !alarm ? { name, trouble: failure } : [],
-  );
-  for (const [severity, code, of, what] of [
-    ['error', 'MIRROR_ALARM', alarmed, 'have an alarm'],
-    ['warning', 'MIRROR_FAILS', failing, 'fail, and are tried again'],
-  ] as const) {
-    const message = `${numberText(of.length)} mirrors ${what}.`;
-    if (of.length > NAMED) add(severity, code, 'mirrors', { message, hint: '`peersync status` names them.' });
-    else for (const { name, trouble } of of) add(severity, code, name, trouble);
-  }
-  const conflicts = mirrors.flatMap(({ conflicts: own = [] }) => (own.length > 0 ? [own.length] : []));
-  if (conflicts.length > 0) {
-    const cells = conflicts.reduce((sum, count) => sum + count, 0);
-    add('warning', 'MIRROR_CONFLICTS', 'conflicts', {
-      message: `${counted(cells, 'cell')} of ${counted(conflicts.length, 'edited table')} changed on both sides; the peer's value was kept, yours is in a file beside it.`,
+  const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | undefined) =>
+    mirrors.flatMap((mirror) => {
+      const trouble = troubleOf(mirror);
+      return trouble === undefined ? [] : { ...trouble, code, subject: mirror.name };
+    });
+  const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
+  addMany('error', 'mirrors have an alarm', alarms);
+  const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => (alarm ? undefined : failure));
+  addMany('warning', 'mirrors fail, and are tried again', failures);
+  const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []).length;
+  if (conflicts > 0)
+    add('warning', 'MIRROR_CONFLICTS', {
+      subject: 'conflicts',
+      message: `${counted(conflicts, 'cell')} of edited tables changed on both sides; the peer's value was kept, yours is in a file beside it.`,
       hint: 'Look at that file, and edit the table again where your value is the right one.',
     });
-  }
-  const grouped = problems.length > NAMED;
-  const isOneFolder = problems.every(({ folder }) => folder === problems[0]?.folder);
-  const counts = `${counted(problems.length, 'path')} could not be looked at, the first of them `;
-  for (const { folder, path, trouble } of grouped ? problems.slice(0, 1) : problems)
-    add('warning', `PATH_${trouble.code}`, grouped && !isOneFolder ? 'folders' : folder, {
-      message: `${grouped ? counts : ''}${path}: ${trouble.message}`,
-      hint: trouble.hint,
-    });
-  if (repairs.length > 0)
-    add('warning', 'STATE_REPAIRED', 'state', {
+  const problems = status.problems.map(({ folder: subject, path, trouble }) => {
+    return { ...trouble, subject, code: `PATH_${trouble.code}`, message: `${path}: ${trouble.message}` };
+  });
+  addMany('warning', 'paths could not be looked at', problems);
+  if (status.repairs.length > 0)
+    add('warning', 'STATE_REPAIRED', {
+      subject: 'state',
       message: 'The state was repaired when peersync started.',
       hint: '`peersync status` says what was mended.',
     });
   if (configuration?.refused !== undefined) {
-    const { at, hint, message } = configuration.refused;
-    add('warning', 'CONFIG_REFUSED', 'configuration', {
-      message: `The changed configuration was refused, and the one before holds: ${message}`,
-      hint,
-      since: at,
-    });
+    const { at: since, hint, message } = configuration.refused;
+    const words = `The changed configuration was refused, and the one before holds: ${message}`;
+    add('warning', 'CONFIG_REFUSED', { subject: 'configuration', message: words, hint, since });
   }
-  if (status.restart !== undefined)
-    add('warning', 'RESTART_NEEDED', 'configuration', {
-      message: `A restart is needed for the new ${status.restart.length === 1 ? 'value' : 'values'} of ${status.restart.join(', ')}.`,
+  if (restart !== undefined)
+    add('warning', 'RESTART_NEEDED', {
+      subject: 'configuration',
+      message: `A restart is needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}.`,
       hint: 'The values before hold until then.',
     });
   if (paused !== undefined)
-    add('info', 'PAUSED', 'peersync', {
+    add('info', 'PAUSED', {
+      subject: 'peersync',
       message: 'A person paused the work with the peer; changes on disk are read and wait.',
       hint: '`peersync resume` ends the pause.',
       since: paused.since,
@@ -376,17 +348,18 @@ export async function readyReasons(
   const reasons = conditions.filter(({ severity }) => severity === 'critical');
   // A disk that does not answer may be that of the state, and would keep the answer waiting.
   if (reasons.some(({ subject }) => subject === 'disk' || subject === 'state')) return reasons;
-  const about = { severity: 'critical', subject: 'state' } as const;
+  const reason = (code: string, message: string, hint: string): readonly Condition[] => {
+    return [...reasons, { code, severity: 'critical', subject: 'state', message, hint }];
+  };
   try {
     await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
     if ((await statfs(stateDir)).bavail > 0) return reasons;
-    const message = `No space is left on the disk of the state in ${stateDir}.`;
     const hint = 'Free some space there; nothing is lost, and the work goes on by itself.';
-    return [...reasons, { ...about, code: 'STATE_FULL', message, hint }];
+    return reason('STATE_FULL', `No space is left on the disk of the state in ${stateDir}.`, hint);
   } catch (error) {
-    const message = `The state in ${stateDir} cannot be written (${messageOf(error)}).`;
     const hint = 'Make the directory writable for the user that runs peersync, or check its disk.';
-    return [...reasons, { ...about, code: 'STATE_UNWRITABLE', message, hint }];
+    const message = `The state in ${stateDir} cannot be written (${messageOf(error)}).`;
+    return reason('STATE_UNWRITABLE', message, hint);
   }
 }
 

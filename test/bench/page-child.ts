@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { checkConfig } from '../../src/config/load.js';
+import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
@@ -12,9 +13,9 @@ import { StatusPage } from '../../src/page/status-page.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { LANES } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import { answers, LiveFeed, RecentEvents } from '../../src/report/answers.js';
+import { answers, LiveFeed } from '../../src/report/answers.js';
 import { Statistics } from '../../src/report/statistics.js';
-import type { Live } from '../../src/report/status.js';
+import type { Live, StatusReport } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import { State } from '../../src/state/state.js';
 import { quarantined } from '../../src/state/transitions.js';
@@ -36,8 +37,8 @@ const config = await checkConfig(
   },
   join(directory, 'config.json'),
 );
-const recents = new RecentEvents(silentLogger, clock);
-const state = await State.open(config.state.dir, { clock, log: recents });
+const log = new DaemonLog(silentLogger, clock);
+const state = await State.open(config.state.dir, { clock, log });
 for (let i = 0; i < Number(files); i += 1) {
   const item = pendingRecord(`directory-${i % 10_000}/a file with a name ${i}.md`, 'bench', 'text');
   const [, , confirmed] = lifeOf(item);
@@ -66,50 +67,41 @@ const queue = new RequestQueue({
   maxConcurrency: 4,
   classify,
   clock,
-  log: recents,
+  log,
   peerName: 'The peer',
 });
 const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standard' });
 const mirrors = new Mirrors({
-  ...{ settings: config.mirror, stateDir: config.state.dir, state, queue, peer: client, clock, log: recents },
+  ...{ settings: config.mirror, stateDir: config.state.dir, state, queue, peer: client, clock, log },
 });
 const statistics = new Statistics({
-  ...{ state, clock, log: recents, dir: config.state.dir },
+  ...{ state, clock, log, dir: config.state.dir },
   settings: () => config,
   paused: () => false,
 });
 await statistics.start();
 for (let i = 0; i < 200; i += 1)
-  recents.info({ event: 'confirmed' }, `confirmed bench/a file with a name ${i}.md`);
-const live: Live = {
-  startedAt: clock.now(),
-  clock,
-  current: { restart: [], report: { takenUpAt: clock.now() } },
-  parts: {
-    ...{ peerUrl: 'http://127.0.0.1:1/', client, queue, mirrors, statistics },
-    uplink: {
-      status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
-      isInFlight: () => false,
-      nextLook: () => undefined,
-    },
-    watcher: { status: () => [], problems: () => [] },
+  log.info({ event: `confirmed-${i}` }, `confirmed bench/a file with a name ${i}.md`);
+const parts = {
+  ...{ state, peerUrl: 'http://127.0.0.1:1/', client, queue, mirrors, statistics },
+  dialect: { current: undefined },
+  uplink: {
+    status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 500 }),
+    isInFlight: () => false,
+    nextLook: () => undefined,
   },
+  watcher: { status: () => [], problems: () => [], lookSoon: () => {}, rescan: async () => [] },
 };
-const current = { config, onChange: () => () => {} };
-const status = () => statusReport(config, state, live);
-const feed = new LiveFeed({ status, statistics, recents, clock });
-const nothing = () => {};
-const ask = answers({
-  ...{ current, state, live, clock, feed, mirrors, log: recents },
-  ...{ queue, lookUp: async () => undefined, holdMs: () => undefined },
-  watcher: { lookSoon: nothing, rescan: async () => [] },
-  reload: async () => ({ changes: [], restart: [] }),
+const live = {
+  ...{ startedAt: clock.now(), clock, log, parts, recents: log.recents },
+  current: { config, restart: [], report: { takenUpAt: clock.now() } },
   stopping: new AbortController().signal,
-});
-const page = new StatusPage({
-  ...{ current, state, live, status, feed, statistics, ask, client, clock, log: recents, env: {} },
-});
-page.start();
+  status: (): StatusReport => statusReport(config, state, live),
+  reload: async () => ({ changes: [], restart: [] }),
+} as unknown as Live;
+const feed = new LiveFeed(live);
+const page = new StatusPage({ live, feed, ask: answers(live, feed), env: {} });
+page.follow();
 while (page.url === undefined) await clock.sleep(10);
 
 let pauseMs = 0;

@@ -3,9 +3,8 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
-import type { RecentEvent } from '../../src/report/answers.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { FolderReport, StatusReport } from '../../src/report/status.js';
+import type { FolderReport, RecentEvent, StatusFacts, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';
 import type { Entry } from '../../src/state/entry.js';
 
@@ -59,16 +58,16 @@ export function folder(
 }
 
 /** A status of these folders; what they do not say is at rest. */
-export function statusOf(
-  folders: readonly FolderReport[],
-  over: Partial<Omit<StatusReport, 'conditions'>> = {},
-): StatusReport {
+export function statusOf(folders: readonly FolderReport[], over: Partial<StatusFacts> = {}): StatusReport {
   const items = { ...NO_ITEMS };
   for (const { items: own } of folders) {
     for (const status of ['pending', 'accepted', 'confirmed', 'quarantined', 'gone'] as const)
       items[status] += own[status];
   }
-  const status: Omit<StatusReport, 'conditions'> = {
+  const status: StatusFacts = {
+    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
+    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: undefined },
+    wallAheadMs: undefined,
     version: '0.1.0',
     running: true,
     pid: 4711,
@@ -76,7 +75,7 @@ export function statusOf(
     peer: { url: 'https://search.example.org', dialect: 'standard', queue: queue() },
     items,
     passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
-    folders,
+    folders: [...folders],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
     figures: { timeToSearch: [], confirmedPerSecond: 0, alerts: [] },
     mirrorRoot: '/srv/mirror',
@@ -168,7 +167,9 @@ export function item(index: number, status: string): ItemLine {
     status: status as Entry['status'],
     since: NOW - (index + 3) * 7 * MIN,
     size: 4_000 + index * 977,
+    sha256: undefined,
     url: `https://files.example.org/papers/${path}`,
+    ...{ attempts: undefined, code: undefined, message: undefined, hint: undefined },
     ...(status === 'quarantined' ? { attempts: 3, code, message, hint } : {}),
     ...(status === 'passed'
       ? { code: 'EMPTY', message: 'It is empty.', hint: 'Nothing is to be done.' }

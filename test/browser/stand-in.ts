@@ -3,9 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { ItemLine } from '../../src/page/api.js';
 import { readAssets } from '../../src/page/app.js';
-import type { RecentEvent } from '../../src/report/answers.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { RecentEvent, StatusReport } from '../../src/report/status.js';
 import type { WhyReport } from '../../src/report/why.js';
 import { afterwards } from '../support/afterwards.js';
 

@@ -57,7 +57,7 @@ describe('the state of the world in a sentence', () => {
     expect(world(statusOf([folder('notes', { pending: 1 })])).sentence).toBe('1 file is on the way.');
     const taken = statusOf([folder('notes', { accepted: 5 })]);
     expect(world(taken).detail).toBe('The peer has them already and will show them soon.');
-    const unknown = { url: 'https://search.example.org', queue: queue() };
+    const unknown = { url: 'https://search.example.org', dialect: undefined, queue: queue() };
     expect(world(statusOf([folder('notes', { pending: 2 })], { peer: unknown })).sentence).toBe(
       '2 files wait while peersync finds out how the peer speaks.',
     );
@@ -162,7 +162,7 @@ describe('what needs a look', () => {
       'state #problems',
     ]);
     expect(concerns.find(({ about }) => about === 'conflicts')?.text).toMatch(
-      /^2 cells of 1 edited table changed on both sides/,
+      /^2 cells of edited tables changed on both sides/,
     );
   });
 
@@ -175,7 +175,7 @@ describe('what needs a look', () => {
       alarm,
     }));
     expect(concernsOf(statusOf([], { mirrors })).map(({ text }) => text)).toEqual([
-      '2,000 mirrors have an alarm. `peersync status` names them.',
+      '2,000 mirrors have an alarm, the first of them t0: It is empty. Look at it.',
     ]);
   });
 
@@ -188,7 +188,7 @@ describe('what needs a look', () => {
     expect(concerns(['a', 'b', 'c', 'd'])).toMatchObject([
       {
         about: 'notes',
-        text: '4 paths could not be looked at, the first of them /srv/library/notes/a: It cannot be listed. Let us in.',
+        text: '4 paths could not be looked at, the first of them notes: /srv/library/notes/a: It cannot be listed. Let us in.',
       },
     ]);
   });
@@ -225,7 +225,7 @@ test('a disk that does not answer is the sentence, and wants a look', () => {
     code: 'DISK_SILENT',
     message: 'The disk of /srv/state does not answer: what is known is not brought to the disk.',
     hint: 'See whether it is well.',
-    since: NOW - 3 * MIN,
+    ...{ path: '/srv/state', since: NOW - 3 * MIN },
   };
   const status = statusOf([folder('notes', { pending: 5 })], { diskTrouble: trouble });
   expect(world(status)).toMatchObject({

@@ -1,4 +1,4 @@
-import type { FolderReport, StatusReport } from '../../src/report/status.js';
+import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status.js';
 import { conditionsOf } from '../../src/report/status.js';
 
 /** The time at which the reports of these tests are read. */
@@ -25,8 +25,11 @@ export function folder(name: string): FolderReport {
 }
 
 /** A status without trouble. */
-export function report(parts: Partial<Omit<StatusReport, 'conditions'>> = {}): StatusReport {
-  const status: Omit<StatusReport, 'conditions'> = {
+export function report(parts: Partial<StatusFacts> = {}): StatusReport {
+  const status: StatusFacts = {
+    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
+    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: undefined },
+    wallAheadMs: undefined,
     version: '1.2.3',
     running: true,
     pid: 77,

@@ -9,7 +9,7 @@ function away(nextProbeAt: number | undefined, tries = 4) {
   const next = nextProbeAt === undefined ? {} : { nextProbeAt };
   return report({
     peer: {
-      url: 'http://127.0.0.1:8090',
+      ...{ url: 'http://127.0.0.1:8090', dialect: undefined },
       queue: {
         ...queue,
         circuit: { ...queue.circuit, state: 'open', since: NOW - 5_000, reason, tries, ...next },

@@ -173,7 +173,9 @@ describe('the view', () => {
   });
 
   it('tells what became of a key for a while, and that work is paused', () => {
-    const paused = report({ peer: { url: 'u', queue: { ...queue, paused: { since: NOW - 60_000 } } } });
+    const paused = report({
+      peer: { url: 'u', dialect: undefined, queue: { ...queue, paused: { since: NOW - 60_000 } } },
+    });
     const note = { text: 'paused', at: NOW - 1_000 };
     expect(shown(modelOf(paused, { note })).at(-1)).toBe('paused');
     expect(shown(modelOf(paused, { note: { ...note, at: NOW - 10_000 } })).at(-1)).toBe('q quit');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Repeats } from '../../src/daemon/log-repeats.js';
+import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const SECOND = 1_000;
@@ -12,7 +12,7 @@ class Said {
   readonly lines: string[] = [];
   readonly fields: object[] = [];
   debugLines = 0;
-  readonly log: Repeats;
+  readonly log: DaemonLog;
 
   constructor() {
     const say = (level: string) => (fields: object, message: string) => {
@@ -22,7 +22,10 @@ class Said {
     const debug = () => {
       this.debugLines += 1;
     };
-    this.log = new Repeats({ debug, info: say('info'), warn: say('warn'), error: say('error') }, this.clock);
+    this.log = new DaemonLog(
+      { debug, info: say('info'), warn: say('warn'), error: say('error') },
+      this.clock,
+    );
   }
 
   /** What was said since this was last asked. */
@@ -175,5 +178,16 @@ describe('trouble', () => {
       }),
       { numRuns: 30 },
     );
+  });
+});
+
+it('the last 200 lines from info up are remembered, as they were said', () => {
+  const said = new Said();
+  said.log.debug({}, 'a detail');
+  for (let i = 1; i <= 300; i += 1) said.log.info({ event: 'confirmed', folder: `${i}` }, `file ${i}`);
+  expect(said.lines).toHaveLength(300);
+  expect(said.log.recents).toHaveLength(200);
+  expect(said.log.recents[0]).toEqual({
+    ...{ id: 101, at: said.clock.now(), level: 'info', message: 'file 101', event: 'confirmed' },
   });
 });

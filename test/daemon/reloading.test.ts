@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
-import { ConfigHolder, type Parts } from '../../src/daemon/parts.js';
+import type { Parts } from '../../src/daemon/parts.js';
 import { Reloading } from '../../src/daemon/reloading.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -34,7 +34,7 @@ async function world(holds: Held) {
   const clock = new FakeClock(1_000);
   const did: string[] = [];
   const failures: unknown[] = [];
-  const current = new ConfigHolder(await configOf('inbox'), 500);
+  const current = { config: await configOf('inbox'), restart: [], report: { takenUpAt: 500 } };
   const wanted = await configOf('inbox', 'notes');
   const does = (what: string) => async () => void did.push(what);
   const parts = {
@@ -52,7 +52,7 @@ async function world(holds: Held) {
     commit: does('commit'),
   } as unknown as Parts;
   const reloading = new Reloading({
-    ...{ current, parts, clock, log: silentLogger },
+    ...{ current, parts, clock, log: silentLogger, onReload: () => {} },
     load: async () => {
       did.push('load');
       return (await holds.load) ?? wanted;

@@ -58,7 +58,7 @@ class Watched {
       log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
       ...deps,
     });
-    this.watchdog.start();
+    void this.watchdog.start();
   }
 
   /** The longest time that systemd waited for a sign, up to `ms` from now. */
@@ -144,20 +144,25 @@ describe('a watchdog', () => {
     w.isBusy = true;
     w.diskAnswers = false;
     await w.clock.advance(15_000);
-    expect(w.watchdog.silentDisk).toBeUndefined();
+    expect(w.watchdog.diskTrouble).toBeUndefined();
     await w.clock.advance(25_000);
-    expect(w.watchdog.silentDisk).toMatchObject({ path: '/state', what: w.loop.what });
-    expect((w.watchdog.silentDisk?.since ?? 0) - began).toBeLessThan(20_000);
+    expect(w.watchdog.diskTrouble).toMatchObject({
+      code: 'DISK_SILENT',
+      message: `The disk of /state does not answer: ${w.loop.what}.`,
+    });
+    expect((w.watchdog.diskTrouble?.since ?? 0) - began).toBeLessThan(20_000);
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThan(2 * MINUTE);
     expect(w.asked).toBe(1);
     expect(w.watchdog.stuck).toEqual([]);
     expect(w.said).toEqual([
-      expect.stringMatching(/^warn: items .* the disk of \/state does not answer and is waited for$/),
+      expect.stringMatching(
+        /^warn: The disk of \/state does not answer: items .* are not pushed\. It is waited for, for \d+s so far\.$/,
+      ),
     ]);
     w.answer();
     w.isBusy = false;
     await w.clock.advance(20_000);
-    expect(w.watchdog.silentDisk).toBeUndefined();
+    expect(w.watchdog.diskTrouble).toBeUndefined();
     expect(w.said.at(-1)).toBe('info: what stood still goes on');
   });
 
@@ -168,7 +173,7 @@ describe('a watchdog', () => {
     w.isBusy = true;
     await w.clock.advance(2 * MINUTE);
     expect(w.asked).toBeGreaterThan(0);
-    expect([w.watchdog.silentDisk, w.said]).toEqual([undefined, []]);
+    expect([w.watchdog.diskTrouble, w.said]).toEqual([undefined, []]);
   });
 
   it('takes an error of a disk for an answer', async () => {

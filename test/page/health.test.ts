@@ -84,7 +84,11 @@ describe('GET /readyz', () => {
   it('says at once that a disk does not answer, and does not ask it', async () => {
     const page = await PageAtWork.start();
     rmSync(page.config.state.dir, { recursive: true });
-    page.silentDisk = { path: '/srv/state', what: 'what is known is not brought to the disk', since: 0 };
+    page.diskTrouble = {
+      ...{ code: 'DISK_SILENT', path: '/srv/state', since: 0 },
+      message: 'The disk of /srv/state does not answer: what is known is not brought to the disk.',
+      hint: 'Nothing is lost.',
+    };
     expect(await reasons(page)).toEqual([
       'DISK_SILENT: The disk of /srv/state does not answer: what is known is not brought to the disk.',
     ]);

@@ -1,9 +1,9 @@
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { type ApiDeps, apiRoutes } from '../../src/page/api.js';
+import { apiRoutes, type PageDeps } from '../../src/page/api.js';
 import { LiveFeed, type LiveLine } from '../../src/report/answers.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { Live, StatusReport } from '../../src/report/status.js';
 import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -50,7 +50,7 @@ describe('GET /api/live', () => {
   it('tells everything first, then what changes', async () => {
     const page = await PageAtWork.start();
     page.samples.push({ at: 1, confirmed: 2, accepted: 3, waiting: 4 });
-    page.recents.info({ event: 'x' }, 'a line\nwith two lines');
+    page.log.info({ event: 'x' }, 'a line\nwith two lines');
     const following = new Following(page.port);
     await until(() => following.of('recents').length === 1, 'the first events came');
     expect(following.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -112,7 +112,7 @@ async function talkative(lines: () => AsyncGenerator<LiveLine>, slowMs: number) 
   const app = fastify({ forceCloseConnections: true });
   const followers = new Set<AbortController>();
   const feed = { follow: () => lines(), textOf: (line: LiveLine) => JSON.stringify(line) };
-  apiRoutes(app, { feed } as unknown as ApiDeps, followers, slowMs);
+  apiRoutes(app, { feed } as unknown as PageDeps, followers, slowMs);
   await app.listen({ host: '127.0.0.1', port: 0 });
   afterwards('test', () => app.close());
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
@@ -173,8 +173,8 @@ it('a status is made, and put into words, once for all who follow', async () => 
       },
     } as unknown as StatusReport;
   };
-  const empty = { samples: () => [], list: () => [] };
-  const feed = new LiveFeed({ status, statistics: empty, recents: empty, clock: new FakeClock() });
+  const live = { status, clock: new FakeClock(), recents: [], parts: { statistics: { samples: [] } } };
+  const feed = new LiveFeed(live as unknown as Live);
   for (let i = 0; i < 3; i += 1)
     for await (const line of feed.follow(new AbortController().signal)) {
       expect(feed.textOf(line)).toBe('{}');

@@ -3,15 +3,16 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
+import { DaemonLog } from '../../src/daemon/log-repeats.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Stuck } from '../../src/lib/health.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';
 import type { Paused, QueueStatus } from '../../src/queue/request-queue.js';
-import { answers, LiveFeed, RecentEvents } from '../../src/report/answers.js';
+import { answers, LiveFeed } from '../../src/report/answers.js';
 import { histograms, type Sample, type StatisticsReport } from '../../src/report/statistics.js';
-import type { ConfigurationReport, Live, SilentDisk } from '../../src/report/status.js';
+import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
 import type { OpenFile } from '../../src/state/load.js';
@@ -38,12 +39,12 @@ export class PageAtWork {
   readonly directory = temporaryDirectory();
   readonly clock: Clock;
   readonly logged: { level: string; message: string }[] = [];
-  readonly recents: RecentEvents;
+  readonly log: DaemonLog;
   /** What was asked of the daemon beside the state: `look`, `rescan`, `mirror`, `accept`, and of whom. */
   readonly asked: string[] = [];
   queue: QueueStatus;
   folders: FolderStatus[] = [];
-  silentDisk: SilentDisk | undefined;
+  diskTrouble: DiskTrouble | undefined;
   mirrors: MirrorReport[] = [];
   problems: PathProblem[] = [];
   isDialectKnown = true;
@@ -53,7 +54,6 @@ export class PageAtWork {
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
   figures: StatisticsReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
   readonly #stopping = new AbortController();
-  readonly #listeners = new Set<(before: Config, after: Config) => void>();
   #config!: Config;
   state!: State;
   page!: StatusPage;
@@ -65,7 +65,7 @@ export class PageAtWork {
     const say = (level: string) => (_fields: object, message: string) =>
       void this.logged.push({ level, message });
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
-    this.recents = new RecentEvents(log, clock);
+    this.log = new DaemonLog(log, clock);
     const lane = { started: 3, failed: 1, running: 0, waiting: 0, p50LatencyMs: 12 };
     this.queue = {
       circuit: { state: 'closed', since: 0, held: [], tries: 0 },
@@ -93,7 +93,7 @@ export class PageAtWork {
     const { clock } = this;
     this.state = await State.open(this.#config.state.dir, {
       clock,
-      log: this.recents,
+      log: this.log,
       ...(open ? { open } : {}),
     });
     this.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
@@ -107,30 +107,42 @@ export class PageAtWork {
         at: 1_700_000_000_000,
       },
     }));
-    const work = this;
-    const current = {
-      get config() {
-        return work.#config;
-      },
-      onChange: (listener: (before: Config, after: Config) => void) => {
-        this.#listeners.add(listener);
-        return () => void this.#listeners.delete(listener);
-      },
-    };
     const live = this.#live();
-    const status = () => statusReport(this.#config, this.state, live);
-    const feed = new LiveFeed({
-      status,
-      statistics: { samples: () => this.samples },
-      recents: this.recents,
-      clock,
+    const feed = new LiveFeed(live);
+    const ask = answers(live, feed);
+    this.page = new StatusPage({
+      ...{ live, ask, feed, env: process.env, assetsDirectory: this.assetsDirectory() },
     });
+    this.page.follow();
+  }
+
+  #live(): Live {
+    const work = this;
     const note = (what: string) => void this.asked.push(what);
     const parts = {
-      ...{ current, state: this.state, live, clock, feed, log: this.recents },
-      lookUp: async () => undefined,
-      holdMs: () => 0,
+      state: this.state,
+      peerUrl: 'http://peer.example/',
+      client: {
+        get dialect() {
+          return work.isDialectKnown ? ('standard' as const) : undefined;
+        },
+        ...{ requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
+      },
+      dialect: { current: { holdMs: 0 } },
+      uplink: {
+        status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
+        isInFlight: () => false,
+        nextLook: () => undefined,
+      },
+      statistics: {
+        samples: this.samples,
+        report: () => this.figures,
+        totals: { accepted: 8, confirmed: 4, quarantined: 2 },
+        histograms: this.histograms,
+      },
       watcher: {
+        status: () => this.folders,
+        problems: () => this.problems,
         lookSoon: ({ folder, path }: Place) => note(`look ${folder}/${path}`),
         rescan: async (folder: string | undefined) => {
           note(`rescan ${folder ?? 'all'}`);
@@ -138,6 +150,7 @@ export class PageAtWork {
         },
       },
       mirrors: {
+        status: () => this.mirrors,
         run: async function* (names: readonly string[] | undefined) {
           note(`mirror ${names?.join() ?? 'all'}`);
           yield* work.mirrors;
@@ -160,55 +173,27 @@ export class PageAtWork {
           this.queue = queue;
         },
       },
-      reload: async () => ({ changes: [], restart: [] }),
-      stopping: this.#stopping.signal,
     };
-    const ask = answers(parts);
-    this.page = new StatusPage({
-      ...{ current, state: this.state, live, status, ask, feed, clock, log: this.recents },
-      statistics: {
-        totals: { accepted: 8, confirmed: 4, quarantined: 2 },
-        histograms: this.histograms,
-      },
-      client: { requests: { push: 5, peerdoc: 7, other: 1 }, pushedBytes: 1234 },
-      env: process.env,
-      assetsDirectory: this.assetsDirectory(),
-    });
-    this.page.start();
-  }
-
-  #live(): Live {
-    const work = this;
-    return {
-      startedAt: this.clock.now(),
-      clock: this.clock,
+    const live = {
+      ...{ startedAt: this.clock.now(), clock: this.clock, log: this.log, parts },
       current: {
+        get config() {
+          return work.#config;
+        },
         restart: [],
         get report() {
           return work.configuration;
         },
       },
-      parts: {
-        peerUrl: 'http://peer.example/',
-        client: {
-          get dialect() {
-            return work.isDialectKnown ? ('standard' as const) : undefined;
-          },
-        },
-        queue: { status: () => this.queue },
-        uplink: {
-          status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
-          isInFlight: () => false,
-          nextLook: () => undefined,
-        },
-        watcher: { status: () => this.folders, problems: () => this.problems },
-        mirrors: { status: () => this.mirrors },
-        statistics: { report: () => this.figures },
-      },
+      recents: this.log.recents,
       get watchdog() {
-        return { silentDisk: work.silentDisk, stuck: work.stuck };
+        return { diskTrouble: work.diskTrouble, stuck: work.stuck };
       },
-    };
+      stopping: this.#stopping.signal,
+      status: () => statusReport(this.#config, this.state, live),
+      reload: async () => ({ changes: [], restart: [] }),
+    } as unknown as Live;
+    return live;
   }
 
   get config(): Config {
@@ -231,14 +216,13 @@ export class PageAtWork {
     status: object,
     folders: readonly string[] = this.#config.folders.map(({ name }) => name),
   ): Promise<void> {
-    const before = this.#config;
     const path = writeConfig(this.directory, {
       peer: { url: 'http://peer.example/' },
       folders: folders.map((name) => ({ name })),
       status: { ...status },
     });
     this.#config = (await loadConfig(path)).config;
-    for (const listener of this.#listeners) listener(before, this.#config);
+    this.page?.follow();
   }
 
   private assetsDirectory(): string {

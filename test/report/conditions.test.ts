@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { statusText } from '../../src/commands/status.js';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { concernsOf } from '../../src/page/browser/words.js';
-import { type MetricsDeps, valuesOf } from '../../src/page/metrics.js';
-import { readyReasons, statusSentence } from '../../src/report/status.js';
+import { valuesOf } from '../../src/page/metrics.js';
+import { type Live, readyReasons, statusSentence } from '../../src/report/status.js';
 import { NOW, report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -24,14 +24,13 @@ describe('a condition', () => {
     ]);
     expect(await readyReasons(status, temporaryDirectory())).toEqual([unheard]);
     expect(statusSentence(status)).toContain('; A thing is odd (since ');
-    const deps = {
-      status: () => status,
-      clock: new FakeClock(),
+    const parts = {
       statistics: { totals: { accepted: 0, confirmed: 0, quarantined: 0 } },
       client: { requests: {}, pushedBytes: 0 },
       state: { figures: () => ({}) },
     };
-    expect(valuesOf(deps as unknown as MetricsDeps).get('peersync_condition')).toEqual([
+    const live = { status: () => status, clock: new FakeClock(), parts };
+    expect(valuesOf(live as unknown as Live).get('peersync_condition')).toEqual([
       [{ code: 'UNHEARD_OF', severity: 'critical', subject: 'thing' }, 1],
     ]);
   });

@@ -29,7 +29,7 @@ describe('percentiles', () => {
       fc.property(fc.array(duration, { minLength: 1, maxLength: 300 }), (durations) => {
         const recent = new RecentDurations();
         for (const ms of durations) recent.add(ms, NOW);
-        for (const window of [recent.hour(NOW), recent.day(NOW)]) {
+        for (const window of [...Object.values(recent.at(NOW))]) {
           const { count, p50Ms, p95Ms, p99Ms } = percentilesOf(window);
           expect(count).toBe(durations.length);
           near(p50Ms, exact(durations, 0.5));
@@ -41,7 +41,7 @@ describe('percentiles', () => {
   });
 
   it('are unknown of nothing', () => {
-    expect(percentilesOf(new RecentDurations().hour(NOW))).toEqual({ count: 0 });
+    expect(percentilesOf(new RecentDurations().at(NOW).hour)).toEqual({ count: 0 });
   });
 });
 
@@ -57,8 +57,8 @@ describe('the last hour and the last day', () => {
           recent.add(ms, now);
           added.push(now);
           for (const [window, lastsMs] of [
-            [recent.hour(now), HOUR],
-            [recent.day(now), DAY],
+            [recent.at(now).hour, HOUR],
+            [recent.at(now).day, DAY],
           ] as const) {
             const since = now - lastsMs;
             expect(window.totalCount).toBeLessThanOrEqual(added.filter((at) => at > since).length);
@@ -66,8 +66,8 @@ describe('the last hour and the last day', () => {
             expect(window.totalCount).toBeGreaterThanOrEqual(atLeast);
           }
         }
-        expect(percentilesOf(recent.hour(now + HOUR))).toEqual({ count: 0 });
-        expect(percentilesOf(recent.day(now + DAY))).toEqual({ count: 0 });
+        expect(percentilesOf(recent.at(now + HOUR).hour)).toEqual({ count: 0 });
+        expect(percentilesOf(recent.at(now + DAY).day)).toEqual({ count: 0 });
       }),
     );
   });
@@ -84,8 +84,10 @@ describe('the last hour and the last day', () => {
         const again = new RecentDurations();
         again.restore(JSON.parse(JSON.stringify(recent.slots(now))), now);
         for (const later of [0, 5 * MINUTE, 30 * MINUTE, HOUR, DAY]) {
-          expect(percentilesOf(again.hour(now + later))).toEqual(percentilesOf(recent.hour(now + later)));
-          expect(percentilesOf(again.day(now + later))).toEqual(percentilesOf(recent.day(now + later)));
+          expect(percentilesOf(again.at(now + later).hour)).toEqual(
+            percentilesOf(recent.at(now + later).hour),
+          );
+          expect(percentilesOf(again.at(now + later).day)).toEqual(percentilesOf(recent.at(now + later).day));
         }
       }),
     );
@@ -101,7 +103,7 @@ describe('the last hour and the last day', () => {
       ],
       NOW,
     );
-    expect(recent.day(NOW).totalCount).toBe(0);
+    expect(recent.at(NOW).day.totalCount).toBe(0);
   });
 });
 
@@ -118,7 +120,7 @@ describe('what waits', () => {
           items.add(item.since, 1);
           const [left] = item.leaves < 5 ? list.splice(item.leaves % list.length, 1) : [];
           if (left !== undefined) items.add(left, -1);
-          const { oldestSince, waiting } = items.read(1_000_000, 0);
+          const { oldestSince, waiting } = items.read();
           expect(waiting).toBe(list.length);
           if (list.length === 0) expect(oldestSince).toBeUndefined();
           else {

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { StatusReport } from '../../src/report/status.js';
+import type { StatusFacts } from '../../src/report/status.js';
 import { statusSentence } from '../../src/report/status.js';
 import { queue, report } from '../commands/report.js';
 
 const at = (time: string): number => new Date(`2026-11-21T${time}`).getTime();
 const items = { pending: 0, accepted: 0, confirmed: 0, quarantined: 0, gone: 0 };
-const { figures: _, ...none } = report({ items });
-const sentenceOf = (parts: Partial<Omit<StatusReport, 'conditions'>>) =>
-  statusSentence(report({ ...none, ...parts }));
+const none = report({ items, figures: undefined });
+const sentenceOf = (parts: Partial<StatusFacts>) => statusSentence(report({ ...none, ...parts }));
 const peer = (over: Partial<typeof queue>) => ({
   peer: { url: 'http://x', dialect: 'yacy' as const, queue: { ...queue, ...over } },
 });
@@ -32,7 +31,7 @@ describe('the sentence for systemctl status', () => {
       message: 'The disk of /srv does not answer: nothing is read.',
       hint: 'Look.',
     };
-    expect(sentenceOf({ diskTrouble: { ...trouble, since: at('10:00:00') } })).toMatch(
+    expect(sentenceOf({ diskTrouble: { ...trouble, path: '/srv', since: at('10:00:00') } })).toMatch(
       /; The disk of \/srv does not answer: nothing is read \(since 2026-11-21 10:00:00\)/,
     );
     expect(sentenceOf({ stateTrouble: { ...trouble, message: 'The state is full' } })).toMatch(

@@ -1,4 +1,4 @@
-import type { RecentEvent } from '../../report/answers.js';
+import type { RecentEvent } from '../../report/status.js';
 import { attr, byId, h, icon, prose, type Row, Rows, reshape, show, text } from './dom.js';
 import type { Model } from './model.js';
 import { hour, moment, sentence } from './words.js';

@@ -1,6 +1,5 @@
-import type { RecentEvent } from '../../report/answers.js';
 import type { Sample } from '../../report/statistics.js';
-import type { StatusReport } from '../../report/status.js';
+import type { RecentEvent, StatusReport } from '../../report/status.js';
 import { get } from './ask.js';
 import type { PageClock } from './clock.js';
 
