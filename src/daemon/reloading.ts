@@ -144,11 +144,21 @@ type PeerAccess = Awaited<ReturnType<typeof readAccess>>;
 /**
  * What the files hold that a configuration names for its peer; and whether its other secrets can be read at all.
  *
- * @throws ConfigError, or PeersyncError CONFIG_CA, for the first that cannot
+ * @throws ConfigError, or PeersyncError CONFIG_CA, for all that cannot
  */
 async function readAccess({ peer, status }: Config, log: Logger) {
-  const credentials = peer.auth && (await configuredCredentials(peer.auth, log));
-  const ca = peer.tls.ca === undefined ? undefined : await readCa(peer.tls.ca);
-  if (status.token !== undefined) await resolveSecret(status.token, process.env, log);
-  return { credentials, ca };
+  const { auth, tls } = peer;
+  const reading = [
+    auth && configuredCredentials(auth, log),
+    tls.ca === undefined ? undefined : readCa(tls.ca),
+    status.token && resolveSecret(status.token, process.env, log),
+  ] as const;
+  const problems = (await Promise.allSettled(reading)).flatMap((read) =>
+    'reason' in read ? [read.reason as unknown] : [],
+  );
+  const [first] = problems;
+  if (first === undefined) return { credentials: await reading[0], ca: await reading[1] };
+  if (!(first instanceof PeersyncError)) throw first;
+  const { code, hint, exitCode } = first;
+  throw new PeersyncError({ code, hint, exitCode, message: problems.map(messageOf).join('\n  ') });
 }
