@@ -16,7 +16,8 @@ export async function syncDirectory(directory: string): Promise<void> {
  * Replaces `path` whole: a reader sees the old content or the new, never a part, also after a power cut.
  *
  * @param options.mode permission bits of the new file; 0600 unless given
- * @param options.temporary where the content is written first, in the same directory; a name of its own unless given
+ * @param options.temporary where the content is written first, in the same directory; a name of its own unless given. What a killed
+ *   process left there goes
  */
 export async function writeFileAtomic(
   path: string,
@@ -24,6 +25,7 @@ export async function writeFileAtomic(
   options: { readonly mode?: number; readonly temporary?: string } = {},
 ): Promise<void> {
   const temporary = options.temporary ?? `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  if (options.temporary !== undefined) await rm(temporary, { force: true });
   try {
     const handle = await open(temporary, 'wx', options.mode ?? 0o600);
     try {

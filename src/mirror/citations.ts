@@ -1,32 +1,14 @@
-import { messageOf, type PeersyncError } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import { compareByCodePoint, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import { PeerError } from '../peer/errors.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { MirrorError } from './errors.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
-import { type CitationsPlan, KeptOfMirrors } from './plan.js';
-import { defined, type MirrorRecord } from './record.js';
+import { type CitationsPlan, passes } from './plan.js';
+import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
-
-/**
- * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of their keys: since when they are
- * confirmed, or gone, and their path.
- */
-export interface Pass {
-  /** In ms since the epoch. */
-  readonly beganAt: number;
-  /** The key of the last item of the pass that was looked at; undefined once the pass is over. */
-  readonly after?: string;
-  /** That of the last item that was looked at of those that changed since the pass began. */
-  readonly newAfter?: string;
-  /** Items that have a file, so far. */
-  readonly files: number;
-  readonly changed: boolean;
-}
-
-export const passes = new KeptOfMirrors<Pass>('mirror-pass/', 'beganAt', 'files');
 
 /** How many items are looked at between two saves of where the pass stands. */
 const SAVE_EVERY = 100;
@@ -50,12 +32,11 @@ interface Run {
   readonly signal: AbortSignal;
 }
 
-/** What came of one item; `added`: how many files there are more than before. */
+/** Whether there is a file for an item, and was one before; whether it was written or removed. */
 interface Result {
+  readonly hadFile: boolean;
+  readonly hasFile: boolean;
   readonly changed: boolean;
-  readonly added: number;
-  readonly hasFile?: boolean;
-  readonly error?: PeersyncError;
 }
 
 /**
@@ -74,8 +55,9 @@ export class CitationsMirror extends PlannedMirror<CitationsPlan> {
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
   nextIn(): number | undefined {
     const pass = passes.of(this.deps.state, this.name);
-    const untilPass = pass && this.#untilNext(pass);
-    if (untilPass === undefined || this.#newSince === undefined) return untilPass;
+    if (pass === undefined || pass.after !== undefined) return undefined;
+    const untilPass = this.#untilNext(pass);
+    if (this.#newSince === undefined) return untilPass;
     return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.deps.clock.now()));
   }
 
@@ -87,33 +69,28 @@ export class CitationsMirror extends PlannedMirror<CitationsPlan> {
   }
 
   async follow(before: MirrorRecord | undefined, { isAsked, signal }: FollowOptions): Promise<Followed> {
-    const { state, clock } = this.deps;
-    const now = clock.now();
-    const known = passes.of(state, this.name);
-    const isPassDue = isAsked || known === undefined || (this.#untilNext(known) ?? 0) === 0;
-    const pass = known ?? { beganAt: now, files: 0, changed: false };
-    const run: Run = { pass, failures: [], signal };
-    if (pass.after === undefined) run.pass = { ...pass, changed: false };
+    const now = this.deps.clock.now();
+    const known = passes.of(this.deps.state, this.name);
+    const isPassDue = isAsked || known === undefined || this.#untilNext(known) === 0;
+    const isBegun = known?.after !== undefined;
+    const begun = known ?? { beganAt: now, files: 0, changed: false };
+    const run: Run = { pass: isBegun ? begun : { ...begun, changed: false }, failures: [], signal };
     if (known !== undefined) await this.#lookAt(run, 'newAfter');
     if (isPassDue) {
-      const { changed } = run.pass;
-      if (run.pass.after === undefined) {
-        run.pass = { beganAt: now, after: '', newAfter: keyOf(now), files: 0, changed };
-      }
+      if (!isBegun) run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
       await this.#lookAt(run, 'after');
-      const { after: _, ...over } = run.pass;
-      this.#keep(run, over);
+      this.#keep(run, { ...run.pass, after: undefined });
     }
     // Of the items that were not looked at nothing new is known.
-    const { succeededAt, notes }: Partial<MirrorRecord> = isPassDue ? {} : (before ?? {});
-    const { files, changed } = run.pass;
-    const facts = { rows: files, ...defined({ notes: notesOf(run.failures) ?? notes, succeededAt }) };
-    return { kind: 'followed', changed, facts };
+    const last = isPassDue ? undefined : before;
+    const notes = notesOf(run.failures) ?? last?.notes;
+    const facts = { rows: run.pass.files, notes, succeededAt: last?.succeededAt ?? this.deps.clock.now() };
+    return { kind: 'followed', changed: run.pass.changed, facts };
   }
 
-  /** How long until the next pass, in ms; undefined where the last was cut short. */
-  #untilNext({ after, beganAt }: Pass): number | undefined {
-    return after === undefined ? Math.max(0, beganAt + this.every - this.deps.clock.now()) : undefined;
+  /** How long until the next pass, in ms; 0 where the last was cut short. */
+  #untilNext({ after, beganAt }: Pass): number {
+    return after === undefined ? Math.max(0, beganAt + this.every - this.deps.clock.now()) : 0;
   }
 
   /**
@@ -129,16 +106,17 @@ export class CitationsMirror extends PlannedMirror<CitationsPlan> {
     let looked = 0;
     for await (const item of this.#itemsBehind(last, isPass ? began : undefined)) {
       run.signal.throwIfAborted();
-      const { changed, added, hasFile, error } = await this.#look(item, run.signal);
-      if (error !== undefined) {
+      const result = await this.#look(item, run.signal).catch((error: unknown) => {
+        if (!isOfThisItem(error)) throw error;
         failed += 1;
         run.failures.push(`${item.path}: ${messageOf(error)}`);
         if (failed === MOST_FAILURES) throw error;
-      } else if (item.status === 'confirmed') {
-        failed = 0;
-      }
+        return undefined;
+      });
+      if (result !== undefined && item.status === 'confirmed') failed = 0;
       last = keyOf(item.since, item.path);
-      const files = run.pass.files + (isPass ? Number(hasFile === true) : added);
+      const { hadFile = false, hasFile = false, changed = false } = result ?? {};
+      const files = run.pass.files + Number(hasFile) - (isPass ? 0 : Number(hadFile));
       const pass = { ...run.pass, files, changed: run.pass.changed || changed };
       this.#keep(run, failed === 0 ? { ...pass, [cursor]: last } : pass);
       looked += 1;
@@ -154,28 +132,22 @@ export class CitationsMirror extends PlannedMirror<CitationsPlan> {
     passes.keep(this.deps.state, this.name, pass);
   }
 
-  async #look(item: CitedItem, signal: AbortSignal): Promise<Result> {
+  /** A document that the peer does not show keeps its file, which counts as none in a pass. */
+  async #look(item: CitedItem, signal: AbortSignal): Promise<Result | undefined> {
     const { folder, filter, ch, path: template } = this.plan.settings;
     const { root, peer, ask } = this.deps;
     const { path } = fillTemplate(template, { folder, path: item.path.split('/') });
     const target = { root, path };
-    try {
-      const hadFile = (await stampOfTarget(target)) !== undefined;
-      if (item.status === 'gone') {
-        // No directories are made for what never had a file.
-        const changed = hadFile && (await removeWhole(target));
-        return { changed, added: changed ? -1 : 0 };
-      }
-      const citation = await ask(signal, (signal) =>
-        peer.citation({ url: item.url }, { ...defined({ filter, ch }), signal }),
-      );
-      if (citation === undefined) return { changed: false, added: 0 };
-      const { changed } = await replaceWhole(target, jsonOf(citation, item.url), { signal });
-      return { hasFile: true, changed, added: hadFile ? 0 : 1 };
-    } catch (error) {
-      if (isOfThisItem(error)) return { changed: false, added: 0, error };
-      throw error;
+    const hadFile = (await stampOfTarget(target)) !== undefined;
+    if (item.status === 'gone') {
+      // No directories are made for what never had a file.
+      const changed = hadFile && (await removeWhole(target));
+      return { hadFile: changed, hasFile: false, changed };
     }
+    const citation = await ask(signal, (signal) => peer.citation({ url: item.url }, { filter, ch, signal }));
+    if (citation === undefined) return { hadFile: false, hasFile: false, changed: false };
+    const { changed } = await replaceWhole(target, jsonOf(citation, item.url), { signal });
+    return { hadFile, hasFile: true, changed };
   }
 
   /**
@@ -223,7 +195,7 @@ function isCited(entry: Entry): entry is CitedItem {
 }
 
 /** Whether only this item fails, as far as one can see; then the others may go on. */
-function isOfThisItem(error: unknown): error is PeersyncError {
+function isOfThisItem(error: unknown): boolean {
   if (error instanceof PeerError) {
     return ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED', 'PEER_FAILED'].includes(error.code);
   }
@@ -239,24 +211,18 @@ function notesOf(failures: readonly string[]): string[] | undefined {
 
 /** The same knowledge is the same text, in whatever order the peer sends it. */
 async function* jsonOf(citation: Citation, itemUrl: string): AsyncGenerator<string> {
-  const { url = itemUrl, urlhash, title, sentences, citing, similar } = citation;
+  const { url = itemUrl, urlhash, title, citing, similar } = citation;
   const documents = (all: readonly CitingDocument[]) =>
     all
       .toSorted((a, b) => compareByCodePoint(a.url, b.url))
       .map(({ url, title, sentences }) => ({ url, title, sentences }));
-  const sorted = {
-    url,
-    urlhash,
-    title,
-    sentences: sentences
-      .toSorted((a, b) => a.number - b.number || compareByCodePoint(a.text, b.text))
-      .map(({ number, text, appearsIn }) => ({
-        number,
-        text,
-        appearsIn: appearsIn.toSorted(compareByCodePoint),
-      })),
-    citing: documents(citing),
-    similar: documents(similar),
-  };
+  const sentences = citation.sentences
+    .toSorted((a, b) => a.number - b.number || compareByCodePoint(a.text, b.text))
+    .map(({ number, text, appearsIn }) => ({
+      number,
+      text,
+      appearsIn: appearsIn.toSorted(compareByCodePoint),
+    }));
+  const sorted = { url, urlhash, title, sentences, citing: documents(citing), similar: documents(similar) };
   yield `${JSON.stringify(sorted, undefined, 2)}\n`;
 }

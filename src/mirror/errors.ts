@@ -1,6 +1,7 @@
-import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
+import type { Conflict } from './record.js';
 
 /** What the sentences are filled with. */
 interface Facts {
@@ -99,24 +100,27 @@ export class MirrorError extends PeersyncError {
   }
 }
 
-/** The MirrorError for a system error met while writing `what`; a MirrorError stays what it is. */
-export function writeError(error: unknown, what: string): MirrorError {
-  if (error instanceof MirrorError) return error;
-  const system = systemCode(error);
-  switch (system) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-    case 'EFBIG':
-      return new MirrorError('MIRROR_FULL', what, system, error);
-    case 'EISDIR':
-      return new MirrorError('MIRROR_BLOCKED', what, 'a directory', error);
-    case 'ENOTDIR':
-    case 'EEXIST':
-      return new MirrorError('MIRROR_BLOCKED', what, 'something that is no directory', error);
-    default:
-      return new MirrorError('MIRROR_UNWRITABLE', what, system ?? messageOf(error), error);
+/** Does what touches the disk: a system error becomes a MirrorError about `what`, and any other stays what it is. */
+export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const system = systemCode(error);
+    if (system === undefined || error instanceof PeersyncError) throw error;
+    if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(system)) {
+      throw new MirrorError('MIRROR_FULL', what, system, error);
+    }
+    const inTheWay = IN_THE_WAY[system];
+    if (inTheWay !== undefined) throw new MirrorError('MIRROR_BLOCKED', what, inTheWay, error);
+    throw new MirrorError('MIRROR_UNWRITABLE', what, system, error);
   }
 }
+
+const IN_THE_WAY: Readonly<Record<string, string>> = {
+  EISDIR: 'a directory',
+  ENOTDIR: 'something that is no directory',
+  EEXIST: 'something that is no directory',
+};
 
 /** Whether an error says that there is more than was asked for, whoever noticed it first. */
 export function isTooLarge(error: unknown): boolean {
@@ -196,6 +200,8 @@ export type AlarmCode = keyof typeof ALARMS;
 /** Waits for a person: following the peer, or the file, would replace good data. Both were left alone. */
 export class MirrorAlarm extends PeersyncError {
   declare readonly code: AlarmCode;
+  /** Of a table that is edited: those that stand meanwhile. */
+  conflicts?: readonly Conflict[];
 
   /**
    * @param name of the mirror

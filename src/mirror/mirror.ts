@@ -1,12 +1,10 @@
 import type { Clock } from '../lib/clock.js';
-import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { MirrorError, quoted } from './errors.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan } from './plan.js';
-import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
+import type { Facts, Identity, MirrorRecord } from './record.js';
 import { pathNotes, type TargetPath } from './target-path.js';
 import type { Target } from './whole-file.js';
 
@@ -41,14 +39,9 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-/** For a record: what happened, what to do. */
-export type Trouble = Pick<PeersyncError, 'code' | 'message' | 'hint'>;
-
 /** How a run that went well ended. */
 export type Followed =
   | { readonly kind: 'followed'; readonly changed: boolean; readonly facts: Facts }
-  /** The file cannot be taken as it is: it waits for a person. */
-  | { readonly kind: 'alarm'; readonly trouble: Trouble; readonly conflicts?: readonly Conflict[] }
   /** Somebody writes the file just now: again in a few seconds, without a word. */
   | { readonly kind: 'later' }
   /** It is over: nothing is left to follow. `changed`: whether there was a file, which was removed. */
@@ -62,11 +55,8 @@ export interface Mirror {
   readonly every: number;
   /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
   nextIn?(): number | undefined;
-  /** To be called for each item that got another status. @returns whether the next run is due earlier for that */
-  itemChanged?(item: Entry): boolean;
   /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
   looksEdited?(): Promise<boolean>;
-  close?(): Promise<void>;
   /**
    * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
    * MirrorAlarm waits for a person, anything else is tried again.
@@ -95,7 +85,11 @@ export abstract class PlannedMirror<P extends Plan> implements Mirror {
     this.notes = pathNotes({ path, changed });
   }
 
+  looksEdited?(): Promise<boolean>;
+
   abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+
+  async close(): Promise<void> {}
 }
 
 /** A peer that lists more is not listing what a person made. */
@@ -106,12 +100,13 @@ const MOST_MEMBERS = 10_000;
  * its own, and stays one when it is not on the list any more, until a person accepts that.
  */
 export class PatternMirror extends PlannedMirror<ListedPlan> {
-  readonly #onList: (sources: readonly string[]) => void;
-
   /** @param onList is given all that the peer has, each time it was asked */
-  constructor(plan: ListedPlan, deps: MirrorDeps, onList: (sources: readonly string[]) => void) {
+  constructor(
+    plan: ListedPlan,
+    deps: MirrorDeps,
+    private readonly onList: (sources: readonly string[]) => void,
+  ) {
     super(plan, { path: plan.settings.path, changed: [] }, deps);
-    this.#onList = onList;
   }
 
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
@@ -126,7 +121,7 @@ export class PatternMirror extends PlannedMirror<ListedPlan> {
     if (matching > MOST_MEMBERS) {
       throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
     }
-    this.#onList(sources);
+    this.onList(sources);
     const follows = `Follows ${matching} ${matching === 1 ? one : `${one}s`} of the peer.`;
     const notes = [matching === 0 ? `None of the ${one}s of the peer matches it.` : follows];
     return { kind: 'followed', changed: false, facts: { notes } };

@@ -1,5 +1,5 @@
-import { join, posix } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
@@ -9,18 +9,17 @@ import { PeerError } from '../peer/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { CitationsMirror, passes } from './citations.js';
+import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
-import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
-import { dataOf, type Listed, type Plan, planOf, records, reportOf } from './plan.js';
+import { type MirrorDeps, type MirrorPeer, PatternMirror, type PlannedMirror } from './mirror.js';
+import { dataOf, type Listed, type Plan, passes, planOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
 import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
-import { fillTemplate, type TargetPath, TargetPaths } from './target-path.js';
+import { type Claim, fillTemplate, grantPaths, type TargetPath } from './target-path.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
-import { sweep } from './whole-file.js';
 
 /** How many runs that a person asked for are under way at a time. */
 const AT_ONCE = 4;
@@ -43,7 +42,7 @@ export interface MirrorsParts {
 }
 
 /** A mirror with what it was made from. */
-type Made = Mirror & { readonly plan: Plan };
+type Made = PlannedMirror<Plan>;
 
 interface Asked {
   readonly signal?: AbortSignal;
@@ -58,30 +57,30 @@ interface Asked {
  * `start`. A failure of one mirror is in its record and ends no other.
  */
 export class Mirrors {
-  readonly #parts: MirrorsParts;
+  readonly #state: State;
+  readonly #log: Logger;
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
   readonly #scheduler: Scheduler;
-  readonly #paths = new TargetPaths();
   /** By name. */
   readonly #mirrors = new Map<string, Made>();
   readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
     limitMs: LONGEST_SILENCE_MS,
-    busy: () => this.#scheduler.underWay > 0 && this.#elsewhere === 0,
+    busy: () => this.#scheduler.isBusy && this.#elsewhere === 0,
   });
   /** Requests and commits under way, which have health checks of their own. */
   #elsewhere = 0;
+  readonly #asked = new PQueue({ concurrency: AT_ONCE });
   readonly #stopping = new AbortController();
   #settings: MirrorConfig;
   /** What the peer said last; undefined before it was asked. */
   #listed: Listed = {};
   #unsubscribe = (): void => {};
-  #starting: Promise<void> = Promise.resolve();
-  #prepared: Promise<void> | undefined;
 
   constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
     const commit = parts.commit ?? (() => state.commit());
-    this.#parts = parts;
+    this.#state = state;
+    this.#log = log;
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
@@ -93,17 +92,18 @@ export class Mirrors {
       ...{ clock, random },
       run: (mirror, options) => runMirror(mirror, this.#deps, options),
       hasFailed: ({ name }) => records.of(state, name)?.failure !== undefined,
-      onOver: ({ name }) => this.#forget(name),
+      onOver: ({ name }) => this.#mirrors.delete(name),
     });
     this.#addMissing();
   }
 
   /** `onFailure` is given an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
-    this.#unsubscribe = this.#parts.state.onChange((after, before) => {
+    this.#unsubscribe = this.#state.onChange((after, before) => {
       if (after !== undefined && after.status !== before?.status) this.#itemChanged(after);
     });
-    this.#starting = this.#prepare().then(() => this.#scheduler.start(onFailure), onFailure);
+    this.#forgetStrays();
+    this.#scheduler.start(onFailure);
   }
 
   /**
@@ -113,8 +113,6 @@ export class Mirrors {
    * One after the other: to be awaited before the next call, and before `stop`.
    */
   async configure(settings: MirrorConfig): Promise<void> {
-    await this.#starting;
-    await this.#prepared?.catch(() => {});
     const plans = new Map(this.#plansOf(settings).map((plan) => [plan.name, plan]));
     const isMoved = settings.root !== this.#settings.root;
     const leaving = [...this.#mirrors.values()].filter(
@@ -122,8 +120,8 @@ export class Mirrors {
     );
     await this.#scheduler.remove(leaving);
     for (const mirror of leaving) {
-      await mirror.close?.();
-      this.#forget(mirror.name);
+      await mirror.close();
+      this.#mirrors.delete(mirror.name);
     }
     this.#settings = settings;
     this.#deps.root = settings.root;
@@ -134,10 +132,8 @@ export class Mirrors {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#unsubscribe();
-    await this.#starting;
-    await this.#prepared?.catch(() => {});
     await this.#scheduler.stop();
-    for (const mirror of this.#mirrors.values()) await mirror.close?.();
+    for (const mirror of this.#mirrors.values()) await mirror.close();
   }
 
   /**
@@ -151,18 +147,14 @@ export class Mirrors {
     names: readonly string[] | undefined,
     { signal }: Asked = {},
   ): AsyncGenerator<MirrorReport, void> {
-    for (const name of names ?? []) this.#called(name);
-    await this.#prepare();
-    const wanted = (): readonly Mirror[] =>
-      names === undefined
-        ? [...this.#mirrors.values()]
-        : [...new Set(names.flatMap((name) => this.#called(name)))];
-    const patterns = wanted().filter((mirror): boolean => mirror instanceof PatternMirror);
+    const wanted = (isPattern: boolean): Made[] => {
+      const named = names?.flatMap((name) => this.#called(name)) ?? this.#mirrors.values();
+      return [...new Set(named)].filter((mirror) => mirror instanceof PatternMirror === isPattern);
+    };
+    const patterns = wanted(true);
+    this.#forgetStrays();
     yield* this.#runEach(patterns, signal);
-    yield* this.#runEach(
-      wanted().filter((mirror) => !patterns.includes(mirror)),
-      signal,
-    );
+    yield* this.#runEach(wanted(false), signal);
   }
 
   /**
@@ -170,15 +162,13 @@ export class Mirrors {
    *
    * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Scheduler.run`
    */
-  async accept(name: string, { signal }: Asked = {}): Promise<MirrorReport> {
-    this.#called(name);
-    await this.#prepare();
-    const mirror = this.#mirrors.get(name);
-    const alarm = records.of(this.#parts.state, name)?.alarm;
+  async accept(name: string, { signal = this.#stopping.signal }: Asked = {}): Promise<MirrorReport> {
+    const [mirror] = this.#called(name);
+    const alarm = records.of(this.#state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
-    return this.#runNow(mirror, [alarm.code], signal ?? this.#stopping.signal);
+    return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true, signal })).report;
   }
 
   get health(): readonly HealthCheck[] {
@@ -192,51 +182,42 @@ export class Mirrors {
 
   /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
-    return this.#plansOf(this.#settings).map((plan) => {
-      const mirror = this.#mirrors.get(plan.name);
-      const nextAt = mirror && this.#scheduler.nextAt(mirror);
-      return {
-        ...reportOf(plan, records.of(this.#parts.state, plan.name)),
-        running: mirror !== undefined && this.#scheduler.isRunning(mirror),
-        ...(nextAt === undefined ? {} : { nextAt }),
-      };
-    });
+    return this.#plansOf(this.#settings).map((plan) => ({
+      ...reportOf(plan, records.of(this.#state, plan.name)),
+      ...this.#scheduler.planOf(this.#mirrors.get(plan.name)),
+    }));
   }
 
   /** Ends early when a run throws, or when nobody wants to know any more: the others are called off then, and waited for. */
-  async *#runEach(
-    mirrors: readonly Mirror[],
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<MirrorReport, void> {
+  #runEach(mirrors: readonly Made[], asked: AbortSignal | undefined): ReadableStream<MirrorReport> {
     const ending = new AbortController();
-    const signals = AbortSignal.any([ending.signal, ...(signal ? [signal] : [])]);
-    const waiting = [...mirrors];
-    const underWay = new Map<Mirror, Promise<readonly [Mirror, MirrorReport]>>();
-    try {
-      for (;;) {
-        while (underWay.size < AT_ONCE) {
-          const mirror = waiting.shift();
-          if (mirror === undefined) break;
-          if (this.#mirrors.get(mirror.name) !== mirror) continue;
-          const run = this.#runNow(mirror, [], signals);
-          underWay.set(
-            mirror,
-            run.then((report) => [mirror, report] as const),
-          );
-        }
-        if (underWay.size === 0) return;
-        const [mirror, report] = await Promise.race(underWay.values());
-        underWay.delete(mirror);
-        yield report;
-      }
-    } finally {
+    const signal = AbortSignal.any([ending.signal, ...(asked ? [asked] : [])]);
+    const end = async (): Promise<void> => {
       ending.abort();
-      await Promise.allSettled(underWay.values());
-    }
-  }
-
-  async #runNow(mirror: Mirror, accepted: readonly string[], signal: AbortSignal): Promise<MirrorReport> {
-    return (await this.#scheduler.run(mirror, { accepted, isAsked: true, signal })).report;
+      await Promise.allSettled(runs);
+    };
+    let runs: readonly Promise<void>[] = [];
+    return new ReadableStream<MirrorReport>({
+      start: (reports) => {
+        runs = mirrors.map((mirror) =>
+          this.#asked.add(async () => {
+            // It may have been replaced while it waited.
+            if (ending.signal.aborted || this.#mirrors.get(mirror.name) !== mirror) return;
+            const options = { accepted: [], isAsked: true, signal };
+            const { report } = await this.#scheduler.run(mirror, options);
+            if (!ending.signal.aborted) reports.enqueue(report);
+          }),
+        );
+        Promise.all(runs).then(
+          () => !ending.signal.aborted && reports.close(),
+          async (error: unknown) => {
+            await end();
+            reports.error(error);
+          },
+        );
+      },
+      cancel: end,
+    });
   }
 
   async #await<T>(work: () => Promise<T>): Promise<T> {
@@ -253,7 +234,7 @@ export class Mirrors {
   #itemChanged(item: Entry): void {
     for (const { name, folder } of this.#settings.citations) {
       const mirror = folder === item.folder ? this.#mirrors.get(name) : undefined;
-      if (mirror?.itemChanged?.(item)) this.#scheduler.replan(mirror);
+      if (mirror instanceof CitationsMirror && mirror.itemChanged(item)) this.#scheduler.replan(mirror);
     }
   }
 
@@ -262,7 +243,7 @@ export class Mirrors {
    *
    * @throws MirrorError MIRROR_UNKNOWN
    */
-  #called(name: string): readonly Mirror[] {
+  #called(name: string): readonly Made[] {
     const called = this.#mirrors.get(name);
     if (called === undefined) {
       const meant = nearest(name, [...this.#mirrors.keys()]);
@@ -274,29 +255,32 @@ export class Mirrors {
   }
 
   #plansOf(settings: MirrorConfig): readonly Plan[] {
-    return planOf(settings, this.#parts.state, this.#listed);
+    return planOf(settings, this.#state, this.#listed);
   }
 
   /** Makes the mirrors that are planned and not there yet. No two write the same file. */
   #addMissing(): void {
-    const missing = this.#plansOf(this.#settings).filter(({ name }) => !this.#mirrors.has(name));
-    const ofFiles = missing
-      .filter((plan) => plan.kind !== 'citations')
-      .filter(({ role }) => role !== 'pattern');
-    const targets = this.#paths.claimAll(
-      ofFiles.map((plan) => ({
-        owner: plan.name,
-        wanted: wantedPath(plan),
-        held: records.of(this.#parts.state, plan.name)?.path,
-        neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
-      })),
-    );
-    const targetOf = new Map(ofFiles.map((plan, i) => [plan.name, targets[i] ?? wantedPath(plan)]));
+    const plans = this.#plansOf(this.#settings);
+    const missing = plans.filter(({ name }) => !this.#mirrors.has(name));
+    if (missing.length === 0) return;
+    const paths = grantPaths(plans.flatMap((plan) => this.#claimOf(plan) ?? []));
     for (const plan of missing) {
-      const mirror = this.#make(plan, targetOf.get(plan.name) ?? wantedPath(plan));
+      const mirror = this.#make(plan, paths.get(plan.name) ?? wantedPath(plan));
       this.#mirrors.set(plan.name, mirror);
       this.#scheduler.add(mirror);
     }
+  }
+
+  /** Undefined for what writes no file of that name. */
+  #claimOf(plan: Plan): Claim | undefined {
+    if (plan.kind === 'citations' || plan.role === 'pattern') return undefined;
+    return {
+      owner: plan.name,
+      wanted: wantedPath(plan),
+      held: records.of(this.#state, plan.name)?.path,
+      granted: this.#mirrors.get(plan.name)?.identity.path,
+      neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
+    };
   }
 
   #make(plan: Plan, target: TargetPath): Made {
@@ -312,48 +296,14 @@ export class Mirrors {
     return plan.settings.edit ? new TwoWayTable(plan, target, deps) : new TableMirror(plan, target, deps);
   }
 
-  /** It is no more, until a configuration or a list brings it again. */
-  #forget(name: string): void {
-    this.#mirrors.delete(name);
-    this.#paths.release(name);
-  }
-
-  /** Before anything runs: sweeps what a killed process left, and forgets mirrors that are configured no more. */
-  #prepare(): Promise<void> {
-    this.#prepared ??= this.#sweep().then(() => this.#forgetStrays());
-    return this.#prepared;
-  }
-
-  /** Removes the unfinished files of an earlier process where mirrors write, or wrote. */
-  async #sweep(): Promise<void> {
-    const { state, stateDir, log } = this.#parts;
-    const { root } = this.#settings;
-    let swept = await sweep({ root: join(stateDir, 'mirrors'), path: '.' }, 'alone');
-    // There may be much besides that is not theirs to look at.
-    const written = [
-      ...[...this.#mirrors.values()].map(({ identity }) => identity),
-      ...records.names(state).flatMap((name) => records.of(state, name) ?? []),
-    ];
-    const depths = new Map<string, 'alone' | 'below'>();
-    for (const { kind, path } of written) {
-      const directory = posix.dirname(path.replace(/\{.*/s, '{'));
-      if (kind === 'citations') depths.set(directory, 'below');
-      else if (!depths.has(directory)) depths.set(directory, 'alone');
-    }
-    for (const [path, depth] of depths) swept += await sweep({ root, path }, depth);
-    if (swept > 0) log.info({ event: 'swept', swept }, `removed ${swept} unfinished files of an earlier run`);
-  }
-
   /** Forgets what is kept of mirrors that are not configured any more. Their files stay. */
   #forgetStrays(): void {
-    const { state, log } = this.#parts;
-    for (const name of records.names(state)) {
-      if (this.#mirrors.has(name)) continue;
-      const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
-      log.info({ event: 'mirror', mirror: name }, said);
-    }
     for (const kept of [records, passes]) {
-      for (const name of kept.names(state)) if (!this.#mirrors.has(name)) kept.keep(state, name, undefined);
+      for (const name of kept.names(this.#state).filter((name) => !this.#mirrors.has(name))) {
+        const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
+        if (kept === records) this.#log.info({ event: 'mirror', mirror: name }, said);
+        kept.keep(this.#state, name, undefined);
+      }
     }
   }
 }

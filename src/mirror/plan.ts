@@ -7,7 +7,7 @@ import type {
 import { compareByCodePoint, isWildcard, wildcard } from '../lib/text.js';
 import type { Json } from '../state/load.js';
 import type { State, StateView } from '../state/state.js';
-import type { Identity, MirrorRecord, MirrorReport } from './record.js';
+import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
 
 /** How a mirror came to be: configured by name, configured as a pattern, or found by a pattern. */
 type Role = 'single' | 'pattern' | 'member';
@@ -117,34 +117,20 @@ export function identityOf(plan: Plan, path: string): Identity {
   return kind === 'share' && plan.role === 'member' ? { kind, path, share: plan.source } : { kind, path };
 }
 
-/** What is kept in state of each mirror under one prefix. In memory: commit it when it has to hold. */
-export class KeptOfMirrors<T extends object> {
-  readonly #prefix: string;
-  readonly #required: readonly string[];
-
-  /** @param required names that every kept value has */
-  constructor(prefix: string, ...required: readonly (keyof T & string)[]) {
-    this.#prefix = prefix;
-    this.#required = required;
-  }
-
-  of(state: Pick<StateView, 'meta'>, name: string): T | undefined {
-    const kept = state.meta(this.#prefix + name);
-    if (typeof kept !== 'object' || kept === null) return undefined;
-    return this.#required.every((key) => key in kept) ? (kept as T) : undefined;
-  }
-
-  /** Keeps a value, or forgets it. */
-  keep(state: Pick<State, 'setMeta'>, name: string, value: T | undefined): void {
-    // It is made of JSON values only, which an interface cannot say.
-    state.setMeta(this.#prefix + name, value as Json | undefined);
-  }
-
-  /** The names of all mirrors of which something is kept. */
-  names(state: Pick<StateView, 'metaNames'>): readonly string[] {
-    return state.metaNames(this.#prefix).map((name) => name.slice(this.#prefix.length));
-  }
+/** Keeps one value a mirror in state, under a prefix. In memory: commit it when it has to hold. */
+function keptOfMirrors<T extends object>(prefix: string) {
+  return {
+    of: (state: Pick<StateView, 'meta'>, name: string) => state.meta(prefix + name) as T | undefined,
+    /** Keeps a value, or forgets it. It is made of JSON values only, which an interface cannot say. */
+    keep: (state: Pick<State, 'setMeta'>, name: string, value: T | undefined) =>
+      state.setMeta(prefix + name, value as Json | undefined),
+    /** The names of all mirrors of which something is kept. */
+    names: (state: Pick<StateView, 'metaNames'>) =>
+      state.metaNames(prefix).map((name) => name.slice(prefix.length)),
+  };
 }
 
 /** What each mirror came to last. Committed after its file is in place. */
-export const records = new KeptOfMirrors<MirrorRecord>('mirror/', 'kind', 'path');
+export const records = keptOfMirrors<MirrorRecord>('mirror/');
+/** Where the pass over the items of each folder stands whose citations are mirrored. */
+export const passes = keptOfMirrors<Pass>('mirror-pass/');

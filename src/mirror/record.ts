@@ -23,11 +23,11 @@ export interface Conflict {
 export interface ShareVersion {
   /** Of which object of which peer: of another it says nothing. */
   readonly of: string;
-  readonly etag?: string;
+  readonly etag?: string | undefined;
   /** By the peer. */
-  readonly lastModified?: number;
+  readonly lastModified?: number | undefined;
   /** By the peer's clock: what changed after this is another version. */
-  readonly asOf?: number;
+  readonly asOf?: number | undefined;
   /** When it came, by our clock. */
   readonly at: number;
 }
@@ -38,64 +38,71 @@ export interface Identity {
   /** Below the root, as it is on disk; of citations the template. */
   readonly path: string;
   /** Of a table, its name in the peer. */
-  readonly table?: string;
+  readonly table?: string | undefined;
   /** Of a share that a pattern found, its name in the peer. */
-  readonly share?: string;
+  readonly share?: string | undefined;
 }
 
 /** What a run that went well found out. Times are ms since the epoch. */
 export interface Facts {
   /** When the file was last known to be what the peer has. */
-  readonly succeededAt?: number;
-  readonly rows?: number;
-  readonly bytes?: number;
+  readonly succeededAt?: number | undefined;
+  readonly rows?: number | undefined;
+  readonly bytes?: number | undefined;
   /** Of the content, lower-case hex. */
-  readonly sha256?: string;
+  readonly sha256?: string | undefined;
   /** Of a table, without the key, in the order in which they are written. */
-  readonly columns?: readonly string[];
+  readonly columns?: readonly string[] | undefined;
   /** Of a share, as the peer said. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   /** Of a share, where the peer tells versions apart. */
-  readonly version?: ShareVersion;
+  readonly version?: ShareVersion | undefined;
   /** As it was written, so that a change by others is noticed. */
-  readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number };
+  readonly file?: { readonly size: number; readonly mtimeMs: number; readonly ino: number } | undefined;
   /** Since when a person has accepted that the peer has it no more: it is waited for. */
-  readonly absentSince?: number;
-  readonly conflicts?: readonly Conflict[];
+  readonly absentSince?: number | undefined;
+  readonly conflicts?: readonly Conflict[] | undefined;
   /** What a reader of `status` should know: names that were made safe, rows not deleted. */
-  readonly notes?: readonly string[];
+  readonly notes?: readonly string[] | undefined;
 }
 
 /** What is remembered of one mirror: one file, or for citations one folder. Times are ms since the epoch. */
 export interface MirrorRecord extends Identity, Facts {
-  readonly triedAt?: number;
+  readonly triedAt?: number | undefined;
   /** When its content last changed. */
-  readonly changedAt?: number;
+  readonly changedAt?: number | undefined;
   /** The last try failed, and the next may succeed by itself. */
-  readonly failure?: MirrorTrouble;
+  readonly failure?: MirrorTrouble | undefined;
   /** Tries that failed one after the other. */
-  readonly failures?: number;
+  readonly failures?: number | undefined;
   /** What the peer says would replace good data: it stays as it is until a person accepts that. */
-  readonly alarm?: MirrorTrouble;
+  readonly alarm?: MirrorTrouble | undefined;
 }
 
 /** For `status`, `mirror` and the log. */
 export interface MirrorReport extends MirrorRecord {
   readonly name: string;
   /** When it is asked for next; only while the daemon runs. */
-  readonly nextAt?: number;
-  readonly running?: boolean;
+  readonly nextAt?: number | undefined;
+  readonly running?: boolean | undefined;
   /** Whether the run that is reported changed the file: wrote it or, where the peer has it no more, removed it. */
-  readonly changed?: boolean;
+  readonly changed?: boolean | undefined;
   /** Whether that run was the last: nothing is left to follow, until a pattern brings it again. */
-  readonly isOver?: boolean;
+  readonly isOver?: boolean | undefined;
 }
 
-type Optional<T> = { [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> };
-type Required<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] };
-
-/** The value without its undefined entries, which no record holds. */
-export function defined<T extends object>(value: T): Optional<T> & Required<T> {
-  const entries = Object.entries(value).filter(([, each]) => each !== undefined);
-  return Object.fromEntries(entries) as Optional<T> & Required<T>;
+/**
+ * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of their keys: since when they are
+ * confirmed, or gone, and their path.
+ */
+export interface Pass {
+  /** In ms since the epoch. */
+  readonly beganAt: number;
+  /** The key of the last item of the pass that was looked at; undefined once the pass is over. */
+  readonly after?: string | undefined;
+  /** That of the last item that was looked at of those that changed since the pass began. */
+  readonly newAfter?: string | undefined;
+  /** Items that have a file, so far. */
+  readonly files: number;
+  readonly changed: boolean;
 }

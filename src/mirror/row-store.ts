@@ -1,10 +1,10 @@
-import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
-import { MirrorError, writeError } from './errors.js';
+import { MirrorError, onDisk } from './errors.js';
 import { KEY_COLUMN } from './formats/write.js';
-import { temporaryName } from './whole-file.js';
 
 export interface RowStoreOptions {
   /** Where the rows wait; made (0700) when it does not exist. */
@@ -25,12 +25,10 @@ const MOST_COLUMNS = 16_384;
 const SORTED_CHARACTERS = 2 ** 18;
 /** Rows that are sorted at once, without a pause. */
 const SORTED_ROWS = 1_000;
-const READ_BYTES = 2 ** 17;
-/** Of all runs that are merged; of each at least 512 bytes, and no more than 16 KiB. */
+/** Bytes that are read of all runs that are merged; of each at least 512, and at most 64 KiB. */
 const MERGE_READ_BYTES = 2 ** 21;
 /** Most rows in one group of a merge. */
 const GROUP = 500;
-const LINE_FEED = 10;
 
 /** Part of a file, in bytes. */
 interface Stretch {
@@ -38,11 +36,17 @@ interface Stretch {
   readonly to: number;
 }
 
-/** Many of these are in memory at once, and a line is a tenth of a row. */
-interface KeyedLine {
-  /** By what it is compared: the texts of the columns asked for, then its key. */
-  readonly key: readonly string[];
-  readonly line: string;
+/** By what a row is compared: the texts of the columns asked for, then its key. */
+type Order = readonly string[];
+
+/** Where a merge stands in one run: at a row of the group that was read last. */
+interface Head {
+  readonly place: number;
+  readonly groups: AsyncIterator<readonly TableRow[], void>;
+  group: readonly TableRow[];
+  at: number;
+  /** Of the row that it stands at. */
+  order: Order;
 }
 
 /**
@@ -52,17 +56,22 @@ interface KeyedLine {
  * A store is *filled* once, then *read* as often as one likes, then *closed*. While it is filled, rows are sorted as many at a time
  * as fit the budget; each lot goes on with the run before it or begins another. Runs are merged while they are read. Rows of the
  * same key stay all of them, in the order in which they came.
+ *
+ * Its file has no name any more as soon as it is open: nothing of it stays, however the process ends.
  */
 export class RowStore {
+  /** All columns that are known, without the key, in the order in which they came up first. */
+  readonly columns: string[] = [];
+  /** How many rows there are. */
+  rows = 0;
   readonly #options: RowStoreOptions;
   readonly #numbers = new Map<string, number>();
-  readonly #columns: string[] = [];
-  readonly #file: ScratchFile;
+  readonly #file: FileHandle;
+  #size = 0;
   /** Parts of the file that are in order. */
   readonly #runs: Stretch[] = [];
-  #rows = 0;
 
-  private constructor(options: RowStoreOptions, file: ScratchFile) {
+  private constructor(options: RowStoreOptions, file: FileHandle) {
     this.#options = options;
     this.#file = file;
     for (const column of options.columns ?? []) this.#numberOf(column);
@@ -74,7 +83,15 @@ export class RowStore {
    * @throws MirrorError MIRROR_TOO_WIDE, MIRROR_FULL, MIRROR_BLOCKED, MIRROR_UNWRITABLE; and whatever `rows` and the signal throw
    */
   static async fill(rows: AsyncIterable<readonly TableRow[]>, options: RowStoreOptions): Promise<RowStore> {
-    const store = new RowStore(options, await ScratchFile.open(options.directory));
+    const { directory } = options;
+    const file = await onDisk(directory, async () => {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      const path = join(directory, `.rows-${randomBytes(8).toString('hex')}.tmp`);
+      const handle = await open(path, 'wx+', 0o600);
+      await rm(path);
+      return handle;
+    });
+    const store = new RowStore(options, file);
     try {
       await store.#fill(rows);
       return store;
@@ -84,27 +101,25 @@ export class RowStore {
     }
   }
 
-  /** How many rows there are. */
-  get rows(): number {
-    return this.#rows;
-  }
-
-  /** All columns that are known, without the key, in the order in which they came up first. */
-  get columns(): readonly string[] {
-    return this.#columns;
-  }
-
-  /** The rows in the wanted order. An empty cell may have become an absent one. */
+  /** The rows in the wanted order. An empty cell may have become an absent one. What compares as equal stays in the order of the runs. */
   async *read(): AsyncGenerator<readonly TableRow[], void> {
-    const [first, second] = this.#runs;
-    if (first === undefined) return;
-    if (second !== undefined) {
-      for await (const group of this.#merge()) yield this.#rowsOf(group.map(({ line }) => line));
-      return;
+    const heads: Head[] = [];
+    const step = Math.ceil(Math.min(2 ** 16, Math.max(512, MERGE_READ_BYTES / this.#runs.length)));
+    for (const [place, run] of this.#runs.entries()) {
+      const head: Head = { place, groups: this.#rowsIn(run, step), group: [], at: 0, order: [] };
+      await this.#toRow(head, heads);
     }
-    for await (const lines of this.#file.lines(first, READ_BYTES)) {
-      this.#options.signal?.throwIfAborted();
-      yield this.#rowsOf(lines);
+    let merged: TableRow[] = [];
+    for (let head = heads.shift(); head !== undefined; head = heads.shift()) {
+      const row = head.group[head.at];
+      if (row !== undefined) merged.push(row);
+      head.at += 1;
+      // What was taken is handed on before more is read: memory holds one group of each run and no more.
+      if (head.at === head.group.length || merged.length === GROUP) {
+        yield merged;
+        merged = [];
+      }
+      await this.#toRow(head, heads);
     }
   }
 
@@ -115,16 +130,16 @@ export class RowStore {
 
   async #fill(rows: AsyncIterable<readonly TableRow[]>): Promise<void> {
     const { signal, name, budget = SORTED_CHARACTERS } = this.#options;
-    let lot: KeyedLine[] = [];
+    let lot: { readonly order: Order; readonly line: string }[] = [];
     let characters = 0;
-    let last: KeyedLine | undefined;
+    let last: Order | undefined;
     const keep = async (): Promise<void> => {
-      const [first] = lot.sort(compare);
+      const [first] = lot.sort((a, b) => compare(a.order, b.order));
       if (first === undefined) return;
-      const { from, to } = await this.#file.add(lot);
-      const before = last !== undefined && compare(last, first) <= 0 ? this.#runs.pop() : undefined;
-      this.#runs.push({ from: before?.from ?? from, to });
-      last = lot.at(-1);
+      const from = await this.#add(lot.map(({ line }) => line));
+      const before = last !== undefined && compare(last, first.order) <= 0 ? this.#runs.pop() : undefined;
+      this.#runs.push({ from: before?.from ?? from, to: this.#size });
+      last = lot.at(-1)?.order;
       lot = [];
       characters = 0;
     };
@@ -132,54 +147,38 @@ export class RowStore {
       signal?.throwIfAborted();
       for (const row of group) {
         const line = this.#lineOf(row);
-        lot.push({ key: this.#keyOf(row), line });
-        this.#rows += 1;
+        lot.push({ order: this.#orderOf(row), line });
+        this.rows += 1;
         characters += line.length;
         if (characters >= budget || lot.length >= SORTED_ROWS) await keep();
       }
-      if (this.#columns.length > MOST_COLUMNS) {
+      if (this.columns.length > MOST_COLUMNS) {
         throw new MirrorError('MIRROR_TOO_WIDE', name, `${MOST_COLUMNS}`);
       }
     }
     await keep();
   }
 
-  /** What compares as equal stays in the order of the runs. */
-  async *#merge(): AsyncGenerator<readonly KeyedLine[], void> {
-    const heads: Head[] = [];
-    const step = Math.min(2 ** 14, Math.max(512, MERGE_READ_BYTES / this.#runs.length));
-    for (const [place, run] of this.#runs.entries()) {
-      const groups = this.#keyedLines(run, Math.ceil(step));
-      const { value: group = [] } = await groups.next();
-      insert(heads, { place, groups, group, at: 0 });
+  /** Puts a head where it belongs among the others, which are in order, once it stands at a row; one whose run is over goes. */
+  async #toRow(head: Head, heads: Head[]): Promise<void> {
+    if (head.at === head.group.length) {
+      head.group = (await head.groups.next()).value ?? [];
+      head.at = 0;
     }
-    let merged: KeyedLine[] = [];
-    for (let head = heads.shift(); head !== undefined; head = heads.shift()) {
-      const line = head.group[head.at];
-      if (line === undefined) continue;
-      merged.push(line);
-      head.at += 1;
-      // What was taken is handed on before more is read: memory holds one group of each run and no more.
-      if (head.at === head.group.length || merged.length === GROUP) {
-        yield merged;
-        merged = [];
-      }
-      if (head.at === head.group.length) {
-        head.group = (await head.groups.next()).value ?? [];
-        head.at = 0;
-      }
-      insert(heads, head);
+    const row = head.group[head.at];
+    if (row === undefined) return;
+    head.order = this.#orderOf(row);
+    let from = 0;
+    for (let to = heads.length; from < to; ) {
+      const middle = (from + to) >> 1;
+      const other = heads[middle] ?? head;
+      if ((compare(other.order, head.order) || other.place - head.place) < 0) from = middle + 1;
+      else to = middle;
     }
+    heads.splice(from, 0, head);
   }
 
-  async *#keyedLines(run: Stretch, step: number): AsyncGenerator<readonly KeyedLine[], void> {
-    for await (const lines of this.#file.lines(run, step)) {
-      this.#options.signal?.throwIfAborted();
-      yield this.#rowsOf(lines).map((row, i) => ({ key: this.#keyOf(row), line: lines[i] ?? '' }));
-    }
-  }
-
-  #keyOf({ pk, cells }: TableRow): readonly string[] {
+  #orderOf({ pk, cells }: TableRow): Order {
     const { sortBy = [] } = this.#options;
     return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : (cells.get(column) ?? ''))), pk];
   }
@@ -195,117 +194,54 @@ export class RowStore {
   }
 
   #numberOf(column: string): number {
-    const number = this.#numbers.get(column) ?? this.#columns.push(column) - 1;
+    const number = this.#numbers.get(column) ?? this.columns.push(column) - 1;
     this.#numbers.set(column, number);
     return number;
   }
 
-  #rowsOf(lines: readonly string[]): TableRow[] {
-    const lists = JSON.parse(`[${lines.join(',')}]`) as readonly (readonly [string, ...unknown[]])[];
+  /** @returns where the lines begin; none holds a line break */
+  async #add(lines: readonly string[]): Promise<number> {
+    const chunk = Buffer.from(`${lines.join('\n')}\n`);
+    await onDisk(this.#options.directory, () => this.#file.writeFile(chunk));
+    this.#size += chunk.length;
+    return this.#size - chunk.length;
+  }
+
+  /** @param step bytes that are read at a time: each group is what one read ends */
+  async *#rowsIn({ from, to }: Stretch, step: number): AsyncGenerator<readonly TableRow[], void> {
+    const { directory, signal } = this.#options;
+    const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
+    let begun: Buffer[] = [];
+    for (let at = from; at < to; ) {
+      signal?.throwIfAborted();
+      const length = Math.min(step, to - at);
+      const { bytesRead } = await onDisk(directory, () => this.#file.read(chunk, 0, length, at));
+      if (bytesRead === 0) throw new MirrorError('MIRROR_UNWRITABLE', directory, 'a file became shorter');
+      at += bytesRead;
+      const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');
+      if (end !== -1) yield this.#rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString());
+      // What a line begins with is copied: the next read overwrites it.
+      const rest = Buffer.from(chunk.subarray(end + 1, bytesRead));
+      begun = end === -1 ? [...begun, rest] : [rest];
+    }
+  }
+
+  #rowsOf(lines: string): TableRow[] {
+    const lists = JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as (readonly [string, ...unknown[]])[];
     return lists.map(([pk, ...parts]) => {
       const cells = new Map<string, string>();
       for (let i = 0; i < parts.length; i += 2) {
-        cells.set(this.#columns[Number(parts[i])] ?? '', String(parts[i + 1]));
+        cells.set(this.columns[Number(parts[i])] ?? '', String(parts[i + 1]));
       }
       return { pk, cells };
     });
   }
 }
 
-/** Where a merge stands in one run: at a line of the group that was read last. */
-interface Head {
-  readonly place: number;
-  readonly groups: AsyncIterator<readonly KeyedLine[], void>;
-  group: readonly KeyedLine[];
-  at: number;
-}
-
-/** Puts a head where it belongs among the others, which are in order; one whose run is over goes. */
-function insert(heads: Head[], head: Head): void {
-  const line = head.group[head.at];
-  if (line === undefined) return;
-  let from = 0;
-  for (let to = heads.length; from < to; ) {
-    const middle = (from + to) >> 1;
-    const { group = [], at = 0, place = 0 } = heads[middle] ?? {};
-    const order = compare(group[at] ?? line, line) || place - head.place;
-    if (order < 0) from = middle + 1;
-    else to = middle;
-  }
-  heads.splice(from, 0, head);
-}
-
-function compare(a: KeyedLine, b: KeyedLine): number {
-  for (let i = 0; i < a.key.length; i += 1) {
-    const order = compareByCodePoint(a.key[i] ?? '', b.key[i] ?? '');
+function compare(a: Order, b: Order): number {
+  for (let i = 0; i < a.length; i += 1) {
+    const order = compareByCodePoint(a[i] ?? '', b[i] ?? '');
     if (order !== 0) return order;
   }
   return 0;
-}
-
-/**
- * Lines on disk that are read again later. The file has no name any more as soon as it is open: nothing of it stays, however the
- * process ends.
- */
-class ScratchFile {
-  readonly #directory: string;
-  readonly #handle: FileHandle;
-  #size = 0;
-
-  private constructor(directory: string, handle: FileHandle) {
-    this.#directory = directory;
-    this.#handle = handle;
-  }
-
-  /** @throws MirrorError MIRROR_FULL, MIRROR_BLOCKED, MIRROR_UNWRITABLE; so does every other call */
-  static async open(directory: string): Promise<ScratchFile> {
-    try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      const path = join(directory, temporaryName());
-      const handle = await open(path, 'wx+', 0o600);
-      await unlink(path);
-      return new ScratchFile(directory, handle);
-    } catch (error) {
-      throw writeError(error, directory);
-    }
-  }
-
-  /** Adds lines; none holds a line break. */
-  async add(lines: readonly KeyedLine[]): Promise<Stretch> {
-    const chunk = Buffer.from(lines.map(({ line }) => `${line}\n`).join(''));
-    await this.#onDisk(this.#handle.writeFile(chunk));
-    this.#size += chunk.length;
-    return { from: this.#size - chunk.length, to: this.#size };
-  }
-
-  /** The lines of a stretch, read about `step` bytes at a time: each group is what one read ends. */
-  async *lines({ from, to }: Stretch, step: number): AsyncGenerator<readonly string[], void> {
-    const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
-    let begun: Buffer[] = [];
-    for (let at = from; at < to; ) {
-      const bytes = Math.min(step, to - at);
-      const { bytesRead } = await this.#onDisk(this.#handle.read(chunk, 0, bytes, at));
-      if (bytesRead === 0) throw writeError(new Error('it became shorter'), this.#directory);
-      const read = chunk.subarray(0, bytesRead);
-      at += bytesRead;
-      const end = read.lastIndexOf(LINE_FEED);
-      if (end !== -1)
-        yield Buffer.concat([...begun, read.subarray(0, end)])
-          .toString()
-          .split('\n');
-      // What a line begins with is copied: the next read overwrites it.
-      const rest = Buffer.from(read.subarray(end + 1));
-      begun = end === -1 ? [...begun, rest] : [rest];
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#handle.close();
-  }
-
-  #onDisk<T>(work: Promise<T>): Promise<T> {
-    return work.catch((error: unknown) => {
-      throw writeError(error, this.#directory);
-    });
-  }
 }

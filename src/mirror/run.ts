@@ -1,22 +1,24 @@
-import { readdir, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { messageOf, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
-import { MirrorAlarm, MirrorError } from './errors.js';
-import type { Followed, FollowOptions, Mirror, MirrorDeps, Trouble } from './mirror.js';
+import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
+import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
 import { records } from './plan.js';
-import { defined, type MirrorRecord, type MirrorReport, type MirrorTrouble } from './record.js';
+import type { MirrorRecord, MirrorReport } from './record.js';
 import { sameStamp, stampOfTarget } from './whole-file.js';
 
 export interface RunResult {
-  readonly end: Followed['kind'] | 'failed';
+  readonly end: Followed['kind'] | 'alarm' | 'failed';
   readonly report: MirrorReport;
 }
 
-/** What a run came to: the record that holds from now on. */
+/** What a run came to. */
 interface Outcome {
   readonly end: RunResult['end'];
+  /** Whether the file was written, or removed. */
   readonly changed: boolean;
+  /** Holds from now on. */
   readonly record: MirrorRecord | undefined;
 }
 
@@ -32,17 +34,18 @@ export async function runMirror(
   deps: MirrorDeps,
   options: FollowOptions,
 ): Promise<RunResult> {
-  const { state, clock } = deps;
+  const { state, clock, log } = deps;
   const { name, identity } = mirror;
   options.signal.throwIfAborted();
   const before = records.of(state, name);
   const disturbance = await disturbanceOf(mirror, before, deps.root);
-  const { end, changed, record } = await outcomeOf(mirror, before, deps, options);
+  const outcome = await outcomeOf(mirror, before, deps, options);
+  const { end, changed, record } = outcome;
   records.keep(state, name, record);
   await deps.commit();
-  logRun(name, before, record, changed, deps);
+  logRun(name, before, outcome, deps);
   if (changed && disturbance !== undefined) {
-    deps.log.info(
+    log.info(
       { event: 'mirror', mirror: name, path: identity.path },
       `mirror ${name}: somebody ${disturbance} ${identity.path}, which only follows the peer; it was put back`,
     );
@@ -63,59 +66,39 @@ async function outcomeOf(
   deps: MirrorDeps,
   options: FollowOptions,
 ): Promise<Outcome> {
-  const { name, identity } = mirror;
-  const { clock, log } = deps;
+  const { identity } = mirror;
   try {
     await checkRoot(deps);
     const followed = await mirror.follow(before, options);
-    switch (followed.kind) {
-      case 'followed': {
-        await rememberRoot(deps);
-        const [now, { changed, facts }] = [clock.now(), followed];
-        const changedAt = defined({ changedAt: changed ? now : before?.changedAt });
-        const record = { ...identity, succeededAt: now, ...facts, triedAt: now, ...changedAt };
-        return { end: 'followed', changed, record };
-      }
-      case 'alarm':
-        return alarmed(mirror, before, followed, clock.now());
-      case 'later':
-        return { end: 'later', changed: false, record: before };
-      case 'over':
-        return { end: 'over', changed: followed.changed, record: undefined };
-    }
+    if (followed.kind === 'later') return { end: 'later', changed: false, record: before };
+    if (followed.kind === 'over') return { end: 'over', changed: followed.changed, record: undefined };
+    await rememberRoot(deps);
+    const [now, { changed, facts }] = [deps.clock.now(), followed];
+    const times = { succeededAt: now, triedAt: now, changedAt: changed ? now : before?.changedAt };
+    return { end: 'followed', changed, record: { ...identity, ...times, ...facts } };
   } catch (error) {
     if (isCalledOff(error, options.signal)) throw error;
-    const now = clock.now();
-    if (error instanceof MirrorAlarm) return alarmed(mirror, before, { trouble: error }, now);
-    let trouble = error;
-    if (!(trouble instanceof PeersyncError)) {
-      // Nothing that went wrong with one mirror ends the others.
-      log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
-      trouble = new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error), error);
+    const triedAt = deps.clock.now();
+    const { code, message, hint } = troubleOf(error, mirror, deps);
+    if (error instanceof MirrorAlarm) {
+      // An alarm that was raised before keeps its time.
+      const since = before?.alarm?.code === code ? before.alarm.since : triedAt;
+      const { conflicts = before?.conflicts } = error;
+      const alarm = { code, message, hint, since };
+      const record = { ...before, ...identity, triedAt, alarm, conflicts };
+      return { end: 'alarm', changed: false, record: { ...record, failure: undefined, failures: undefined } };
     }
-    const failure = dated(trouble as PeersyncError, before?.failure?.since ?? now);
+    const failure = { code, message, hint, since: before?.failure?.since ?? triedAt };
     const failures = (before?.failures ?? 0) + 1;
-    const record = { ...before, ...identity, triedAt: now, failure, failures };
-    return { end: 'failed', changed: false, record };
+    return { end: 'failed', changed: false, record: { ...before, ...identity, triedAt, failure, failures } };
   }
 }
 
-/** It waits for a person. An alarm that was raised before keeps its time. */
-function alarmed(
-  { identity }: Mirror,
-  before: MirrorRecord | undefined,
-  { trouble, conflicts }: Pick<Extract<Followed, { kind: 'alarm' }>, 'trouble' | 'conflicts'>,
-  now: number,
-): Outcome {
-  const { failure: _, failures: __, ...kept }: Partial<MirrorRecord> = before ?? {};
-  const since = kept.alarm?.code === trouble.code ? kept.alarm.since : now;
-  const alarm = dated(trouble, since);
-  const record = { ...kept, ...identity, triedAt: now, alarm, ...defined({ conflicts }) };
-  return { end: 'alarm', changed: false, record };
-}
-
-function dated({ code, message, hint }: Trouble, since: number): MirrorTrouble {
-  return { code, message, hint, since };
+/** Nothing that went wrong with one mirror ends the others. */
+function troubleOf(error: unknown, { name }: Mirror, { log }: MirrorDeps): PeersyncError {
+  if (error instanceof PeersyncError) return error;
+  log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
+  return new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error), error);
 }
 
 /** What somebody did to a file that is only written, since it was. */
@@ -137,76 +120,54 @@ const OF_THE_PEER = ['PEER_UNREACHABLE', 'PEER_TIMEOUT', 'PEER_BUSY', 'PEER_AUTH
 function logRun(
   name: string,
   before: MirrorRecord | undefined,
-  after: MirrorRecord | undefined,
-  changed: boolean,
-  { log }: Pick<MirrorDeps, 'log'>,
+  { changed, record }: Outcome,
+  { log }: MirrorDeps,
 ): void {
   const say = (level: 'debug' | 'info' | 'warn', text: string, more: object = {}): void =>
     log[level]({ event: 'mirror', mirror: name, ...more }, `mirror ${name}: ${text}`);
-  const { alarm, failure, notes = [], conflicts = [], rows, bytes } = after ?? {};
-  for (const [was, is, over] of [
-    [before?.alarm, alarm, 'the alarm is over'],
-    [before?.failure, failure, 'works again'],
+  const { path, absentSince, notes = [], conflicts = [], rows, bytes } = record ?? {};
+  for (const [kind, over] of [
+    ['alarm', 'the alarm is over'],
+    ['failure', 'works again'],
   ] as const) {
-    const code = (is ?? was)?.code ?? '';
+    const [was, is] = [before?.[kind], record?.[kind]];
+    const { code = '' } = is ?? was ?? {};
     const level = OF_THE_PEER.includes(code) ? 'debug' : is ? 'warn' : 'info';
     if (is && was?.code !== is.code) say(level, `${sentence(is.message)} ${is.hint}`, { code });
     if (!is && was) say(level, over, { code });
   }
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);
+  const known = new Set(before?.conflicts?.map(({ file }) => file));
   for (const file of new Set(conflicts.map(({ file }) => file))) {
-    if (before?.conflicts?.some((known) => known.file === file)) continue;
-    say(
-      'warn',
-      `what was changed on both sides stays as the peer has it; the file as it was edited is ${file}`,
-    );
+    const said = `what was changed on both sides stays as the peer has it; the file as it was edited is ${file}`;
+    if (!known.has(file)) say('warn', said);
   }
   if (!changed) return;
-  const removed = after?.absentSince === undefined ? 'removed' : `removed ${after.path}`;
-  const isRemoved = after === undefined || after.absentSince !== undefined;
-  say(
-    'info',
-    isRemoved ? `${removed}, as a person accepted` : `${after.path} changed`,
-    defined({ rows, bytes }),
-  );
+  if (record === undefined) say('info', 'removed, as a person accepted');
+  else if (absentSince !== undefined) say('info', `removed ${path}, as a person accepted`);
+  else say('info', `${path} changed`, { rows, bytes });
 }
 
 const ROOT = 'mirror-root';
 
 /**
  * Refuses to write into an empty mount point: files would fill the disk below it, and when the right one is back an old file that is
- * edited would look like a person's edit. The root counts as away while it is empty, or not there at all, on another file system
- * than when something was last written to it.
+ * edited would look like a person's edit. The root counts as away while it is empty, on another file system than when something
+ * was last written to it.
  *
  * @throws MirrorError MIRROR_ROOT_AWAY
  */
 async function checkRoot({ root, state }: MirrorDeps): Promise<void> {
-  const known = knownRoot(state);
-  if (known?.path !== root || known.device === (await deviceOf(root))) return;
-  const names = await readdir(root).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return [];
-    throw error;
+  const known = state.meta(ROOT) as { readonly path?: unknown; readonly device?: unknown } | undefined;
+  await onDisk(root, async () => {
+    await mkdir(root, { recursive: true, mode: 0o755 });
+    if (known?.path !== root || known.device === (await stat(root)).dev) return;
+    if ((await readdir(root)).length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
   });
-  if (names.length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
 }
 
 /** Committed with the record of what was written. */
 async function rememberRoot({ root, state }: MirrorDeps): Promise<void> {
-  const device = await deviceOf(root);
-  const known = knownRoot(state);
-  if (known?.path !== root || known.device !== device) state.setMeta(ROOT, { path: root, device });
-}
-
-function knownRoot(state: MirrorDeps['state']) {
-  return state.meta(ROOT) as { readonly path?: unknown; readonly device?: unknown } | undefined;
-}
-
-/** Of the directory, or of the one above it that exists. */
-async function deviceOf(directory: string): Promise<number> {
-  try {
-    return (await stat(directory)).dev;
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT' || dirname(directory) === directory) throw error;
-    return await deviceOf(dirname(directory));
-  }
+  const now = { path: root, device: (await stat(root)).dev };
+  if (!isDeepStrictEqual(state.meta(ROOT), now)) state.setMeta(ROOT, now);
 }

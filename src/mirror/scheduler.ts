@@ -33,8 +33,7 @@ export interface SchedulerDeps {
 /** What is planned and under way of one mirror. */
 interface Task {
   readonly calledOff: AbortController;
-  timer?: Timer | undefined;
-  /** When the timer ends, in ms since the epoch. */
+  /** When it runs next, in ms since the epoch. */
   nextAt?: number | undefined;
   /** Whether its time has come: it waits for room, or runs. */
   isDue: boolean;
@@ -43,20 +42,22 @@ interface Task {
 
 /**
  * Runs mirrors: each when its time comes, which is soon after the start, then every `every` or so, earlier after a failure and when
- * a person edited its file; and when a person asks. Two runs of the same mirror go one after the other.
+ * a person edited its file; and when a person asks. Two runs of the same mirror go one after the other. One timer, set to what comes
+ * next, serves them all.
  *
  * Life: mirrors are added and removed at any time. `start` begins to run them by itself, `stop` calls off what is under way and
  * resolves when nothing is. A mirror that is removed is called off, and never runs again.
  */
 export class Scheduler {
-  readonly #running = new Set<Promise<RunResult>>();
   readonly #deps: SchedulerDeps;
   readonly #tasks = new Map<Mirror, Task>();
   readonly #files = new PQueue({ concurrency: AT_ONCE });
   readonly #stopping = new AbortController();
-  readonly #dueRuns = new Set<Promise<void>>();
+  readonly #underWay = new Set<Promise<unknown>>();
   #onFailure: ((error: unknown) => void) | undefined;
-  #looking: Timer | undefined;
+  #timer: Timer | undefined;
+  /** When the timer ends, in ms since the epoch. */
+  #timerAt = Number.POSITIVE_INFINITY;
 
   constructor(deps: SchedulerDeps) {
     this.#deps = deps;
@@ -76,10 +77,8 @@ export class Scheduler {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#looking?.cancel();
-    for (const { timer } of this.#tasks.values()) timer?.cancel();
-    await Promise.all(this.#dueRuns);
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    this.#timer?.cancel();
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
   }
 
   /** Resolves when none of these is under way any more. */
@@ -87,32 +86,28 @@ export class Scheduler {
     const runs = mirrors.map((mirror) => {
       const task = this.#tasks.get(mirror);
       this.#tasks.delete(mirror);
-      task?.timer?.cancel();
       task?.calledOff.abort(replaced(mirror));
       return task?.run;
     });
     await Promise.allSettled(runs);
   }
 
-  /** How many mirrors are being worked on. */
-  get underWay(): number {
-    return this.#running.size;
+  /** Whether any mirror is being worked on, or about to be. */
+  get isBusy(): boolean {
+    return this.#underWay.size > 0;
   }
 
-  isRunning(mirror: Mirror): boolean {
-    return this.#tasks.get(mirror)?.run !== undefined;
-  }
-
-  /** In ms since the epoch; undefined while nothing is planned. */
-  nextAt(mirror: Mirror): number | undefined {
-    return this.#tasks.get(mirror)?.nextAt;
+  /** Whether a mirror runs, and when it does next, in ms since the epoch; undefined while nothing is planned. */
+  planOf(mirror: Mirror | undefined): { readonly running: boolean; readonly nextAt?: number | undefined } {
+    const task = mirror && this.#tasks.get(mirror);
+    return { running: task?.run !== undefined, nextAt: task?.nextAt };
   }
 
   /** Plans a mirror anew that knows when it runs next, unless its own end plans that, or a failure is tried again at its own pace. */
   replan(mirror: Mirror): void {
     const task = this.#tasks.get(mirror);
     const ms = mirror.nextIn?.();
-    if (task === undefined || task.run !== undefined || ms === undefined) return;
+    if (task === undefined || task.isDue || task.run !== undefined || ms === undefined) return;
     if (!this.#deps.hasFailed(mirror)) this.#plan(mirror, task, ms);
   }
 
@@ -126,17 +121,16 @@ export class Scheduler {
     while (task?.run !== undefined) await task.run.catch(() => {});
     if (task === undefined || task.calledOff.signal.aborted) throw replaced(mirror);
     const signal = AbortSignal.any([task.calledOff.signal, this.#stopping.signal, options.signal]);
-    const run = this.#deps.run(mirror, { ...options, signal });
-    task.run = run;
-    this.#running.add(run);
+    task.run = this.#track(this.#deps.run(mirror, { ...options, signal }));
     try {
-      const result = await run;
+      const result = await task.run;
       if (this.#tasks.has(mirror)) this.#planNext(mirror, task, result);
       return result;
     } catch (error) {
+      // Its time may have come and gone meanwhile.
+      if (task.nextAt !== undefined) this.#wakeFor(mirror, task.nextAt);
       throw task.calledOff.signal.aborted ? replaced(mirror) : error;
     } finally {
-      this.#running.delete(run);
       task.run = undefined;
     }
   }
@@ -144,12 +138,10 @@ export class Scheduler {
   #planFirst(mirror: Mirror, task: Task): void {
     const { random } = this.#deps;
     this.#plan(mirror, task, mirror.nextIn?.() ?? random() * Math.min(mirror.every, FIRST_WITHIN_MS));
-    if (mirror.looksEdited !== undefined) this.#looking ??= this.#lookSoon();
   }
 
   #planNext(mirror: Mirror, task: Task, { end, report }: RunResult): void {
     if (end === 'over') {
-      task.timer?.cancel();
       this.#tasks.delete(mirror);
       this.#deps.onOver(mirror);
     } else if (end === 'failed') {
@@ -170,33 +162,46 @@ export class Scheduler {
   }
 
   #plan(mirror: Mirror, task: Task, ms: number): void {
-    task.timer?.cancel();
-    if (this.#onFailure === undefined || this.#stopping.signal.aborted) return;
+    if (this.#onFailure === undefined) return;
     task.nextAt = Math.round(this.#deps.clock.now() + ms);
-    this.#wait(mirror, task, task.nextAt);
+    this.#wakeFor(mirror, task.nextAt);
   }
 
-  #wait(mirror: Mirror, task: Task, until: number): void {
+  /** Sets the timer to the time of a run, or to the next look at a file that a person edits, unless it ends before. */
+  #wakeFor(mirror: Mirror, nextAt: number): void {
     const { clock } = this.#deps;
-    const ms = Math.min(until - clock.now(), LONGEST_TIMER_MS);
-    task.timer = clock.after(ms, () => {
-      if (clock.now() < until) this.#wait(mirror, task, until);
-      else this.#due(mirror, task);
-    });
+    const now = clock.now();
+    const at = Math.min(nextAt, now + (mirror.looksEdited === undefined ? LONGEST_TIMER_MS : LOOK_MS));
+    if (at >= this.#timerAt || this.#stopping.signal.aborted) return;
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    this.#timer = clock.after(at - now, () => void this.#track(this.#look()));
+  }
+
+  /** Begins what is due. What a person did to a file is not left until the next run. */
+  async #look(): Promise<void> {
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    for (const [mirror, task] of this.#tasks) {
+      if (task.isDue || task.run !== undefined) continue;
+      const { nextAt = Number.POSITIVE_INFINITY } = task;
+      let isDue = nextAt <= this.#deps.clock.now();
+      if (!isDue && mirror.looksEdited !== undefined && !this.#deps.hasFailed(mirror)) {
+        // What cannot be looked at is for a run to find out: it concerns this one mirror.
+        isDue = await mirror.looksEdited().catch(() => true);
+      }
+      if (isDue && !task.run) this.#due(mirror, task);
+      else this.#wakeFor(mirror, nextAt);
+    }
   }
 
   /** Begins as soon as there is room. */
   #due(mirror: Mirror, task: Task): void {
-    task.timer?.cancel();
+    if (task.isDue) return;
     task.nextAt = undefined;
-    if (task.isDue || this.#stopping.signal.aborted) return;
     task.isDue = true;
     const run = () => this.#runDue(mirror, task);
     // A pass takes as long as there are items, and asks for one at a time.
-    const ended = (mirror.identity.kind === 'citations' ? run() : this.#files.add(run)).finally(() => {
-      this.#dueRuns.delete(ended);
-    });
-    this.#dueRuns.add(ended);
+    this.#track(mirror.identity.kind === 'citations' ? run() : this.#files.add(run));
   }
 
   async #runDue(mirror: Mirror, task: Task): Promise<void> {
@@ -212,22 +217,11 @@ export class Scheduler {
     }
   }
 
-  #lookSoon(): Timer | undefined {
-    const isStarted = this.#onFailure !== undefined && !this.#stopping.signal.aborted;
-    return isStarted ? this.#deps.clock.after(LOOK_MS, () => void this.#lookForEdits()) : undefined;
-  }
-
-  /** What a person did to a file is not left until the next run. */
-  async #lookForEdits(): Promise<void> {
-    let edited = 0;
-    for (const [mirror, task] of this.#tasks) {
-      if (mirror.looksEdited === undefined) continue;
-      edited += 1;
-      if (task.isDue || task.run !== undefined || this.#deps.hasFailed(mirror)) continue;
-      // What cannot be looked at is for a run to find out: it concerns this one mirror.
-      if (await mirror.looksEdited().catch(() => true)) this.#due(mirror, task);
-    }
-    this.#looking = edited > 0 ? this.#lookSoon() : undefined;
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    const forget = () => void this.#underWay.delete(work);
+    work.then(forget, forget);
+    return work;
   }
 }
 

@@ -2,7 +2,7 @@ import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted } from './errors.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
-import { defined, type Facts, type MirrorRecord, type ShareVersion } from './record.js';
+import type { MirrorRecord, ShareVersion } from './record.js';
 import { removeWhole, replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
 /**
@@ -31,7 +31,7 @@ export class ShareMirror extends PlannedMirror<SharePlan> {
     try {
       const followed = await ask(options.signal, (signal) =>
         peer.share(
-          { data: dataOf(this.plan), ...defined({ c }) },
+          { data: dataOf(this.plan), c },
           (share) => this.#take(share, before, maxBytes, { ...options, signal }),
           { maxBytes, signal, ...conditions },
         ),
@@ -50,7 +50,7 @@ export class ShareMirror extends PlannedMirror<SharePlan> {
   ): Promise<Followed> {
     if (share.isUnchanged) {
       const { sha256, bytes, file, type, version } = before ?? {};
-      const facts = { ...defined({ sha256, bytes, file, type, version }), ...this.#pathNotes };
+      const facts = { sha256, bytes, file, type, version, notes: this.notes };
       return { kind: 'followed', changed: false, facts };
     }
     const { head, all } = await withHead(share.chunks);
@@ -63,7 +63,7 @@ export class ShareMirror extends PlannedMirror<SharePlan> {
       maxBytes,
       signal,
     });
-    const facts = { sha256, bytes, file, type: checked.type, ...defined({ version }), ...this.#pathNotes };
+    const facts = { sha256, bytes, file, type: checked.type, version, notes: this.notes };
     return { kind: 'followed', changed, facts };
   }
 
@@ -74,10 +74,6 @@ export class ShareMirror extends PlannedMirror<SharePlan> {
     const stamp = await stampOfTarget(this.target);
     if (stamp === undefined || !sameStamp(stamp, file)) return {};
     return otherThan(version, this.#of, this.deps.clock.now());
-  }
-
-  get #pathNotes(): Pick<Facts, 'notes'> {
-    return this.notes.length > 0 ? { notes: this.notes } : {};
   }
 
   get #what(): string {
@@ -119,7 +115,7 @@ export function versionOf(
   const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
   const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
   if (etag === undefined && asOf === undefined) return undefined;
-  return { of, at, ...defined({ etag, lastModified, asOf }) };
+  return { of, at, etag, lastModified, asOf };
 }
 
 /**
@@ -133,7 +129,7 @@ export function otherThan(
   now: number,
 ): Pick<ShareOptions, 'ifNoneMatch' | 'ifModifiedSince'> {
   if (version.of !== of || now - version.at > WHOLE_EVERY_MS) return {};
-  return defined({ ifNoneMatch: version.etag, ifModifiedSince: version.asOf });
+  return { ifNoneMatch: version.etag, ifModifiedSince: version.asOf };
 }
 
 /** What content is, as far as a mistake would show: told from its media type, its first bytes, or a file name. */
@@ -192,20 +188,15 @@ export async function withHead(
 ): Promise<{ readonly head: Uint8Array; readonly all: AsyncIterable<Uint8Array> }> {
   const iterator = chunks[Symbol.asyncIterator]();
   const first: Uint8Array[] = [];
-  let size = 0;
-  while (size < SMALL_BYTES) {
-    const next = await iterator.next();
-    if (next.done) break;
-    first.push(next.value);
-    size += next.value.length;
+  for (let size = 0; size < SMALL_BYTES; ) {
+    const { done, value } = await iterator.next();
+    if (done) break;
+    first.push(value);
+    size += value.length;
   }
   async function* all(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* first;
-      for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;
-    } finally {
-      await iterator.return?.();
-    }
+    yield* first;
+    yield* { [Symbol.asyncIterator]: () => iterator };
   }
   return { head: Buffer.concat(first).subarray(0, SMALL_BYTES), all: all() };
 }

@@ -5,7 +5,7 @@ import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedLis
 import { writeTable } from './formats/write.js';
 import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
-import { type Conflict, defined, type MirrorRecord } from './record.js';
+import type { Conflict, MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
@@ -74,21 +74,19 @@ export abstract class AnyTableMirror extends PlannedMirror<TablePlan> {
     // There never was a file of ours: what stands there is not touched.
     if (isMember && file === undefined && absentSince === undefined) return { kind: 'over', changed: false };
     if (absentSince !== undefined) {
-      const facts = { absentSince, ...defined({ conflicts: before?.conflicts }) };
-      return { kind: 'followed', changed: false, facts };
+      return { kind: 'followed', changed: false, facts: { absentSince, conflicts: before?.conflicts } };
     }
     const changed = (await stampOfTarget(this.target)) !== undefined;
     const conflicts = await remove();
     if (isMember && conflicts.length === 0) return { kind: 'over', changed };
-    const facts = { absentSince: deps.clock.now(), ...(conflicts.length > 0 ? { conflicts } : {}) };
-    return { kind: 'followed', changed, facts };
+    return { kind: 'followed', changed, facts: { absentSince: deps.clock.now(), conflicts } };
   }
 
   async #rows(accepted: readonly string[], signal: AbortSignal): Promise<RowStore | undefined> {
     const { plan, deps } = this;
     const { search, count, maxSize, sortBy } = plan.settings;
     const maxBytes = accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
-    const query = { table: plan.source, ...defined({ search, count }) };
+    const query = { table: plan.source, search, count };
     const options = { directory: join(deps.stateDir, 'mirrors'), name: plan.source, sortBy };
     let store: RowStore | undefined;
     const fill = async ({ rows, columns }: TableStream, signal: AbortSignal): Promise<RowStore> => {
@@ -136,8 +134,8 @@ export class TableMirror extends AnyTableMirror {
       });
       const missing = columns.missing.map((column) => `The peer shows no column ${quoted(column)}.`);
       const notes = [...this.notes, ...missing];
-      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered };
-      return { kind: 'followed', changed, facts: { ...facts, ...(notes.length > 0 ? { notes } : {}) } };
+      const facts = { rows: rows.rows, bytes, sha256, file, columns: columns.remembered, notes };
+      return { kind: 'followed', changed, facts };
     } finally {
       await rows.close();
     }

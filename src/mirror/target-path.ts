@@ -98,99 +98,71 @@ export interface Claim {
   readonly wanted: TargetPath;
   /** Where its file stands already, from its record: it stays there as long as that is a path that it may have. */
   readonly held?: string | undefined;
+  /** What it was granted before: that stays its own. */
+  readonly granted?: string | undefined;
   /** Whether files appear beside it: NAME.1 and so on, NAME.conflict-TIME. */
   readonly neighbours: boolean;
 }
 
-/** What a file takes up on a disk that ignores case and how characters are composed. */
-interface Footprint {
-  readonly file: string;
-  readonly directories: readonly string[];
-  /** What the file, or a directory of it, is a version or conflict file of, by its name. */
-  readonly stems: readonly string[];
-  readonly neighbours: boolean;
-}
-
 /**
- * The target paths of all mirrors of one root: no two mirrors ever write the same file, also on a disk that ignores case or how
- * characters are composed, and no file of one stands where another has a directory, a version or a conflict file.
+ * The target paths of all mirrors of one root, by their owners: no two mirrors ever write the same file, also on a disk that ignores
+ * case or how characters are composed, and no file of one stands where another has a directory, a version or a conflict file.
  *
  * A claim gets the path that it asks for unless that is in the way of one granted before; then its name gets "~" and 8 hex
- * digits of the sha256 of its owner's name. Claims made together are granted in an order that is not theirs: first those whose
- * file stands there already, then by the owner's name, by code point.
+ * digits of the sha256 of its owner's name. Claims are granted in an order that is not theirs: first those that were granted before,
+ * then those whose file stands there already, then by the owner's name, by code point.
+ *
+ * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for that
  */
-export class TargetPaths {
-  readonly #granted = new Map<string, Footprint>();
+export function grantPaths(claims: readonly Claim[]): ReadonlyMap<string, TargetPath> {
   /** Whether files appear beside it, by the file. */
-  readonly #files = new Map<string, boolean>();
-  readonly #directories = new Set<string>();
-  readonly #stems = new Set<string>();
-
-  /**
-   * Grants a path to each; an owner that had one gives it back first.
-   *
-   * @returns the paths in the order of the claims
-   * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for that
-   */
-  claimAll(claims: readonly Claim[]): readonly TargetPath[] {
-    for (const { owner } of claims) this.release(owner);
-    for (const taken of [this.#files, this.#directories, this.#stems]) taken.clear();
-    for (const footprint of this.#granted.values()) this.#take(footprint);
-    const order = [...claims].sort(
-      (a, b) => Number(isHeld(b)) - Number(isHeld(a)) || compareByCodePoint(a.owner, b.owner),
-    );
-    const granted = new Map(order.map((claim) => [claim, this.#grant(claim)]));
-    return claims.map((claim) => granted.get(claim) ?? claim.wanted);
-  }
-
-  /** Gives a path back; it does not matter whether there was one. */
-  release(owner: string): void {
-    this.#granted.delete(owner);
-  }
-
-  #grant(claim: Claim): TargetPath {
-    const { owner, wanted, neighbours, held } = claim;
-    const possible = candidates(wanted.path, owner);
-    for (const path of held !== undefined && isHeld(claim) ? [held, ...possible] : possible) {
-      const footprint = footprintOf(path, neighbours);
-      if (!this.#isFree(footprint)) continue;
-      this.#take(footprint);
-      this.#granted.set(owner, footprint);
-      if (path === wanted.path) return wanted;
-      return { path, changed: [...wanted.changed, { from: wanted.path, to: path }] };
-    }
-    throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
-  }
-
-  #take({ file, directories, stems, neighbours }: Footprint): void {
-    this.#files.set(file, neighbours);
-    for (const directory of directories) this.#directories.add(directory);
-    for (const stem of stems) this.#stems.add(stem);
-  }
-
-  #isFree({ file, directories, stems, neighbours }: Footprint): boolean {
-    if (this.#files.has(file) || this.#directories.has(file)) return false;
-    if (directories.some((directory) => this.#files.has(directory))) return false;
-    if (stems.some((stem) => this.#files.get(stem))) return false;
-    return !(neighbours && this.#stems.has(file));
-  }
-}
-
-function footprintOf(path: string, neighbours: boolean): Footprint {
-  const file = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
-  const parts = file.split('/');
-  const directories = parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
-  return { file, directories, stems: [...directories, file].flatMap(stemsOf), neighbours };
+  const files = new Map<string, boolean>();
+  const directories = new Set<string>();
+  /** Of which files there may be versions or conflict files, by the names that are taken. */
+  const stems = new Set<string>();
+  const take = (path: string, neighbours: boolean): boolean => {
+    // As on a disk that ignores case and how characters are composed.
+    const file = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
+    const parts = file.split('/');
+    const above = parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
+    const own = [...above, file].flatMap(stemsOf);
+    const isTaken =
+      files.has(file) ||
+      directories.has(file) ||
+      above.some((directory) => files.has(directory)) ||
+      own.some((stem) => files.get(stem)) ||
+      (neighbours && stems.has(file));
+    if (isTaken) return false;
+    files.set(file, neighbours);
+    for (const directory of above) directories.add(directory);
+    for (const stem of own) stems.add(stem);
+    return true;
+  };
+  const order = claims
+    .map((claim) => {
+      const { owner, wanted, held, granted } = claim;
+      if (granted !== undefined) return { ...claim, rank: 0, paths: [granted] };
+      const possible = candidates(wanted.path, owner);
+      if (held === undefined || !possible.includes(held)) return { ...claim, rank: 2, paths: possible };
+      return { ...claim, rank: 1, paths: [held, ...possible] };
+    })
+    .sort((a, b) => a.rank - b.rank || compareByCodePoint(a.owner, b.owner));
+  return new Map(
+    order.map(({ owner, wanted, neighbours, paths }) => {
+      const path = paths.find((path) => take(path, neighbours));
+      if (path === undefined) {
+        throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
+      }
+      const changed = path === wanted.path ? [] : [{ from: wanted.path, to: path }];
+      return [owner, { path, changed: [...wanted.changed, ...changed] }];
+    }),
+  );
 }
 
 /** Of which files this could be a version or a conflict file. */
 function stemsOf(name: string): readonly string[] {
   const suffixes = name.matchAll(/\.(?:[1-9]\d{0,3}$|conflict-(?=[^/]*$))/g);
   return [...suffixes].map(({ index }) => name.slice(0, index));
-}
-
-function isHeld({ held, wanted, owner }: Claim): boolean {
-  return held !== undefined && candidates(wanted.path, owner).includes(held);
 }
 
 /** The path as it is, then with the owner's hash in the last part, then in all parts. */

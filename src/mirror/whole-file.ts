@@ -1,23 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
-import {
-  copyFile,
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  opendir,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
+import { copyFile, type FileHandle, link, lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { isWithin } from '../lib/text.js';
-import { MirrorError, writeError } from './errors.js';
+import { MirrorError, onDisk } from './errors.js';
 
 /** A file below a root directory, which no write leaves. */
 export interface Target {
@@ -48,7 +36,9 @@ export interface WholeFile {
 
 export interface ReplaceOptions {
   /** What is known of the file that stands there: with the same stamp and the same hash it is not even read. */
-  readonly before?: { readonly sha256?: string; readonly file?: FileStamp } | undefined;
+  readonly before?:
+    | { readonly sha256?: string | undefined; readonly file?: FileStamp | undefined }
+    | undefined;
   /** Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given. */
   readonly versions?: number;
   /** Most bytes of content; unlimited unless given. */
@@ -62,8 +52,6 @@ export interface ReplaceOptions {
    */
   readonly lastLook?: (() => void) | undefined;
 }
-
-const TEMPORARY = /^\.peersync-[\da-f]{16}\.tmp$/;
 
 /**
  * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing, also when the process is
@@ -79,33 +67,43 @@ export async function replaceWhole(
   content: AsyncIterable<string | Uint8Array>,
   options: ReplaceOptions = {},
 ): Promise<WholeFile> {
-  const path = await reach(target);
-  const onDisk = diskErrorsOf(target);
-  const temporary = join(dirname(path), temporaryName());
-  // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
-  const mode = (await onDisk(regularFile(path)))?.mode ?? 0o644;
-  const handle = await onDisk(open(temporary, 'wx', (mode & 0o777) | 0o600));
-  let isMoved = false;
-  try {
-    const written = await writeAll(handle, content, target, options);
-    await options.onWritten?.(written.sha256);
-    const old = await onDisk(regularFile(path));
-    if (old !== undefined && (await onDisk(isSame(path, old, written, options.before)))) {
-      return { changed: false, path, ...written, file: stampOf(old) };
+  const shown = join(target.root, target.path);
+  return await onDisk(shown, async () => {
+    const path = await reach(target);
+    // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
+    const mode = (await regularFile(path))?.mode ?? 0o644;
+    const temporary = await freeTemporary(path);
+    const handle = await open(temporary, 'wx', (mode & 0o777) | 0o600);
+    let isMoved = false;
+    try {
+      const written = await writeAll(handle, content, shown, options);
+      await options.onWritten?.(written.sha256);
+      const old = await regularFile(path);
+      if (old !== undefined && (await isSame(path, old, written, options.before))) {
+        return { changed: false, path, ...written, file: stampOf(old) };
+      }
+      if (old !== undefined) {
+        // Only root may give files away, and only members may choose a group: a file of ours is as good.
+        await handle.chown(old.uid, old.gid).catch(() => undefined);
+        await handle.chmod(old.mode & 0o777);
+      }
+      await handle.sync();
+      const file = stampOf(await handle.stat());
+      if (old !== undefined) await keepVersion(path, options.versions ?? 0);
+      options.signal?.throwIfAborted();
+      options.lastLook?.();
+      if (lstatSync(temporary).ino !== file.ino) {
+        throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
+      }
+      renameSync(temporary, path);
+      isMoved = true;
+      await syncDirectory(dirname(path));
+      return { changed: true, path, ...written, file };
+    } finally {
+      await handle.close();
+      if (!isMoved) await rm(temporary, { force: true });
     }
-    await onDisk(finish(handle, old));
-    const file = stampOf(await onDisk(handle.stat()));
-    if (old !== undefined) await onDisk(keepVersion(path, options.versions ?? 0));
-    options.signal?.throwIfAborted();
-    options.lastLook?.();
-    await onDisk((async () => renameSync(temporary, path))());
-    isMoved = true;
-    await onDisk(syncDirectory(dirname(path)));
-    return { changed: true, path, ...written, file };
-  } finally {
-    await handle.close();
-    if (!isMoved) await unlink(temporary).catch(() => undefined);
-  }
+  });
 }
 
 /**
@@ -118,14 +116,15 @@ export async function removeWhole(
   target: Target,
   options: Pick<ReplaceOptions, 'versions' | 'lastLook'> = {},
 ): Promise<boolean> {
-  const path = await reach(target);
-  const onDisk = diskErrorsOf(target);
-  if ((await onDisk(regularFile(path))) === undefined) return false;
-  await onDisk(keepVersion(path, options.versions ?? 0));
-  options.lastLook?.();
-  await onDisk((async () => unlinkSync(path))());
-  await onDisk(syncDirectory(dirname(path)));
-  return true;
+  return await onDisk(join(target.root, target.path), async () => {
+    const path = await reach(target);
+    if ((await regularFile(path)) === undefined) return false;
+    await keepVersion(path, options.versions ?? 0);
+    options.lastLook?.();
+    unlinkSync(path);
+    await syncDirectory(dirname(path));
+    return true;
+  });
 }
 
 /** The stamp of a file, or undefined where there is no regular file; links are not followed. */
@@ -165,21 +164,18 @@ async function regularFile(path: string): Promise<Stats | undefined> {
 async function writeAll(
   handle: FileHandle,
   content: AsyncIterable<string | Uint8Array>,
-  target: Target,
+  shown: string,
   { maxBytes = Number.POSITIVE_INFINITY, signal }: ReplaceOptions,
 ): Promise<{ readonly sha256: string; readonly bytes: number }> {
-  const onDisk = diskErrorsOf(target);
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const piece of content) {
     signal?.throwIfAborted();
     const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
     bytes += chunk.length;
-    if (bytes > maxBytes) {
-      throw new MirrorError('MIRROR_TOO_LARGE', join(target.root, target.path), `${maxBytes} bytes`);
-    }
+    if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
     hash.update(chunk);
-    await onDisk(handle.writeFile(chunk));
+    await handle.writeFile(chunk);
   }
   return { sha256: hash.digest('hex'), bytes };
 }
@@ -208,15 +204,6 @@ export async function hashOf(path: string): Promise<string> {
   }
 }
 
-async function finish(handle: FileHandle, old: Stats | undefined): Promise<void> {
-  if (old !== undefined) {
-    // Only root may give files away, and only members may choose a group: a file of ours is as good.
-    await handle.chown(old.uid, old.gid).catch(() => undefined);
-    await handle.chmod(old.mode & 0o777);
-  }
-  await handle.sync();
-}
-
 /**
  * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count` of them. The file itself is
  * never moved, so that it is there at every instant; after a crash at any step the next call goes on from there.
@@ -229,14 +216,9 @@ async function keepVersion(path: string, count: number): Promise<void> {
   let free = 1;
   while (free < count && (await statsAt(`${path}.${free}`)) !== undefined) free += 1;
   for (let at = free; at > 1; at -= 1) await rename(`${path}.${at - 1}`, `${path}.${at}`);
-  const temporary = join(dirname(path), temporaryName());
-  try {
-    await linkOrCopy(path, temporary);
-    await rename(temporary, `${path}.1`);
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
+  const temporary = await freeTemporary(path, 'version');
+  await linkOrCopy(path, temporary);
+  await rename(temporary, `${path}.1`);
 }
 
 /** A second name for what stands at `path`, or a copy where the file system has no such names. */
@@ -250,14 +232,6 @@ async function linkOrCopy(path: string, to: string): Promise<void> {
     const handle = await open(to, 'r');
     await handle.sync().finally(() => handle.close());
   }
-}
-
-/** Awaits what touches the disk; its errors become words about the file. */
-function diskErrorsOf({ root, path }: Target): <T>(work: Promise<T>) => Promise<T> {
-  return (work) =>
-    work.catch((error: unknown) => {
-      throw writeError(error, join(root, path));
-    });
 }
 
 /**
@@ -274,63 +248,38 @@ export async function reach({ root, path }: Target): Promise<string> {
     throw new MirrorError('MIRROR_OUTSIDE', JSON.stringify(path), root);
   }
   const name = parts.pop() ?? '';
-  try {
+  return await onDisk(shown, async () => {
     await mkdir(root, { recursive: true, mode: 0o755 });
-    const real = await realpath(root);
-    let directory = real;
-    for (const part of parts) directory = await enter(join(directory, part), real, { root, path });
+    const top = await realpath(root);
+    let directory = top;
+    for (const part of parts) {
+      const next = join(directory, part);
+      await mkdir(next, { mode: 0o755 }).catch((error: unknown) => {
+        if (systemCode(error) !== 'EEXIST') throw error;
+      });
+      directory = await realpath(next).catch((error: unknown) => {
+        if (systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ELOOP') throw error;
+        throw new MirrorError('MIRROR_BLOCKED', shown, `a link that leads nowhere (${next})`);
+      });
+      if (!isWithin(directory, top)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
+    }
     return join(directory, name);
-  } catch (error) {
-    throw writeError(error, shown);
-  }
-}
-
-/** @returns the real path of a directory, made if there is none */
-async function enter(directory: string, realRoot: string, { root, path }: Target): Promise<string> {
-  const shown = join(root, path);
-  await mkdir(directory, { mode: 0o755 }).catch((error: unknown) => {
-    if (systemCode(error) !== 'EEXIST') throw error;
   });
-  const real = await realpath(directory).catch((error: unknown) => {
-    if (systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ELOOP') throw error;
-    throw new MirrorError('MIRROR_BLOCKED', shown, `a link that leads nowhere (${directory})`);
-  });
-  if (!isWithin(real, realRoot)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
-  if ((await stat(real)).isDirectory()) return real;
-  throw new MirrorError('MIRROR_BLOCKED', shown, `something that is no directory (${directory})`);
-}
-
-/** A name for a file that is not finished; names of the peer never become one like it. */
-export function temporaryName(): string {
-  return `.peersync-${randomBytes(8).toString('hex')}.tmp`;
 }
 
 /**
- * Removes what a killed process left unfinished in a directory: files with names of ours, and nothing else. Links are not
- * followed; what cannot be read or removed is passed over. To be called while nothing is being written there.
- *
- * @param target.path the directory, below the root; nothing is done where a link leads out of the root
- * @param depth how far: the directory alone, or all below it as well
- * @returns how many were removed
+ * Where the new content of a file is written before it is whole. It is always the same place beside the file, so that what a killed
+ * process left there goes with the next try; names of the peer never become one like it.
  */
-export async function sweep({ root, path }: Target, depth: 'alone' | 'below'): Promise<number> {
-  const directory = await realpath(join(root, path)).catch(() => '');
-  const realRoot = await realpath(root).catch(() => undefined);
-  const waiting = realRoot !== undefined && isWithin(directory, realRoot) ? [directory] : [];
-  let removed = 0;
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    try {
-      for await (const entry of await opendir(next)) {
-        const path = join(next, entry.name);
-        if (entry.isDirectory() && depth === 'below') waiting.push(path);
-        if (!entry.isFile() || !TEMPORARY.test(entry.name)) continue;
-        await unlink(path);
-        removed += 1;
-      }
-    } catch (error) {
-      // Only system errors have a code: a bug of ours is not passed over.
-      if (systemCode(error) === undefined) throw error;
-    }
-  }
-  return removed;
+export function temporaryOf(path: string, use = 'content'): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([basename(path), use]))
+    .digest('hex');
+  return join(dirname(path), `.peersync-${hash.slice(0, 16)}.tmp`);
+}
+
+async function freeTemporary(path: string, use?: string): Promise<string> {
+  const temporary = temporaryOf(path, use);
+  await rm(temporary, { force: true });
+  return temporary;
 }

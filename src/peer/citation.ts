@@ -25,9 +25,9 @@ export type CitationQuery = { readonly url: string } | { readonly hash: string }
 
 export interface CitationOptions {
   /** Only the sentences that occur elsewhere. */
-  readonly filter?: boolean;
+  readonly filter?: boolean | undefined;
   /** From how many common sentences on another document counts as similar. */
-  readonly ch?: number;
+  readonly ch?: number | undefined;
   readonly signal?: AbortSignal;
 }
 

@@ -14,16 +14,16 @@ import type { Http } from './http.js';
 /** Which shared object: its name and, where the peer has several groups of them, the group. */
 export interface ShareQuery {
   readonly data: string;
-  readonly c?: string;
+  readonly c?: string | undefined;
 }
 
 export interface ShareOptions {
   /** Bytes; an object that turns out longer is refused. @default the client's maxAnswer */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
   /** Only an object that changed after this moment of the peer's clock, in ms since the epoch; peers may ignore it. */
-  readonly ifModifiedSince?: number;
+  readonly ifModifiedSince?: number | undefined;
   /** Only an object that has another tag than this, as the peer wrote it; goes before `ifModifiedSince`. */
-  readonly ifNoneMatch?: string;
+  readonly ifNoneMatch?: string | undefined;
   readonly signal?: AbortSignal;
 }
 

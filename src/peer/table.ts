@@ -15,9 +15,9 @@ export interface TableRow {
 export interface TableQuery {
   readonly table: string;
   /** Most rows; all of them unless given. */
-  readonly count?: number;
+  readonly count?: number | undefined;
   /** Only rows in which a cell holds this; how it is read is the peer's business (YaCy: a regular expression). */
-  readonly search?: string;
+  readonly search?: string | undefined;
 }
 
 /** A table as it comes in: rows in groups, in the peer's order, in bounded memory however many there are. */

@@ -12,7 +12,7 @@ import { expect } from 'vitest';
 import type { TableMirrorConfig } from '../../src/config/config.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { MirrorAlarm } from '../../src/mirror/errors.js';
+import { MirrorAlarm } from '../../src/mirror/errors.js';
 import type { Followed, MirrorDeps, MirrorPeer } from '../../src/mirror/mirror.js';
 import type { Conflict, Facts, MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
@@ -105,7 +105,8 @@ type Outcome =
       /** What was written to the peer. */
       readonly written: { readonly rows: number; readonly deleted: number };
     }
-  | Exclude<Followed, { kind: 'followed' | 'over' }>;
+  | { readonly kind: 'later' }
+  | { readonly kind: 'alarm'; readonly trouble: MirrorAlarm };
 
 export type DeskSettings = Partial<TableMirrorConfig>;
 
@@ -160,14 +161,18 @@ export class Desk {
     // What becomes of rows and columns that others remove is not what these tests are about.
     const accepted = ['TABLE_EMPTY', 'COLUMNS_LOST', ...(accept ? ['EDIT_DELETES'] : [])];
     const before = this.#peer.calls.length;
-    const outcome = await this.table.follow(this.record, { accepted, signal });
-    if (outcome.kind === 'over') throw new Error('a table that is over');
-    if (outcome.kind === 'alarm') {
-      const { code, message, hint } = outcome.trouble;
+    let outcome: Followed;
+    try {
+      outcome = await this.table.follow(this.record, { accepted, signal });
+    } catch (error) {
+      if (!(error instanceof MirrorAlarm)) throw error;
+      const { code, message, hint, conflicts = [] } = error;
       const alarm = { code, message, hint, since: this.clock.now() };
-      this.known = { ...this.known, conflicts: outcome.conflicts ?? [], alarm };
+      this.known = { ...this.known, conflicts, alarm };
+      return { kind: 'alarm', trouble: error };
     }
-    if (outcome.kind !== 'followed') return outcome;
+    if (outcome.kind === 'over') throw new Error('a table that is over');
+    if (outcome.kind === 'later') return outcome;
     this.known = outcome.facts;
     const calls = this.#peer.calls.slice(before);
     const count = (what: string) => calls.filter((call) => call.startsWith(what)).length;
@@ -184,7 +189,7 @@ export class Desk {
   async alarm(): Promise<MirrorAlarm> {
     const outcome = await this.run();
     if (outcome.kind !== 'alarm') throw new Error(`no alarm: ${JSON.stringify(outcome)}`);
-    return outcome.trouble as MirrorAlarm;
+    return outcome.trouble;
   }
 
   text(): string {

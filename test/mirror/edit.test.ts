@@ -695,10 +695,11 @@ describe('without a base', () => {
   });
 
   test('what a killed process left of one is removed', async () => {
-    const { desk } = await deskWith(two);
+    const { peer, desk } = await deskWith(two);
     const [base = ''] = readdirSync(bases(desk));
-    writeFileSync(join(bases(desk), `${base}.next.0.tmp`), 'half');
+    writeFileSync(join(bases(desk), `${base}.next.tmp`), 'half');
     writeFileSync(join(bases(desk), 'other.tmp'), 'of somebody else');
+    peer.rows.set('k1', { a: 'theirs', b: '2' });
     await desk.settled();
     expect(readdirSync(bases(desk)).sort()).toEqual([base, 'other.tmp'].sort());
   });

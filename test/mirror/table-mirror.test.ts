@@ -379,13 +379,3 @@ it('a mirror that is configured no more is forgotten, and its file stays', async
   expect(engine.state.metaNames('mirror/')).toEqual([]);
   expect(engine.files()).toEqual([FILE]);
 });
-
-it('what a killed process left unfinished is swept away, and nothing else', async () => {
-  const { engine } = await mirrored();
-  engine.write('tables/.peersync-0123456789abcdef.tmp', 'half');
-  engine.write('tables/notes.tmp', 'mine');
-  engine.write('elsewhere/.peersync-0123456789abcdef.tmp', 'of another peersync');
-  await engine.open({ tables: [{ table: 'fruit' }] });
-  await engine.run();
-  expect(engine.files()).toEqual(['elsewhere/.peersync-0123456789abcdef.tmp', FILE, 'tables/notes.tmp']);
-});

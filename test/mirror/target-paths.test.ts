@@ -1,13 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Claim, TargetPaths } from '../../src/mirror/target-path.js';
+import { type Claim, grantPaths, type TargetPath } from '../../src/mirror/target-path.js';
 
 function claim(owner: string, path: string, more: Partial<Claim> = {}): Claim {
   return { owner, wanted: { path, changed: [] }, neighbours: false, ...more };
 }
 
+function granted(...claims: Claim[]): TargetPath[] {
+  const all = grantPaths(claims);
+  return claims.map(({ owner, wanted }) => all.get(owner) ?? wanted);
+}
+
 function paths(...claims: Claim[]): string[] {
-  return new TargetPaths().claimAll(claims).map(({ path }) => path);
+  return granted(...claims).map(({ path }) => path);
 }
 
 const hashed = (path: string) => new RegExp(`^${path.replace(/(\.\w+)?$/, '~[\\da-f]{8}$1')}$`);
@@ -70,23 +75,14 @@ describe('target paths', () => {
     expect(paths(claim('a', 'x.csv', { held: '../../etc/passwd' }))).toEqual(['x.csv']);
   });
 
-  it('are free again when they are given back, and are claimed one after the other as well as together', () => {
-    const places = new TargetPaths();
-    places.claimAll([claim('a', 'x/y.csv')]);
-    expect(places.claimAll([claim('b', 'X/Y.csv')])[0]?.path).toMatch(/^X\/Y~/);
-    places.release('a');
-    places.release('a');
-    expect(places.claimAll([claim('c', 'x')])[0]?.path).toMatch(/^x~/);
-    places.release('b');
-    expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
-    expect(places.claimAll([claim('c', 'x')])[0]?.path).toBe('x');
-    places.claimAll([claim('d', 'z.1')]);
-    places.release('d');
-    expect(places.claimAll([claim('e', 'z', { neighbours: true })])[0]?.path).toBe('z');
+  it('that were granted before stay, whoever comes and wherever his file stands', () => {
+    const before = claim('b', 'x', { granted: 'x' });
+    expect(paths(claim('a', 'X', { held: 'X' }), before)).toEqual([expect.stringMatching(/^X~\w{8}$/), 'x']);
+    expect(paths(claim('a', 'x/y.csv'), before)[0]).toMatch(/^x~\w{8}\/y~\w{8}\.csv$/);
   });
 
   it('say what was changed', () => {
-    const [, second] = new TargetPaths().claimAll([claim('a', 'x'), claim('b', 'x')]);
+    const [, second] = granted(claim('a', 'x'), claim('b', 'x'));
     expect(second?.changed).toEqual([{ from: 'x', to: second?.path }]);
   });
 
@@ -107,9 +103,9 @@ describe('target paths', () => {
     fc.assert(
       fc.property(fc.array(wanted, { maxLength: 12 }), (all) => {
         const claims = all.map(({ path, neighbours }, i) => claim(`m${i}`, path, { neighbours }));
-        const granted = new TargetPaths().claimAll(claims).map(({ path }) => path.toUpperCase());
-        for (const [i, one] of granted.entries()) {
-          for (const [j, other] of granted.entries()) {
+        const upper = paths(...claims).map((path) => path.toUpperCase());
+        for (const [i, one] of upper.entries()) {
+          for (const [j, other] of upper.entries()) {
             if (i === j) continue;
             expect(one).not.toBe(other);
             expect(one.startsWith(`${other}/`)).toBe(false);

@@ -1,13 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { z } from 'zod';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { systemCode } from '../../lib/errors.js';
-import { writeError } from '../errors.js';
-import { type Copies, historySchema, nextHistory, type Version } from './history.js';
-import { type Grid, inGroups, inTurns, type Outbound } from './merge.js';
+import { onDisk } from '../errors.js';
+import { type Copies, nextHistory, type Version } from './history.js';
+import { type Cells, type Grid, inGroups, inTurns, type Outbound, sha256Of } from './merge.js';
 
 /** The last state that the file and the peer had in common. */
 export interface Base extends Copies {
@@ -31,23 +30,13 @@ export interface Stale {
 }
 
 /** What a base is made of. */
-export interface BaseContent extends Pick<Base, 'file' | 'replaces' | 'shown' | 'stale'> {
-  readonly grid: Grid;
-}
+export type BaseContent = Pick<Base, 'file' | 'replaces' | 'shown' | 'stale' | 'grid'>;
 
-const headSchema = z.object({
-  version: z.literal(1),
-  table: z.string(),
-  id: z.string(),
-  salt: z.string(),
-  file: z.string(),
-  replaces: z.string().optional(),
-  shown: z.array(z.string()),
-  columns: z.array(z.string()),
-  at: z.number().default(0),
-  stale: z.object({ saved: z.string().optional(), at: z.number(), copyAt: z.number().optional() }).optional(),
-  history: historySchema.default([]),
-});
+/** The first line of a base on disk; its columns are those of the lines that follow. */
+interface Head extends Omit<Base, 'grid'> {
+  readonly version: 1;
+  readonly table: string;
+}
 
 /** What the runs before left. */
 export interface Last {
@@ -56,8 +45,7 @@ export interface Last {
   readonly sent: Outbound;
 }
 
-const NOTHING: Outbound = { set: [], deletes: [] };
-const NEWLINE = 0x0a;
+export const NOTHING: Outbound = { set: [], deletes: [] };
 /** Rows that are read or written without giving way to other work. */
 const ROWS_A_TURN = 500;
 
@@ -73,6 +61,8 @@ const ROWS_A_TURN = 500;
 export class BaseStore {
   readonly #directory: string;
   readonly #path: string;
+  readonly #next: string;
+  readonly #intents: string;
   readonly #table: string;
   readonly #clock: Clock;
 
@@ -81,6 +71,8 @@ export class BaseStore {
     this.#directory = join(stateDir, 'mirrors');
     const hash = createHash('sha256').update(name).digest('hex').slice(0, 24);
     this.#path = join(this.#directory, `${hash}.base`);
+    this.#next = `${this.#path}.next`;
+    this.#intents = `${this.#path}.intents`;
     this.#table = table;
     this.#clock = clock;
   }
@@ -92,8 +84,7 @@ export class BaseStore {
    * @returns undefined where there is no base of this table, or none that can be read, or nobody knows which of two holds
    */
   async load(file: string | undefined): Promise<Last | undefined> {
-    await this.#sweep();
-    const next = file === undefined ? undefined : await this.#read(`${this.#path}.next`);
+    const next = file === undefined ? undefined : await this.#read(this.#next);
     if (next !== undefined && next.file === file) {
       await this.settle();
       return { base: next, sent: NOTHING };
@@ -105,9 +96,9 @@ export class BaseStore {
   }
 
   /** @throws MirrorError */
-  intend({ set, deletes }: Outbound, base: Base): Promise<void> {
+  async intend({ set, deletes }: Outbound, base: Base): Promise<void> {
     const stored = { base: base.id, set: set.map(({ pk, cells }) => [pk, [...cells]]), deletes };
-    return this.#onDisk(() => writeFileAtomic(this.#intents, JSON.stringify(stored)));
+    await this.#write(this.#intents, JSON.stringify(stored));
   }
 
   /**
@@ -121,27 +112,28 @@ export class BaseStore {
     version: Version | undefined,
   ): Promise<void> {
     const now = this.#clock.now();
-    const head: z.input<typeof headSchema> = {
+    const head: Head = {
       version: 1,
       table: this.#table,
       id: randomBytes(12).toString('hex'),
       salt: last?.salt ?? randomBytes(12).toString('hex'),
-      ...{ ...content, shown: [...content.shown], columns: [...grid.columns] },
+      ...content,
+      columns: grid.columns,
       at: version === undefined && last !== undefined ? last.at : now,
       history: nextHistory(last?.history ?? [], version, now),
     };
-    await this.#onDisk(() => writeFileAtomic(`${this.#path}.next`, baseText(head, grid)));
+    await this.#write(this.#next, baseText(head, grid));
   }
 
   /** The prepared base holds from now on. */
   async settle(): Promise<void> {
-    await rename(`${this.#path}.next`, this.#path);
+    await rename(this.#next, this.#path);
     await this.fulfil();
     await syncDirectory(this.#directory);
   }
 
   async withdraw(): Promise<void> {
-    await rm(`${this.#path}.next`, { force: true });
+    await rm(this.#next, { force: true });
   }
 
   /** File and peer are again what the base says: the intents are over. */
@@ -150,64 +142,49 @@ export class BaseStore {
   }
 
   async forget(): Promise<void> {
-    for (const path of [`${this.#path}.next`, this.#intents, this.#path]) await rm(path, { force: true });
+    for (const path of [this.#next, this.#intents, this.#path]) await rm(path, { force: true });
   }
 
-  get #intents(): string {
-    return `${this.#path}.intents`;
-  }
-
-  async #onDisk(write: () => Promise<void>): Promise<void> {
-    try {
+  async #write(path: string, content: string | AsyncIterable<string>): Promise<void> {
+    await onDisk(this.#path, async () => {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-      await write();
-    } catch (error) {
-      throw systemCode(error) === undefined ? error : writeError(error, this.#path);
-    }
-  }
-
-  /** Removes what a killed process left unfinished, and copies of whole tables that earlier versions of peersync kept. */
-  async #sweep(): Promise<void> {
-    const own = basename(this.#path);
-    for (const name of await readdir(this.#directory).catch(() => [])) {
-      const isOurs = name.startsWith(own) && (name.endsWith('.tmp') || name.includes('.earlier-'));
-      if (isOurs) await rm(join(this.#directory, name), { force: true });
-    }
+      await writeFileAtomic(path, content, { temporary: `${path}.tmp` });
+    });
   }
 
   /** Intents of another base, or none that can be read, are none. */
   async #sentSince({ id }: Base): Promise<Outbound> {
     try {
-      const stored = JSON.parse((await contentOf(this.#intents))?.toString() ?? '') as {
+      const stored = JSON.parse(String(await contentOf(this.#intents))) as {
         readonly base: string;
         readonly set: readonly (readonly [string, readonly (readonly [string, string])[]])[];
-        readonly deletes: readonly string[];
+        readonly deletes: string[];
       };
       if (stored.base !== id) return NOTHING;
-      return {
-        set: stored.set.map(([pk, cells]) => ({ pk, cells: new Map(cells) })),
-        deletes: stored.deletes,
-      };
+      const set = stored.set.map(([pk, cells]) => ({ pk, cells: new Map(cells) }));
+      return { set, deletes: stored.deletes };
     } catch {
       return NOTHING;
     }
   }
 
+  /** What `baseText` wrote; undefined where there is none, or it is damaged, or of another table. */
   async #read(path: string): Promise<Base | undefined> {
     const content = await contentOf(path);
-    const whole = content && withoutChecksum(content);
-    if (whole === undefined) return undefined;
-    const end = whole.indexOf(NEWLINE);
-    const head = headSchema.safeParse(JSON.parse(whole.toString('utf8', 0, end)));
-    if (!head.success || head.data.table !== this.#table) return undefined;
-    let grid: Promise<Grid> | undefined;
-    return {
-      ...head.data,
-      grid: () => {
-        grid ??= gridOf(whole.subarray(end + 1), head.data.columns);
-        return grid;
-      },
-    };
+    if (content === undefined) return undefined;
+    const whole = content.subarray(0, content.lastIndexOf('\n', -2) + 1);
+    if (content.toString('utf8', whole.length) !== checksumLine(await sha256Of(whole))) return undefined;
+    const lines = linesOf(whole);
+    const head = JSON.parse(String(lines.next().value)) as Head;
+    if (head.version !== 1 || head.table !== this.#table || head.history === undefined) return undefined;
+    const { columns } = head;
+    const rows = new Map<string, Cells>();
+    for await (const line of inTurns(lines, ROWS_A_TURN)) {
+      const [pk = '', ...values] = JSON.parse(line) as string[];
+      const cells = values.map((value, i) => [columns[i] ?? '', value] as const);
+      rows.set(pk, new Map(cells.filter(([, value]) => value !== '')));
+    }
+    return { ...head, grid: { columns, rows } };
   }
 }
 
@@ -221,43 +198,25 @@ async function contentOf(path: string): Promise<Buffer | undefined> {
 }
 
 /** The head, a line for each row, and a last line that says the sha256 of the others. */
-async function* baseText(head: object, { columns, rows }: Grid): AsyncGenerator<string> {
+async function* baseText(head: Head, { columns, rows }: Grid): AsyncGenerator<string> {
   const hash = createHash('sha256');
-  const begin = `${JSON.stringify(head)}\n`;
-  hash.update(begin);
-  yield begin;
+  let text = `${JSON.stringify(head)}\n`;
   for await (const group of inGroups(rows, ROWS_A_TURN)) {
-    const lists = group.map(([pk, cells]) => [pk, ...columns.map((column) => cells.get(column) ?? '')]);
-    const text = lists.map((list) => `${JSON.stringify(list)}\n`).join('');
     hash.update(text);
     yield text;
+    const lists = group.map(([pk, cells]) => [pk, ...columns.map((column) => cells.get(column) ?? '')]);
+    text = lists.map((list) => `${JSON.stringify(list)}\n`).join('');
   }
-  yield `${JSON.stringify({ sha256: hash.digest('hex') })}\n`;
+  yield text + checksumLine(hash.update(text).digest('hex'));
 }
 
-/** The content without its last line, which says the sha256 of the others; undefined where that is not so. */
-function withoutChecksum(content: Buffer): Buffer | undefined {
-  const end = content.lastIndexOf(NEWLINE, -2);
-  if (end === -1) return undefined;
-  const whole = content.subarray(0, end + 1);
-  const sha256 = createHash('sha256').update(whole).digest('hex');
-  return content.toString('utf8', end + 1) === `${JSON.stringify({ sha256 })}\n` ? whole : undefined;
-}
-
-/** The rows that `baseText` wrote. */
-async function gridOf(lines: Buffer, columns: readonly string[]): Promise<Grid> {
-  const rows = new Map<string, ReadonlyMap<string, string>>();
-  for await (const line of inTurns(linesOf(lines), ROWS_A_TURN)) {
-    const [pk = '', ...values] = JSON.parse(line) as string[];
-    const cells = values.map((value, i) => [columns[i] ?? '', value] as const);
-    rows.set(pk, new Map(cells.filter(([, value]) => value !== '')));
-  }
-  return { columns, rows };
+function checksumLine(sha256: string): string {
+  return `${JSON.stringify({ sha256 })}\n`;
 }
 
 function* linesOf(text: Buffer): Generator<string> {
   for (let at = 0; at < text.length; ) {
-    const end = text.indexOf(NEWLINE, at);
+    const end = text.indexOf('\n', at);
     yield text.toString('utf8', at, end);
     at = end + 1;
   }

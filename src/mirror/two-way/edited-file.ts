@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
 import { constants, lstatSync } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { basename, dirname, join, posix } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
-import { type AlarmCode, type MirrorAlarm, writeError } from '../errors.js';
+import { type AlarmCode, type MirrorAlarm, onDisk } from '../errors.js';
 import type { Conflict } from '../record.js';
 import {
   type FileStamp,
@@ -19,10 +18,10 @@ import {
   stampOf,
   statsAt,
   type Target,
-  temporaryName,
+  temporaryOf,
   type WholeFile,
 } from '../whole-file.js';
-import { inTurns, type MergeConflict } from './merge.js';
+import { type MergeConflict, sha256Of } from './merge.js';
 
 /** Bytes: a larger file is not taken for one that a person edits. */
 export const LARGEST_EDITED = 64 * 2 ** 20;
@@ -32,15 +31,14 @@ const REST_MS = 2_000;
 const PATIENCE_MS = 6_000;
 /** Conflicts that are listed of one conflict file; the file itself has all. */
 const LISTED = 100;
-const HASHED_BYTES = 2 ** 20;
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** The user's file, as it was read while at rest. Its inode stays open until it is left. */
+/** The user's file, as it was read while at rest. */
 export interface ReadFile {
   readonly bytes: Buffer;
   readonly sha256: string;
   readonly stamp: FileStamp;
   readonly mode: number;
-  readonly handle: FileHandle;
 }
 
 /** Somebody is writing the file, or wrote it between the reading and the replacing: it is as they left it. */
@@ -61,7 +59,7 @@ export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
-  #replaced: { readonly file: ReadFile; stamp: FileStamp } | undefined;
+  #replaced: { readonly file: ReadFile; readonly handle: FileHandle; stamp: FileStamp } | undefined;
 
   constructor(target: Target, clock: Clock, alarm: (code: AlarmCode, detail: string) => MirrorAlarm) {
     this.#target = target;
@@ -108,14 +106,21 @@ export class EditedFile {
   ): Promise<WholeFile> {
     const path = await reach(this.#target);
     const lastLook = () => lookAgain(path, read);
-    const written = await replaceWhole(this.#target, content, { ...options, lastLook });
-    this.#left = written.file;
-    if (written.changed && read !== undefined) {
-      // The one that was replaced before may have been written while this run went on.
-      await this.close();
-      this.#replaced = { file: read, stamp: read.stamp };
+    const handle = read && (await open(path, READ_FLAGS).catch(() => undefined));
+    let isKept = false;
+    try {
+      const written = await replaceWhole(this.#target, content, { ...options, lastLook });
+      this.#left = written.file;
+      if (written.changed && read !== undefined && handle !== undefined) {
+        // The one that was replaced before may have been written while this run went on.
+        await this.close();
+        this.#replaced = { file: read, handle, stamp: read.stamp };
+        isKept = true;
+      }
+      return written;
+    } finally {
+      if (!isKept) await handle?.close();
     }
-    return written;
   }
 
   /**
@@ -128,11 +133,6 @@ export class EditedFile {
     await removeWhole(this.#target, { versions, lastLook: () => lookAgain(path, read) });
   }
 
-  /** Ends with a file that was read; one that was replaced is looked at again. */
-  async leave(read: ReadFile): Promise<void> {
-    if (this.#replaced?.file !== read) await read.handle.close();
-  }
-
   /**
    * Saves what was written into the file after it was replaced.
    *
@@ -141,7 +141,8 @@ export class EditedFile {
   async saveLate(): Promise<string | undefined> {
     const replaced = this.#replaced;
     if (replaced === undefined || !(await this.#isWrittenLate())) return undefined;
-    const { handle, sha256, mode } = replaced.file;
+    const { handle, file } = replaced;
+    const { sha256, mode } = file;
     const bytes = await contentOf(handle);
     const saved = (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
     replaced.stamp = stampOf(await handle.stat());
@@ -155,7 +156,7 @@ export class EditedFile {
       await this.saveLate();
     } finally {
       this.#replaced = undefined;
-      await replaced?.file.handle.close();
+      await replaced?.handle.close();
     }
   }
 
@@ -180,12 +181,10 @@ export class EditedFile {
     const first = `${file}.conflict-${time}`;
     let path = first;
     for (let i = 2; paths.includes(path); i += 1) path = `${first}-${i}`;
-    try {
-      const temporary = join(directory, temporaryName());
-      await writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary });
-    } catch (error) {
-      throw writeError(error, join(root, path));
-    }
+    const temporary = temporaryOf(join(directory, basename(file)), 'conflict');
+    await onDisk(join(root, path), () =>
+      writeFileAtomic(join(directory, basename(path)), bytes, { mode, temporary }),
+    );
     return path;
   }
 
@@ -230,24 +229,21 @@ export class EditedFile {
       const detail = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
       throw this.#alarm('EDIT_TOO_LARGE', detail);
     }
-    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const handle = await open(path, flags).catch((error: unknown) => {
+    const handle = await open(path, READ_FLAGS).catch((error: unknown) => {
       // By now nothing stands there, or a link.
       if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
       throw this.#alarm('EDIT_UNREADABLE', messageOf(error));
     });
     if (handle === undefined) return 'moving';
-    let isKept = false;
     try {
       const bytes = await contentOf(handle);
       const stamp = stampOf(await handle.stat());
       const now = await stampAt(path);
       const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
       if (!isWhole || now === undefined || !sameStamp(now, stamp)) return 'moving';
-      isKept = true;
-      return { bytes, sha256: await sha256Of(bytes), stamp, mode: before.mode & 0o777, handle };
+      return { bytes, sha256: await sha256Of(bytes), stamp, mode: before.mode & 0o777 };
     } finally {
-      if (!isKept) await handle.close();
+      await handle.close();
     }
   }
 
@@ -260,9 +256,7 @@ export class EditedFile {
 
   async #isWrittenLate(): Promise<boolean> {
     if (this.#replaced === undefined) return false;
-    const { file, stamp } = this.#replaced;
-    const { size, mtimeMs } = await file.handle.stat();
-    return size !== stamp.size || mtimeMs !== stamp.mtimeMs;
+    return !sameStamp(await this.#replaced.handle.stat(), this.#replaced.stamp);
   }
 }
 
@@ -275,21 +269,8 @@ function lookAgain(path: string, read: ReadFile | undefined): void {
 
 /** From its beginning, at most one byte more than may be edited. */
 async function contentOf(handle: FileHandle): Promise<Buffer> {
-  const { size } = await handle.stat();
-  const buffer = Buffer.alloc(Math.min(size, LARGEST_EDITED) + 1);
-  let length = 0;
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return buffer.subarray(0, length);
-}
-
-/** In lower-case hex; gives way to other work now and then. */
-export async function sha256Of(bytes: Buffer): Promise<string> {
-  const hash = createHash('sha256');
-  const slices = Array.from({ length: Math.ceil(bytes.length / HASHED_BYTES) }, (_, i) => i * HASHED_BYTES);
-  for await (const at of inTurns(slices, 8)) hash.update(bytes.subarray(at, at + HASHED_BYTES));
-  return hash.digest('hex');
+  const chunks: Buffer[] = [];
+  const stream = handle.createReadStream({ start: 0, end: LARGEST_EDITED, autoClose: false });
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }

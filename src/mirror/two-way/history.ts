@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { z } from 'zod';
 import type { TableText } from '../formats/read.js';
 import { type Cells, differing, type Grid, inTurns, type Outbound, withKeys } from './merge.js';
 
@@ -39,12 +38,9 @@ export interface Copies {
   readonly at: number;
   /** The copies before it, the latest last. */
   readonly history: readonly Version[];
-  /** The peer's rows with all their cells, in the order of the file; read when they are asked for. */
-  grid(): Promise<Grid>;
+  /** The peer's rows with all their cells, in the order of the file. */
+  readonly grid: Grid;
 }
-
-/** The checksum of the base says that it is one. */
-export const historySchema = z.custom<readonly Version[]>(Array.isArray);
 
 /**
  * How the rows came to be from those of a base.
@@ -58,7 +54,7 @@ export async function versionBetween(
   sent: Outbound,
   now: number,
 ): Promise<Version | undefined> {
-  const before = await base.grid();
+  const before = base.grid;
   const columns = new Set([...before.columns, ...grid.columns]);
   const set = new Map<string, Cells>();
   for (const { pk, cells } of sent.set) set.set(pk, new Map([...(set.get(pk) ?? []), ...cells]));
@@ -131,8 +127,7 @@ interface Place {
  */
 export async function findEarlier(mine: TableText, base: Copies, now: number): Promise<Earlier | undefined> {
   if (base.history.length === 0) return undefined;
-  const newest = await base.grid();
-  const places = new Places(newest);
+  const places = new Places(base.grid);
   const hasNewRows = mine.rows.some(({ pk }) => pk === '');
   let rows = withKeys(mine.rows, () => false, base.salt);
   let found: Earlier | undefined;

@@ -19,16 +19,16 @@ export interface MergeConflict {
 /** Changes of the file that the peer is to be sent. */
 export interface Outbound {
   /** To be committed: the changed cells only; of new rows those that are not empty, at least one. */
-  readonly set: readonly TableRow[];
+  readonly set: TableRow[];
   /** Keys of rows. */
-  readonly deletes: readonly string[];
+  readonly deletes: string[];
 }
 
 /** The file takes everything else from the peer as it is afterwards. */
 export interface Merge extends Outbound {
-  readonly conflicts: readonly MergeConflict[];
+  readonly conflicts: MergeConflict[];
   /** Keys of rows that were removed from the file, and come back. */
-  readonly returned: readonly string[];
+  readonly returned: string[];
 }
 
 /** What each side has in one row. */
@@ -41,6 +41,8 @@ interface Sides {
 
 /** Rows that are looked at without giving way to other work. */
 const ROWS_A_TURN = 1_000;
+/** Bytes that are hashed without giving way: a few milliseconds. */
+const HASHED_A_TURN = 2 ** 21;
 
 /** The same items in groups, with a pause behind each so that other work can go on. */
 export async function* inGroups<T>(items: Iterable<T>, size: number): AsyncGenerator<readonly T[], void> {
@@ -59,6 +61,16 @@ export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): Async
   for await (const group of inGroups(items, each)) yield* group;
 }
 
+/** The sha256 in lower-case hex; gives way to other work now and then. */
+export async function sha256Of(bytes: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < bytes.length; at += HASHED_A_TURN) {
+    hash.update(bytes.subarray(at, at + HASHED_A_TURN));
+    await nextTurn();
+  }
+  return hash.digest('hex');
+}
+
 /**
  * Three-way merge by key and cell of `peer` and `mine`, that both come from `base`. Changes of one side go to the other,
  * equal changes are no changes, and of different ones the peer's stays (a conflict). Without a base nobody knows who
@@ -74,7 +86,7 @@ export async function merge(
   mine: Grid,
   rules: { readonly deletes: boolean },
 ): Promise<Merge> {
-  const plan: Plan = { set: [], deletes: [], conflicts: [], returned: [] };
+  const plan: Merge = { set: [], deletes: [], conflicts: [], returned: [] };
   for await (const pk of inTurns(new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]))) {
     const sides = { pk, base: base?.rows.get(pk), peer: peer.rows.get(pk), mine: mine.rows.get(pk) };
     if (base === undefined) compareRow(sides, mine.columns, plan);
@@ -83,14 +95,7 @@ export async function merge(
   return plan;
 }
 
-interface Plan {
-  readonly set: TableRow[];
-  readonly deletes: string[];
-  readonly conflicts: MergeConflict[];
-  readonly returned: string[];
-}
-
-function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, plan: Plan): void {
+function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, plan: Merge): void {
   const { pk, base, peer, mine } = sides;
   if (mine === undefined) {
     if (base === undefined || peer === undefined) return;
@@ -119,7 +124,7 @@ function mergeRow(sides: Sides, columns: readonly string[], deletes: boolean, pl
  * Two rows that have nothing in common but the key. They are not mixed: a row that is half of one and half of the other
  * would be a lie.
  */
-function compareRow({ pk, peer, mine }: Sides, columns: readonly string[], plan: Plan): void {
+function compareRow({ pk, peer, mine }: Sides, columns: readonly string[], plan: Merge): void {
   if (mine === undefined) return;
   if (peer === undefined) plan.conflicts.push({ pk });
   else for (const column of differing(peer, mine, columns)) plan.conflicts.push({ pk, column });
@@ -155,7 +160,7 @@ export function absorb(
   sent: Outbound,
   peer: Grid,
 ): { readonly base: Grid; readonly done: Outbound } {
-  const done: { set: TableRow[]; deletes: string[] } = { set: [], deletes: [] };
+  const done: Outbound = { set: [], deletes: [] };
   if (sent.set.length + sent.deletes.length === 0) return { base, done };
   const rows = new Map(base.rows);
   for (const { pk, cells } of sent.set) {

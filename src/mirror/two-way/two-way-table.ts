@@ -8,7 +8,7 @@ import type { Followed, FollowOptions } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
 import { AnyTableMirror, type Columns } from '../table.js';
 import type { WholeFile } from '../whole-file.js';
-import { BaseStore, type Last, type Stale } from './base.js';
+import { type Base, type BaseContent, BaseStore, type Last, NOTHING, type Stale } from './base.js';
 import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
 import { type Earlier, findEarlier, LONGEST_KEPT, lackedColumns, versionBetween } from './history.js';
 import {
@@ -87,22 +87,20 @@ export class TwoWayTable extends AnyTableMirror {
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     await this.#saveLate();
-    let read: ReadFile | undefined;
     try {
-      read = await this.#file.read(options.signal);
+      const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
       if (error instanceof NoTable) return await this.withoutTable(before, () => this.retire(before));
-      if (!(error instanceof MirrorAlarm && error.code.startsWith('EDIT_'))) throw error;
-      return { kind: 'alarm', trouble: error, conflicts: await this.#file.standing(before?.conflicts) };
-    } finally {
-      if (read !== undefined) await this.#file.leave(read);
+      const isOfFile = error instanceof MirrorAlarm && error.code.startsWith('EDIT_');
+      if (isOfFile) error.conflicts = await this.#file.standing(before?.conflicts);
+      throw error;
     }
   }
 
   /** Whether the file is another one than the last run left: a stat, to be asked every 2 seconds. */
-  looksEdited(): Promise<boolean> {
+  override looksEdited(): Promise<boolean> {
     return this.#file.looksEdited();
   }
 
@@ -114,9 +112,8 @@ export class TwoWayTable extends AnyTableMirror {
    */
   async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
     await this.#saveLate();
-    let read: ReadFile | undefined;
     try {
-      read = await this.#file.read(undefined);
+      const read = await this.#file.read(undefined);
       if (read !== undefined) {
         const last = await this.#bases.load(read.sha256);
         if (read.sha256 !== (last?.base.file ?? before?.sha256)) await this.#file.saveConflict(read);
@@ -126,15 +123,13 @@ export class TwoWayTable extends AnyTableMirror {
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
       throw new MirrorError('MIRROR_BLOCKED', this.#shown, 'a file that is being written');
-    } finally {
-      if (read !== undefined) await this.#file.leave(read);
     }
     await this.#bases.forget();
     return this.#file.standing(before?.conflicts);
   }
 
   /** Closes what is open; what an editor wrote too late is saved before. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#file.close();
   }
 
@@ -151,19 +146,18 @@ export class TwoWayTable extends AnyTableMirror {
     const seen = edit?.earlier && { saved: edit.read.sha256, at: now, copyAt: edit.earlier.at };
     const stale = edit ? seen : last?.base.stale;
     const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
-    const columns = [...after.columns.written, ...this.#unfilled(had, after, last)];
-    const sinceBase = sent?.sinceBase ?? last?.sent;
-    const { signal } = run.options;
-    const written = await this.#write(read, columns, after.grid, stale, last, sinceBase, signal);
+    const shown = [...after.columns.written, ...this.#unfilled(had, after, last)];
+    const content = { replaces: read?.sha256, shown, grid: after.grid, stale };
+    const sinceBase = sent?.sinceBase ?? last?.sent ?? NOTHING;
+    const written = await this.#write(read, content, last?.base, sinceBase, run.options.signal);
     const { changed, bytes, sha256, file } = written;
-    const known = run.before?.conflicts;
     return {
       kind: 'followed',
       changed,
       facts: {
         rows: after.grid.rows.size,
         ...{ bytes, sha256, file, columns: after.columns.remembered },
-        conflicts: await this.#file.standing(known, conflictFile, conflicts),
+        conflicts: await this.#file.standing(run.before?.conflicts, conflictFile, conflicts),
         notes: [...this.notes, ...staleNotes(stale, now), ...returnedNotes(returned)],
       },
     };
@@ -178,7 +172,7 @@ export class TwoWayTable extends AnyTableMirror {
     const base = last?.base;
     if (base?.file === read.sha256) {
       // What was not touched need not be read, whatever a format loses on the way.
-      const rows = [...(await base.grid()).rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
+      const rows = [...base.grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
       return { read, mine: { columns: base.shown, rows }, earlier: undefined };
     }
     const mine = await this.#tableOf(read);
@@ -293,7 +287,7 @@ export class TwoWayTable extends AnyTableMirror {
     const { signal } = run.options;
     const { ask, peer } = this.deps;
     this.#checkNewKeys(text, theirs, await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })));
-    const grid = await last?.base.grid();
+    const grid = last?.base.grid;
     const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
     const mine = { columns: text.columns, rows: withKeys(text.rows, isTaken, last?.base.salt ?? '') };
     const common = earlier?.common ?? grid;
@@ -341,29 +335,26 @@ export class TwoWayTable extends AnyTableMirror {
   /** Replaces the file; once its content is complete, and before it is in place, the new base is prepared. */
   async #write(
     read: ReadFile | undefined,
-    columns: readonly string[],
-    grid: Grid,
-    stale: Stale | undefined,
-    last: Last | undefined,
-    sinceBase: Outbound | undefined,
+    content: Omit<BaseContent, 'file'>,
+    base: Base | undefined,
+    sinceBase: Outbound,
     signal: AbortSignal,
   ): Promise<WholeFile> {
-    const base = last?.base;
-    const seen = absorb(grid, sinceBase ?? { set: [], deletes: [] }, grid).done;
+    const { grid, shown, stale } = content;
+    const seen = absorb(grid, sinceBase, grid).done;
     const version = base && (await versionBetween(base, grid, seen, this.deps.clock.now()));
     let isKnown = false;
     const onWritten = async (file: string): Promise<void> => {
       isKnown = base?.file === file && version === undefined && base.stale === stale;
       // After another change of the peer the same file would take back more than it did.
       const kept = stale && { ...stale, saved: stale === base?.stale ? undefined : stale.saved };
-      const content = { file, replaces: read?.sha256, shown: columns, grid, stale: kept };
-      if (!isKnown) await this.#bases.prepare(content, base, version);
+      if (!isKnown) await this.#bases.prepare({ ...content, file, stale: kept }, base, version);
       this.#step('the new base is prepared');
     };
     const { versions } = this.plan.settings;
     const options = { versions, signal, onWritten, maxBytes: LARGEST_EDITED };
     try {
-      const written = await this.#file.replace(read, this.#text(columns, grid), options);
+      const written = await this.#file.replace(read, this.#text(shown, grid), options);
       this.#step('the file is written');
       if (isKnown) await this.#bases.fulfil();
       else await this.#bases.settle();
