@@ -1,6 +1,17 @@
 import { createHash } from 'node:crypto';
-import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
-import { copyFile, type FileHandle, link, lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
+import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
@@ -91,10 +102,10 @@ export async function replaceWhole(
       const file = stampOf(await handle.stat());
       if (old !== undefined) await keepVersion(path, options.versions ?? 0);
       options.signal?.throwIfAborted();
-      options.lastLook?.();
-      if (lstatSync(temporary).ino !== file.ino) {
+      if ((await stat(temporary)).ino !== file.ino) {
         throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
       }
+      options.lastLook?.();
       renameSync(temporary, path);
       isMoved = true;
       await syncDirectory(dirname(path));

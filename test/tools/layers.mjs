@@ -76,7 +76,6 @@ const light = {
   // The status page may be off, and the peer another.
   'daemon/daemon.ts': [
     'chokidar',
-    'csv-stringify',
     'hdr-histogram-js',
     'htmlparser2',
     'ignore',

@@ -30,6 +30,25 @@ export type ReadResult = { readonly table: TableText } | { readonly fault: JsonF
 const AT_ONCE = 2 ** 18;
 const LINE_FEED = 10;
 
+/** A row as it stands in a file, by offsets in its text. */
+interface ReadRow {
+  readonly pk: string;
+  readonly cells: ReadonlyMap<string, string>;
+  /** Where it begins; not before the row before it. */
+  readonly at: number;
+  /** Where a second row of its key is to be told of. */
+  readonly keyAt: number;
+}
+
+/** Reads rows one by one; columns that the rows need not name are added to `columns`. @throws OffsetFault */
+type Reader = (text: string, columns: Set<string>) => Generator<ReadRow, void>;
+
+const READERS: Readonly<Record<EditableFormat, Reader>> = {
+  csv: readCsv,
+  json: readJson,
+  ndjson: readNdjson,
+};
+
 /**
  * Reads a file that a person may have edited, strictly: every fault is told with its place, and nothing is guessed. A row
  * without key is a new row. Nothing is read of a file with a fault.
@@ -38,21 +57,31 @@ export async function readTable(format: EditableFormat, bytes: Uint8Array): Prom
   const decoded = decode(bytes);
   if ('fault' in decoded) return decoded;
   const { text } = decoded;
-  const builder = new TableBuilder(text);
-  const read = { csv: readCsv, json: readJson, ndjson: readNdjson }[format];
+  const columns = new Set<string>();
+  const rows: TextRow[] = [];
+  /** In which line each key stands. */
+  const lines = new Map<string, number>();
+  let [line, lineEnd, pauseAt] = [1, text.indexOf('\n'), AT_ONCE];
   try {
-    let pauseAt = AT_ONCE;
-    for (const at of read(text, builder)) {
+    for (const { pk, cells, at, keyAt } of READERS[format](text, columns)) {
+      for (; lineEnd !== -1 && lineEnd < at; lineEnd = text.indexOf('\n', lineEnd + 1)) line += 1;
+      const before = pk === '' ? undefined : lines.get(pk);
+      if (before !== undefined) {
+        const what = `the key ${JSON.stringify(pk)} for the second time: it stands in line ${before} already`;
+        throw new OffsetFault(keyAt, what);
+      }
+      lines.set(pk, line);
+      for (const column of cells.keys()) columns.add(column);
+      rows.push({ pk, cells, line });
       if (at < pauseAt) continue;
       pauseAt = at + AT_ONCE;
       await nextTurn();
     }
   } catch (error) {
-    if (error instanceof OffsetFault)
-      return { fault: { ...positionOf(text, error.offset), what: error.what } };
-    throw error;
+    if (!(error instanceof OffsetFault)) throw error;
+    return { fault: { ...positionOf(text, error.offset), what: error.what } };
   }
-  return { table: builder.table };
+  return { table: { columns: [...columns], rows } };
 }
 
 /** The text of a file in UTF-8, without its byte order mark; or where it is not UTF-8. */
@@ -77,94 +106,41 @@ function decode(bytes: Uint8Array): { readonly text: string } | { readonly fault
   }
 }
 
-/** Gathers the rows of a file that is read. */
-class TableBuilder {
-  readonly #text: string;
-  readonly #columns = new Set<string>();
-  readonly #rows: TextRow[] = [];
-  /** In which line each key stands. */
-  readonly #keys = new Map<string, number>();
-  #line = 1;
-  #lineFrom = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  get table(): TableText {
-    return { columns: [...this.#columns], rows: this.#rows };
-  }
-
-  addColumn(column: string): void {
-    this.#columns.add(column);
-  }
-
-  /**
-   * @param at offset of the row in the text; not before that of the row before
-   * @param keyAt where a second row of this key is to be told of, as the caller counts
-   * @throws OffsetFault when another row has this key
-   */
-  addRow(pk: string, cells: ReadonlyMap<string, string>, at: number, keyAt: number): void {
-    const line = this.#lineAt(at);
-    const before = pk === '' ? undefined : this.#keys.get(pk);
-    if (before !== undefined) {
-      const what = `the key ${JSON.stringify(pk)} for the second time: it stands in line ${before} already`;
-      throw new OffsetFault(keyAt, what);
-    }
-    this.#keys.set(pk, line);
-    for (const column of cells.keys()) this.addColumn(column);
-    this.#rows.push({ pk, cells, line });
-  }
-
-  /** The line of an offset; offsets only grow. */
-  #lineAt(offset: number): number {
-    for (;;) {
-      const end = this.#text.indexOf('\n', this.#lineFrom);
-      if (end === -1 || end >= offset) return this.#line;
-      this.#line += 1;
-      this.#lineFrom = end + 1;
-    }
-  }
-}
-
-/** Reads a list of objects; yields its offset after each row. @throws OffsetFault */
-function* readJson(text: string, builder: TableBuilder): Generator<number, void> {
+/** Reads a list of objects. */
+function* readJson(text: string): Generator<ReadRow, void> {
   const scanner = new JsonScanner(text);
   scanner.begin();
   if (text[scanner.at] !== '[') throw new OffsetFault(scanner.at, 'no list: the rows stand in "[" and "]"');
-  for (const _ of scanner.items()) {
-    readRow(text, scanner, 0, builder);
-    yield scanner.at;
-  }
+  for (const _ of scanner.items()) yield readRow(text, scanner);
   scanner.end();
 }
 
-/** Reads an object a line; yields its offset after each line. @throws OffsetFault */
-function* readNdjson(text: string, builder: TableBuilder): Generator<number, void> {
+/** Reads an object a line. */
+function* readNdjson(text: string): Generator<ReadRow, void> {
   for (let from = 0; from < text.length; ) {
     const lineFeed = text.indexOf('\n', from);
     const end = lineFeed === -1 ? text.length : lineFeed;
     const line = text.slice(from, end);
-    if (!/^[ \t\r]*$/.test(line)) readLine(line, from, builder);
+    if (!/^[ \t\r]*$/.test(line)) yield readLine(line, from);
     from = end + 1;
-    yield from;
   }
 }
 
-function readLine(line: string, from: number, builder: TableBuilder): void {
+/** @param from offset of the line in the text of the file */
+function readLine(line: string, from: number): ReadRow {
   const scanner = new JsonScanner(line);
   try {
     scanner.begin();
-    readRow(line, scanner, from, builder);
+    const row = readRow(line, scanner);
     scanner.end();
+    return { ...row, at: from + row.at, keyAt: from + row.keyAt };
   } catch (error) {
     if (error instanceof OffsetFault) throw new OffsetFault(from + error.offset, error.what);
     throw error;
   }
 }
 
-/** @param from offset of what the scanner walks over, in the text of the file */
-function readRow(text: string, scanner: JsonScanner, from: number, builder: TableBuilder): void {
+function readRow(text: string, scanner: JsonScanner): ReadRow {
   const { at } = scanner;
   if (text[at] !== '{') throw new OffsetFault(at, 'no row: a row stands in "{" and "}"');
   let keyAt = at;
@@ -177,7 +153,7 @@ function readRow(text: string, scanner: JsonScanner, from: number, builder: Tabl
     if (name === KEY_COLUMN) pk = value;
     else cells.set(wellFormed(columnInPeer(name)), value);
   }
-  builder.addRow(pk, cells, from + at, keyAt);
+  return { pk, cells, at, keyAt };
 }
 
 /** A number as it is written, so that 1.50 stays that; nothing for null. */
@@ -199,29 +175,25 @@ interface Field {
   readonly at: number;
 }
 
-/**
- * Reads CSV as RFC 4180 has it, lines ended by CRLF or LF, and passes over empty lines; yields its offset after each record.
- *
- * @throws OffsetFault
- */
-function* readCsv(text: string, builder: TableBuilder): Generator<number, void> {
-  const scanner = new CsvScanner(text);
-  const header = scanner.record();
-  if (header === undefined) throw new OffsetFault(0, 'nothing: the file is empty');
-  const keyPlace = checkHeader(header);
-  const columns = header.map(({ text: name }) => columnInPeer(name));
-  for (const [i, column] of columns.entries()) if (i !== keyPlace) builder.addColumn(column);
-  for (let record = scanner.record(); record !== undefined; record = scanner.record()) {
-    if (record.length !== columns.length) {
-      const fields = `${record.length} ${record.length === 1 ? 'field' : 'fields'}`;
-      const at = record[columns.length]?.at ?? scanner.end;
-      throw new OffsetFault(at, `${fields} where the header has ${columns.length}`);
+function* readCsv(text: string, named: Set<string>): Generator<ReadRow, void> {
+  const records = csvRecords(text);
+  const header = records.next().value;
+  if (!header) throw new OffsetFault(0, 'nothing: the file is empty');
+  const keyPlace = checkHeader(header.fields);
+  const columns = header.fields.map(({ text: name }) => columnInPeer(name));
+  for (const [i, column] of columns.entries()) if (i !== keyPlace) named.add(column);
+  for (const { fields, end } of records) {
+    if (fields.length !== columns.length) {
+      const count = `${fields.length} ${fields.length === 1 ? 'field' : 'fields'}`;
+      throw new OffsetFault(
+        fields[columns.length]?.at ?? end,
+        `${count} where the header has ${columns.length}`,
+      );
     }
     const cells = new Map<string, string>();
-    for (const [i, column] of columns.entries()) if (i !== keyPlace) cells.set(column, record[i]?.text ?? '');
-    const key = record[keyPlace];
-    builder.addRow(key?.text ?? '', cells, record[0]?.at ?? 0, key?.at ?? 0);
-    yield scanner.end;
+    for (const [i, column] of columns.entries()) if (i !== keyPlace) cells.set(column, fields[i]?.text ?? '');
+    const { text: pk = '', at: keyAt = 0 } = fields[keyPlace] ?? {};
+    yield { pk, cells, at: fields[0]?.at ?? 0, keyAt };
   }
 }
 
@@ -241,69 +213,46 @@ function checkHeader(names: readonly Field[]): number {
   throw new OffsetFault(first?.at ?? 0, `a header without the key column "${KEY_COLUMN}"${why}`);
 }
 
-/** Walks over CSV once, record by record. */
-class CsvScanner {
-  readonly #text: string;
-  #at = 0;
-  #end = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Where the last record ended, before its line break. */
-  get end(): number {
-    return this.#end;
-  }
-
-  /** The next record that is no empty line; undefined at the end. */
-  record(): readonly Field[] | undefined {
-    while (this.#lineBreak());
-    if (this.#at === this.#text.length) return undefined;
-    const fields = [this.#field()];
-    while (this.#text[this.#at] === ',') {
-      this.#at += 1;
-      fields.push(this.#field());
-    }
-    this.#end = this.#at;
-    if (this.#at < this.#text.length && !this.#lineBreak()) {
-      throw new OffsetFault(this.#at, 'a line that ends with CR alone: lines end with CRLF or LF');
-    }
-    return fields;
-  }
-
-  #field(): Field {
-    const at = this.#at;
-    if (this.#text[at] === '"') return { text: this.#quoted(), at };
-    const end = this.#until(/[",\r\n]/g);
-    if (this.#text[end] === '"') {
-      const what = 'a quote in a field without quotes around it: write it twice, within quotes';
-      throw new OffsetFault(end, what);
-    }
-    this.#at = end;
-    return { text: this.#text.slice(at, end), at };
-  }
-
-  #quoted(): string {
-    const opened = this.#at;
-    let end = this.#text.indexOf('"', opened + 1);
-    while (end !== -1 && this.#text[end + 1] === '"') end = this.#text.indexOf('"', end + 2);
-    if (end === -1) throw new OffsetFault(opened, 'a quote that is never closed');
-    this.#at = end + 1;
-    if (this.#until(/[,\r\n]/g) !== this.#at) {
-      throw new OffsetFault(this.#at, 'something after the closing quote of a field');
-    }
-    return this.#text.slice(opened + 1, end).replaceAll('""', '"');
-  }
-
-  #until(pattern: RegExp): number {
-    pattern.lastIndex = this.#at;
-    return pattern.exec(this.#text)?.index ?? this.#text.length;
-  }
-
-  #lineBreak(): boolean {
-    const length = this.#text.startsWith('\r\n', this.#at) ? 2 : this.#text[this.#at] === '\n' ? 1 : 0;
-    this.#at += length;
+/** The records of CSV as RFC 4180 has it, lines ended by CRLF or LF; empty lines are passed over. `end`: before the line break. */
+function* csvRecords(
+  text: string,
+): Generator<{ readonly fields: readonly Field[]; readonly end: number }, void> {
+  let at = 0;
+  const until = (pattern: RegExp): number => {
+    pattern.lastIndex = at;
+    return pattern.exec(text)?.index ?? text.length;
+  };
+  const lineBreak = (): boolean => {
+    const length = text.startsWith('\r\n', at) ? 2 : text[at] === '\n' ? 1 : 0;
+    at += length;
     return length > 0;
+  };
+  const field = (): Field => {
+    const from = at;
+    if (text[from] !== '"') {
+      at = until(/[",\r\n]/g);
+      if (text[at] !== '"') return { text: text.slice(from, at), at: from };
+      throw new OffsetFault(at, 'a quote in a field without quotes around it: write it twice, within quotes');
+    }
+    let end = text.indexOf('"', from + 1);
+    while (end !== -1 && text[end + 1] === '"') end = text.indexOf('"', end + 2);
+    if (end === -1) throw new OffsetFault(from, 'a quote that is never closed');
+    at = end + 1;
+    if (until(/[,\r\n]/g) !== at) throw new OffsetFault(at, 'something after the closing quote of a field');
+    return { text: text.slice(from + 1, end).replaceAll('""', '"'), at: from };
+  };
+  for (;;) {
+    while (lineBreak());
+    if (at === text.length) return;
+    const fields = [field()];
+    while (text[at] === ',') {
+      at += 1;
+      fields.push(field());
+    }
+    const end = at;
+    if (at < text.length && !lineBreak()) {
+      throw new OffsetFault(at, 'a line that ends with CR alone: lines end with CRLF or LF');
+    }
+    yield { fields, end };
   }
 }

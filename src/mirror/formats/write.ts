@@ -1,4 +1,3 @@
-import { stringify } from 'csv-stringify/sync';
 import { wellFormed } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 
@@ -71,19 +70,17 @@ const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** CSV as RFC 4180 has it: a header line, CRLF after every line, quotes where they are needed. */
 async function* writeCsv({ columns }: WrittenTable, slices: Rows, options: WriteOptions) {
-  const cell = (text: string): string => (options.neutralise && FORMULA.test(text) ? `'${text}` : text);
-  const linesOf = (records: string[][]): string =>
-    stringify(records, {
-      record_delimiter: 'windows',
-      quoted_match: /[\r\n]/,
-      // A line of one empty field would be an empty line.
-      quoted_empty: columns.length === 0,
-    });
-  yield linesOf([[KEY_COLUMN, ...columns.map((column) => cell(columnInFile(column)))]]);
+  const cell = (text: string): string => {
+    const shown = options.neutralise && FORMULA.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
+  // A line of one empty field would be an empty line.
+  const line = (texts: readonly string[]): string => `${texts.map(cell).join(',') || '""'}\r\n`;
+  yield line([KEY_COLUMN, ...columns.map(columnInFile)]);
   for await (const slice of slices) {
-    yield linesOf(
-      slice.map(({ pk, cells }) => [cell(pk), ...columns.map((column) => cell(cells.get(column) ?? ''))]),
-    );
+    yield slice
+      .map(({ pk, cells }) => line([pk, ...columns.map((column) => cells.get(column) ?? '')]))
+      .join('');
   }
 }
 
