@@ -2,7 +2,6 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { completionsFor, fishScript, withCompletion, withoutShell } from './commands/completion.js';
 import { print, reportError, UsageError, withGlobalOptions, withoutShortGroup } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/process.js';
@@ -19,7 +18,8 @@ const exitCodes = Object.entries(EXIT_WORDS)
 
 const commandLine = async (args: string[]) => {
   const commands = await commandsFor(args);
-  return withCompletion(withGlobalOptions(yargs(args)).command([...commands]), args)
+  return withGlobalOptions(yargs(args))
+    .command([...commands])
     .scriptName('peersync')
     .usage(`$0 <command>\n\n${ABOUT}`)
     .example(FIRST_EXAMPLES)
@@ -40,9 +40,11 @@ const commandLine = async (args: string[]) => {
 
 try {
   const args = hideBin(process.argv);
-  const script = fishScript(args, process.env);
-  const completions = script === undefined ? await completionsFor(args, process.env) : [script];
-  if (completions === undefined) await commandLine(withoutShell(withoutShortGroup(args), process.env));
+  const completions =
+    args[0] === '--get-yargs-completions'
+      ? await (await import('./commands/completion.js')).completionsFor(args, process.env)
+      : undefined;
+  if (completions === undefined) await commandLine(withoutShortGroup(args));
   else for (const completion of completions) print(completion);
 } catch (error) {
   process.exitCode = reportError(error, process.argv.includes('--json'));

@@ -15,7 +15,7 @@ import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { checkPorts, checkWritable, type Finding, fails, troubleOf, works } from './check-places.js';
-import { define, duration, prepare, print, printJson, UsageError } from './context.js';
+import { define, duration, flag, prepare, print, printJson, UsageError, value } from './context.js';
 import { readState } from './daemon-access.js';
 import { runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
@@ -26,21 +26,12 @@ const CANARY_TIMEOUT = '2m';
 /** Looks at everything that has to be right before the daemon can do its work; changes nothing, but for canaries. */
 export const checkCommand = define({
   options: {
-    canary: {
-      type: 'boolean',
-      default: false,
-      describe: 'Push tiny documents, and tell what works on this peer',
-    },
-    url: {
-      type: 'string',
-      describe:
-        "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
-    },
-    yes: { type: 'boolean', default: false, describe: 'With --canary: push without asking' },
-    timeout: {
-      type: 'string',
-      describe: `With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`,
-    },
+    canary: flag('Push tiny documents, and tell what works on this peer'),
+    url: value(
+      "With --canary: below which URL they go; peersync-canary/ below the first folder's unless given",
+    ),
+    yes: flag('With --canary: push without asking'),
+    timeout: value(`With --canary: how long to wait for them (${CANARY_TIMEOUT} unless given)`),
   },
   examples: [
     ['$0 check', 'Before the first run, or when something is odd'],

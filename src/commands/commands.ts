@@ -123,6 +123,12 @@ const COMMANDS = {
     describe: 'Let systemd run the daemon, from every start of the machine on',
     load: async () => (await import('./service/service.js')).serviceCommand,
   },
+  completion: {
+    usage: 'completion [shell]',
+    describe:
+      'Print the script that completes commands in your shell, or in the one named: bash, zsh or fish',
+    load: async () => (await import('./completion.js')).completionCommand,
+  },
 } satisfies Readonly<Record<string, Head & { load(): Promise<CommandBody> }>>;
 
 type CommandName = keyof typeof COMMANDS;
@@ -144,41 +150,19 @@ export async function allCommands(): Promise<readonly Command[]> {
 }
 
 /**
- * What a command line may mean: the command that it begins with, else any. Of those only the one that it seems to name is
- * loaded; of the others there is what help, completion and guesses need.
+ * The commands for a command line. Those that it may mean are loaded; of the others there is what help, completion and guesses
+ * need.
  */
 export async function commandsFor(args: readonly string[]): Promise<readonly Module[]> {
-  const named = args.find(isName);
-  if (named !== undefined && named === args[0]) return [moduleOf(await loaded(named))];
+  const meant = args.slice(0, args[0] !== undefined && isName(args[0]) ? 1 : undefined);
   return await Promise.all(
-    NAMES.map(async (name) => (name === named ? moduleOf(await loaded(name)) : unloaded(name))),
+    NAMES.map(async (name) => {
+      if (meant.includes(name)) return moduleOf(await loaded(name));
+      const { usage, describe } = COMMANDS[name];
+      return { command: usage, describe, handler: () => {} };
+    }),
   );
 }
-
-/** A command that is loaded when it turns out to be the one. */
-function unloaded(name: CommandName): Module {
-  const { usage, describe } = COMMANDS[name];
-  return {
-    ...{ command: usage, describe },
-    builder: async (yargs) => {
-      const { builder } = moduleOf(await loaded(name));
-      return typeof builder === 'function' ? await builder(yargs) : yargs;
-    },
-    handler: async (argv) => await moduleOf(await loaded(name)).handler(argv),
-  };
-}
-
-/** The one command that yargs has itself. */
-export const COMPLETION: Command = {
-  usage: 'completion [shell]',
-  describe: 'Print the script that completes commands in your shell, or in the one named: bash, zsh or fish',
-  examples: [
-    [
-      '$0 completion bash >> ~/.bashrc',
-      'Complete commands, options and the names of folders and mirrors in bash',
-    ],
-  ],
-};
 
 /** What peersync is, in a sentence. */
 export const ABOUT = 'Keeps folders on disk and a search peer in step.';

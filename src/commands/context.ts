@@ -33,6 +33,19 @@ const USAGE_WORDS = {
   'Did you mean %s?': 'There is no such command or argument. Did you mean %s?',
 };
 
+/** An option that is there or not. */
+export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const;
+/** An option or argument with a value. */
+export const value = (describe: string) => ({ type: 'string', describe }) as const;
+/** One that is `usual` unless given. */
+export const preset = (usual: string, describe: string) =>
+  ({ type: 'string', default: usual, describe }) as const;
+/** One that has to be given. */
+export const needed = (describe: string) => ({ type: 'string', demandOption: true, describe }) as const;
+/** Any number of arguments. */
+export const several = (describe: string) =>
+  ({ type: 'string', array: true, default: [] as readonly string[], describe }) as const;
+
 /** Those of every command. */
 export const GLOBAL_OPTIONS = {
   config: {
@@ -41,7 +54,7 @@ export const GLOBAL_OPTIONS = {
     defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
     describe: 'The configuration file',
   },
-  json: { type: 'boolean', default: false, describe: 'Answer in JSON' },
+  json: flag('Answer in JSON'),
   'log-level': { choices: LOG_LEVELS, describe: 'How much to log' },
 } as const;
 

@@ -8,14 +8,14 @@ import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { answer, complain, configOf, define, duration, UsageError } from './context.js';
+import { answer, complain, configOf, define, duration, UsageError, value } from './context.js';
 import { askOnce, missingState, runningStatus, withState } from './daemon-access.js';
 import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand = define({
   positionals: {
-    folder: { type: 'string', describe: 'Only the folder with this name' },
+    folder: value('Only the folder with this name'),
   },
   examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {
@@ -115,10 +115,7 @@ function reloadLines({ changes, restart }: ReloadReport): string[] {
 /** Nothing is sent to the peer any more, until it is resumed. */
 export const pauseCommand = define({
   options: {
-    for: {
-      type: 'string',
-      describe: 'How long; until `resume` unless given',
-    },
+    for: value('How long; until `resume` unless given'),
   },
   examples: [
     ['$0 pause --for 1h', 'Leave the peer alone for an hour'],

@@ -3,17 +3,17 @@ import { PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
-import { answer, define, type Given, UsageError, wholeNumber } from './context.js';
+import { answer, define, type Given, UsageError, value, wholeNumber } from './context.js';
 import { askPeer } from './peer.js';
 import { counted, named, safe, timeText } from './text.js';
 
 /** Which document a command is about. */
 const DOCUMENT = {
   positionals: {
-    url: { type: 'string', describe: 'The URL of the document (`peersync why FILE` tells it)' },
+    url: value('The URL of the document (`peersync why FILE` tells it)'),
   },
   options: {
-    hash: { type: 'string', describe: 'The hash that the peer gave the document, in place of its URL' },
+    hash: value('The hash that the peer gave the document, in place of its URL'),
   },
 } as const;
 type DocumentOptions = Given<typeof DOCUMENT.positionals> & Given<typeof DOCUMENT.options>;
@@ -86,10 +86,7 @@ export const citationCommand = define({
   options: {
     ...DOCUMENT.options,
     filter: { type: 'boolean', describe: 'Only the sentences that occur elsewhere' },
-    ch: {
-      type: 'string',
-      describe: 'From how many common sentences on another document counts as similar',
-    },
+    ch: value('From how many common sentences on another document counts as similar'),
   },
   examples: [
     ['$0 citation https://example.org/a', 'All sentences, with where else they stand'],

@@ -7,7 +7,17 @@ import { formatBytes } from '../lib/units.js';
 import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import { retryItems } from '../uplink/retry.js';
-import { answer, configOf, define, type GlobalOptions, UsageError } from './context.js';
+import {
+  answer,
+  configOf,
+  define,
+  flag,
+  type GlobalOptions,
+  needed,
+  several,
+  UsageError,
+  value,
+} from './context.js';
 import { askOnce, readState, withState } from './daemon-access.js';
 import { counted, safe, timeText } from './text.js';
 
@@ -18,10 +28,7 @@ export const listCommand = define({
       choices: LISTED_STATUSES,
       describe: 'Only those with this status (passed: kept back by a rule)',
     },
-    folder: {
-      type: 'string',
-      describe: 'Only those of the folder with this name',
-    },
+    folder: value('Only those of the folder with this name'),
   },
   examples: [
     ['$0 list --status quarantined', 'What needs a hand, and why'],
@@ -58,7 +65,7 @@ function lineOf(entry: ListedEntry, now: number): string {
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
 export const whyCommand = define({
   positionals: {
-    path: { type: 'string', demandOption: true, describe: 'A file, present or not' },
+    path: needed('A file, present or not'),
   },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
@@ -138,15 +145,10 @@ interface Retried {
 /** Another try for what is in quarantine or waits for its next attempt. */
 export const retryCommand = define({
   positionals: {
-    path: {
-      type: 'string',
-      array: true,
-      default: [],
-      describe: 'Files, or directories with all below',
-    },
+    path: several('Files, or directories with all below'),
   },
   options: {
-    all: { type: 'boolean', default: false, describe: 'Everything' },
+    all: flag('Everything'),
   },
   examples: [
     ['$0 retry data/inbox/report.md', 'One file'],

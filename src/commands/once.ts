@@ -6,7 +6,7 @@ import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import { define, duration, onSignals, prepare, print, printJson } from './context.js';
+import { define, duration, onSignals, prepare, preset, print, printJson } from './context.js';
 import { lastingTrouble, mirrorExitCode, peerInTrouble, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
@@ -16,11 +16,7 @@ const TICK_MS = 100;
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
   options: {
-    timeout: {
-      type: 'string',
-      default: '10m',
-      describe: 'Give up after this long; the next run goes on from there',
-    },
+    timeout: preset('10m', 'Give up after this long; the next run goes on from there'),
   },
   examples: [
     ['$0 once', 'Bring the peer up to date'],

@@ -8,27 +8,24 @@ import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { define, type GlobalOptions, onSignals, openLog, prepare, UsageError } from './context.js';
+import {
+  define,
+  flag,
+  type GlobalOptions,
+  onSignals,
+  openLog,
+  prepare,
+  preset,
+  UsageError,
+} from './context.js';
 import { runningStatus } from './daemon-access.js';
 
 /** The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no configuration. */
 export const peerCommand = define({
   options: {
-    data: {
-      type: 'string',
-      default: './data/peer',
-      describe: 'Where it keeps its index and its administrator password',
-    },
-    port: {
-      type: 'string',
-      default: '8386',
-      describe: 'Port on loopback; 0 for any free one',
-    },
-    'require-auth': {
-      type: 'boolean',
-      default: false,
-      describe: 'Let only the administrator see anything, the search page too',
-    },
+    data: preset('./data/peer', 'Where it keeps its index and its administrator password'),
+    port: preset('8386', 'Port on loopback; 0 for any free one'),
+    'require-auth': flag('Let only the administrator see anything, the search page too'),
   },
   examples: [['$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386']],
   run: async (options) => {

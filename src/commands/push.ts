@@ -3,7 +3,18 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
-import { define, duration, prepare, print, printJson, UsageError } from './context.js';
+import {
+  define,
+  duration,
+  needed,
+  prepare,
+  preset,
+  print,
+  printJson,
+  several,
+  UsageError,
+  value,
+} from './context.js';
 import { withPeer } from './peer.js';
 import {
   batchesOf,
@@ -19,28 +30,12 @@ import { counted, safe } from './text.js';
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
 export const pushCommand = define({
   positionals: {
-    file: {
-      type: 'string',
-      array: true,
-      default: [],
-      describe: 'Files; text, unless the peer takes others',
-    },
+    file: several('Files; text, unless the peer takes others'),
   },
   options: {
-    collection: {
-      type: 'string',
-      demandOption: true,
-      describe: 'The collection that their documents are tagged with',
-    },
-    url: {
-      type: 'string',
-      describe: 'The URL of the document, or a base that ends in "/"; the file:// URL unless given',
-    },
-    timeout: {
-      type: 'string',
-      default: '2m',
-      describe: 'How long the peer may take to show them',
-    },
+    collection: needed('The collection that their documents are tagged with'),
+    url: value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
+    timeout: preset('2m', 'How long the peer may take to show them'),
     wait: {
       type: 'boolean',
       default: true,

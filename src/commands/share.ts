@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { answer, define, size, UsageError, writeAll } from './context.js';
+import { answer, define, needed, preset, size, UsageError, value, writeAll } from './context.js';
 import { askPeer, nameMaxSize } from './peer.js';
 import { safe } from './text.js';
 
@@ -13,25 +13,14 @@ type Written =
 
 const shareGet = define({
   options: {
-    data: {
-      type: 'string',
-      demandOption: true,
-      describe: 'The name of the object',
-    },
-    group: {
-      type: 'string',
-      describe: 'The group that it stands in, where the peer has groups; also written --c',
-    },
+    data: needed('The name of the object'),
+    group: value('The group that it stands in, where the peer has groups; also written --c'),
     output: {
       alias: 'o',
       type: 'string',
       describe: 'The file to write, whole or not at all; the standard output unless given',
     },
-    'max-size': {
-      type: 'string',
-      default: '1 GiB',
-      describe: 'Refuse an object that is larger',
-    },
+    'max-size': preset('1 GiB', 'Refuse an object that is larger'),
   },
   examples: [
     ['$0 share get --data list.csv -o list.csv', 'Into a file'],

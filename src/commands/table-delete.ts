@@ -4,10 +4,13 @@ import type { TableRow } from '../peer/table.js';
 import {
   answer,
   define,
+  flag,
   type GlobalOptions,
   name,
+  needed,
   print,
   printJson,
+  several,
   UsageError,
   writeAll,
 } from './context.js';
@@ -16,8 +19,8 @@ import { tableText, terminalWidth } from './table-text.js';
 import { consent, onThisTerminal } from './terminal.js';
 import { counted, safe } from './text.js';
 
-export const TABLE = { type: 'string', demandOption: true, describe: 'The name of the table' } as const;
-const YES = { type: 'boolean', default: false, describe: 'Do it without asking' } as const;
+export const TABLE = needed('The name of the table');
+const YES = flag('Do it without asking');
 
 /** Rows that are shown before they go; of the others only how many they are. */
 const SHOWN_ROWS = 20;
@@ -33,7 +36,7 @@ interface Doomed {
 export const tableDeleteRows = define({
   positionals: {
     table: TABLE,
-    pk: { type: 'string', array: true, default: [], describe: 'The keys of the rows' },
+    pk: several('The keys of the rows'),
   },
   options: { yes: YES },
   examples: [

@@ -8,8 +8,12 @@ import {
   define,
   type GlobalOptions,
   name,
+  needed,
+  preset,
+  several,
   size,
   UsageError,
+  value,
   wholeNumber,
   writeAll,
 } from './context.js';
@@ -35,23 +39,13 @@ const tableGet = define({
     table: TABLE,
   },
   options: {
-    search: {
-      type: 'string',
-      describe: 'Only rows that the peer finds by this',
-    },
-    count: {
-      type: 'string',
-      describe: 'Most rows that the peer is asked for',
-    },
+    search: value('Only rows that the peer finds by this'),
+    count: value('Most rows that the peer is asked for'),
     format: {
       choices: FORMATS,
       describe: '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
     },
-    'max-size': {
-      type: 'string',
-      default: '1 GiB',
-      describe: 'Refuse an answer that is larger',
-    },
+    'max-size': preset('1 GiB', 'Refuse an answer that is larger'),
   },
   examples: [
     ['$0 table get prices', 'Aligned, on a terminal'],
@@ -142,20 +136,16 @@ async function* onlyOf(
 
 const CELLS = {
   table: TABLE,
-  cell: {
-    type: 'string',
-    array: true,
-    default: [],
-    describe:
-      'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
-  },
+  cell: several(
+    'column=value, or column=@FILE for the content of a text file; column=\\@… for a value that begins with @',
+  ),
 } as const;
 
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 const tableSet = define({
   positionals: CELLS,
   options: {
-    pk: { type: 'string', demandOption: true, describe: 'The key of the row' },
+    pk: needed('The key of the row'),
   },
   examples: [
     ['$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"'],

@@ -9,11 +9,13 @@ import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
   configOf,
   define,
+  flag,
   type GlobalOptions,
   openLog,
   print,
   printJson,
   UsageError,
+  value,
   wholeNumber,
 } from './context.js';
 import { readState, withState } from './daemon-access.js';
@@ -32,12 +34,9 @@ type Told = Exclude<Line, Verifying>;
 /** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
 export const verifyCommand = define({
   options: {
-    sample: {
-      type: 'string',
-      describe: `How many confirmed items, by chance (${SAMPLE} unless given)`,
-    },
-    all: { type: 'boolean', default: false, describe: 'All of them' },
-    repair: { type: 'boolean', default: false, describe: 'Push again what is missing' },
+    sample: value(`How many confirmed items, by chance (${SAMPLE} unless given)`),
+    all: flag('All of them'),
+    repair: flag('Push again what is missing'),
   },
   examples: [
     ['$0 verify', 'A sample'],

@@ -37,7 +37,7 @@ mkdirSync(join(dist, 'man'), { recursive: true });
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { manPage } = await import('../../dist/commands/man-page.js');
 const { allCommands } = await import('../../dist/commands/commands.js');
-const page = manPage({ commands: await allCommands(), version, date: built.date });
+const page = await manPage({ commands: await allCommands(), version, date: built.date });
 writeFileSync(join(dist, 'man/peersync.1'), page);
 
 mkdirSync(join(dist, 'completions'), { recursive: true });

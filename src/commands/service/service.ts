@@ -6,7 +6,17 @@ import type { Secret } from '../../config/fields.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { define, type Given, type GlobalOptions, isThere, print, printJson, UsageError } from '../context.js';
+import {
+  define,
+  flag,
+  type Given,
+  type GlobalOptions,
+  isThere,
+  print,
+  printJson,
+  UsageError,
+  value,
+} from '../context.js';
 import { named, safe } from '../text.js';
 import { assertOurs, configHome, isOurs, runTool, type Site, Steps, siteOf } from './site.js';
 import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
@@ -16,17 +26,10 @@ const SERVICE_USER = 'peersync';
 
 /** Which service a command is about. */
 const PLACE = {
-  user: {
-    type: 'boolean',
-    default: false,
-    describe: 'A service of your own, which needs no root and sees what you see',
-  },
-  name: {
-    type: 'string',
-    describe: 'One of several services on this machine: letters, digits and any of - _ .',
-  },
+  user: flag('A service of your own, which needs no root and sees what you see'),
+  name: value('One of several services on this machine: letters, digits and any of - _ .'),
 } as const;
-const DRY_RUN = { type: 'boolean', default: false, describe: 'Only show what would be done' } as const;
+const DRY_RUN = flag('Only show what would be done');
 
 /** @throws UsageError for a name that systemd would read as something else */
 function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
@@ -77,14 +80,10 @@ const INSTALL_OPTIONS = {
     describe: 'Start it now and with the machine; --no-start leaves that to you',
   },
   'dry-run': DRY_RUN,
-  'run-as': {
-    type: 'string',
-    describe: `The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`,
-  },
-  'credential-file': {
-    type: 'string',
-    describe: "The file with the peer's password, where the configuration names a systemd credential",
-  },
+  'run-as': value(`The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`),
+  'credential-file': value(
+    "The file with the peer's password, where the configuration names a systemd credential",
+  ),
 } as const;
 
 /** One installation. */
