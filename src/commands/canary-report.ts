@@ -1,110 +1,71 @@
-import { createHash } from 'node:crypto';
 import type { PeersyncError } from '../lib/errors.js';
-import type { Encoding } from '../lib/file.js';
+import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
-import type { ContentRules, Dialect, DialectName } from '../peer/dialect.js';
+import type { Dialect, DialectName } from '../peer/dialect.js';
 import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
-import { rewritten, wayOf } from '../uplink/documents.js';
 import { DomainGate, gateHint, reachOf } from '../uplink/failure-attribution.js';
-import type { Outcome, ReadyFile } from './push-files.js';
+import type { Outcome } from './push-and-wait.js';
+import { columns, safe } from './text.js';
 
-/** A tiny document that shows whether a peer takes its kind. */
-export interface CanaryDocument {
+/** A tiny document that shows whether a peer takes its kind, and the addresses of some folders. */
+export interface Canary {
+  /** `address`: only to show whether the peer takes the addresses of its folders. */
+  readonly kind: 'canary' | 'address';
   readonly what: string;
   /** The last name of its URL. */
   readonly name: string;
+  readonly url: string;
+  /** Whose addresses it has. */
+  readonly folders: readonly string[];
   readonly bytes: Uint8Array;
-  readonly encoding: Encoding;
   /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
   readonly sentence: { readonly ascii: string; readonly whole: string };
   /** How many words it has. */
   readonly words: number;
 }
 
-/** A document to push, and the folders of which it shows whether the peer takes their addresses. */
-export interface CanaryPlan {
-  /** `address`: only to show whether the peer takes the addresses of its folders. */
-  readonly kind: 'canary' | 'address';
-  readonly document: CanaryDocument;
-  readonly url: string;
-  readonly folders: readonly string[];
-}
-
-/** Text without a line break, each time another one, so that an earlier canary is not taken for this one. */
-function linesOf(kind: string, stamp: string, sentence: string): readonly string[] {
-  return [
-    `This is ${kind} that peersync pushed at ${stamp}.`,
-    'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
-    sentence,
-  ];
-}
-
-/** The three documents of one canary; `stamp` tells this one from those before. */
-function canaryDocuments(stamp: string): readonly [CanaryDocument, CanaryDocument, CanaryDocument] {
-  const gulls = 'Gulls sleep on one leg and count the waves until morning.';
-  const greetings = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
-  return [
-    textDocument('plain text', 'plain.txt', linesOf('plain text', stamp, gulls), gulls.slice(0, 22)),
-    {
-      ...textDocument('PDF', 'document.pdf', linesOf('a PDF', stamp, gulls), gulls.slice(0, 22)),
-      bytes: pdfOf(linesOf('a PDF', stamp, gulls)),
-      encoding: 'binary',
-    },
-    {
-      ...textDocument('non-ASCII text', 'greetings.txt', linesOf('text', stamp, greetings), ''),
-      sentence: { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' },
-    },
-  ];
-}
-
-/** The document that shows whether the peer takes what lies below a folder's URL. */
-function folderDocument(stamp: string): CanaryDocument {
-  const sentence = 'It shows whether this peer takes documents with an address such as this one.';
-  const lines = linesOf('plain text', stamp, sentence);
-  return textDocument('plain text', 'peersync-canary.txt', lines, sentence.slice(0, 30));
-}
+const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
+const GREETINGS = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
+const ADDRESS = 'It shows whether this peer takes documents with an address such as this one.';
 
 /** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
 export function canaryPlan(
   base: string,
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
-): readonly CanaryPlan[] {
+): readonly Canary[] {
+  // So that an earlier canary is not taken for this one.
   const stamp = new Date(now).toISOString();
-  const plans: CanaryPlan[] = canaryDocuments(stamp).map((document, i) => ({
-    kind: 'canary',
-    document,
-    url: base + document.name,
-    folders: i > 0 ? [] : folders.filter(({ url }) => base.startsWith(url)).map(({ name }) => name),
-  }));
-  for (const { name, url } of folders) {
-    if (base.startsWith(url)) continue;
-    const document = folderDocument(stamp);
-    plans.push({ kind: 'address', document, url: url + document.name, folders: [name] });
-  }
-  return plans;
-}
-
-function textDocument(what: string, name: string, lines: readonly string[], phrase: string): CanaryDocument {
-  const text = lines.join('\n');
-  return {
-    ...{ what, name, bytes: Buffer.from(`${text}\n`), encoding: 'utf-8' },
-    sentence: { ascii: phrase, whole: phrase },
-    words: text.split(/\s+/).length,
+  const canary = (what: string, url: string, sentence: string, ascii: string, whole = ascii) => {
+    const lines = [
+      `This document (${what}) was pushed by peersync at ${stamp}.`,
+      'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
+      sentence,
+    ];
+    const text = `${lines.join('\n')}\n`;
+    const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(text);
+    const name = url.slice(url.lastIndexOf('/') + 1);
+    return { what, name, url, bytes, sentence: { ascii, whole }, words: text.trim().split(/\s+/).length };
   };
-}
-
-/** The document as it travels in a dialect with these rules, as a file of a folder does. */
-export function readyCanary(
-  { name, bytes, encoding }: CanaryDocument,
-  url: string,
-  mtimeMs: number,
-  rules: ContentRules,
-): ReadyFile {
-  const { rewriting, type } = wayOf(name, encoding, bytes, rules);
-  const text = rewritten(bytes, rewriting);
-  const digest = createHash('sha256').update(text).digest('hex');
-  return { ...{ file: name, url, text, size: text.length, digest, type, mtimeMs } };
+  const isBelow = ({ url }: { readonly url: string }) => base.startsWith(url);
+  const canaries = [
+    canary('plain text', `${base}plain.txt`, GULLS, GULLS.slice(0, 22)),
+    canary('PDF', `${base}document.pdf`, GULLS, GULLS.slice(0, 22)),
+    canary(
+      ...(['non-ASCII text', `${base}greetings.txt`, GREETINGS] as const),
+      ...(['Greetings from afar', 'Grüße aus Łódź und Kraków'] as const),
+    ),
+  ];
+  const names = folders.filter(isBelow).map(({ name }) => name);
+  return [
+    ...canaries.map((each, i) => ({ ...each, kind: 'canary' as const, folders: i > 0 ? [] : names })),
+    ...folders
+      .filter((folder) => !isBelow(folder))
+      .map(({ name, url }) => ({
+        ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS, ADDRESS.slice(0, 30)),
+        ...{ kind: 'address' as const, folders: [name] },
+      })),
+  ];
 }
 
 /** A PDF of one page that shows lines of ASCII. */
@@ -148,13 +109,13 @@ export interface CanaryReport {
   readonly dropped: readonly string[];
 }
 
-export interface Failure {
+interface Failure {
   readonly status: 'failed';
   readonly error: PeersyncError;
 }
 
 /** What became of one document; no outcome: it was not sent. */
-export interface Probed extends CanaryPlan {
+export interface Probed extends Canary {
   readonly outcome: Outcome | Failure | undefined;
   readonly sent?: SentVersion | undefined;
   readonly doc?: Peerdoc | undefined;
@@ -174,29 +135,49 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   const gate = new DomainGate();
   for (const { url, sent, outcome } of probed)
     if (outcome?.status === 'confirmed' && sent !== undefined) gate.saw(url, sent.at);
-  const folderRows: CanaryRow[] = [];
-  const dropped: string[] = [];
-  for (const each of probed) {
-    for (const folder of each.folders) {
-      const row = addressRow(folder, each, gate, dialect);
-      folderRows.push(row);
-      if (row.status === 'fails' && each.outcome?.status === 'unseen') dropped.push(folder);
-    }
-  }
+  const addresses = probed.flatMap((each) =>
+    each.folders.map((folder) => ({
+      folder,
+      outcome: each.outcome,
+      row: addressRow(folder, each, gate, dialect),
+    })),
+  );
   const { takesBinary } = dialect.content;
-  const visible = probed.flatMap(({ visibleMs }) => (visibleMs === undefined ? [] : [visibleMs]));
+  const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
   return {
-    ...{ dialect: dialect.name, holdMs, takesBinary, dropped },
+    ...{ dialect: dialect.name, holdMs, takesBinary },
+    dropped: addresses.flatMap(({ folder, outcome }) => (outcome?.status === 'unseen' ? folder : [])),
     ...(visible.length === 0 ? {} : { timeToVisibleMs: Math.max(...visible) }),
     rows: [
       ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
-      ...(first?.outcome?.status === 'confirmed'
-        ? [...viewRows(first), lastModifiedRow(first, dialect)]
-        : []),
-      ...folderRows,
+      ...(first?.outcome?.status === 'confirmed' ? viewRows(first, dialect) : []),
+      ...addresses.map(({ row }) => row),
     ],
   };
 }
+
+/** The report for a person, line by line. */
+export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeToVisibleMs }: CanaryReport) {
+  const shown = rows.map(({ check, status, message }) => [WORDS[status], check, safe(message)]);
+  const hints = new Set(rows.flatMap(({ hint }) => (hint === undefined ? [] : `  ${safe(hint)}`)));
+  const visible =
+    timeToVisibleMs === undefined ? 'not known' : `${durationText(timeToVisibleMs)} after the push`;
+  return [
+    ...columns([...shown, ['', 'time to visible', visible]]),
+    ...hints,
+    'What the daemon will do:',
+    `  It speaks the dialect ${dialect}.`,
+    holdMs === 0
+      ? '  It confirms a file as soon as the peer shows it.'
+      : `  It confirms a file when the peer still shows it ${durationText(holdMs)} after its push.`,
+    takesBinary
+      ? '  It pushes all files, those that are no text as they are.'
+      : '  It pushes text files; those that are no text are passed over.',
+    ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
+  ];
+}
+
+const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
 
 function works(check: string, message: string): CanaryRow {
   return { check, status: 'works', message };
@@ -212,8 +193,7 @@ function notTried(check: string, message: string): CanaryRow {
 
 /** Whether the peer took a kind of document, shows it, and read its words. */
 function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { document, outcome, url } = probed;
-  const check = document.what;
+  const { outcome, url, what: check } = probed;
   if (outcome === undefined) return notTried(check, 'not sent: this peer takes only text');
   if (outcome.status !== 'confirmed') return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
   const unread = unreadBecause(probed);
@@ -225,15 +205,15 @@ function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
-function unreadBecause({ document, doc, citation }: Probed): string | undefined {
-  const { ascii, whole } = document.sentence;
+function unreadBecause({ citation, doc, sentence, words }: Probed): string | undefined {
+  const { ascii, whole } = sentence;
   const sentences = citation === undefined || 'status' in citation ? [] : citation.sentences;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
   if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
     return `the peer changed its letters: "${whole}" became "${about.text}"`;
   // The words of the URL are what is left of a document that a peer cannot read.
-  if (about === undefined && doc?.words !== undefined && doc.words < document.words * READ_SHARE)
-    return `the peer shows ${doc.words} words of about ${document.words}`;
+  if (about === undefined && doc?.words !== undefined && doc.words < words * READ_SHARE)
+    return `the peer shows ${doc.words} words of about ${words}`;
   return undefined;
 }
 
@@ -241,33 +221,33 @@ function comparable(text: string): string {
   return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
 }
 
-function viewRows({ doc, citation }: Probed): CanaryRow[] {
+/** What the peer shows of a document, beside that it has it. */
+function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): CanaryRow[] {
+  const page = 'document page';
   const shown = [
     ...(doc?.words === undefined ? [] : [`${doc.words} words`]),
     ...(doc?.size === undefined ? [] : [`${doc.size} bytes`]),
   ];
-  const document: CanaryRow =
+  const modified = 'last modified';
+  const isKept =
+    doc?.lastModified !== undefined && Math.floor(doc.lastModified / 1000) * 1000 === sent?.lastModified;
+  return [
     doc === undefined
-      ? fails('document page', 'the document is gone again')
-      : works('document page', shown.join(', ') || 'shows the document');
-  return [document, citationRow(citation)];
-}
-
-function citationRow(citation: Probed['citation']): CanaryRow {
-  const check = 'citations';
-  if (citation === undefined) return fails(check, 'the peer knows none of a document that it shows');
-  if ('status' in citation) return fails(check, citation.error.message, citation.error.hint);
-  return works(check, `${citation.sentences.length} sentences shown`);
-}
-
-function lastModifiedRow({ doc, sent }: Probed, { content }: Dialect): CanaryRow {
-  const check = 'last modified';
-  if (!content.takesBinary) return notTried(check, 'not sent: this dialect has no place for it');
-  if (sent?.lastModified === undefined)
-    return notTried(check, 'the clock of the peer is too far behind ours to tell');
-  if (doc?.lastModified !== undefined && Math.floor(doc.lastModified / 1000) * 1000 === sent.lastModified)
-    return works(check, 'kept to the second');
-  return fails(check, 'not kept: versions are told apart by load date or size');
+      ? fails(page, 'the document is gone again')
+      : works(page, shown.join(', ') || 'shows the document'),
+    citation === undefined
+      ? fails('citations', 'the peer knows none of a document that it shows')
+      : 'status' in citation
+        ? fails('citations', citation.error.message, citation.error.hint)
+        : works('citations', `${citation.sentences.length} sentences shown`),
+    !content.takesBinary
+      ? notTried(modified, 'not sent: this dialect has no place for it')
+      : sent?.lastModified === undefined
+        ? notTried(modified, 'the clock of the peer is too far behind ours to tell')
+        : isKept
+          ? works(modified, 'kept to the second')
+          : fails(modified, 'not kept: versions are told apart by load date or size'),
+  ];
 }
 
 function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: Dialect): CanaryRow {

@@ -67,7 +67,8 @@ export const checkCommand = define({
     const isUsable = await checkPeer(config, log, tell);
     let failed = false;
     if (options.canary) {
-      const { canaryText, checkCanary } = await import('./canary.js');
+      const { checkCanary } = await import('./canary.js');
+      const { canaryText } = await import('./canary-report.js');
       const report = isUsable
         ? await checkCanary(config, { url, yes, timeoutMs }, log, onThisTerminal())
         : undefined;

@@ -19,13 +19,13 @@ function allWell(): readonly Probed[] {
     { name: 'vault', url: LOCAL },
   ];
   return canaryPlan(BASE, folders, AT).map((plan, i) => {
-    const { url, document } = plan;
-    const { whole } = document.sentence;
+    const { url, sentence, words } = plan;
+    const { whole } = sentence;
     const sent = { size: 9, digest: 'ab', url, collection: 'c', at: AT, lastModified: MODIFIED };
     if (plan.kind === 'address') return { ...plan, outcome: CONFIRMED, sent };
     return {
       ...{ ...plan, sent, outcome: CONFIRMED, visibleMs: 1_000 * (i + 1) },
-      doc: { url, words: document.words, size: 9, lastModified: MODIFIED + 400, at: AT, fields: {} },
+      doc: { url, words, size: 9, lastModified: MODIFIED + 400, at: AT, fields: {} },
       citation: { sentences: [{ number: 1, text: `So: ${whole}.`, appearsIn: [] }], citing: [], similar: [] },
     };
   });

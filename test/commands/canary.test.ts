@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CanaryPeer, canary } from '../../src/commands/canary.js';
+import { type CanaryPeer, pushCanaries } from '../../src/commands/canary.js';
 import { type CanaryReport, canaryPlan } from '../../src/commands/canary-report.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { PushItem } from '../../src/peer/push.js';
@@ -41,7 +41,7 @@ async function statuses(peer: CanaryPeer): Promise<Record<string, string>> {
   const plans = canaryPlan(BASE, [], systemClock.now());
   const patience = { timeoutMs: 2_000, hold: 0, maxInterval: 100 };
   const parts = { clock: systemClock, signal: new AbortController().signal };
-  const report: CanaryReport = await canary(peer, plans, patience, parts);
+  const report: CanaryReport = await pushCanaries(peer, plans, patience, parts);
   return Object.fromEntries(report.rows.map(({ check, status }) => [check, status]));
 }
 

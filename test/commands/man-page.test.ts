@@ -56,7 +56,7 @@ describe('the manual page', () => {
     const shown = execFileSync('groff', ['-man', '-Tutf8', '-P-cbou', '-rLL=110n', onDisk()], {
       encoding: 'utf8',
     });
-    expect(shown).toContain('peersync share get --data list.csv -o');
+    expect(shown).toContain('peersync run --log-level debug');
     expect(shown).toMatch(/-c, --config +The configuration file\n/);
     expect(shown).toMatch(/--timeout +Give up after this long/);
     expect(shown).toContain('column=\\@');

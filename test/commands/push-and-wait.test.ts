@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  batchesOf,
-  type PushPeer,
-  pushBatch,
-  type ReadyFile,
-  untilShown,
-} from '../../src/commands/push-files.js';
+import { type PushPeer, pushFile, type ReadyFile, untilShown } from '../../src/commands/push-and-wait.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer } from '../../src/peer/push.js';
@@ -14,8 +8,16 @@ import { FakeClock } from '../support/fake-clock.js';
 const URL_ = 'https://x.org/a';
 const signal = new AbortController().signal;
 
-function file(size: number, url = URL_): ReadyFile {
-  return { file: 'a', url, text: new Uint8Array(size), size, digest: 'd'.repeat(64), type: '', mtimeMs: 0 };
+function file(size: number): ReadyFile {
+  return {
+    file: 'a',
+    url: URL_,
+    text: new Uint8Array(size),
+    size,
+    digest: 'd'.repeat(64),
+    type: '',
+    mtimeMs: 0,
+  };
 }
 
 function failing(code: PeerErrorCode, retryAfterMs?: number): PeerError {
@@ -42,24 +44,6 @@ function showing(...answers: (Peerdoc | undefined | PeerError)[]): PushPeer & { 
 }
 
 describe('what is pushed by hand', () => {
-  it('travels in requests of at most so many files and bytes; a larger file travels alone', () => {
-    const sizes = [10, 10, 10, 60, 200, 10, 90, 11];
-    const batches = [
-      ...batchesOf(
-        sizes.map((size) => file(size)),
-        { maxItems: 3, maxBytes: 100 },
-      ),
-    ];
-    expect(batches.map((batch) => batch.map(({ size }) => size))).toEqual([
-      [10, 10, 10],
-      [60],
-      [200],
-      [10, 90],
-      [11],
-    ]);
-    expect([...batchesOf([], { maxItems: 3, maxBytes: 100 })]).toEqual([]);
-  });
-
   it('is pushed again as long as the peer asks to wait, and no longer than there is time', async () => {
     const clock = new FakeClock(0);
     let pushes = 0;
@@ -71,14 +55,12 @@ describe('what is pushed by hand', () => {
       },
       peerdoc: never,
     };
-    const how = { collection: 'c', synchronous: false, commit: false };
-    const pushed = pushBatch(peer, [file(3)], how, { clock, deadline: 12_000, signal });
+    const how = { collection: 'c' };
+    const pushed = pushFile(peer, file(3), how, { clock, deadline: 12_000, signal });
     await clock.advance(10_000);
-    expect(await pushed).toMatchObject([
-      { result: { ok: true }, sent: { size: 3, collection: 'c', peerAt: 7000 } },
-    ]);
+    expect(await pushed).toMatchObject({ size: 3, collection: 'c', peerAt: 7000 });
     pushes = 0;
-    const late = pushBatch(peer, [file(3)], how, { clock, deadline: 14_000, signal });
+    const late = pushFile(peer, file(3), how, { clock, deadline: 14_000, signal });
     await expect(late).rejects.toMatchObject({ code: 'PEER_BUSY' });
     expect(pushes).toBe(1);
   });

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readyFiles, targetsOf } from '../../src/commands/push-files.js';
+import { readyFiles, targetsOf } from '../../src/commands/push.js';
 import type { FolderConfig } from '../../src/config/config.js';
 import { standard } from '../../src/peer/standard.js';
 import { temporaryDirectory } from '../support/temp.js';
