@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { type Database, int } from './database.js';
-import type { Document, Library } from './library.js';
+import type { Document, DocumentStore } from './documents.js';
+import { Slices } from './form.js';
 import { fold, wordsOf } from './words.js';
 
 /** Shorter sentences are not looked up, as in YaCy: too many documents have them by chance. */
@@ -10,10 +10,13 @@ const SHORTEST_CITED = 40;
 const MOST_HITS = 100;
 /** Sentences of a document that are listed and looked up. */
 const MOST_SENTENCES = 1_000;
-/** Words at the beginning of a sentence of which the index is asked for the rarest. */
-const MOST_WORDS = 64;
-/** Asked for all its words, the index walks through the documents of "the" and "of" as well: over 100,000 of them 7 ms a sentence and not 0.8. */
-const ASKED_WORDS = 4;
+/** Characters of a document that are cut into sentences. */
+const MOST_TEXT = 2_097_152;
+/**
+ * Words in a row of a sentence that the index is asked for, the longest there are: these are the rarest. Asked for all words, the
+ * index walks through the documents of "the" and "of" as well: over 100,000 of them 7 ms a sentence and not 0.8.
+ */
+const ASKED_WORDS = 5;
 /** Characters of other documents' texts that are read to compare, for one citation record. */
 const MOST_COMPARED = 64 * 1_048_576;
 /** Characters at the end of one part of a text that are looked at again with the next, for a sentence across the two. */
@@ -39,42 +42,37 @@ interface Wanted {
 }
 
 /**
- * Finds where else the sentences of a document stand: candidates by their rarest words, near each other in the index,
- * then compared with the text of each candidate.
+ * Finds where else the sentences of a document stand: candidates by a few words in a row from the index, then compared with the
+ * text of each candidate.
  */
 export class CitationSearch {
   readonly #database: Database;
-  readonly #library: Library;
+  readonly #documents: DocumentStore;
   readonly #clock: Clock;
-  readonly #rarity: WordRarity;
-  #last: Promise<void> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor(database: Database, library: Library, clock: Clock) {
+  constructor(database: Database, documents: DocumentStore, clock: Clock) {
     this.#database = database;
-    this.#library = library;
+    this.#documents = documents;
     this.#clock = clock;
-    this.#rarity = new WordRarity(database);
   }
 
-  /** One at a time, so that many who ask at once do not add up their slices. @throws the reason of `signal` */
-  find(document: Document, signal: AbortSignal): Promise<FoundCitations> {
-    const found = this.#last.then(() => {
-      signal.throwIfAborted();
-      return this.#find(document, new Slices(this.#clock, signal));
-    });
-    this.#last = found.then(
-      () => undefined,
-      () => undefined,
-    );
+  /** One at a time, so that many who ask at once do not add up their slices; for who is gone meanwhile, nothing is done. */
+  find(document: Document, isGone: () => boolean): Promise<FoundCitations> {
+    const found = this.#last.then(() => this.#find(document, isGone));
+    this.#last = found.catch(() => undefined);
     return found;
   }
 
-  async #find(document: Document, slices: Slices): Promise<FoundCitations> {
+  async #find(document: Document, isGone: () => boolean): Promise<FoundCitations> {
+    const slices = new Slices(this.#clock);
+    const { text, isWhole } = this.#textOf(document.id);
     const sentences: Sentence[] = [];
     const wanted = new Map<string, Wanted>();
     const candidates = new Map<number, Wanted[]>();
-    let isAll = true;
-    for (const sentence of sentencesOf(this.#parts(document.id))) {
+    let isAll = isWhole;
+    for (const sentence of sentencesOf(text)) {
+      if (isGone()) break;
       if (sentences.length === MOST_SENTENCES) {
         isAll = false;
         break;
@@ -84,13 +82,10 @@ export class CitationSearch {
       if (sentence.text.length < SHORTEST_CITED || wanted.has(sentence.text)) continue;
       const entry = { comparable: comparableSentence(sentence.text), holders: new Set<number>() };
       wanted.set(sentence.text, entry);
-      for (const id of await this.#candidates(sentence.text, document.id, slices)) {
-        const others = candidates.get(id);
-        if (others) others.push(entry);
-        else candidates.set(id, [entry]);
-      }
+      for (const id of this.#candidates(sentence.text, document.id))
+        candidates.set(id, [...(candidates.get(id) ?? []), entry]);
     }
-    const isAllCompared = await this.#compare(candidates, slices);
+    const isAllCompared = await this.#compare(candidates, slices, isGone);
     const counts = new Map<number, number>();
     const found = sentences.map((sentence): FoundSentence => {
       const holders = [...(wanted.get(sentence.text)?.holders ?? [])].sort((a, b) => a - b);
@@ -100,43 +95,51 @@ export class CitationSearch {
     return { sentences: found, counts, more: !isAll || !isAllCompared };
   }
 
-  *#parts(id: number): Iterable<string> {
-    for (let part = 0; ; part += 1) {
-      const text = this.#library.textPart(id, part);
-      if (text === undefined) return;
-      yield text;
+  #textOf(id: number): { readonly text: string; readonly isWhole: boolean } {
+    let text = '';
+    for (let part = 0; text.length < MOST_TEXT; part += 1) {
+      const next = this.#documents.textPart(id, part);
+      if (next === undefined) return { text, isWhole: true };
+      text += next;
     }
+    return { text, isWhole: false };
   }
 
-  async #candidates(text: string, except: number, slices: Slices): Promise<number[]> {
-    const words = wordsOf(text).slice(0, MOST_WORDS);
-    const rarest = await this.#rarity.rarest(words, ASKED_WORDS, slices);
-    if (rarest.length === 0) return [];
-    const near = `body : NEAR(${rarest.map((word) => `"${word}"`).join(' ')}, ${words.length})`;
+  #candidates(sentence: string, except: number): number[] {
+    const words = wordsOf(sentence);
+    let asked: string[] = [];
+    for (let at = 0; at === 0 || at + ASKED_WORDS <= words.length; at += 1) {
+      const inRow = words.slice(at, at + ASKED_WORDS);
+      if (inRow.join('').length > asked.join('').length) asked = inRow;
+    }
+    if (asked.length === 0) return [];
     const sql = 'SELECT rowid FROM words WHERE words MATCH ? AND rowid <> ? LIMIT ?';
-    return this.#database.rows(sql, near, except, MOST_HITS).map((row) => int(row, 'rowid'));
+    const rows = this.#database.rows(sql, `body : "${asked.join(' ')}"`, except, MOST_HITS);
+    return rows.map((row) => int(row, 'rowid'));
   }
 
   /** Whether all of it was compared. */
-  async #compare(candidates: ReadonlyMap<number, readonly Wanted[]>, slices: Slices): Promise<boolean> {
+  async #compare(
+    candidates: ReadonlyMap<number, readonly Wanted[]>,
+    slices: Slices,
+    isGone: () => boolean,
+  ): Promise<boolean> {
     let left = MOST_COMPARED;
     for (const [id, sentences] of candidates) {
       let open = sentences;
       let overlap = '';
-      for (const part of this.#parts(id)) {
-        left -= part.length;
-        if (left < 0) return false;
-        const text = overlap + part;
-        const within = comparable(text);
-        const missing: Wanted[] = [];
+      for (let part = 0; open.length > 0; part += 1) {
+        const text = this.#documents.textPart(id, part);
+        if (text === undefined) break;
+        left -= text.length;
+        if (left < 0 || isGone()) return false;
+        const within = comparable(overlap + text);
         for (const sentence of open) {
           if (within.includes(sentence.comparable)) sentence.holders.add(id);
-          else missing.push(sentence);
           await slices.pause();
         }
-        open = missing;
-        if (open.length === 0) break;
-        overlap = text.slice(-OVERLAP);
+        open = open.filter(({ holders }) => !holders.has(id));
+        overlap = (overlap + text).slice(-OVERLAP);
       }
     }
     return true;
@@ -151,78 +154,6 @@ function comparable(text: string): string {
 /** A sentence as it is looked for in comparable text, where it may end otherwise or stand in quotes. */
 function comparableSentence(sentence: string): string {
   return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
-}
-
-/** Documents of a word that are counted; for a word with more, the rest is estimated from how densely these lie. */
-const COUNTED = 300;
-/** Words whose rarity is remembered. */
-const REMEMBERED = 20_000;
-
-/**
- * Knows about how many documents hold a word. What it learned once it keeps for a while, however the library changes: it
- * only decides which words are asked for.
- */
-export class WordRarity {
-  readonly #database: Database;
-  readonly #documents = new Map<string, number>();
-
-  constructor(database: Database) {
-    this.#database = database;
-  }
-
-  /** The `most` rarest of `words`, each once. */
-  async rarest(words: readonly string[], most: number, slices: Slices): Promise<string[]> {
-    const counted: { readonly word: string; readonly documents: number }[] = [];
-    for (const word of new Set(words)) {
-      counted.push({ word, documents: this.#about(word) });
-      await slices.pause();
-    }
-    return counted
-      .sort((a, b) => a.documents - b.documents || b.word.length - a.word.length)
-      .slice(0, most)
-      .map(({ word }) => word);
-  }
-
-  #about(word: string): number {
-    const known = this.#documents.get(word);
-    if (known !== undefined) return known;
-    const sql = `SELECT count(*) AS documents, max(rowid) AS reached FROM
-      (SELECT rowid FROM words WHERE words MATCH ? LIMIT ${COUNTED})`;
-    const row = this.#database.row(sql, `body : "${word}"`);
-    const counted = int(row, 'documents');
-    const about = counted < COUNTED ? counted : (counted * this.#last()) / int(row, 'reached');
-    if (this.#documents.size >= REMEMBERED) this.#documents.clear();
-    this.#documents.set(word, about);
-    return about;
-  }
-
-  #last(): number {
-    return int(this.#database.row('SELECT max(id) AS last FROM documents'), 'last');
-  }
-}
-
-/** Work between two turns of the loop, in milliseconds. */
-const SLICE_MS = 8;
-
-/** Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of work. */
-export class Slices {
-  readonly #clock: Clock;
-  readonly #signal: AbortSignal | undefined;
-  #began: number;
-
-  constructor(clock: Clock, signal?: AbortSignal) {
-    this.#clock = clock;
-    this.#signal = signal;
-    this.#began = clock.now();
-  }
-
-  /** @throws the reason of the signal, once it is aborted */
-  async pause(): Promise<void> {
-    if (this.#clock.now() - this.#began < SLICE_MS) return;
-    await nextTurn();
-    this.#signal?.throwIfAborted();
-    this.#began = this.#clock.now();
-  }
 }
 
 /** A sentence of a document; `number` is its place among all sentences, from 0. */
@@ -246,46 +177,21 @@ const SENTENCE_END =
   /(?:[!?…؟۔]|(?<![^\p{L}\p{N}](?:\p{L}|\p{N}{1,2}))\.)[.!?…؟۔]{0,8}["'”’»)\]]{0,4}(?=\s(?!\p{Ll}))|[。！？｡।॥]{1,8}[”’」』）]{0,4}/gu;
 
 /**
- * The sentences of a text that comes in parts, cut anywhere, in order. Where a text has blank lines they divide its paragraphs and a
- * line may break within a sentence; where it has none, as after HTML was taken off, each line is a paragraph.
+ * The sentences of a text, in order. Where it has blank lines they divide its paragraphs and a line may break within a sentence;
+ * where it has none, as after HTML was taken off, each line is a paragraph.
  *
  * (Intl.Segmenter also cuts after "e.g." and "Dr.", and took 44 ms for 64 KB of English, 428 ms for 64 KB of Chinese.)
  */
-export function* sentencesOf(parts: Iterable<string>): Iterable<Sentence> {
+export function* sentencesOf(text: string): Iterable<Sentence> {
+  const plain = text.replaceAll('\r\n', '\n');
+  const breaks = /\n[^\S\n]*\n/.test(plain) ? PARAGRAPH_BREAK : LINE_BREAK;
   let number = 0;
-  for (const paragraph of paragraphsOf(parts)) {
-    for (const text of cutSentences(paragraph)) {
-      yield { number, text };
+  for (const paragraph of plain.split(breaks)) {
+    for (const sentence of cutSentences(paragraph)) {
+      yield { number, text: sentence };
       number += 1;
     }
   }
-}
-
-function* paragraphsOf(parts: Iterable<string>): Iterable<string> {
-  let rest = '';
-  let breaks: RegExp | undefined;
-  for (const part of parts) {
-    rest = (rest + part).replaceAll('\r\n', '\n');
-    breaks ??= /\n[^\S\n]*\n/.test(rest) ? PARAGRAPH_BREAK : LINE_BREAK;
-    const paragraphs = rest.split(breaks);
-    // The last may go on in the next part; one that does not end anywhere is cut.
-    rest = paragraphs.pop() ?? '';
-    yield* paragraphs;
-    if (rest.length <= 2 * LONGEST_SENTENCE) continue;
-    const end = lastEnd(rest);
-    yield rest.slice(0, end);
-    rest = rest.slice(end);
-  }
-  yield rest;
-}
-
-/** Where the last whole sentence of a long text ends, or its last blank, or where it is cut through. */
-function lastEnd(text: string): number {
-  const tail = text.length - LONGEST_SENTENCE;
-  let end = 0;
-  for (const match of text.matchAll(SENTENCE_END)) end = match.index + match[0].length;
-  if (end > tail) return end;
-  return wholeEnd(text, text.lastIndexOf(' ') > tail ? text.lastIndexOf(' ') : text.length);
 }
 
 /** Not between the two halves of a surrogate pair. */

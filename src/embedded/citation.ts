@@ -1,69 +1,40 @@
-import { type Answer, type AnswerForm, answer, Refusal, type Visit } from './answer.js';
 import type { CitationSearch, FoundCitations, FoundSentence } from './citation-search.js';
-import type { RequestForm } from './form.js';
-import type { Document, Library } from './library.js';
-import { documentLink, escapeMarkup, page } from './markup.js';
-import { normaliseUrl } from './urls.js';
+import { findDocument } from './document-endpoints.js';
+import type { Document, DocumentStore } from './documents.js';
+import { documentLink, escapeMarkup, pageAround } from './markup.js';
+import type { AnswerForm, Context } from './server.js';
 
 /** From how many common sentences on a document counts as similar, unless `ch` says otherwise; YaCy's number. */
 const SIMILAR_FROM = 10;
 /** Other documents that are listed, those with the most common sentences first. */
 const MOST_CITING = 1_000;
-
-export interface CitationParts {
-  readonly citations: CitationSearch;
-  readonly library: Library;
-}
+const LARGEST_CH = 999_999_999;
 
 /**
  * Shows the references around one document, by `url` or by `hash` (which wins where both are given): its sentences and which
  * other documents hold them, only those that some do with `filter=true`; who holds most of them; and which of
  * these, on other hosts, hold at least `ch`. A document that is not in the index is refused with 404.
  */
-export async function citation(form: RequestForm, visit: Visit, parts: CitationParts): Promise<Answer> {
-  const filter = readFilter(form);
-  const ch = readCh(form);
-  const document = findDocument(form, parts.library);
-  if (!document) throw new Refusal(404, 'This document is not in the index.');
-  const found = await parts.citations.find(document, visit.signal);
-  const record = recordOf(document, found, { filter, ch }, parts.library);
-  return answer(visit.as, { chunks: () => CITATION_WRITERS[visit.as](record) });
-}
-
-function readFilter(form: RequestForm): boolean {
-  const filter = form.text('filter') ?? '';
-  if (!['', 'true', 'false'].includes(filter))
-    throw new Refusal(400, 'The parameter filter can only be true or false.');
-  return filter === 'true';
-}
-
-function readCh(form: RequestForm): number {
-  const ch = form.text('ch') ?? '';
-  if (ch === '') return SIMILAR_FROM;
-  if (!/^\d{1,9}$/.test(ch))
-    throw new Refusal(400, `The parameter ch has to be a number of sentences, not "${ch.slice(0, 40)}".`);
-  return Number(ch);
-}
-
-function findDocument(form: RequestForm, library: Library): Document | undefined {
-  const hash = form.text('hash') ?? '';
-  if (hash !== '') return library.byUrlHash(hash);
-  const url = form.text('url') ?? '';
-  if (url === '') throw new Refusal(400, 'Name the document by the parameter url or hash.');
-  const normal = normaliseUrl(url);
-  if (!normal.ok) throw new Refusal(400, `${normal.why.replace(/^t/, 'T')}.`);
-  return library.byUrl(normal.url);
+export async function citation(
+  context: Context,
+  { citations, documents }: { readonly citations: CitationSearch; readonly documents: DocumentStore },
+): Promise<Iterable<string>> {
+  const form = await context.form();
+  const choice = { filter: form.isTrue('filter'), ch: form.number('ch', SIMILAR_FROM, LARGEST_CH) };
+  const document = findDocument(form, 'hash', documents);
+  const found = await citations.find(document, () => context.isGone);
+  return CITATION_WRITERS[context.as](recordOf(document, found, choice, documents));
 }
 
 function recordOf(
   document: Document,
   found: FoundCitations,
   { filter, ch }: { readonly filter: boolean; readonly ch: number },
-  library: Library,
+  documents: DocumentStore,
 ): CitationRecord {
   const byCount = [...found.counts].sort(([a, most], [b, least]) => least - most || a - b);
   const citing = byCount.slice(0, MOST_CITING).flatMap(([id, sentences]) => {
-    const other = library.byId(id);
+    const other = documents.byId(id);
     return other ? [{ url: other.url, title: other.title, sentences }] : [];
   });
   const host = hostOf(document.url);
@@ -72,7 +43,7 @@ function recordOf(
     filter,
     ch,
     sentences: filter ? found.sentences.filter(({ appearsIn }) => appearsIn.length > 0) : found.sentences,
-    urlOf: (id) => library.byId(id)?.url,
+    urlOf: (id) => documents.byId(id)?.url,
     citing,
     similar: citing.filter(({ url, sentences }) => sentences >= ch && hostOf(url) !== host),
     more: found.more || byCount.length > MOST_CITING,
@@ -124,8 +95,8 @@ export const CITATION_WRITERS: Readonly<Record<AnswerForm, (record: CitationReco
   /** The lists of YaCy's page: sentences by number, similar documents, and who cites how much. */
   *html(record) {
     const { document } = record;
-    const [before = '', after = ''] = page(`Citations of ${document.title}`, '\0').split('\0');
-    yield `${before}<h1>Document Citations for<br>${documentLink(document.url, document.url)}</h1>\n` +
+    const { begin, end } = pageAround(`Citations of ${document.title}`);
+    yield `${begin}<h1>Document Citations for<br>${documentLink(document.url, document.url)}</h1>\n` +
       `<p>${escapeMarkup(document.title)} · <a href="/">Search</a></p>\n`;
     if (record.more) yield '<p class="dim">The document has more to compare than is shown here.</p>\n';
     if (record.similar.length > 0) yield `${similarList(record)}\n`;
@@ -138,7 +109,7 @@ export const CITATION_WRITERS: Readonly<Record<AnswerForm, (record: CitationReco
     yield '</dl>\n<h2>List of other web pages with citations</h2>\n<dl class="long">\n';
     for (const { url, sentences } of record.citing)
       yield `<dt>${documentLink(url, url)}</dt><dd>makes ${sentences} citations: of ${escapeMarkup(document.url)}</dd>\n`;
-    yield `</dl>${after}`;
+    yield `</dl>${end}`;
   },
 };
 

@@ -1,6 +1,45 @@
+import { createHash } from 'node:crypto';
 import { Parser } from 'htmlparser2';
-import type { NormalUrl } from './urls.js';
-import { lastSegment } from './urls.js';
+import { Refusal } from './form.js';
+
+declare const normal: unique symbol;
+/** A document's URL in the one form that is its key. */
+export type NormalUrl = string & { readonly [normal]: true };
+
+/** Longest URL in bytes; a path as long as Linux allows (4,096 bytes), all of it percent-encoded, fits. */
+const LONGEST_URL = 16_384;
+const SCHEMES = new Set(['http:', 'https:', 'ftp:', 'sftp:', 'smb:', 'file:']);
+
+/** The URL's key form: lower-case host, no default port, no fragment. @throws Refusal 400 where it has none */
+export function normaliseUrl(url: string): NormalUrl {
+  if (Buffer.byteLength(url) > LONGEST_URL)
+    throw new Refusal(400, `The URL is longer than ${LONGEST_URL} bytes.`);
+  // URL() drops control characters silently.
+  if (/\p{Cc}/u.test(url)) throw new Refusal(400, 'The URL holds control characters.');
+  if (!URL.canParse(url))
+    throw new Refusal(400, 'The URL cannot be parsed: it has to be absolute, like https://host/path.');
+  const parsed = new URL(url);
+  if (!SCHEMES.has(parsed.protocol) || !/^[a-z]+:\/\//i.test(url.trimStart()))
+    throw new Refusal(400, 'The URL has to begin with http, https, ftp, sftp, smb or file and ://.');
+  parsed.hash = '';
+  return parsed.href as NormalUrl;
+}
+
+/** Twelve characters of A-Z a-z 0-9 - _ that stand for a URL. */
+export function urlHash(url: NormalUrl): string {
+  return createHash('sha256').update(url).digest('base64url').slice(0, 12);
+}
+
+/** The last part of the path, decoded for a reader; the whole URL where it has none. */
+export function lastSegment(url: NormalUrl): string {
+  const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
+  if (segment === undefined) return url;
+  try {
+    return decodeURIComponent(segment).replace(/\p{Cc}+/gu, ' ');
+  } catch {
+    return segment;
+  }
+}
 
 /** What a document says: its title, and its text without markup. */
 export interface Content {

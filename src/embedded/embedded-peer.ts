@@ -5,16 +5,14 @@ import { systemClock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
-import type { BoxOptions } from './box.js';
 import { EmbeddedError, type EmbeddedFailure, failures } from './errors.js';
+import type { PeerOptions } from './peer-instance.js';
 
 export interface EmbeddedPeerOptions {
   /** Where it keeps everything; made where it is missing. */
   readonly dir: string;
-  /** 0 takes any free port. */
+  /** On loopback; 0 takes any free port. */
   readonly port: number;
-  /** The address to listen on. @default '127.0.0.1' */
-  readonly host?: string;
   /** Milliseconds until an accepted document becomes visible. @default 1000 */
   readonly commitEveryMs?: number;
   /** Largest request body, in bytes. @default 67108864 (64 MiB) */
@@ -47,10 +45,9 @@ const CLOSE_MS = 10_000;
 export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
   const lock = await lockDirectory(dir);
-  const start: WorkerStart = {
+  const start: PeerOptions = {
     dir,
     port: options.port,
-    host: options.host ?? '127.0.0.1',
     commitEveryMs: options.commitEveryMs ?? 1_000,
     maxBody: options.maxBody ?? 67_108_864,
     requireAuthEverywhere: options.requireAuthEverywhere ?? false,
@@ -115,9 +112,6 @@ function firstWord(worker: Worker, log: Logger, exited: Promise<Error | undefine
     void exited.then((error) => reject(error ?? new EmbeddedError(failures.stopped('it was closed'))));
   });
 }
-
-/** What the worker thread is started with. */
-export type WorkerStart = BoxOptions;
 
 /** What the worker thread says. */
 export type FromWorker =

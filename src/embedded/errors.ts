@@ -9,17 +9,17 @@ export type EmbeddedFailure = Pick<ErrorParts, 'code' | 'message' | 'hint' | 'ex
 
 /** One entry an error; every text that a person may read of this room's failures stands here. */
 export const failures = {
-  portInUse: (host: string, port: number): EmbeddedFailure => ({
+  portInUse: (port: number): EmbeddedFailure => ({
     code: 'EMBEDDED_PORT_IN_USE',
-    message: `The embedded peer cannot listen on ${host}:${port}: another program uses this port.`,
+    message: `The embedded peer cannot listen on 127.0.0.1:${port}: another program uses this port.`,
     hint: 'Stop that program, or set another port in peer.embedded.port (0 takes any free one).',
-    details: { host, port },
+    details: { port },
   }),
-  portRefused: (host: string, port: number, cause: unknown): EmbeddedFailure => ({
+  portRefused: (port: number, why: string): EmbeddedFailure => ({
     code: 'EMBEDDED_PORT_REFUSED',
-    message: `The embedded peer cannot listen on ${host}:${port}: ${messageOf(cause)}.`,
+    message: `The embedded peer cannot listen on 127.0.0.1:${port}: ${why}.`,
     hint: 'Set a port above 1023 in peer.embedded.port (0 takes any free one).',
-    details: { host, port },
+    details: { port },
     exitCode: EXIT.usage,
   }),
   directoryUnwritable: (dir: string, cause: unknown): EmbeddedFailure => ({

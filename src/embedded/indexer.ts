@@ -3,18 +3,18 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { type Database, isDiskTrouble } from './database.js';
-import type { Library, Queue, Queued } from './library.js';
+import type { DocumentStore, Queued } from './documents.js';
+import type { FormReader } from './form.js';
 
 export interface IndexerOptions {
   readonly database: Database;
-  readonly queue: Queue;
-  readonly library: Library;
+  readonly documents: DocumentStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** Milliseconds that an accepted document waits for others before it becomes visible. */
   readonly commitEveryMs: number;
-  /** Whether request bodies are on their way in; they come in many small pieces, each needing a turn of the loop. */
-  readonly isReceiving: () => boolean;
+  /** Bodies that are on their way in come in many small pieces, each needing a turn of the loop. */
+  readonly forms: Pick<FormReader, 'isReceiving'>;
 }
 
 /** Work between two answers, in milliseconds; one document is never cut, so a very long one takes longer. */
@@ -25,12 +25,12 @@ const PAUSE_STEP_MS = 5;
 const RETRY_MS = 5_000;
 
 /**
- * Moves documents from the queue into the library.
+ * Moves documents from the queue into the index.
  *
  * It is *idle* while nothing waits; `notify` makes it *waiting* for `commitEveryMs`, so that documents which come together
  * become visible together; then it is *working*, slice by slice, each a transaction of its own and answers in
- * between, until the queue is empty and it is idle again; while bodies come in it leaves them half of the time. A failing disk makes it wait `RETRY_MS`. A document that
- * cannot be indexed stays in the queue, is told once, and is tried again at the next start.
+ * between, until the queue is empty and it is idle again; while bodies come in it leaves them half of the time. A failing disk
+ * makes it wait `RETRY_MS`. A document that cannot be indexed stays in the queue, is logged once, and is tried again at the next start.
  */
 export class Indexer {
   readonly #options: IndexerOptions;
@@ -54,13 +54,13 @@ export class Indexer {
 
   /** Indexes these now, before what was accepted earlier; resolves when they are visible. */
   async indexNow(seqs: readonly number[]): Promise<void> {
-    const { queue } = this.#options;
+    const { documents } = this.#options;
     let i = 0;
     while (i < seqs.length) {
       this.#slice(() => {
         const seq = seqs[i];
         i += 1;
-        return seq === undefined ? undefined : (queue.get(seq) ?? 'gone');
+        return seq === undefined ? undefined : (documents.queued(seq) ?? 'gone');
       });
       await nextTurn();
     }
@@ -92,7 +92,7 @@ export class Indexer {
       for (let more = true; more && !this.#stopped; ) {
         const began = this.#options.clock.now();
         more = this.#slice(() => {
-          const next = this.#options.queue.nextAfter(last);
+          const next = this.#options.documents.nextAfter(last);
           if (next) last = next.seq;
           return next;
         });
@@ -110,10 +110,10 @@ export class Indexer {
 
   /** Lets others work: one turn of the loop, and up to `ms` while bodies come in. */
   async #leaveTime(ms: number): Promise<void> {
-    const { clock, isReceiving } = this.#options;
+    const { clock, forms } = this.#options;
     const end = clock.now() + ms;
     await nextTurn();
-    while (isReceiving() && clock.now() < end) await clock.sleep(PAUSE_STEP_MS);
+    while (forms.isReceiving && clock.now() < end) await clock.sleep(PAUSE_STEP_MS);
   }
 
   /** One transaction of about SLICE_MS; whether there is more. */
@@ -131,11 +131,10 @@ export class Indexer {
   }
 
   #index(queued: Queued): void {
-    const { database, library, queue, log } = this.#options;
+    const { database, documents, log } = this.#options;
     database.run('SAVEPOINT document');
     try {
-      library.put(queued);
-      queue.remove(queued.seq);
+      documents.index(queued);
     } catch (error) {
       if (isDiskTrouble(error)) throw error;
       database.run('ROLLBACK TO document');

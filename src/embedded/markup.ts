@@ -8,18 +8,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
-const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a page cannot hold these characters.
+const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
-/** Text for HTML and XML, in elements and attributes; characters that XML cannot hold become U+FFFD. */
+/** Text for a page, in elements and attributes; characters that a page cannot hold become U+FFFD. */
 export function escapeMarkup(text: string): string {
-  if (!TO_ESCAPE.test(text)) return text;
-  return (
-    text
-      .replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
-      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
-  );
+  return text.replace(TO_ESCAPE, (c) => ENTITIES[c] ?? '\ufffd');
 }
 
 const STYLE = `
@@ -100,9 +94,9 @@ export function pageAround(
 }
 
 /** A definition list of plain values. */
-export function definitionList(entries: readonly (readonly [name: string, value: string])[]): string {
-  const lines = entries.map(
-    ([name, value]) => `<dt>${escapeMarkup(name)}</dt><dd>${escapeMarkup(value)}</dd>`,
+export function definitionList(record: Readonly<Record<string, string | number>>): string {
+  const lines = Object.entries(record).map(
+    ([name, value]) => `<dt>${escapeMarkup(name)}</dt><dd>${escapeMarkup(String(value))}</dd>`,
   );
   return `<dl>\n${lines.join('\n')}\n</dl>`;
 }

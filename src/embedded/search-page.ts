@@ -1,7 +1,6 @@
-import { counted } from '../lib/text.js';
-import { type Answer, answer, Refusal } from './answer.js';
-import type { Tally } from './database.js';
-import type { RequestForm } from './form.js';
+import { counted, numberText } from '../lib/text.js';
+import type { DocumentStore } from './documents.js';
+import type { Form } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
 import {
   MOST_COUNTED,
@@ -10,21 +9,21 @@ import {
   type SearchRequest,
   type SearchResult,
 } from './search.js';
+import type { Context } from './server.js';
 
 const PAGE = 10;
 const LARGEST_PAGE = 100;
-const FARTHEST = MOST_COUNTED;
 /** Collections offered for choice. */
 const OFFERED = 200;
 
-export interface SearchParts {
+export interface SearchDeps {
   readonly search: Search;
-  readonly tally: Tally;
+  readonly documents: DocumentStore;
 }
 
 /** `/search.json`: the same search as the page, for programs. */
-export function searchJson(form: RequestForm, { search }: SearchParts): Answer {
-  const request = readRequest(form);
+export async function searchJson(context: Context, { search }: SearchDeps): Promise<string> {
+  const request = readRequest(await context.form());
   const { total, totalIsExact, hits } = search.find(request);
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
@@ -34,17 +33,17 @@ export function searchJson(form: RequestForm, { search }: SearchParts): Answer {
     size: document.size,
     loadDate: new Date(document.loadDate).toISOString(),
   }));
-  return answer('json', `${JSON.stringify({ query: request.query, total, totalIsExact, items }, null, 2)}\n`);
+  return `${JSON.stringify({ query: request.query, total, totalIsExact, items }, null, 2)}\n`;
 }
 
 /** `/`: the search page for people. */
-export function searchPage(form: RequestForm, parts: SearchParts): Answer {
-  const request = readRequest(form);
-  const result = parts.search.find(request);
+export async function searchPage(context: Context, { search, documents }: SearchDeps): Promise<string> {
+  const request = readRequest(await context.form());
+  const result = search.find(request);
   const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
   const body = `<header><h1><a href="/">peersync search</a></h1>
-${searchForm(request, parts.tally)}
-<p class="dim">${countsLine(parts.tally)} · <a href="/api/share.html">shared objects</a> · <a href="/Tables_p.html">tables</a></p></header>
+${searchForm(request, documents)}
+<p class="dim">${counted(documents.count('documents'), 'document')}, ${numberText(documents.count('waiting'))} waiting to be indexed · <a href="/api/share.html">shared objects</a> · <a href="/Tables_p.html">tables</a></p></header>
 <main>
 <p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
 <ol class="hits" start="${request.offset + 1}">
@@ -52,28 +51,16 @@ ${result.hits.map(hitItem).join('\n')}
 </ol>
 ${pager(request, result.total)}
 </main>`;
-  return answer('html', page(title, body));
+  return page(title, body);
 }
 
-function readRequest(form: RequestForm): SearchRequest {
+function readRequest(form: Form): SearchRequest {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
     collection: form.text('collection') ?? '',
-    offset: readNumber(form, 'offset', 0, FARTHEST),
-    limit: readNumber(form, 'limit', PAGE, LARGEST_PAGE),
+    offset: form.number('offset', 0, MOST_COUNTED),
+    limit: form.number('limit', PAGE, LARGEST_PAGE),
   };
-}
-
-function readNumber(form: RequestForm, name: string, otherwise: number, most: number): number {
-  const text = form.text(name);
-  if (text === undefined || text === '') return otherwise;
-  if (!/^\d{1,9}$/.test(text) || Number(text) > most)
-    throw new Refusal(400, `The parameter ${name} has to be a number from 0 to ${most}.`);
-  return Number(text);
-}
-
-function countsLine(tally: Tally): string {
-  return `${counted(tally.of('documents'), 'document')}, ${tally.of('waiting').toLocaleString('en')} waiting to be indexed`;
 }
 
 function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
@@ -87,8 +74,8 @@ function resultLine(request: SearchRequest, { total, totalIsExact, hits }: Searc
   return `${shown} of ${counted(total, 'result')}${where}`;
 }
 
-function searchForm(request: SearchRequest, tally: Tally): string {
-  const offered = tally.collections(OFFERED).map(({ collection }) => collection);
+function searchForm(request: SearchRequest, documents: DocumentStore): string {
+  const offered = documents.collections(OFFERED);
   if (request.collection !== '' && !offered.includes(request.collection)) offered.push(request.collection);
   const option = (value: string, label: string): string =>
     `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(label)}</option>`;

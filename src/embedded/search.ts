@@ -1,5 +1,5 @@
-import { type Database, int, type Tally } from './database.js';
-import type { Document, Library } from './library.js';
+import { type Database, int } from './database.js';
+import type { Document, DocumentStore } from './documents.js';
 import { placedWords, wordsOf } from './words.js';
 
 export interface SearchRequest {
@@ -33,13 +33,11 @@ const SNIPPET_PARTS = 4;
 /** Finds documents by their words, best first; the newest first where no words are given or too many have them. */
 export class Search {
   readonly #database: Database;
-  readonly #library: Library;
-  readonly #tally: Tally;
+  readonly #documents: DocumentStore;
 
-  constructor(database: Database, library: Library, tally: Tally) {
+  constructor(database: Database, documents: DocumentStore) {
     this.#database = database;
-    this.#library = library;
-    this.#tally = tally;
+    this.#documents = documents;
   }
 
   find(request: SearchRequest): SearchResult {
@@ -48,7 +46,7 @@ export class Search {
       return { total: 0, totalIsExact: true, hits: [] };
     const { ids, ...found } =
       question.match === undefined ? this.#newest(request) : this.#matching(question.match, request);
-    const documents = ids.map((id) => this.#library.byId(id)).filter((d) => d !== undefined);
+    const documents = ids.map((id) => this.#documents.byId(id)).filter((d) => d !== undefined);
     return {
       ...found,
       hits: documents.map((document) => ({ document, snippet: this.#snippet(document, question) })),
@@ -60,7 +58,7 @@ export class Search {
     if (collection === '') {
       const sql = 'SELECT id FROM documents ORDER BY id DESC LIMIT ? OFFSET ?';
       return {
-        total: this.#tally.of('documents'),
+        total: this.#documents.count('documents'),
         totalIsExact: true,
         ids: this.#database.rows(sql, ...page).map((row) => int(row, 'id')),
       };
@@ -68,7 +66,7 @@ export class Search {
     const sql =
       'SELECT document FROM memberships WHERE collection = ? ORDER BY document DESC LIMIT ? OFFSET ?';
     return {
-      total: this.#tally.ofCollection(collection),
+      total: this.#documents.count({ collection }),
       totalIsExact: true,
       ids: this.#database.rows(sql, collection, ...page).map((row) => int(row, 'document')),
     };
@@ -92,12 +90,12 @@ export class Search {
   }
 
   #snippet(document: Document, question: Question): readonly SnippetPiece[] {
-    const first = this.#library.textPart(document.id, 0) ?? '';
+    const first = this.#documents.textPart(document.id, 0) ?? '';
     let part: string | undefined = first;
     for (let i = 0; part !== undefined && i < SNIPPET_PARTS && question.match !== undefined; i += 1) {
       const found = snippetOf(part, question.highlights);
       if (found) return found;
-      part = this.#library.textPart(document.id, i + 1);
+      part = this.#documents.textPart(document.id, i + 1);
     }
     return beginningOf(first);
   }

@@ -4,11 +4,13 @@ import { type FileHandle, lstat, mkdir, open, opendir, realpath, rename, rm, sta
 import { join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
-import { Refusal } from './answer.js';
+import { Refusal } from './form.js';
 
 /** A shared object, as it is listed. */
 export interface Share {
+  /** The group, which is the first folder; empty where the object stands directly in the folder of shares. */
   readonly c: string;
+  /** The rest of the path, with `/` between folders. */
   readonly data: string;
   /** Bytes. */
   readonly size: number;
@@ -21,17 +23,25 @@ export interface OpenShare extends Share {
   readonly handle: FileHandle;
 }
 
-/** Objects of a listing, and names of one folder that are looked at for it. */
+export interface Listing {
+  readonly shares: readonly Share[];
+  /** Whether there are more than MOST_LISTED. */
+  readonly more: boolean;
+}
+
+/** Objects of a listing. */
 export const MOST_LISTED = 10_000;
-/** Files of a folder that are looked at together. */
-const AT_ONCE = 64;
+/** Folders and file of a name; what lies deeper is no object. */
+const MOST_SEGMENTS = 32;
+/** Bytes; what Linux file systems take. */
+const LONGEST_SEGMENT = 255;
 const INCOMING = /^\.upload-[0-9a-f]{16}\.tmp$/;
 /** What the system says of a path that holds no file that can be shared. */
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'ENXIO', 'EISDIR']);
 
 /**
  * The shared objects: files under `shares/`, put there by a copy or by `place`. Links are not followed, except that `shares`
- * itself may be one. A file that comes in by `place` stands under a hidden name until it is whole and on disk.
+ * itself may be one. Hidden files are nobody's objects: a file that comes in stands under a hidden name until it is whole and on disk.
  */
 export class ShareStore {
   readonly #root: string;
@@ -50,43 +60,46 @@ export class ShareStore {
   }
 
   /** undefined where there is no such file, or the way to it leads over a link. */
-  async get(name: ShareName): Promise<OpenShare | undefined> {
-    const path = join(this.#root, ...name.segments);
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-      absent,
-    );
+  async get(segments: readonly string[]): Promise<OpenShare | undefined> {
+    const path = join(this.#root, ...segments);
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const handle = await open(path, flags).catch(absent);
     if (!handle) return undefined;
-    try {
-      const found = await handle.stat();
-      const real = await realpath(path).catch(absent);
-      const there = await stat(path).catch(absent);
-      const expected = join(await realpath(this.#root), ...name.segments);
-      const isPlain =
-        found.isFile() && real === expected && there?.dev === found.dev && there.ino === found.ino;
-      if (isPlain)
-        return { c: name.c, data: name.data, size: found.size, lastModified: found.mtimeMs, handle };
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
+    const found = await handle.stat();
+    const real = await realpath(path).catch(absent);
+    const there = await stat(path).catch(absent);
+    const isPlace = real === join(await realpath(this.#root), ...segments);
+    if (found.isFile() && isPlace && there?.dev === found.dev && there.ino === found.ino)
+      return { ...shareOf(segments, found), handle };
     await handle.close();
     return undefined;
   }
 
-  /**
-   * The objects under `folder`, folder by folder and by name, at most MOST_LISTED; returns whether there are more. Throws nothing for
-   * what vanishes meanwhile.
-   */
-  async *list(folder: readonly string[]): AsyncGenerator<Share, boolean> {
-    const left = { objects: MOST_LISTED };
-    const isAll = yield* this.#walk(folder, left);
-    return !isAll;
+  /** The objects under `folder` by their names, at most MOST_LISTED; undefined where there is no such folder. */
+  async list(folder: readonly string[]): Promise<Listing | undefined> {
+    const top = await lstat(join(this.#root, ...folder)).catch(absent);
+    if (folder.length > 0 && !top?.isDirectory()) return undefined;
+    const shares: Share[] = [];
+    const isAll = await this.#walk(folder, shares);
+    return { shares: shares.sort(byName), more: !isAll };
   }
 
-  /** Whether there is such a folder of objects. */
-  async has(folder: readonly string[]): Promise<boolean> {
-    const found = await lstat(join(this.#root, ...folder)).catch(absent);
-    return folder.length === 0 || (found?.isDirectory() ?? false);
+  /** Whether all is in `shares`. */
+  async #walk(folder: readonly string[], shares: Share[]): Promise<boolean> {
+    const entries = await opendir(join(this.#root, ...folder)).catch(absent);
+    for await (const { name } of entries ?? []) {
+      // A name that is not UTF-8 cannot be asked for.
+      if (troubleOf(name) !== undefined || name.includes('\ufffd')) continue;
+      const segments = [...folder, name];
+      const found = await lstat(join(this.#root, ...segments)).catch(absent);
+      if (found?.isDirectory() && segments.length < MOST_SEGMENTS) {
+        if (!(await this.#walk(segments, shares))) return false;
+      } else if (found?.isFile()) {
+        if (shares.length === MOST_LISTED) return false;
+        shares.push(shareOf(segments, found));
+      }
+    }
+    return true;
   }
 
   /** Opens a file for an upload, under a hidden name. */
@@ -96,133 +109,76 @@ export class ShareStore {
   }
 
   /** Puts a whole file of `incoming` into its place, on disk when this resolves. @throws Refusal 409 */
-  async place(path: string, name: ShareName): Promise<Share> {
+  async place(path: string, segments: readonly string[]): Promise<Share> {
     let folder = this.#root;
-    for (const segment of name.segments.slice(0, -1)) {
+    for (const segment of segments.slice(0, -1)) {
       const parent = folder;
       folder = join(parent, segment);
-      const made = await mkdir(folder, { mode: 0o700 }).then(() => true, isThere);
+      const made = await mkdir(folder, { mode: 0o700 }).then(
+        () => true,
+        (error: unknown) => {
+          if (systemCode(error) !== 'EEXIST') throw error;
+          return false;
+        },
+      );
       if (!(await lstat(folder)).isDirectory()) throw new Refusal(409, `${segment} is no folder.`);
       if (made) await syncDirectory(parent);
     }
-    const target = join(this.#root, ...name.segments);
+    const target = join(this.#root, ...segments);
     try {
       await rename(path, target);
     } catch (error) {
-      if (systemCode(error) === 'EISDIR') throw new Refusal(409, `${name.data} is a folder.`);
+      if (systemCode(error) === 'EISDIR') throw new Refusal(409, `${segments.at(-1)} is a folder.`);
       throw error;
     }
     await syncDirectory(folder);
-    const { size, mtimeMs } = await lstat(target);
-    return { c: name.c, data: name.data, size, lastModified: mtimeMs };
+    return shareOf(segments, await lstat(target));
   }
+}
 
-  /** Whether all was listed. */
-  async *#walk(folder: readonly string[], left: { objects: number }): AsyncGenerator<Share, boolean> {
-    const { names, isAll } = await this.#names(folder);
-    for (let i = 0; i < names.length; i += AT_ONCE) {
-      const looks = names.slice(i, i + AT_ONCE).map(async (name) => {
-        const segments = [...folder, name];
-        return { segments, found: await lstat(join(this.#root, ...segments)).catch(absent) };
-      });
-      for (const { segments, found } of await Promise.all(looks)) {
-        if (found?.isDirectory() && segments.length < MOST_SEGMENTS) {
-          if (!(yield* this.#walk(segments, left))) return false;
-        } else if (found?.isFile()) {
-          if (left.objects === 0) return false;
-          left.objects -= 1;
-          const [c = '', ...rest] = segments.length === 1 ? ['', ...segments] : segments;
-          yield { c, data: rest.join('/'), size: found.size, lastModified: found.mtimeMs };
-        }
-      }
-    }
-    return isAll;
-  }
+function shareOf(
+  segments: readonly string[],
+  { size, mtimeMs }: { readonly size: number; readonly mtimeMs: number },
+): Share {
+  const [c = '', ...rest] = segments.length === 1 ? ['', ...segments] : segments;
+  return { c, data: rest.join('/'), size, lastModified: mtimeMs };
+}
 
-  async #names(
-    folder: readonly string[],
-  ): Promise<{ readonly names: readonly string[]; readonly isAll: boolean }> {
-    const names: string[] = [];
-    const entries = await opendir(join(this.#root, ...folder)).catch(absent);
-    if (!entries) return { names, isAll: true };
-    let isAll = true;
-    for await (const { name } of entries) {
-      if (names.length === MOST_LISTED) {
-        isAll = false;
-        break;
-      }
-      // A name that is not UTF-8 cannot be asked for.
-      if (!isHidden(name) && !/[\ufffd\\\p{Cc}]/u.test(name)) names.push(name);
-    }
-    return { names: names.sort(), isAll };
-  }
+/** As folders are walked by their names. */
+function byName(a: Share, b: Share): number {
+  const key = ({ c, data }: Share): string => (c === '' ? data : `${c}/${data}`).replaceAll('/', '\0');
+  return key(a) < key(b) ? -1 : 1;
 }
 
 function absent(error: unknown): undefined {
   if (!ABSENT.has(systemCode(error) ?? '')) throw error;
 }
 
-function isThere(error: unknown): false {
-  if (systemCode(error) !== 'EEXIST') throw error;
-  return false;
-}
-
-/** The name of a shared object: where its file stands below the folder of shares. */
-export interface ShareName {
-  /** The group, which is the first folder; empty where the object stands directly in the folder of shares. */
-  readonly c: string;
-  /** The rest of the path, with `/` between folders. */
-  readonly data: string;
-  /** Folders and file, from the folder of shares down. */
-  readonly segments: readonly string[];
-}
-
-/** Folders and file of a name; what lies deeper is no object. */
-export const MOST_SEGMENTS = 32;
-/** Bytes; what Linux file systems take. */
-const LONGEST_SEGMENT = 255;
-
 /**
- * The name that `c` and `data` make. It cannot lead out of the folder of shares.
+ * The folders and the file that `c` and `data` name, from the folder of shares down; the way cannot lead out of it. Without `data` the
+ * folder of the group, none where `c` is empty.
  *
- * @throws Refusal 400 for what cannot be a name, 404 for hidden files, which are nobody's objects
+ * @throws Refusal 400 for what cannot be a name, 404 for hidden files
  */
-export function shareName(c: string, data: string): ShareName {
-  const segments = [...shareGroup(c), ...data.split('/')];
-  check(segments, 'data');
-  const [first = ''] = segments;
-  return segments.length === 1
-    ? { c: '', data: first, segments }
-    : { c: first, data: segments.slice(1).join('/'), segments };
-}
-
-/** The folder of the group `c`; none where it is empty. @throws Refusal as for a name */
-export function shareGroup(c: string): readonly string[] {
-  if (c === '') return [];
+export function shareSegments(c: string, data?: string): readonly string[] {
+  const segments = data?.split('/') ?? [];
+  if (c !== '') segments.unshift(c);
   if (c.includes('/')) throw new Refusal(400, 'The parameter c cannot hold a slash.');
-  check([c], 'c');
-  return [c];
-}
-
-function check(segments: readonly string[], parameter: string): void {
-  const why = segments.length > MOST_SEGMENTS ? 'names too many folders' : firstTrouble(segments);
-  if (why !== undefined) throw new Refusal(400, `The parameter ${parameter} ${why}.`);
-  if (segments.some(isHidden)) throw new Refusal(404, 'There is no such shared object.');
-}
-
-function firstTrouble(segments: readonly string[]): string | undefined {
+  if (segments.length > MOST_SEGMENTS) throw new Refusal(400, 'The name has too many folders.');
   for (const segment of segments) {
-    if (segment === '') return 'begins or ends with a slash, has two in a row, or is empty';
-    if (segment === '.' || segment === '..') return 'leads to another folder';
-    if (segment.includes('\\') || /\p{Cc}/u.test(segment))
-      return 'holds a backslash or a character that cannot be seen';
-    if (Buffer.byteLength(segment) > LONGEST_SEGMENT)
-      return `names a file or folder with more than ${LONGEST_SEGMENT} bytes`;
+    const trouble = troubleOf(segment);
+    if (trouble === 'is hidden') throw new Refusal(404, 'There is no such shared object.');
+    if (trouble !== undefined) throw new Refusal(400, `The name of the shared object ${trouble}.`);
   }
-  return undefined;
+  return segments;
 }
 
-/** Also what other programs write beside a file until it is whole. */
-export function isHidden(segment: string): boolean {
-  return segment.startsWith('.');
+function troubleOf(segment: string): string | undefined {
+  if (segment === '') return 'begins or ends with a slash, has two in a row, or is empty';
+  if (segment === '.' || segment === '..') return 'leads to another folder';
+  if (segment.includes('\\') || /\p{Cc}/u.test(segment))
+    return 'holds a backslash or a character that cannot be seen';
+  if (Buffer.byteLength(segment) > LONGEST_SEGMENT)
+    return `names a file or folder with more than ${LONGEST_SEGMENT} bytes`;
+  return segment.startsWith('.') ? 'is hidden' : undefined;
 }

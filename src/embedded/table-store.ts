@@ -1,9 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
-import { Refusal } from './answer.js';
 import { bytes, type Database, int, type Row } from './database.js';
+import { Refusal } from './form.js';
 
 /** A table of the peer, without its rows. */
 export interface StoredTable {
@@ -30,18 +28,13 @@ export interface RowChoice {
   readonly count?: number | undefined;
 }
 
-export interface TableStoreOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-  /** Bytes of all cells of a row together. */
-  readonly maxRow: number;
-}
-
 export const LONGEST_NAME = 500;
 export const MOST_COLUMNS = 1_000;
 /** Rows are read in groups of about so many bytes or milliseconds. */
 const GROUP_BYTES = 262_144;
 const SLICE_MS = 5;
+/** Rows that are deleted between two turns of the loop. */
+const BITE = 100;
 /** Generated keys have so many digits, as YaCy's have. */
 const KEY_DIGITS = 12;
 
@@ -53,14 +46,15 @@ const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
  *
  * A table comes into being with its first row and a column with the first row that names it; both stay without rows. Names and
  * texts are kept as bytes, because this SQLite ends a text at NUL; the cells of a row are one JSON list of column
- * number and value in turns. Of a table that is dropped the rows are left to TableRefuse.
+ * number and value in turns.
  */
 export class TableStore {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #maxRow: number;
 
-  constructor({ database, clock, maxRow }: TableStoreOptions) {
+  /** @param maxRow bytes of all cells of a row together */
+  constructor(database: Database, clock: Clock, maxRow: number) {
     this.#database = database;
     this.#clock = clock;
     this.#maxRow = maxRow;
@@ -76,14 +70,15 @@ export class TableStore {
     return row && toTable(row);
   }
 
-  /** Its columns, in the order in which they came. */
-  columns(table: StoredTable): string[] {
-    return [...this.#columnNames(table.id).values()];
+  /** Its columns by their numbers, in the order in which they came. */
+  columns({ id }: StoredTable): Map<number, string> {
+    const rows = this.#database.rows('SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id', id);
+    return new Map(rows.map((row) => [int(row, 'id'), bytes(row, 'name').toString()]));
   }
 
   row(table: StoredTable, key: string): StoredRow | undefined {
     const found = this.#database.row(ROW, table.id, Buffer.from(key));
-    return found && new RowReader(() => this.#columnNames(table.id)).read(found);
+    return found && toRow(found, this.columns(table));
   }
 
   /**
@@ -100,7 +95,6 @@ export class TableStore {
       yield row && left > 0 && matches(row, needle) ? [row] : [];
       return;
     }
-    const reader = new RowReader(() => this.#columnNames(table.id));
     let last: Buffer = Buffer.from(choice.after ?? '');
     for (let more = true; more && left > 0; ) {
       const group: StoredRow[] = [];
@@ -109,8 +103,9 @@ export class TableStore {
       more = false;
       if (!this.#database.row('SELECT 1 FROM tables WHERE id = ?', table.id))
         throw new Error('the table was deleted while it was read');
+      const columns = this.columns(table);
       this.#database.scan(ROWS, [table.id, last], (found) => {
-        const row = reader.read(found);
+        const row = toRow(found, columns);
         last = bytes(found, 'pk');
         size += bytes(found, 'cells').length;
         if (matches(row, needle)) {
@@ -151,27 +146,54 @@ export class TableStore {
         encoded,
       );
       if (!before) this.#database.run('UPDATE tables SET rows = rows + 1 WHERE id = ?', table.id);
-      return new RowReader(() => this.#columnNames(table.id)).read({ pk, cells: encoded });
+      return toRow({ pk, cells: encoded }, this.columns(table));
     });
   }
 
-  /** Deletes one row, within the caller's transaction; whether it was there. */
-  deleteRow(table: StoredTable, key: string): boolean {
+  /** Deletes the rows with these keys, a bite after the other; returns the keys of those that were there. */
+  async deleteRows(name: string, keys: readonly string[]): Promise<string[]> {
+    const deleted: string[] = [];
+    for (let at = 0; at < keys.length; at += BITE) {
+      this.#database.transaction(() => {
+        const table = this.find(name);
+        if (table) deleted.push(...keys.slice(at, at + BITE).filter((key) => this.#deleteRow(table, key)));
+      });
+      await nextTurn();
+    }
+    return deleted;
+  }
+
+  #deleteRow({ id }: StoredTable, key: string): boolean {
     const pk = Buffer.from(key);
-    if (!this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? AND pk = ?', table.id, pk))
-      return false;
-    this.#database.run('DELETE FROM table_rows WHERE in_table = ? AND pk = ?', table.id, pk);
-    this.#database.run('UPDATE tables SET rows = rows - 1 WHERE id = ?', table.id);
+    if (!this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? AND pk = ?', id, pk)) return false;
+    this.#database.run('DELETE FROM table_rows WHERE in_table = ? AND pk = ?', id, pk);
+    this.#database.run('UPDATE tables SET rows = rows - 1 WHERE id = ?', id);
     return true;
   }
 
-  /** Takes a table away; it is gone from the disk's view when this returns, and its rows are refuse. */
-  drop(table: StoredTable): void {
+  /** Takes a table away; its rows are left to `clearDropped`. */
+  drop({ id }: StoredTable): void {
     this.#database.transaction(() => {
-      this.#database.run('DELETE FROM tables WHERE id = ?', table.id);
-      this.#database.run('DELETE FROM table_columns WHERE in_table = ?', table.id);
-      this.#database.run('INSERT INTO table_refuse VALUES (?)', table.id);
+      this.#database.run('DELETE FROM tables WHERE id = ?', id);
+      this.#database.run('DELETE FROM table_columns WHERE in_table = ?', id);
+      this.#database.run('INSERT INTO table_refuse VALUES (?)', id);
     });
+  }
+
+  /** Clears the rows of dropped tables away, a bite after the other; also at the start, for what a kill left. */
+  async clearDropped(): Promise<void> {
+    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
+    for (;;) {
+      const dropped = this.#database.row('SELECT in_table FROM table_refuse LIMIT 1');
+      if (!dropped) return;
+      const id = int(dropped, 'in_table');
+      this.#database.transaction(() => {
+        this.#database.run(bite, id);
+        if (!this.#database.row('SELECT 1 FROM table_rows WHERE in_table = ? LIMIT 1', id))
+          this.#database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
+      });
+      await nextTurn();
+    }
   }
 
   #create(name: string): StoredTable {
@@ -182,13 +204,8 @@ export class TableStore {
     return { id, name, rows: 0 };
   }
 
-  #columnNames(id: number): Map<number, string> {
-    const rows = this.#database.rows('SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id', id);
-    return new Map(rows.map((row) => [int(row, 'id'), bytes(row, 'name').toString()]));
-  }
-
   #withColumns(table: StoredTable, wanted: Iterable<string>): ReadonlyMap<string, number> {
-    const known = new Map([...this.#columnNames(table.id)].map(([id, name]) => [name, id]));
+    const known = new Map([...this.columns(table)].map(([id, name]) => [name, id]));
     for (const name of wanted) {
       if (known.has(name)) continue;
       if (known.size >= MOST_COLUMNS) throw new Refusal(400, `A table has at most ${MOST_COLUMNS} columns.`);
@@ -210,30 +227,12 @@ export class TableStore {
   }
 }
 
-/** Turns records into rows; columns that came after it began are looked up when they are met. */
-class RowReader {
-  readonly #look: () => Map<number, string>;
-  #names: Map<number, string>;
-
-  constructor(look: () => Map<number, string>) {
-    this.#look = look;
-    this.#names = look();
-  }
-
-  read(row: Row): StoredRow {
-    const list = JSON.parse(bytes(row, 'cells').toString()) as (number | string)[];
-    const cells: [string, string][] = [];
-    for (let i = 0; i + 1 < list.length; i += 2)
-      cells.push([this.#name(list[i] as number), list[i + 1] as string]);
-    return { pk: bytes(row, 'pk').toString(), cells };
-  }
-
-  #name(id: number): string {
-    const known = this.#names.get(id);
-    if (known !== undefined) return known;
-    this.#names = this.#look();
-    return this.#names.get(id) ?? '';
-  }
+function toRow(row: Row, columns: ReadonlyMap<number, string>): StoredRow {
+  const cells = [...decode(bytes(row, 'cells'))];
+  return {
+    pk: bytes(row, 'pk').toString(),
+    cells: cells.map(([id, value]): [string, string] => [columns.get(id) ?? '', value]),
+  };
 }
 
 /** Sorted by column number, which is the order of the columns. */
@@ -258,72 +257,4 @@ function matches(row: StoredRow, needle: string | undefined): boolean {
 
 function toTable(row: Row): StoredTable {
   return { id: int(row, 'id'), name: bytes(row, 'name').toString(), rows: int(row, 'rows') };
-}
-
-export interface TableRefuseOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
-const REFUSE_SLICE_MS = 10;
-/** Rows of one statement; a slice is not cut within one. */
-const BITE = 50;
-
-/**
- * Clears the rows of tables that were dropped away, slice by slice, so that dropping a large table stops nobody.
- *
- * It is idle until `notify`, works until nothing is left, and is idle again. What it did not get to, because of a stop, a crash or
- * a failing disk, is left for the next `notify`, which also comes at the start.
- */
-export class TableRefuse {
-  readonly #options: TableRefuseOptions;
-  #working: Promise<void> | undefined;
-  #stopped = false;
-
-  constructor(options: TableRefuseOptions) {
-    this.#options = options;
-  }
-
-  notify(): void {
-    if (this.#stopped) return;
-    this.#working ??= this.#work().finally(() => {
-      this.#working = undefined;
-    });
-  }
-
-  /** Ends after the slice at hand. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#working;
-  }
-
-  async #work(): Promise<void> {
-    try {
-      do await nextTurn();
-      while (!this.#stopped && this.#slice());
-    } catch (error) {
-      const why = messageOf(error);
-      this.#options.log.error({ err: why }, `The rows of a deleted table cannot be cleared away now: ${why}`);
-    }
-  }
-
-  /** Whether there is more. */
-  #slice(): boolean {
-    const { database, clock } = this.#options;
-    const row = database.row('SELECT in_table FROM table_refuse LIMIT 1');
-    if (!row) return false;
-    const id = int(row, 'in_table');
-    const end = clock.now() + REFUSE_SLICE_MS;
-    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
-    database.transaction(() => {
-      do {
-        database.run(bite, id);
-        if (database.row('SELECT 1 FROM table_rows WHERE in_table = ? LIMIT 1', id)) continue;
-        database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
-        return;
-      } while (clock.now() < end);
-    });
-    return true;
-  }
 }

@@ -2,12 +2,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { openBox } from './box.js';
-import type { FromWorker, WorkerStart } from './embedded-peer.js';
+import type { FromWorker } from './embedded-peer.js';
 import { EmbeddedError, failures } from './errors.js';
+import { openPeerInstance, type PeerOptions } from './peer-instance.js';
 
 /** The thread in which a peer lives; it ends with its process, however that ends. */
-async function run(start: WorkerStart, say: (message: FromWorker) => void): Promise<void> {
+async function run(start: PeerOptions, say: (message: FromWorker) => void): Promise<void> {
   const logAt =
     (level: 'debug' | 'info' | 'warn' | 'error') =>
     (fields: object, message: string): void =>
@@ -19,11 +19,11 @@ async function run(start: WorkerStart, say: (message: FromWorker) => void): Prom
     error: logAt('error'),
   };
   try {
-    const box = await openBox(start, systemClock, log);
+    const peer = await openPeerInstance(start, systemClock, log);
     parentPort?.once('message', () => {
-      void box.close().then(() => parentPort?.close());
+      void peer.close().then(() => parentPort?.close());
     });
-    say({ type: 'ready', url: box.url, ...box.credentials });
+    say({ type: 'ready', url: peer.url, ...peer.credentials });
   } catch (error) {
     const failure =
       error instanceof EmbeddedError
@@ -39,4 +39,4 @@ async function run(start: WorkerStart, say: (message: FromWorker) => void): Prom
   }
 }
 
-await run(workerData as WorkerStart, (message) => parentPort?.postMessage(message));
+await run(workerData as PeerOptions, (message) => parentPort?.postMessage(message));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Box } from '../../src/embedded/box.js';
-import { TEXT_PART } from '../../src/embedded/library.js';
+import { TEXT_PART } from '../../src/embedded/documents.js';
+import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { openPeer, peerdoc, push, send } from './support.js';
 
 interface CitationJson {
@@ -13,7 +13,7 @@ interface CitationJson {
   readonly more: boolean;
 }
 
-async function citation(peer: Box, parameters: Record<string, string>): Promise<CitationJson> {
+async function citation(peer: PeerInstance, parameters: Record<string, string>): Promise<CitationJson> {
   const query = new URLSearchParams(parameters);
   const response = await fetch(`${peer.url}/api/citation.json`, { method: 'POST', body: query });
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);

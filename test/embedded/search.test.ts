@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Box, openBox } from '../../src/embedded/box.js';
+import { openPeerInstance, type PeerInstance } from '../../src/embedded/peer-instance.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { type Item, openPeer, push, search, send } from './support.js';
@@ -112,12 +112,12 @@ describe('a search', () => {
 
 describe('a peer with 3,000 documents', () => {
   const count = 3_000;
-  let peer: Box;
+  let peer: PeerInstance;
 
   beforeAll(async () => {
     const dir = mkdtempSync(join(tmpdir(), 'peersync-'));
-    const options = { dir, host: '127.0.0.1', port: 0, commitEveryMs: 20, maxBody: 67_108_864 };
-    peer = await openBox({ ...options, requireAuthEverywhere: false }, systemClock, silentLogger);
+    const options = { dir, port: 0, commitEveryMs: 20, maxBody: 67_108_864 };
+    peer = await openPeerInstance({ ...options, requireAuthEverywhere: false }, systemClock, silentLogger);
     for (let start = 0; start < count; start += 100) {
       const items = Array.from({ length: 100 }, (_, i): Item => {
         const n = start + i;

@@ -13,7 +13,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { Box } from '../../src/embedded/box.js';
+import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { basic, openPeer, rawRequest, send } from './support.js';
 
@@ -25,7 +25,7 @@ interface ShareJson {
 }
 
 /** A peer and its folder of shares. */
-async function openShares(): Promise<{ peer: Box; dir: string; folder: string }> {
+async function openShares(): Promise<{ peer: PeerInstance; dir: string; folder: string }> {
   const dir = temporaryDirectory();
   const peer = await openPeer({ dir });
   return { peer, dir, folder: join(dir, 'shares') };
@@ -38,7 +38,7 @@ function put(folder: string, name: string, content: string | Buffer): void {
 
 /** One connection a request: a peer that closes waits a while for connections that are kept. */
 function ask(
-  peer: Box,
+  peer: PeerInstance,
   path: string,
   headers: Record<string, string> = {},
   method = 'GET',
@@ -58,7 +58,7 @@ function ask(
 }
 
 function get(
-  peer: Box,
+  peer: PeerInstance,
   parameters: Record<string, string>,
   headers: Record<string, string> = {},
 ): Promise<Response> {
@@ -66,7 +66,7 @@ function get(
 }
 
 async function list(
-  peer: Box,
+  peer: PeerInstance,
   parameters: Record<string, string> = {},
 ): Promise<{ shares: ShareJson[]; more: boolean }> {
   const response = await ask(peer, `/api/share.json?${new URLSearchParams(parameters)}`);
@@ -92,7 +92,7 @@ function multipart(parts: readonly { name: string; filename?: string; content: s
 }
 
 async function upload(
-  peer: Box,
+  peer: PeerInstance,
   parts: Parameters<typeof multipart>[0],
   headers: Record<string, string> = { authorization: basic(peer) },
 ) {

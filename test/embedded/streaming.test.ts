@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Administrator } from '../../src/embedded/administrator.js';
-import { type Answer, prefersJson, type StreamedBody } from '../../src/embedded/answer.js';
-import { PeerServer, type ServerTimeouts } from '../../src/embedded/server.js';
+import { Administrator } from '../../src/embedded/access.js';
+import { FormReader } from '../../src/embedded/form.js';
+import { type Body, openServer, type PeerServer, type ServerTimeouts } from '../../src/embedded/server.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { until } from '../support/wait.js';
@@ -13,28 +13,19 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-async function serve(
-  body: StreamedBody,
-  timeouts: Partial<ServerTimeouts> = {},
-): Promise<{ readonly url: string; readonly server: PeerServer }> {
-  const answer: Answer = { status: 200, type: 'text/plain', body };
-  const limits = { body: 1_000, fields: 5 };
-  const server = new PeerServer({
-    host: '127.0.0.1',
-    port: 0,
-    routes: new Map([
-      ['/', { form: 'html' as const, effect: 'reads' as const, limits, handle: () => answer }],
-    ]),
-    administrator: new Administrator('password', systemClock),
-    requireAuthEverywhere: false,
-    bodyBudget: 1_000,
-    clock: systemClock,
-    log: silentLogger,
-    timeouts,
-  });
-  const { url } = await server.listen();
+async function serve(body: () => Body, timeouts: Partial<ServerTimeouts> = {}): Promise<PeerServer> {
+  const server = await openServer(
+    { '/': body },
+    { port: 0, requireAuthEverywhere: false, timeouts },
+    {
+      administrator: new Administrator('password', systemClock),
+      forms: new FormReader(1_000, systemClock),
+      clock: systemClock,
+      log: silentLogger,
+    },
+  );
   servers.push(server);
-  return { url, server };
+  return server;
 }
 
 /** Opens a connection that asks and never reads. */
@@ -50,54 +41,42 @@ function askWithoutReading(url: string): Promise<ReturnType<typeof connect>> {
 }
 
 describe('an answer that is made while it is sent', () => {
-  it('comes whole, and is ended once', async () => {
-    let ended = 0;
-    const body: StreamedBody = {
-      chunks: () => Array.from({ length: 1_000 }, (_, n) => (n % 2 === 0 ? `${n}\n` : '')),
-      end: () => {
-        ended += 1;
-      },
-    };
-    const answer = await send(await serve(body), '/');
+  it('comes whole, and nothing of it is made for HEAD', async () => {
+    let made = 0;
+    const peer = await serve(() =>
+      (function* () {
+        made += 1;
+        for (let n = 0; n < 1_000; n += 1) yield n % 2 === 0 ? `${n}\n` : '';
+      })(),
+    );
+    const head = await send(peer, '/', { method: 'HEAD' });
+    expect([head.status, head.body, made]).toEqual([200, '', 0]);
+    const answer = await send(peer, '/');
     expect(answer.headers['transfer-encoding']).toBe('chunked');
     expect(answer.body.trim().split('\n')).toHaveLength(500);
-    expect(ended).toBe(1);
   });
 
-  it('tells its size where it is known, also for HEAD, which makes nothing of it', async () => {
-    let asked = 0;
-    let ended = 0;
-    const body: StreamedBody = {
-      size: 5,
-      chunks: () => {
-        asked += 1;
-        return [Buffer.from('five!')];
-      },
-      end: () => {
-        ended += 1;
-      },
-    };
-    const peer = await serve(body);
-    const head = await send(peer, '/', { method: 'HEAD' });
-    expect([head.headers['content-length'], head.body, asked, ended]).toEqual(['5', '', 0, 1]);
-    expect((await send(peer, '/')).body).toBe('five!');
-  });
-
-  it('is made no faster than it is read', async () => {
+  it.each([
+    ['is made no faster than it is read, and ended when its client is gone', {}],
+    ['is broken off when nobody takes any of it for long', { idle: 100 }],
+  ])('%s', async (_, timeouts: Partial<ServerTimeouts>) => {
     let made = 0;
     let ended = false;
-    const body: StreamedBody = {
-      *chunks() {
-        for (;;) {
-          made += 1;
-          yield Buffer.alloc(100_000);
-        }
-      },
-      end: () => {
-        ended = true;
-      },
-    };
-    const socket = await askWithoutReading((await serve(body)).url);
+    const { url } = await serve(
+      () =>
+        (function* () {
+          try {
+            for (;;) {
+              made += 1;
+              yield 'x'.repeat(100_000);
+            }
+          } finally {
+            ended = true;
+          }
+        })(),
+      timeouts,
+    );
+    const socket = await askWithoutReading(url);
     let before = -1;
     await until(async () => {
       const still = before === made && made > 0;
@@ -106,41 +85,21 @@ describe('an answer that is made while it is sent', () => {
       return still;
     }, 'the server has stopped making more');
     expect(made).toBeLessThan(500);
-    socket.destroy();
-    await until(() => ended, 'the answer ends when its client is gone');
-  });
-
-  it('is broken off when nobody takes any of it for long', async () => {
-    let ended = false;
-    const body: StreamedBody = {
-      *chunks() {
-        for (;;) yield Buffer.alloc(100_000);
-      },
-      end: () => {
-        ended = true;
-      },
-    };
-    const socket = await askWithoutReading((await serve(body, { idle: 100 })).url);
-    await until(() => ended, 'the server gives up');
+    if (timeouts.idle === undefined) socket.destroy();
+    await until(() => ended, 'the answer ends');
     socket.destroy();
   });
 
-  it.each([
-    ['fails', undefined],
-    ['is shorter than it said', 100],
-    ['is longer than it said', 3],
-  ])('never looks whole when it %s', async (_, size) => {
-    const body: StreamedBody = {
-      ...(size === undefined ? {} : { size }),
-      *chunks() {
-        yield 'begin';
-        if (size === undefined) throw new Error('broken');
-      },
-    };
-    const peer = await serve(body);
+  it('never looks whole when it fails', async () => {
+    const peer = await serve(() =>
+      (function* () {
+        yield 'begin'.repeat(20_000);
+        throw new Error('broken');
+      })(),
+    );
     await expect(send(peer, '/')).rejects.toThrow(/aborted|socket hang up/);
-    if (size === undefined)
-      expect(await rawRequest(peer, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')).not.toContain('\r\n0\r\n');
+    const raw = await rawRequest(peer, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    expect(raw).not.toContain('\r\n0\r\n');
   });
 
   it.each([
@@ -148,9 +107,8 @@ describe('an answer that is made while it is sent', () => {
     ['while all of it is taken at once', 'x'.repeat(20_000)],
   ])('lets others have their turn %s', async (_, piece) => {
     let turns = 0;
-    let seen = 0;
-    const body: StreamedBody = {
-      *chunks() {
+    const peer = await serve(() =>
+      (function* () {
         const timer = setInterval(() => {
           turns += 1;
         }, 1);
@@ -160,48 +118,53 @@ describe('an answer that is made while it is sent', () => {
           yield piece;
         }
         clearInterval(timer);
-        seen = turns;
         yield 'done';
-      },
-    };
-    expect((await send(await serve(body), '/')).body.endsWith('done')).toBe(true);
-    expect(seen).toBeGreaterThan(5);
+      })(),
+    );
+    expect((await send(peer, '/')).body.endsWith('done')).toBe(true);
+    expect(turns).toBeGreaterThan(5);
   });
 
   it('is at its end before the server is closed', async () => {
+    let isAsked = false;
     let ended = false;
-    const body: StreamedBody = {
-      async *chunks() {
-        for (;;) {
-          await new Promise((resolve) => setTimeout(resolve, 5));
-          yield 'more';
-        }
-      },
-      end: () => {
-        ended = true;
-      },
-    };
-    const { url, server } = await serve(body, { close: 100 });
-    const socket = await askWithoutReading(url);
+    const server = await serve(
+      () =>
+        (async function* () {
+          isAsked = true;
+          try {
+            for (;;) {
+              await new Promise((resolve) => setTimeout(resolve, 5));
+              yield 'more';
+            }
+          } finally {
+            ended = true;
+          }
+        })(),
+      { close: 100 },
+    );
+    const socket = await askWithoutReading(server.url);
+    await until(() => isAsked, 'the answer is under way');
     await server.close();
-    expect(ended).toBe(true);
+    await until(() => ended, 'nothing more is made');
     socket.destroy();
   });
 
   it('keeps nobody waiting for the connection it came by, when the server closes meanwhile', async () => {
     let finish = (): void => undefined;
     let isAsked = false;
-    const body: StreamedBody = {
-      async *chunks() {
-        isAsked = true;
-        yield 'begin';
-        await new Promise<void>((resolve) => {
-          finish = resolve;
-        });
-      },
-    };
-    const { url, server } = await serve(body, { close: 60_000 });
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    const server = await serve(
+      () =>
+        (async function* () {
+          isAsked = true;
+          yield 'begin';
+          await new Promise<void>((resolve) => {
+            finish = resolve;
+          });
+        })(),
+      { close: 60_000 },
+    );
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
     socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await until(() => isAsked, 'the answer is under way');
     const closed = server.close();
@@ -209,22 +172,4 @@ describe('an answer that is made while it is sent', () => {
     await closed;
     socket.destroy();
   });
-});
-
-describe('a page is asked for as JSON', () => {
-  it.each([
-    'application/json',
-    'application/json, */*;q=0.1',
-    'application/json, text/plain, */*',
-    'application/json, text/html',
-  ])('by %s', (accept) => expect(prefersJson(accept)).toBe(true));
-
-  it.each([
-    undefined,
-    '',
-    '*/*',
-    'application/*',
-    'text/html, application/json',
-    'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
-  ])('but not by %s', (accept) => expect(prefersJson(accept)).toBe(false));
 });

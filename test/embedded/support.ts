@@ -1,20 +1,21 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
-import { type Box, type BoxOptions, openBox } from '../../src/embedded/box.js';
 import type { startEmbeddedPeer } from '../../src/embedded/embedded-peer.js';
+import { openPeerInstance, type PeerInstance, type PeerOptions } from '../../src/embedded/peer-instance.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 /** A peer in this thread, closed after the test. */
-export async function openPeer(options: Partial<BoxOptions> = {}, log = silentLogger): Promise<Box> {
-  const box = await openBox(
+export async function openPeer(
+  options: Partial<PeerOptions> = {},
+  log = silentLogger,
+): Promise<PeerInstance> {
+  const peer = await openPeerInstance(
     {
       dir: temporaryDirectory(),
-      host: '127.0.0.1',
       port: 0,
       commitEveryMs: 20,
       maxBody: 67_108_864,
@@ -24,8 +25,8 @@ export async function openPeer(options: Partial<BoxOptions> = {}, log = silentLo
     systemClock,
     log,
   );
-  afterwards('test', () => box.close());
-  return box;
+  afterwards('test', () => peer.close());
+  return peer;
 }
 
 /** The built module, for what needs a thread or a process of its own. */
@@ -37,9 +38,9 @@ export async function builtStart(): Promise<typeof startEmbeddedPeer> {
     .startEmbeddedPeer;
 }
 
-type Peer = Pick<Box, 'url' | 'credentials'>;
+type Peer = Pick<PeerInstance, 'url' | 'credentials'>;
 
-export function basic({ credentials }: Pick<Box, 'credentials'>): string {
+export function basic({ credentials }: Pick<PeerInstance, 'credentials'>): string {
   return `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`;
 }
 
@@ -91,7 +92,10 @@ export interface PeerdocJson {
   readonly loadDate: string;
 }
 
-export async function peerdoc(peer: Pick<Box, 'url'>, url: string): Promise<PeerdocJson | undefined> {
+export async function peerdoc(
+  peer: Pick<PeerInstance, 'url'>,
+  url: string,
+): Promise<PeerdocJson | undefined> {
   const response = await fetch(`${peer.url}/api/peerdoc.json`, {
     method: 'POST',
     body: new URLSearchParams({ url }),
@@ -117,7 +121,7 @@ export interface SearchJson {
 }
 
 export async function search(
-  peer: Pick<Box, 'url'>,
+  peer: Pick<PeerInstance, 'url'>,
   parameters: Record<string, string>,
 ): Promise<SearchJson> {
   const response = await fetch(`${peer.url}/search.json?${new URLSearchParams(parameters)}`);
@@ -133,7 +137,7 @@ export interface RawAnswer {
 
 /** A request with every header as given, which fetch does not allow. */
 export function send(
-  peer: Pick<Box, 'url'>,
+  peer: Pick<PeerInstance, 'url'>,
   path: string,
   options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {},
 ): Promise<RawAnswer> {
@@ -161,7 +165,7 @@ export function send(
 }
 
 /** Writes `text` to the peer's port and gives what came until the peer closed. */
-export function rawRequest(peer: Pick<Box, 'url'>, text: string): Promise<string> {
+export function rawRequest(peer: Pick<PeerInstance, 'url'>, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(peer.url);
     const socket = connect(Number(port), hostname, () => socket.write(text));
@@ -172,33 +176,4 @@ export function rawRequest(peer: Pick<Box, 'url'>, text: string): Promise<string
     socket.on('close', () => resolve(came));
     socket.on('error', reject);
   });
-}
-
-export interface DigestParts {
-  readonly algorithm: 'MD5' | 'SHA-256';
-  readonly nonce: string;
-  readonly nc: number;
-  readonly password: string;
-  readonly method?: string;
-  readonly uri: string;
-}
-
-export const REALM = 'peersync embedded peer';
-
-/** An Authorization header after RFC 7616, made independently of the peer. */
-export function digest(parts: DigestParts): string {
-  const { algorithm, nonce, password, method = 'GET', uri } = parts;
-  const hash = (text: string): string =>
-    createHash(algorithm === 'MD5' ? 'md5' : 'sha256')
-      .update(text)
-      .digest('hex');
-  const nc = parts.nc.toString(16).padStart(8, '0');
-  const cnonce = randomBytes(8).toString('hex');
-  const response = hash(
-    `${hash(`admin:${REALM}:${password}`)}:${nonce}:${nc}:${cnonce}:auth:${hash(`${method}:${uri}`)}`,
-  );
-  return (
-    `Digest username="admin", realm="${REALM}", nonce="${nonce}", uri="${uri}", algorithm=${algorithm}, ` +
-    `response="${response}", qop=auth, nc=${nc}, cnonce="${cnonce}"`
-  );
 }

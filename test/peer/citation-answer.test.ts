@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation.js';
-import type { NormalUrl } from '../../src/embedded/urls.js';
+import type { NormalUrl } from '../../src/embedded/content.js';
 import {
   type Citation,
   type CitationQuery,

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Box } from '../../src/embedded/box.js';
+import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import type { PeerClient } from '../../src/index.js';
 import type { ShareStream } from '../../src/peer/share.js';
 import { openPeer } from '../embedded/support.js';
@@ -177,7 +177,7 @@ describe('a server that only records sees', () => {
   });
 });
 
-async function embedded(): Promise<{ readonly peer: Box; readonly client: PeerClient }> {
+async function embedded(): Promise<{ readonly peer: PeerInstance; readonly client: PeerClient }> {
   const peer = await openPeer();
   return { peer, client: clientOf(peer.url, peer) };
 }

@@ -1,0 +1,98 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
+import { systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { EmbeddedError, failures } from './errors.js';
+import { Refusal } from './form.js';
+
+/** How long the answer to a wrong password takes, in milliseconds; one after the other, however many come at once. */
+const WRONG_MS = 500;
+
+/** The one user of the peer who may push, known by Basic authentication (RFC 7617): the peer listens on loopback alone. */
+export class Administrator {
+  readonly username = 'admin';
+  readonly password: string;
+  readonly #clock: Clock;
+  #lastWrong = Promise.resolve();
+
+  constructor(password: string, clock: Clock) {
+    this.password = password;
+    this.#clock = clock;
+  }
+
+  /** @throws Refusal 401 */
+  async admit({ authorization }: IncomingHttpHeaders): Promise<void> {
+    const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
+    const given = Buffer.from(encoded ?? '', 'base64').toString();
+    if (isSame(given, `${this.username}:${this.password}`)) return;
+    if (encoded !== undefined) {
+      // Who gives the right password never waits for those who guess.
+      this.#lastWrong = this.#lastWrong.then(() => this.#clock.sleep(WRONG_MS));
+      await this.#lastWrong;
+    }
+    const why =
+      encoded === undefined ? 'This page needs the administrator.' : 'The user or the password is wrong.';
+    throw new Refusal(401, why, {
+      'www-authenticate': 'Basic realm="peersync embedded peer", charset="UTF-8"',
+    });
+  }
+}
+
+/** Compares without telling by its duration how much was right. */
+function isSame(a: string, b: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+const SHORTEST = 8;
+
+/**
+ * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the first start
+ * (32 random characters, readable by its owner alone).
+ *
+ * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE where the file holds none
+ */
+export async function administratorPassword(dir: string, log: Logger): Promise<string> {
+  const path = join(dir, 'admin-password');
+  const unusable = (why: string) => new EmbeddedError(failures.passwordUnusable(path, why));
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw unusable(systemCode(error) ?? 'it cannot be read');
+    const made = randomBytes(24).toString('base64url');
+    await writeFileAtomic(path, `${made}\n`, { mode: 0o600 });
+    log.info({ path }, `The embedded peer has a new administrator: user admin, password in ${path}`);
+    return made;
+  }
+  const password = text.replace(/\r?\n$/, '');
+  if (/[\r\n]/.test(password)) throw unusable('it has several lines');
+  if (password.length < SHORTEST)
+    throw unusable(`it has ${password.length} characters, fewer than ${SHORTEST}`);
+  if (((await stat(path)).mode & 0o077) !== 0)
+    log.warn({ path }, `Others can read the administrator's password: chmod 600 ${path}`);
+  return password;
+}
+
+/**
+ * Refuses what was meant for another host. A page of another site can make its own name resolve to this machine (DNS rebinding);
+ * its requests then bear that name.
+ *
+ * @throws Refusal 403
+ */
+export function refuseOtherHosts({ host = '' }: IncomingHttpHeaders): void {
+  if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i.test(host))
+    throw new Refusal(403, 'The Host header names another machine than this peer.');
+}
+
+/** Refuses what a page of another site may have caused; a program that is no browser names no origin. @throws Refusal 403 */
+export function refuseOtherSites({ host, origin, ...headers }: IncomingHttpHeaders): void {
+  const site = headers['sec-fetch-site'] ?? 'none';
+  const isOwn = origin === undefined || origin.replace(/^https?:\/\//, '') === host;
+  if (!isOwn || (site !== 'same-origin' && site !== 'none'))
+    throw new Refusal(403, 'A page of another site may not change this peer.');
+}

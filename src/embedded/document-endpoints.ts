@@ -1,0 +1,166 @@
+import { isUtf8 } from 'node:buffer';
+import type { Clock } from '../lib/clock.js';
+import { normaliseUrl, urlHash } from './content.js';
+import type { Document, DocumentStore, Pushed } from './documents.js';
+import { type Form, type FormLimits, Refusal } from './form.js';
+import type { Indexer } from './indexer.js';
+import { definitionList, documentLink, escapeMarkup, page } from './markup.js';
+import type { Context } from './server.js';
+
+/** Items of one push. */
+const MOST_ITEMS = 10_000;
+const MOST_COLLECTIONS = 32;
+const LONGEST_COLLECTION = 128;
+/** Where items go that name no collection, as in YaCy. */
+const DEFAULT_COLLECTION = 'user';
+const ITEM_FIELD = /^(?:data|url|collection)-(0|[1-9]\d{0,8})$/;
+
+interface ItemResult {
+  readonly item: number;
+  /** As it was sent. */
+  readonly url: string;
+  readonly success: boolean;
+  readonly message: string;
+}
+
+export interface PushDeps {
+  readonly documents: DocumentStore;
+  readonly indexer: Indexer;
+  readonly clock: Clock;
+  readonly maxBody: number;
+}
+
+/**
+ * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on.
+ *
+ * An item that is answered with success is on disk. It becomes visible within about `commitEveryMs`; with `synchronous=true` or
+ * `commit=true` it is visible when the answer comes (for this peer the two are one). Without `count` the items that are
+ * there are taken. An item with an error does not keep the others out.
+ */
+export async function push(
+  context: Context,
+  { documents, indexer, clock, maxBody }: PushDeps,
+): Promise<string> {
+  context.requireChange();
+  const limits: FormLimits = { body: maxBody, fields: 3 * MOST_ITEMS + 10 };
+  const form = await context.form(limits);
+  const isNow = [form.isTrue('synchronous'), form.isTrue('commit')].includes(true);
+  const loadDate = clock.now();
+  const pushed: Pushed[] = [];
+  const results = itemNumbers(form).map((item): ItemResult => {
+    const url = form.bytes(`url-${item}`)?.toString() ?? '';
+    try {
+      const document = { ...readItem(form, item, url), loadDate };
+      pushed.push(document);
+      const message = `${context.baseUrl}/api/peerdoc.html?urlhash=${urlHash(document.url)}`;
+      return { item, url, success: true, message };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return { item, url: url.slice(0, 2_000), success: false, message: error.message };
+    }
+  });
+  if (pushed.length > 0) {
+    const seqs = await documents.accept(pushed);
+    indexer.notify();
+    if (isNow) await indexer.indexNow(seqs);
+  }
+  return context.as === 'json' ? pushJson(results) : pushPage(results);
+}
+
+function itemNumbers(form: Form): number[] {
+  if (form.text('count') !== undefined)
+    return Array.from({ length: form.number('count', 0, MOST_ITEMS) }, (_, number) => number);
+  const numbers = new Set<number>();
+  for (const name of form.names()) {
+    const number = ITEM_FIELD.exec(name)?.[1];
+    if (number !== undefined) numbers.add(Number(number));
+  }
+  if (numbers.size > MOST_ITEMS) throw new Refusal(400, `A push takes at most ${MOST_ITEMS} items.`);
+  return [...numbers].sort((a, b) => a - b);
+}
+
+/** @throws Refusal that says what is wrong with the item */
+function readItem(form: Form, number: number, url: string): Omit<Pushed, 'loadDate'> {
+  if (url === '') throw new Refusal(400, `url-${number} is missing`);
+  const normal = normaliseUrl(url);
+  const data = form.bytes(`data-${number}`);
+  if (!data) throw new Refusal(400, `data-${number} is missing`);
+  if (!isUtf8(data)) throw new Refusal(400, `data-${number} is not UTF-8 text`);
+  const list = form.bytes(`collection-${number}`)?.toString() ?? '';
+  const names = [...new Set(list.split(',').map((name) => name.trim()))].filter((name) => name !== '');
+  const isUnfit = (name: string) => name.length > LONGEST_COLLECTION || /[\p{Cc}\ufffd]/u.test(name);
+  if (names.length > MOST_COLLECTIONS || names.some(isUnfit))
+    throw new Refusal(
+      400,
+      `collection-${number} has to be up to ${MOST_COLLECTIONS} names of up to ${LONGEST_COLLECTION} characters`,
+    );
+  return { url: normal, collections: names.length === 0 ? [DEFAULT_COLLECTION] : names, data };
+}
+
+function summaryOf(results: readonly ItemResult[]) {
+  const countsuccess = results.filter((result) => result.success).length;
+  return {
+    count: String(results.length),
+    successall: String(countsuccess === results.length),
+    countsuccess,
+    countfail: results.length - countsuccess,
+  };
+}
+
+function pushJson(results: readonly ItemResult[]): string {
+  const { count, successall, ...counts } = summaryOf(results);
+  const items = results.map(({ item, url, success, message }) => [
+    `item-${item}`,
+    { item: String(item), url, success: String(success), message },
+  ]);
+  return `${JSON.stringify({ count, successall, ...Object.fromEntries(items), ...counts }, null, 2)}\n`;
+}
+
+function pushPage(results: readonly ItemResult[]): string {
+  const rows = results.map(
+    ({ item, url, success, message }) =>
+      `<tr><td>${item}</td><td>${documentLink(url, url)}</td><td>${success ? 'ok' : 'fail'}</td>` +
+      `<td>${success ? documentLink(message, message) : escapeMarkup(message)}</td></tr>\n`,
+  );
+  return page(
+    'Content push',
+    `<h1>Content push</h1>\n${definitionList(summaryOf(results))}
+<table>\n<tr><th>Item</th><th>URL</th><th>Success</th><th>Message</th></tr>\n${rows.join('')}</table>`,
+  );
+}
+
+/** Parts of the text that the page of a document shows. */
+const SHOWN_PARTS = 4;
+
+/** Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text to the page. */
+export async function peerdoc(context: Context, documents: DocumentStore): Promise<string> {
+  const form = await context.form();
+  const withText = form.isTrue('html');
+  const { id, ...document } = findDocument(form, 'urlhash', documents);
+  const { url, title, collections } = document;
+  const iso = (ms: number): string => new Date(ms).toISOString();
+  const times = { lastModified: iso(document.lastModified), loadDate: iso(document.loadDate) };
+  const record = { ...document, ...times };
+  if (context.as === 'json') return `${JSON.stringify(record, null, 2)}\n`;
+  const list = definitionList({ ...record, collections: collections.join(', ') });
+  const text = withText ? `\n<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(id, documents))}</pre>` : '';
+  const links = `<p>${documentLink(url, 'Open the document')} · <a href="/">Search</a></p>`;
+  return page(title, `<h1>${escapeMarkup(title)}</h1>\n${list}\n${links}${text}`);
+}
+
+function beginningOf(id: number, documents: DocumentStore): string {
+  const parts = Array.from({ length: SHOWN_PARTS }, (_, part) => documents.textPart(id, part) ?? '');
+  const isWhole = documents.textPart(id, SHOWN_PARTS) === undefined;
+  return parts.join('') + (isWhole ? '' : '\n… (more)');
+}
+
+/** The document that a request names; its hash wins where both are given. @throws Refusal 400, 404 */
+export function findDocument(form: Form, hashName: string, documents: DocumentStore): Document {
+  const hash = form.text(hashName);
+  const url = form.text('url');
+  if (hash === undefined && url === undefined)
+    throw new Refusal(400, `Name the document by the parameter url or ${hashName}.`);
+  const found = hash === undefined ? documents.byUrl(normaliseUrl(url ?? '')) : documents.byUrlHash(hash);
+  if (!found) throw new Refusal(404, 'This document is not in the index.');
+  return found;
+}

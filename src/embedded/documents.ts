@@ -1,0 +1,237 @@
+import { createHash } from 'node:crypto';
+import { lastSegment, type NormalUrl, readContent, urlHash } from './content.js';
+import { bytes, type Database, int, type Row, text } from './database.js';
+import { countWords, indexable } from './words.js';
+
+/** An indexed document. Times are milliseconds since the epoch. */
+export interface Document {
+  readonly id: number;
+  readonly url: NormalUrl;
+  readonly urlhash: string;
+  readonly title: string;
+  readonly collections: readonly string[];
+  /** Bytes of the data as pushed. */
+  readonly size: number;
+  readonly words: number;
+  /** sha256 of the data as pushed, hexadecimal. */
+  readonly digest: string;
+  /** When the content last changed. */
+  readonly lastModified: number;
+  /** When it was last pushed. */
+  readonly loadDate: number;
+}
+
+/** A document as it was pushed. */
+export interface Pushed {
+  readonly url: NormalUrl;
+  readonly collections: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly loadDate: number;
+  /** UTF-8, as it came. */
+  readonly data: Buffer;
+}
+
+/** A pushed document with its place in the order of acceptance. */
+export interface Queued extends Pushed {
+  readonly seq: number;
+}
+
+interface Waiting {
+  readonly pushed: readonly Pushed[];
+  readonly resolve: (seqs: number[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
+export const TEXT_PART = 65_536;
+
+/**
+ * The documents: those that were accepted and wait in the queue, and those in the index with their texts and words.
+ *
+ * A document enters the queue in a transaction that is on disk before the push is answered (pushes that come together share one), and
+ * leaves it in the transaction that puts it into the index: a crash finds it in exactly one of the two. Counts are kept in the
+ * same transactions, so that no request has to count.
+ */
+export class DocumentStore {
+  readonly #database: Database;
+  #together: Waiting[] = [];
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  byUrl(url: NormalUrl): Document | undefined {
+    return toDocument(this.#database.row('SELECT * FROM documents WHERE url = ?', url));
+  }
+
+  byUrlHash(hash: string): Document | undefined {
+    return toDocument(this.#database.row('SELECT * FROM documents WHERE urlhash = ? LIMIT 1', hash));
+  }
+
+  byId(id: number): Document | undefined {
+    return toDocument(this.#database.row('SELECT * FROM documents WHERE id = ?', id));
+  }
+
+  /** One part of a document's text, the first being 0; undefined past the end. */
+  textPart(id: number, part: number): string | undefined {
+    const row = this.#database.row('SELECT body FROM texts WHERE document = ? AND part = ?', id, part);
+    return row && bytes(row, 'body').toString();
+  }
+
+  /** How many documents are indexed, wait to be, or are in a collection. */
+  count(of: 'documents' | 'waiting' | { readonly collection: string }): number {
+    const name = typeof of === 'string' ? of : `in ${of.collection}`;
+    const row = this.#database.row('SELECT value FROM tally WHERE name = ?', name);
+    return row ? int(row, 'value') : 0;
+  }
+
+  /** The collections with the most documents. */
+  collections(limit: number): string[] {
+    const sql = `SELECT substr(name, 4) AS name FROM tally
+      WHERE name >= 'in ' AND name < 'in!' AND value > 0 ORDER BY value DESC, name LIMIT ?`;
+    return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
+  }
+
+  /** Resolves with the sequence numbers when all of them are on disk; rejects when none is. */
+  accept(pushed: readonly Pushed[]): Promise<number[]> {
+    return new Promise((resolve, reject) => {
+      this.#together.push({ pushed, resolve, reject });
+      if (this.#together.length === 1) setImmediate(() => this.#acceptTogether());
+    });
+  }
+
+  #acceptTogether(): void {
+    const together = this.#together;
+    this.#together = [];
+    const sql = 'INSERT INTO queue (url, collections, load_date, data) VALUES (?, ?, ?, ?)';
+    const insert = ({ url, collections, loadDate, data }: Pushed) =>
+      this.#database.run(sql, url, JSON.stringify(collections), loadDate, data);
+    try {
+      const seqs = this.#database.transaction(() =>
+        together.map(({ pushed }) => {
+          this.#count('waiting', pushed.length);
+          return pushed.map(insert);
+        }),
+      );
+      for (const [i, waiting] of together.entries()) waiting.resolve(seqs[i] ?? []);
+    } catch (error) {
+      for (const waiting of together) waiting.reject(error);
+    }
+  }
+
+  /** The first document of the queue after `seq`. */
+  nextAfter(seq: number): Queued | undefined {
+    return toQueued(this.#database.row('SELECT * FROM queue WHERE seq > ? ORDER BY seq LIMIT 1', seq));
+  }
+
+  queued(seq: number): Queued | undefined {
+    return toQueued(this.#database.row('SELECT * FROM queue WHERE seq = ?', seq));
+  }
+
+  /**
+   * Moves a document from the queue into the index, in the place of the one with its URL, within the caller's transaction. One
+   * that was accepted before the version that is there already changes nothing.
+   */
+  index(queued: Queued): void {
+    const before = this.#database.row('SELECT * FROM documents WHERE url = ?', queued.url);
+    if (before === undefined || int(before, 'seq') <= queued.seq) {
+      const digest = createHash('sha256').update(queued.data).digest('hex');
+      if (before && text(before, 'digest') === digest) this.#touch(before, queued);
+      else this.#replace(before, queued, digest);
+    }
+    this.#database.run('DELETE FROM queue WHERE seq = ?', queued.seq);
+    this.#count('waiting', -1);
+  }
+
+  #touch(before: Row, { collections, loadDate, seq }: Queued): void {
+    const id = int(before, 'id');
+    const sql = 'UPDATE documents SET load_date = ?, collections = ?, seq = ? WHERE id = ?';
+    this.#database.run(sql, loadDate, JSON.stringify(collections), seq, id);
+    this.#regroup(id, collectionsOf(before), collections);
+  }
+
+  #replace(before: Row | undefined, queued: Queued, digest: string): void {
+    const { url, data, loadDate, seq, collections } = queued;
+    const content = readContent(url, data);
+    const body = indexable(content.text);
+    const id = this.#database.run(
+      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq, id)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
+      collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
+      last_modified = excluded.last_modified, load_date = excluded.load_date, seq = excluded.seq`,
+      ...[url, urlHash(url), content.title, JSON.stringify(collections), data.byteLength, countWords(body)],
+      ...[digest, loadDate, loadDate, seq, before ? int(before, 'id') : null],
+    );
+    const document = before ? int(before, 'id') : id;
+    if (before) this.#database.run('DELETE FROM texts WHERE document = ?', document);
+    else this.#count('documents', 1);
+    this.#regroup(document, before ? collectionsOf(before) : [], collections);
+    this.#keepText(document, Buffer.isBuffer(content.text) ? content.text : Buffer.from(content.text));
+    this.#database.run(
+      `REPLACE INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
+      document,
+      indexable(content.title),
+      indexable(lastSegment(url)),
+      body,
+    );
+  }
+
+  #regroup(id: number, before: readonly string[], after: readonly string[]): void {
+    for (const collection of before.filter((c) => !after.includes(c))) {
+      this.#database.run('DELETE FROM memberships WHERE collection = ? AND document = ?', collection, id);
+      this.#count(`in ${collection}`, -1);
+    }
+    for (const collection of after.filter((c) => !before.includes(c))) {
+      this.#database.run('INSERT INTO memberships VALUES (?, ?)', collection, id);
+      this.#count(`in ${collection}`, 1);
+    }
+  }
+
+  #keepText(id: number, body: Buffer): void {
+    for (let start = 0, part = 0; start < body.length; part += 1) {
+      let end = Math.min(start + TEXT_PART, body.length);
+      while (end < body.length && ((body[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+      this.#database.run('INSERT INTO texts VALUES (?, ?, ?)', id, part, body.subarray(start, end));
+      start = end;
+    }
+  }
+
+  #count(name: string, change: number): void {
+    const sql =
+      'INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
+    this.#database.run(sql, name, change);
+  }
+}
+
+function collectionsOf(row: Row): string[] {
+  return JSON.parse(text(row, 'collections')) as string[];
+}
+
+function toDocument(row: Row | undefined): Document | undefined {
+  return (
+    row && {
+      id: int(row, 'id'),
+      url: text(row, 'url') as NormalUrl,
+      urlhash: text(row, 'urlhash'),
+      title: text(row, 'title'),
+      collections: collectionsOf(row),
+      size: int(row, 'size'),
+      words: int(row, 'words'),
+      digest: text(row, 'digest'),
+      lastModified: int(row, 'last_modified'),
+      loadDate: int(row, 'load_date'),
+    }
+  );
+}
+
+function toQueued(row: Row | undefined): Queued | undefined {
+  return (
+    row && {
+      seq: int(row, 'seq'),
+      url: text(row, 'url') as NormalUrl,
+      collections: collectionsOf(row),
+      loadDate: int(row, 'load_date'),
+      data: bytes(row, 'data'),
+    }
+  );
+}

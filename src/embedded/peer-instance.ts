@@ -1,0 +1,101 @@
+import { syncDirectory } from '../lib/atomic.js';
+import type { Clock } from '../lib/clock.js';
+import { messageOf, systemCode } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { Administrator, administratorPassword } from './access.js';
+import { citation } from './citation.js';
+import { CitationSearch } from './citation-search.js';
+import { Database } from './database.js';
+import { peerdoc, push } from './document-endpoints.js';
+import { DocumentStore } from './documents.js';
+import { EmbeddedError, failures } from './errors.js';
+import { FormReader } from './form.js';
+import { Indexer } from './indexer.js';
+import { Search } from './search.js';
+import { searchJson, searchPage } from './search-page.js';
+import { type Handler, openServer, type ServerOptions } from './server.js';
+import { share } from './share.js';
+import { ShareStore } from './share-store.js';
+import { TableStore } from './table-store.js';
+import { tablePages } from './tables.js';
+
+/** The options of a peer, all of them decided. */
+export interface PeerOptions extends ServerOptions {
+  readonly dir: string;
+  readonly commitEveryMs: number;
+  readonly maxBody: number;
+}
+
+export interface PeerInstance {
+  readonly url: string;
+  readonly credentials: { readonly username: string; readonly password: string };
+  /** Closing it twice is harmless. */
+  close(): Promise<void>;
+}
+
+/**
+ * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the lock of `dir`.
+ *
+ * @throws EmbeddedError
+ */
+export async function openPeerInstance(
+  options: PeerOptions,
+  clock: Clock,
+  log: Logger,
+): Promise<PeerInstance> {
+  const { dir, port, commitEveryMs, maxBody } = options;
+  const password = await administratorPassword(dir, log);
+  const shares = await ShareStore.open(dir).catch((error: unknown) => {
+    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+  });
+  const database = new Database(dir);
+  await syncDirectory(dir);
+  const administrator = new Administrator(password, clock);
+  const forms = new FormReader(maxBody, clock);
+  const documents = new DocumentStore(database);
+  const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
+  const search = new Search(database, documents);
+  const citations = new CitationSearch(database, documents, clock);
+  const tables = new TableStore(database, clock, maxBody);
+  const handlers: Record<string, Handler> = {
+    '/': (context) => searchPage(context, { search, documents }),
+    '/search.json': (context) => searchJson(context, { search, documents }),
+  };
+  for (const form of ['html', 'json']) {
+    const add = (path: string, handle: Handler) => {
+      handlers[`${path}.${form}`] = handle;
+    };
+    add('/api/push_p', (context) => push(context, { documents, indexer, clock, maxBody }));
+    add('/api/peerdoc', (context) => peerdoc(context, documents));
+    add('/api/citation', (context) => citation(context, { citations, documents }));
+    add('/api/share', (context) => share(context, shares));
+    add('/api/table_p', (context) => tablePages(context, 'api', { tables, log, maxBody }));
+    add('/Tables_p', (context) => tablePages(context, 'editor', { tables, log, maxBody }));
+  }
+  try {
+    await tables.clearDropped();
+    const server = await openServer(handlers, options, { administrator, forms, clock, log });
+    const waiting = documents.count('waiting');
+    if (waiting > 0) {
+      log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
+      indexer.notify();
+    }
+    const end = async (): Promise<void> => {
+      await server.close();
+      await indexer.stop();
+      database.close();
+    };
+    let ended: Promise<void> | undefined;
+    const close = (): Promise<void> => {
+      ended ??= end();
+      return ended;
+    };
+    return { url: server.url, credentials: { username: administrator.username, password }, close };
+  } catch (error) {
+    database.close();
+    if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));
+    if (['EACCES', 'EADDRNOTAVAIL'].includes(systemCode(error) ?? ''))
+      throw new EmbeddedError(failures.portRefused(port, messageOf(error)));
+    throw error;
+  }
+}

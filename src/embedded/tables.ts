@@ -1,0 +1,347 @@
+import type { Logger } from '../lib/logger.js';
+import { counted } from '../lib/text.js';
+import { type Form, type FormLimits, Refusal } from './form.js';
+import { escapeMarkup, page, pageAround } from './markup.js';
+import type { Body, Context } from './server.js';
+import {
+  LONGEST_NAME,
+  MOST_COLUMNS,
+  type RowChoice,
+  type StoredRow,
+  type StoredTable,
+  type TableStore,
+} from './table-store.js';
+
+export interface TableDeps {
+  readonly tables: TableStore;
+  readonly log: Logger;
+  readonly maxBody: number;
+}
+
+/** Rows of a table on their way out, with what was done before. */
+interface View {
+  readonly table: StoredTable;
+  readonly columns: readonly string[];
+  readonly choice: RowChoice;
+  /** In groups, each made in a slice of time. */
+  readonly groups: () => Iterable<readonly StoredRow[]>;
+  /** Keys of the rows that this request deleted. */
+  readonly deleted?: readonly string[];
+  /** What the page for people says of what was done. */
+  readonly notice?: string;
+}
+
+/** Keys that one request may delete. */
+const MOST_KEYS = 10_000;
+/** Rows that the editor's page shows where it is not told how many. */
+const PAGE_ROWS = 100;
+const MOST_ROWS = 999_999_999_999_999;
+const COLUMN = 'col_';
+const ITEM = /^item_\d{1,9}$/;
+const ACTIONS = ['commitrow', 'deleterows', 'deletetable', 'addrow'] as const;
+
+/**
+ * Answers `/api/table_p.*` and `/Tables_p.*`, which read and write alike: the list of tables, rows, the form that edits one, and
+ * after a change what there is now. Its parameters are the specification's with YaCy's `pk`, `col_COLUMN` and `item_N=pk_KEY`.
+ *
+ * An action is asked for by its parameter with any value; with an empty one it is not, so that a form that sends all its fields deletes
+ * nothing. A table that is not there is refused with 404; only a committed row makes one.
+ *
+ * @param path the editor's page, read by people, shows 100 rows unless told otherwise
+ */
+export async function tablePages(context: Context, path: 'api' | 'editor', deps: TableDeps): Promise<Body> {
+  const { tables, log, maxBody } = deps;
+  const isPage = context.as === 'html';
+  const limits: FormLimits = {
+    body: maxBody,
+    fields: MOST_KEYS + MOST_COLUMNS + 20,
+    name: COLUMN.length + LONGEST_NAME,
+  };
+  const form = await context.form(limits);
+  const asked = ACTIONS.filter((name) => form.text(name) !== undefined);
+  const [action] = asked;
+  if (asked.length > 1) throw new Refusal(400, `One at a time: ${asked.join(', ')}.`);
+  if (action !== undefined && action !== 'addrow') context.requireChange();
+  const name = readName(form, 'table');
+  const pk = readName(form, 'pk');
+  if (name === undefined) {
+    if (action !== undefined) throw new Refusal(400, `${action} needs the parameter table.`);
+    return isPage ? listPage(tables.list()) : listJson(tables.list());
+  }
+  const found = (): StoredTable => {
+    const table = tables.find(name);
+    if (!table) throw new Refusal(404, `There is no table ${JSON.stringify(name)}.`);
+    return table;
+  };
+  const rows = (choice: RowChoice, done: Partial<View> = {}): Iterable<string> => {
+    const table = found();
+    const columns = [...tables.columns(table).values()];
+    const view = { table, columns, choice, groups: () => tables.read(table, choice), ...done };
+    return gathered(isPage ? tablePage(view) : tableJson(view));
+  };
+  if (action === 'commitrow') {
+    const committed = tables.commit(name, pk, readCells(form, name, pk, tables));
+    return rows({ pk: committed.pk }, { notice: `The row ${committed.pk} is saved.` });
+  }
+  if (action === 'deletetable') {
+    const table = found();
+    tables.drop(table);
+    await tables.clearDropped();
+    log.info({ table: name, rows: table.rows }, `The table ${name} was deleted`);
+    return isPage ? listPage(tables.list(), `The table ${name} is deleted.`) : listJson(tables.list());
+  }
+  const isEdited = action === 'addrow' || (form.text('edittable') !== undefined && pk !== undefined);
+  if (isEdited) {
+    const table = found();
+    const key = action === 'addrow' ? undefined : pk;
+    // For programs the form is the table without its rows, or with the one that is edited.
+    if (!isPage) return rows(key === undefined ? { count: 0 } : { pk: key });
+    const row = key === undefined ? undefined : tables.row(table, key);
+    return rowPage(table, [...tables.columns(table).values()], row, key);
+  }
+  const count = form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
+  const isScreen = path === 'editor' && isPage && form.text('count') === undefined;
+  const choice = {
+    pk,
+    after: readName(form, 'after'),
+    search: form.text('search'),
+    count: isScreen ? PAGE_ROWS : count,
+  };
+  if (action === undefined) return rows(choice);
+  const keys = readKeys(form);
+  found();
+  const deleted = await tables.deleteRows(name, keys);
+  return rows(choice, { deleted, notice: `${counted(deleted.length, 'row')} deleted.` });
+}
+
+function readName(form: Form, name: string): string | undefined {
+  const value = form.text(name);
+  if (value !== undefined) checkName(value, `The parameter ${name}`);
+  return value;
+}
+
+function checkName(value: string, what: string): void {
+  if (value === '' || value.length > LONGEST_NAME)
+    throw new Refusal(400, `${what} has to have 1 to ${LONGEST_NAME} characters.`);
+}
+
+/**
+ * The cells to commit. `newcolumn` and `newvalue` are the fields of our page for a column that is not there yet. A browser sends every
+ * end of a line as CR LF: in what comes from a page of ours (`page`) they become LF, and a cell that differs in nothing else
+ * is left alone.
+ */
+function readCells(
+  form: Form,
+  name: string,
+  pk: string | undefined,
+  tables: TableStore,
+): ReadonlyMap<string, string> {
+  // Peers of this family pad keys with NUL, so that readers would take it for the key without.
+  if (pk?.endsWith('\0')) throw new Refusal(400, 'A key cannot end with NUL.');
+  const cells = new Map<string, string>();
+  for (const field of form.names())
+    if (field.startsWith(COLUMN)) cells.set(field.slice(COLUMN.length), form.text(field) ?? '');
+  const added = form.text('newcolumn');
+  if (added !== undefined) {
+    if (cells.has(added)) throw new Refusal(400, `The column ${added} is there already.`);
+    cells.set(added, form.text('newvalue') ?? '');
+  }
+  for (const column of cells.keys()) checkName(column, 'The name of a column');
+  if (!form.isTrue('page')) return cells;
+  const plain = (text: string): string => text.replace(/\r\n?/g, '\n');
+  const table = tables.find(name);
+  const stored = new Map(table && pk !== undefined ? tables.row(table, pk)?.cells : undefined);
+  for (const [column, value] of cells) {
+    const before = stored.get(column);
+    if (before !== undefined && plain(before) === plain(value)) cells.delete(column);
+    else cells.set(column, plain(value));
+  }
+  return cells;
+}
+
+function readKeys(form: Form): string[] {
+  const keys = new Set<string>();
+  for (const name of form.names()) {
+    if (!ITEM.test(name)) continue;
+    const [, key] = /^pk_(.+)$/s.exec(form.text(name) ?? '') ?? [];
+    if (key === undefined)
+      throw new Refusal(400, `The parameter ${name} has to be pk_ and the key of a row.`);
+    checkName(key, `The key in ${name}`);
+    keys.add(key);
+  }
+  if (keys.size === 0)
+    throw new Refusal(400, 'Nothing was deleted: name each row by a parameter item_N with the value pk_KEY.');
+  if (keys.size > MOST_KEYS) throw new Refusal(400, `At most ${MOST_KEYS} rows are deleted at once.`);
+  return [...keys];
+}
+
+/** One row a line. */
+function* tableJson({ table, columns, groups, deleted }: View): Generator<string> {
+  const gone = deleted ? `"deleted":${JSON.stringify(deleted)},` : '';
+  yield `{"table":${JSON.stringify(table.name)},"columns":${JSON.stringify(columns)},${gone}"rows":[`;
+  let separator = '\n';
+  for (const group of groups()) {
+    for (const { pk, cells } of group) {
+      const pairs = cells.map(([column, value]) => `${JSON.stringify(column)}:${JSON.stringify(value)}`);
+      yield `${separator}{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
+      separator = ',\n';
+    }
+    yield '';
+  }
+  yield '\n]}\n';
+}
+
+function listJson(tables: readonly StoredTable[]): string {
+  return `${JSON.stringify({ tables: tables.map(({ name }) => name) })}\n`;
+}
+
+const CHUNK = 65_536;
+
+/** Gathers pieces into chunks of about 64 KB; an empty piece goes out as a chunk with what there is, for others to have a turn. */
+function* gathered(pieces: Iterable<string>): Generator<string> {
+  let held = '';
+  for (const piece of pieces) {
+    held += piece;
+    if (piece !== '' && held.length < CHUNK) continue;
+    yield held;
+    held = '';
+  }
+  yield held;
+}
+
+const PATH = '/Tables_p.html';
+
+/** Rows of a table as a page, with what edits them; it is made while it is sent. */
+function* tablePage({ table, columns, choice, groups, notice }: View): Generator<string> {
+  const { begin, end } = pageAround(`${table.name} – tables`, 'wide');
+  yield `${begin}${heading(notice)}<h2>${shown(table.name)}</h2>
+<p class="dim">${counted(table.rows, 'row')}, ${counted(columns.length, 'column')}</p>\n${searchForm(table, choice)}
+<form method="post" action="${link({ table: table.name })}">\n<div class="scroll"><table class="rows">
+<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}<th></th></tr></thead>\n<tbody>\n`;
+  let count = 0;
+  let last: string | undefined;
+  for (const group of groups()) {
+    for (const row of group) {
+      yield rowLine(row, table, columns, count);
+      count += 1;
+      last = row.pk;
+    }
+    yield '';
+  }
+  yield `</tbody></table></div>\n`;
+  if (count === 0) yield `<p>No rows${choice.search === undefined ? '' : ' with these words'}.</p>\n`;
+  yield `<p class="actions"><a href="${link({ table: table.name, addrow: 'Add Row' })}">Add a row</a>`;
+  if (count > 0)
+    yield `<button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>`;
+  if (last !== undefined && choice.pk === undefined && count === choice.count)
+    yield `<a rel="next" href="${link({ table: table.name, search: choice.search, count: String(choice.count), after: last })}">Next rows →</a>`;
+  if (choice.pk !== undefined) yield `<a href="${link({ table: table.name })}">All rows</a>`;
+  yield `</p>\n</form>
+<details><summary>Delete this table…</summary>
+<form method="post" action="${link({ table: table.name })}">
+<button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(table.name)} with ${counted(table.rows, 'row')}</button>
+</form></details>\n</main>${end}`;
+}
+
+/** All tables as a page. */
+function listPage(tables: readonly StoredTable[], notice?: string): string {
+  const lines = tables.map(
+    ({ name, rows }) =>
+      `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>`,
+  );
+  const list = lines.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${lines.join('\n')}\n</table>`;
+  return page(
+    'Tables',
+    `${heading(notice)}${list}
+<details><summary>New table</summary>
+<form class="fields" method="post" action="${PATH}">
+<label>Table<input name="table" maxlength="500" required autocomplete="off"></label>
+<label>First column<input name="newcolumn" maxlength="500" required autocomplete="off"></label>
+<label>Its value in the first row<textarea name="newvalue" rows="1"></textarea></label>
+<input type="hidden" name="page" value="true">
+<button type="submit" name="commitrow" value="Commit">Create</button>
+</form></details>\n</main>`,
+  );
+}
+
+/** What a row is edited with; without `row` it makes a new one, of the key `pk` where that is given. */
+function rowPage(
+  table: StoredTable,
+  columns: readonly string[],
+  row: StoredRow | undefined,
+  pk: string | undefined,
+): string {
+  const values = new Map(row?.cells);
+  const fields = columns.map((column) => cellField(column, values.get(column) ?? ''));
+  const key =
+    pk === undefined
+      ? '<label>Key (left empty: the next free number)<input name="pk" maxlength="500" autocomplete="off"></label>\n'
+      : '';
+  const title = pk === undefined ? 'New row' : `Row ${pk}`;
+  return page(
+    `${title} – ${table.name}`,
+    `${heading()}<h2>${shown(title)} · <a href="${link({ table: table.name })}">${shown(table.name)}</a></h2>
+<form class="fields" method="post" action="${link({ table: table.name, pk })}">
+<input type="hidden" name="page" value="true">
+${key}${fields.join('\n')}
+<fieldset><legend>One more column</legend>
+<label>Name<input name="newcolumn" maxlength="500" autocomplete="off"></label>
+<label>Value<textarea name="newvalue" rows="1"></textarea></label>
+</fieldset>
+<p class="actions"><button type="submit" name="commitrow" value="Commit">Save</button>
+<a href="${link({ table: table.name })}">Cancel</a></p>
+</form>
+</main>`,
+  );
+}
+
+function rowLine(row: StoredRow, table: StoredTable, columns: readonly string[], place: number): string {
+  const values = new Map(row.cells);
+  const cells = columns.map((column) => `<td><div dir="auto">${shown(values.get(column) ?? '')}</div></td>`);
+  const mark = survivesBrowser(row.pk)
+    ? `<input type="checkbox" name="item_${place}" value="pk_${escapeMarkup(row.pk)}" aria-label="Mark ${shown(row.pk)}">`
+    : '';
+  const edit = link({ table: table.name, edittable: 'Edit Table', pk: row.pk });
+  return `<tr><td>${mark}</td><td><div dir="auto">${shown(row.pk)}</div></td>${cells.join('')}<td><a href="${edit}">Edit</a></td></tr>\n`;
+}
+
+function cellField(column: string, value: string): string {
+  if (!survivesBrowser(column) || escapeMarkup(value).includes('\ufffd'))
+    return `<p class="dim">${shown(column)}: cannot be edited in a browser and stays as it is</p>`;
+  const rows = Math.min(12, Math.max(1, value.split(/\r\n|\r|\n/).length, Math.ceil(value.length / 80)));
+  // The first line end in a text area is not part of it.
+  return `<label>${shown(column)}<textarea name="col_${escapeMarkup(column)}" dir="auto" rows="${rows}">\n${shown(value)}</textarea></label>`;
+}
+
+/** Whether a browser sends back what it got: a page cannot hold some characters, and the name of a field no ends of lines. */
+function survivesBrowser(text: string): boolean {
+  return !/[\r\n\ufffd]/.test(escapeMarkup(text));
+}
+
+function searchForm(table: StoredTable, { search = '' }: RowChoice): string {
+  // The table's name cannot stand in a form that is sent by GET where a browser would change it.
+  if (!survivesBrowser(table.name)) return '';
+  return `<form class="search" role="search" method="get" action="${PATH}">
+<input type="hidden" name="table" value="${escapeMarkup(table.name)}">
+<label class="query">Rows with<input type="search" name="search" value="${escapeMarkup(search)}" autocomplete="off"></label>
+<button type="submit">Show</button>
+</form>`;
+}
+
+function heading(notice?: string): string {
+  const said = notice === undefined ? '' : `<p class="notice" role="status">${escapeMarkup(notice)}</p>\n`;
+  return `<header><h1><a href="/">peersync search</a> · <a href="${PATH}">tables</a></h1></header>\n<main>\n${said}`;
+}
+
+/** The address of a page about a table, for an attribute. */
+function link(parameters: Readonly<Record<string, string | undefined>>): string {
+  const pairs = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  return escapeMarkup(`${PATH}?${pairs.join('&')}`);
+}
+
+/** Text as it is read in a page. */
+function shown(text: string): string {
+  return escapeMarkup(text).replaceAll('\r', '&#13;');
+}
