@@ -1,18 +1,23 @@
 /*
- * The few ways in which the page is changed. Data only ever becomes text: nothing here reads markup.
+ * How the page is changed: a part of it is made anew as elements, and what differs is taken over into the document. Data only
+ * ever becomes text: nothing here reads markup.
  */
-type Child = Node | string | undefined;
-type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
+export type Child = Node | string | undefined | false | readonly Child[];
+type Value<E> = string | number | boolean | undefined | ((target: E) => void);
 
 /** Makes an element. An attribute that is false or undefined is left out, one that is true is empty. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
-  attributes: Attributes = {},
+  attributes: Readonly<Record<string, Value<HTMLElementTagNameMap[K]>>> = {},
   ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) attr(element, name, value);
-  for (const child of children) if (child !== undefined) element.append(child);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value !== 'function') attr(element, name, value);
+    else if (name === 'onclick' || name === 'oninput')
+      element[name] = (event) => value(event.currentTarget as HTMLElementTagNameMap[K]);
+  }
+  element.append(...nodesOf(children));
   return element;
 }
 
@@ -23,17 +28,75 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return element as T;
 }
 
-/** Sets a text where it differs, so that what did not change is neither drawn nor read out again. */
-export function text(element: Element, value: string): void {
-  if (element.textContent !== value) element.textContent = value;
+/**
+ * Gives an element these children. What did not change stays as it is, so that it keeps focus, selection and position, and is neither
+ * drawn nor read out again. Children with a `data-key` are known again by it, the others by their place. An element that is busy
+ * (`aria-busy`) is left alone.
+ */
+export function draw(parent: Element, ...children: readonly Child[]): void {
+  const wanted = nodesOf(children);
+  const keys = new Set(wanted.map(keyOf));
+  const known = new Map<string, Element>();
+  for (const child of [...parent.children]) {
+    const key = keyOf(child);
+    if (key === undefined) continue;
+    if (keys.has(key)) known.set(key, child);
+    else child.remove();
+  }
+  let at = parent.firstChild;
+  for (const node of wanted) {
+    const key = keyOf(node);
+    const old = key === undefined ? at : known.get(key);
+    if (!old || old.nodeName !== node.nodeName || keyOf(old) !== key) {
+      parent.insertBefore(node, at);
+      continue;
+    }
+    if (old === at) at = at.nextSibling;
+    else parent.insertBefore(old, at);
+    takeOver(old, node);
+  }
+  while (at !== null) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
 }
 
-/** Sets a text in which names stand between backticks, as in the words of the daemon; they are shown as code. */
-export function prose(element: HTMLElement, value: string): void {
-  if (element.dataset.prose === value) return;
-  element.dataset.prose = value;
-  const parts = value.split(/`([^`]+)`/);
-  element.replaceChildren(...parts.map((part, i) => (i % 2 === 1 ? h('code', {}, part) : part)));
+function takeOver(old: Node, node: Node): void {
+  if (!(old instanceof Element && node instanceof Element)) {
+    if (old.nodeValue !== node.nodeValue) old.nodeValue = node.nodeValue;
+    return;
+  }
+  if (old.hasAttribute('aria-busy')) return;
+  for (const name of old.getAttributeNames()) if (!node.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of node.attributes) attr(old, name, value);
+  if (old instanceof HTMLElement && node instanceof HTMLElement) {
+    old.onclick = node.onclick;
+    old.oninput = node.oninput;
+  }
+  draw(old, ...node.childNodes);
+}
+
+function nodesOf(children: readonly Child[]): Node[] {
+  return children.flatMap((child) => {
+    if (child === undefined || child === false || child === '') return [];
+    if (typeof child === 'string') return document.createTextNode(child);
+    return child instanceof Node ? child : nodesOf(child);
+  });
+}
+
+function keyOf(node: Node): string | undefined {
+  return node instanceof HTMLElement ? node.dataset.key : undefined;
+}
+
+/** A text in which names stand between backticks, as in the words of the daemon; they are shown as code. */
+export function prose(value: string): Child {
+  return value.split(/`([^`]+)`/).map((part, i) => (i % 2 === 1 ? h('code', {}, part) : part));
+}
+
+/** Sets a text where it differs. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
 }
 
 export function attr(element: Element, name: string, value: string | number | boolean | undefined): void {
@@ -42,7 +105,10 @@ export function attr(element: Element, name: string, value: string | number | bo
     return;
   }
   const wanted = value === true ? '' : String(value);
-  if (element.getAttribute(name) !== wanted) element.setAttribute(name, wanted);
+  if (element.getAttribute(name) === wanted) return;
+  // The policy of the page refuses styles that are markup.
+  if (name === 'style' && element instanceof HTMLElement) element.style.cssText = wanted;
+  else element.setAttribute(name, wanted);
 }
 
 export function show(element: HTMLElement, visible: boolean): void {
@@ -60,50 +126,4 @@ export function icon(name: string): SVGSVGElement {
   use.setAttribute('href', `#i-${name}`);
   svg.append(use);
   return svg;
-}
-
-/** Gives an icon another shape. */
-export function reshape(svg: SVGSVGElement, name: string): void {
-  const use = svg.firstElementChild;
-  if (use !== null) attr(use, 'href', `#i-${name}`);
-}
-
-/** One row of a list and how it follows its data. */
-export interface Row<T> {
-  readonly element: HTMLElement;
-  update(item: T): void;
-}
-
-/**
- * A list that follows its data: rows are made for keys that are new, changed in place, moved only where the order changed,
- * and removed when their key is gone, so that focus and reading position stay.
- */
-export class Rows<T> {
-  readonly #parent: HTMLElement;
-  readonly #keyOf: (item: T) => string;
-  readonly #make: (item: T) => Row<T>;
-  #rows = new Map<string, Row<T>>();
-
-  constructor(parent: HTMLElement, keyOf: (item: T) => string, make: (item: T) => Row<T>) {
-    this.#parent = parent;
-    this.#keyOf = keyOf;
-    this.#make = make;
-  }
-
-  set(items: readonly T[]): void {
-    const rows = new Map<string, Row<T>>();
-    for (const item of items) {
-      const key = this.#keyOf(item);
-      const row = this.#rows.get(key) ?? this.#make(item);
-      row.update(item);
-      rows.set(key, row);
-    }
-    for (const [key, row] of this.#rows) if (!rows.has(key)) row.element.remove();
-    let next = this.#parent.firstElementChild;
-    for (const { element } of rows.values()) {
-      if (element === next) next = element.nextElementSibling;
-      else this.#parent.insertBefore(element, next);
-    }
-    this.#rows = rows;
-  }
 }

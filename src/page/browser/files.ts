@@ -2,18 +2,17 @@ import type { Entry } from '../../state/entry.js';
 import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
 import { get, post, wordsOf } from './ask.js';
 import type { PageClock } from './clock.js';
-import { attr, byId, h, Rows, show, text } from './dom.js';
-import { fileRow } from './file-row.js';
+import { byId, draw, h, icon, prose, show } from './dom.js';
 import type { Model } from './model.js';
 import { act, say } from './notices.js';
-import { Pager } from './pager.js';
-import { filesHref } from './route.js';
-import { isStatus, STATUS_WORDS, STATUSES } from './statuses.js';
-import { count, counted } from './words.js';
+import { pager } from './paged-table.js';
+import { filesHref, isStatus, STATUS_WORDS, STATUSES, whyHref } from './statuses.js';
+import { ago, count, counted, moment, sentences, size } from './words.js';
 
 const PAGE_SIZE = 10;
 /** What is shown is asked for again at most this often, while it changes. */
 const RELOAD_MS = 2_000;
+const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'passed']);
 
 const EMPTY: Readonly<Record<Entry['status'], string>> = {
   quarantined:
@@ -32,18 +31,15 @@ const EMPTY: Readonly<Record<Entry['status'], string>> = {
 export class Files {
   readonly #model: Model;
   readonly #clock: PageClock;
-  readonly #tabs = new Map<Entry['status'], { readonly link: HTMLElement; readonly number: HTMLElement }>();
   readonly #folderChoice = byId<HTMLSelectElement>('file-folder');
   readonly #retryAll = byId<HTMLButtonElement>('retry-all');
-  readonly #list = h('ul', { class: 'files' });
-  readonly #empty = h('p', { class: 'empty' });
-  readonly #pager: Pager;
-  readonly #rows: Rows<ItemLine>;
   #status: Entry['status'] = 'quarantined';
   #folder = '';
   /** What was sent as `after` for this page and those before it; the first page has none. */
   #cursors: (string | undefined)[] = [undefined];
   #page: ItemsPage | undefined;
+  /** Why there is no page. */
+  #failure = '';
   #shownCount: number | undefined;
   #isLoading = false;
   #loadedAt = Number.NEGATIVE_INFINITY;
@@ -51,25 +47,6 @@ export class Files {
   constructor(model: Model, clock: PageClock) {
     this.#model = model;
     this.#clock = clock;
-    this.#rows = new Rows<ItemLine>(
-      this.#list,
-      ({ file, status }) => `${status} ${file}`,
-      () => fileRow(model, (item, button) => this.#retry(item, button)),
-    );
-    this.#pager = new Pager('files', (step) => this.#go(step));
-    byId('file-list').append(this.#list, this.#empty, this.#pager.element);
-    for (const status of STATUSES) {
-      const number = h('span', { class: 'tally' });
-      const link = h(
-        'a',
-        { href: filesHref(status), class: `tab s-${status}` },
-        STATUS_WORDS[status],
-        ' ',
-        number,
-      );
-      this.#tabs.set(status, { link, number });
-      byId('file-tabs').append(link);
-    }
     this.#folderChoice.addEventListener('change', () => this.choose(this.#status, this.#folderChoice.value));
     this.#retryAll.addEventListener('click', () => void this.retryAll());
     model.follow(['status', 'tick'], () => this.#follow());
@@ -90,16 +67,11 @@ export class Files {
 
   async retryAll(): Promise<void> {
     if ((this.#model.status?.items.quarantined ?? 0) === 0) return say('Nothing is in quarantine.');
-    await act(this.#retryAll, async () =>
-      answerText(await post<RetryAnswer>('/api/retry', { all: true } satisfies RetryRequest)),
-    );
-    void this.#load();
+    await this.#retry({ all: true }, this.#retryAll);
   }
 
-  async #retry({ file }: ItemLine, button: HTMLButtonElement): Promise<void> {
-    await act(button, async () =>
-      answerText(await post<RetryAnswer>('/api/retry', { paths: [file] } satisfies RetryRequest)),
-    );
+  async #retry(request: RetryRequest, button: HTMLButtonElement): Promise<void> {
+    await act(button, async () => answerText(await post<RetryAnswer>('/api/retry', request)));
     void this.#load();
   }
 
@@ -112,12 +84,19 @@ export class Files {
   #follow(): void {
     const { status } = this.#model;
     if (status === undefined) return;
-    for (const [name, { link, number }] of this.#tabs) {
-      text(number, count(this.#countOf(name)));
-      attr(link, 'aria-current', name === this.#status ? 'true' : undefined);
-      attr(link, 'href', filesHref(name, this.#folder === '' ? undefined : this.#folder));
-    }
-    this.#offerFolders(status.folders.map(({ name }) => name));
+    const tabs = STATUSES.map((name) => {
+      const isCurrent = name === this.#status && 'true';
+      const href = filesHref(name, this.#folder === '' ? undefined : this.#folder);
+      const tally = h('span', { class: 'tally' }, count(this.#countOf(name)));
+      const attributes = { href, class: `tab s-${name}`, 'aria-current': isCurrent };
+      return h('a', attributes, STATUS_WORDS[name], ' ', tally);
+    });
+    draw(byId('file-tabs'), h('legend', { class: 'unseen' }, 'Status of the files that are shown'), tabs);
+    const names = status.folders.map(({ name }) => name);
+    show(byId('folder-pick'), names.length > 1);
+    const options = names.map((name) => h('option', { value: name, 'data-key': name }, name));
+    draw(this.#folderChoice, h('option', { value: '' }, 'all folders'), options);
+    if (this.#folderChoice.value !== this.#folder) this.#folderChoice.value = this.#folder;
     const isStale = this.#countOf(this.#status) !== this.#shownCount;
     if (isStale && this.#clock.now() - this.#loadedAt > RELOAD_MS) void this.#load();
     else if (!isStale) this.#draw();
@@ -130,33 +109,22 @@ export class Files {
     return name === 'passed' ? of.passedOver : of.items[name];
   }
 
-  #offerFolders(names: readonly string[]): void {
-    show(byId('folder-pick'), names.length > 1);
-    const known = [...this.#folderChoice.options].slice(1).map(({ value }) => value);
-    if (names.join('\n') !== known.join('\n')) {
-      const options = names.map((name) => h('option', { value: name }, name));
-      this.#folderChoice.replaceChildren(h('option', { value: '' }, 'all folders'), ...options);
-    }
-    if (this.#folderChoice.value !== this.#folder) this.#folderChoice.value = this.#folder;
-  }
-
   async #load(): Promise<void> {
     if (this.#isLoading) return;
     this.#isLoading = true;
     const [status, folder, after] = [this.#status, this.#folder, this.#cursors.at(-1)];
     const counted = this.#countOf(status);
     try {
-      const page = await get<ItemsPage>('/api/items', {
+      this.#page = await get<ItemsPage>('/api/items', {
         status,
         limit: String(PAGE_SIZE),
         ...(folder === '' ? {} : { folder }),
         ...(after === undefined ? {} : { after }),
       });
-      this.#page = page;
       this.#shownCount = counted;
     } catch (error) {
       this.#page = undefined;
-      text(this.#empty, wordsOf(error));
+      this.#failure = wordsOf(error);
     } finally {
       this.#isLoading = false;
       this.#loadedAt = this.#clock.now();
@@ -167,14 +135,56 @@ export class Files {
   }
 
   #draw(): void {
-    const items = this.#page?.items ?? [];
-    this.#rows.set(items);
-    show(this.#list, items.length > 0);
-    show(this.#empty, items.length === 0);
-    if (this.#page !== undefined) text(this.#empty, EMPTY[this.#status]);
-    show(this.#retryAll, this.#status === 'quarantined' && this.#countOf('quarantined') > 0);
+    const { items = [], next } = this.#page ?? {};
+    const total = this.#countOf(this.#status);
     const first = (this.#cursors.length - 1) * PAGE_SIZE;
-    this.#pager.set(first, items.length, this.#countOf(this.#status), this.#page?.next !== undefined);
+    const empty = this.#page === undefined ? this.#failure : EMPTY[this.#status];
+    draw(
+      byId('file-list'),
+      items.length === 0
+        ? h('p', { class: 'empty' }, empty)
+        : h(
+            'ul',
+            { class: 'files' },
+            items.map((item) => this.#row(item)),
+          ),
+      pager('files', first, items.length, total, next !== undefined, (step) => this.#go(step)),
+    );
+    show(this.#retryAll, this.#status === 'quarantined' && total > 0);
+  }
+
+  /** One file of a list: its name leads to its explanation. */
+  #row(item: ItemLine): HTMLElement {
+    const { file, folder, path, status, message, hint, since } = item;
+    const now = this.#model.now();
+    const facts = h('p', { class: 'hint', title: moment(since, now) }, factsOf(item, now));
+    const retry = h(
+      'button',
+      {
+        ...{ type: 'button', class: 'small', 'aria-label': `Retry ${path}` },
+        onclick: (button) => void this.#retry({ paths: [file] }, button),
+      },
+      'Retry',
+    );
+    return h(
+      'li',
+      { 'data-key': `${status} ${file}` },
+      h('span', { class: `shape s-${status}` }, icon(status)),
+      h(
+        'div',
+        {},
+        h(
+          'a',
+          { class: 'path', href: whyHref(file) },
+          h('span', { class: 'in' }, `${folder}/`),
+          h('span', {}, path),
+        ),
+        h('span', { class: 'unseen' }, ` ${STATUS_WORDS[status]}`),
+        message !== undefined && h('p', { class: 'voice' }, prose(sentences(message, hint))),
+        facts,
+      ),
+      RETRIED.has(status) && retry,
+    );
   }
 }
 
@@ -186,4 +196,15 @@ function answerText({ retried, lookedAt }: RetryAnswer): string {
       : undefined,
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
+}
+
+function factsOf(item: ItemLine, now: number): string {
+  const tries = item.attempts === undefined || item.attempts === 0 ? [] : [counted(item.attempts, 'attempt')];
+  const code = item.code === undefined ? [] : [item.code];
+  return [
+    `since ${ago(item.since, now)}`.replace('since just now', 'just now'),
+    size(item.size),
+    ...tries,
+    ...code,
+  ].join(' · ');
 }

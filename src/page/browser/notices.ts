@@ -1,6 +1,6 @@
 import { wordsOf } from './ask.js';
 import { pageClock } from './clock.js';
-import { byId, h, icon } from './dom.js';
+import { attr, byId, h, icon, text } from './dom.js';
 
 const SHOWN_MS = 7_000;
 const MOST = 4;
@@ -37,12 +37,41 @@ function add(words: string, kind: 'done' | 'failed', cancel: () => void): HTMLEl
 
 /** Does something for a button: the button rests meanwhile, and what came of it is said. */
 export async function act(button: HTMLButtonElement | undefined, work: () => Promise<string>): Promise<void> {
-  if (button !== undefined) button.disabled = true;
+  rest(button, true);
   try {
     say(await work());
   } catch (error) {
     complain(error);
   } finally {
-    if (button !== undefined) button.disabled = false;
+    rest(button, false);
   }
+}
+
+function rest(button: HTMLButtonElement | undefined, isBusy: boolean): void {
+  if (button === undefined) return;
+  button.disabled = isBusy;
+  attr(button, 'aria-busy', isBusy && 'true');
+}
+
+export interface Question {
+  readonly title: string;
+  readonly text: string;
+  /** The word on the button that does it. */
+  readonly yes: string;
+}
+
+/** Asks before something that cannot be taken back. */
+export function sure({ title, text: words, yes }: Question): Promise<boolean> {
+  const dialog = byId<HTMLDialogElement>('confirm');
+  text(byId('confirm-title'), title);
+  text(byId('confirm-text'), words);
+  text(byId('confirm-yes'), yes);
+  byId('confirm-yes').onclick = () => dialog.close('yes');
+  byId('confirm-no').onclick = () => dialog.close('no');
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  byId('confirm-no').focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
+  });
 }

@@ -1,11 +1,10 @@
-import { h, prose, type Row, Rows, show } from './dom.js';
-import { Pager } from './pager.js';
+import { type Child, draw, h, prose } from './dom.js';
 import { count } from './words.js';
 
 export interface Column {
   readonly title: string;
-  /** What it holds; becomes the class of the heading. */
-  readonly kind?: 'number' | 'text';
+  /** Beside a figure on a phone. @default the title */
+  readonly label?: string;
   /** For the heading, where its words are too short to be understood alone. */
   readonly explains?: string;
   /** A heading above this and the columns beside it that have the same. */
@@ -17,9 +16,11 @@ export interface PagedTableParts<T> {
   readonly caption: string;
   /** What the things are called: `folder`, `folders`. */
   readonly words: readonly [one: string, many: string];
+  /** The first names the row, the others hold figures. */
   readonly columns: readonly Column[];
   keyOf(item: T): string;
-  make(item: T): Row<T>;
+  /** What names the row, then its figures. */
+  cells(item: T): readonly Child[];
   /** What a person may look for in it. */
   textOf(item: T): string;
   /** Said in place of the table while there is nothing. */
@@ -27,56 +28,22 @@ export interface PagedTableParts<T> {
   readonly pageSize?: number;
 }
 
-const PAGE_SIZE = 20;
-
 /**
  * A table of which one page is in the document, however many there are; with a field that narrows it down as soon as there
- * is more than a page.
+ * is more than a page. Roles are said, for a phone draws the table as blocks, and a block has none by itself.
  */
 export class PagedTable<T> {
-  readonly element: HTMLElement;
+  readonly #parent: HTMLElement;
   readonly #parts: PagedTableParts<T>;
   readonly #size: number;
-  readonly #rows: Rows<T>;
-  readonly #pager: Pager;
-  readonly #table: HTMLElement;
-  readonly #empty: HTMLElement;
-  readonly #filter: HTMLInputElement;
-  readonly #filterLine: HTMLElement;
   #items: readonly T[] = [];
   #first = 0;
+  #wanted = '';
 
-  constructor(parts: PagedTableParts<T>) {
+  constructor(parent: HTMLElement, parts: PagedTableParts<T>) {
+    this.#parent = parent;
     this.#parts = parts;
-    this.#size = parts.pageSize ?? PAGE_SIZE;
-    const body = h('tbody', { role: 'rowgroup' });
-    // Roles are said, for a phone draws the table as blocks, and a block has none by itself.
-    const head = h(
-      'thead',
-      { role: 'rowgroup' },
-      groupsOf(parts.columns),
-      h('tr', { role: 'row' }, ...parts.columns.map(headOf)),
-    );
-    this.#table = h('table', { role: 'table' }, h('caption', { class: 'unseen' }, parts.caption), head, body);
-    this.#rows = new Rows(body, parts.keyOf, parts.make);
-    this.#empty = h('p', { class: 'empty' });
-    this.#filter = h('input', {
-      type: 'search',
-      spellcheck: 'false',
-      placeholder: `Find a ${parts.words[0]}`,
-    });
-    this.#filter.setAttribute('aria-label', `Find a ${parts.words[0]}`);
-    this.#filterLine = h('div', { class: 'filters' }, this.#filter);
-    this.#filter.addEventListener('input', () => {
-      this.#first = 0;
-      this.#draw();
-    });
-    this.#pager = new Pager(parts.words[1], (step) => {
-      this.#first += step * this.#size;
-      this.#draw();
-    });
-    const scroll = h('div', { class: 'scroll' }, this.#table);
-    this.element = h('div', {}, this.#filterLine, scroll, this.#empty, this.#pager.element);
+    this.#size = parts.pageSize ?? 20;
   }
 
   set(items: readonly T[]): void {
@@ -85,59 +52,107 @@ export class PagedTable<T> {
   }
 
   #draw(): void {
-    const { textOf, empty, words } = this.#parts;
-    const wanted = this.#filter.value.trim().toLowerCase();
+    const { caption, columns, textOf, empty, words } = this.#parts;
+    const [items, size] = [this.#items, this.#size];
     const found =
-      wanted === '' ? this.#items : this.#items.filter((item) => textOf(item).toLowerCase().includes(wanted));
-    this.#first = Math.max(0, Math.min(this.#first, (Math.ceil(found.length / this.#size) - 1) * this.#size));
-    const page = found.slice(this.#first, this.#first + this.#size);
-    show(this.#filterLine, this.#items.length > this.#size);
-    show(this.#table, page.length > 0);
-    show(this.#empty, page.length === 0);
-    if (page.length === 0) {
-      prose(
-        this.#empty,
-        this.#items.length === 0
-          ? empty
-          : `None of the ${count(this.#items.length)} ${words[1]} is called so.`,
-      );
-    }
-    this.#rows.set(page);
-    this.#pager.set(this.#first, page.length, found.length, this.#first + this.#size < found.length);
+      this.#wanted === '' ? items : items.filter((item) => textOf(item).toLowerCase().includes(this.#wanted));
+    this.#first = Math.max(0, Math.min(this.#first, (Math.ceil(found.length / size) - 1) * size));
+    const page = found.slice(this.#first, this.#first + size);
+    const find = `Find a ${words[0]}`;
+    const filter = h('input', {
+      ...{ type: 'search', spellcheck: 'false', placeholder: find, 'aria-label': find },
+      oninput: ({ value }) => {
+        this.#wanted = value.trim().toLowerCase();
+        this.#first = 0;
+        this.#draw();
+      },
+    });
+    const table = h(
+      'table',
+      { role: 'table' },
+      h('caption', { class: 'unseen' }, caption),
+      h('thead', { role: 'rowgroup' }, groupsOf(columns), h('tr', { role: 'row' }, columns.map(headOf))),
+      h(
+        'tbody',
+        { role: 'rowgroup' },
+        page.map((item) => this.#row(item)),
+      ),
+    );
+    const none = items.length === 0 ? empty : `None of the ${count(items.length)} ${words[1]} is called so.`;
+    const go = (step: number) => {
+      this.#first += step * size;
+      this.#draw();
+    };
+    draw(
+      this.#parent,
+      items.length > size && h('div', { class: 'filters', 'data-key': 'filter' }, filter),
+      page.length === 0
+        ? h('p', { class: 'empty' }, prose(none))
+        : h('div', { class: 'scroll', 'data-key': 'table' }, table),
+      pager(words[1], this.#first, page.length, found.length, this.#first + size < found.length, go),
+    );
+  }
+
+  #row(item: T): HTMLElement {
+    const { columns, cells, keyOf } = this.#parts;
+    const [head, ...figures] = cells(item);
+    return h(
+      'tr',
+      { role: 'row', 'data-key': keyOf(item) },
+      h('th', { scope: 'row', role: 'rowheader' }, head),
+      figures.map((figure, i) => {
+        const { label, title } = columns[i + 1] ?? { title: '' };
+        return h('td', { role: 'cell', class: 'number', 'data-label': label ?? title }, figure);
+      }),
+    );
   }
 }
 
-function headOf({ title, kind, explains }: Column): HTMLElement {
-  return h('th', { scope: 'col', role: 'columnheader', class: kind, title: explains }, title);
+function headOf({ title, explains }: Column, i: number): HTMLElement {
+  const attributes = { scope: 'col', role: 'columnheader', class: i > 0 && 'number', title: explains };
+  return h('th', attributes, title);
 }
 
 /** The row of headings above others, where any column has one. */
 function groupsOf(columns: readonly Column[]): HTMLElement | undefined {
-  if (columns.every(({ group }) => group === undefined)) return undefined;
-  const row = h('tr', { role: 'row' });
-  columns.forEach(({ group }, i) => {
-    if (i > 0 && group === columns[i - 1]?.group && group !== undefined) return;
-    const span =
-      columns.filter((column, j) => j >= i && group !== undefined && column.group === group).length || 1;
-    row.append(
-      group === undefined
-        ? h('td', { role: 'cell' })
-        : h('th', { scope: 'colgroup', role: 'columnheader', colspan: span, class: 'group' }, group),
-    );
-  });
-  return row;
+  const groups = new Map<string, number>();
+  for (const { group = '' } of columns) groups.set(group, (groups.get(group) ?? 0) + 1);
+  if (groups.size === 1) return undefined;
+  return h(
+    'tr',
+    { role: 'row' },
+    [...groups].map(([group, colspan]) =>
+      group === ''
+        ? h('td', { role: 'cell', colspan })
+        : h('th', { scope: 'colgroup', role: 'columnheader', colspan, class: 'group' }, group),
+    ),
+  );
 }
 
-/** The first cell of a row, which names it. */
-export function rowHead(...children: readonly (Node | string)[]): HTMLElement {
-  return h('th', { scope: 'row', role: 'rowheader' }, ...children);
-}
-
-/** A cell with a figure; a phone shows the label beside it. */
-export function figure(label: string, ...children: readonly (Node | string)[]): HTMLElement {
-  return h('td', { role: 'cell', class: 'number', 'data-label': label }, ...children);
-}
-
-export function tableRow(...cells: readonly (HTMLElement | undefined)[]): HTMLElement {
-  return h('tr', { role: 'row' }, ...cells);
+/**
+ * The line below a list that goes to the page before and after, where there is one.
+ *
+ * @param total undefined where it is not known
+ */
+export function pager(
+  what: string,
+  first: number,
+  shown: number,
+  total: number,
+  hasMore: boolean,
+  go: (step: -1 | 1) => void,
+): HTMLElement | false {
+  if (first === 0 && !hasMore) return false;
+  const range = shown === 0 ? 'none' : `${count(first + 1)}–${count(first + shown)}`;
+  const button = (label: string, which: string, disabled: boolean, step: -1 | 1) => {
+    const aria = { 'aria-label': `${what}: the ${which}` };
+    return h('button', { type: 'button', class: 'small', disabled, ...aria, onclick: () => go(step) }, label);
+  };
+  return h(
+    'div',
+    { class: 'pager', 'data-key': 'pager' },
+    h('p', { class: 'hint', 'aria-live': 'polite' }, `${range} of ${count(total)}`),
+    button('Back', 'page before', first === 0, -1),
+    button('More', 'next page', !hasMore, 1),
+  );
 }

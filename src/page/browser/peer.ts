@@ -1,7 +1,8 @@
+import type { QueueStatus } from '../../queue/request-queue.js';
 import type { StatusReport } from '../../report/status.js';
 import type { RetryAnswer, RetryRequest } from '../api.js';
 import { post } from './ask.js';
-import { attr, byId, h, icon, prose, reshape, show, text } from './dom.js';
+import { byId, type Child, draw, h, icon, prose } from './dom.js';
 import type { Model } from './model.js';
 import { act } from './notices.js';
 import { ahead, calm, count, counted, duration, hour, sentences } from './words.js';
@@ -14,6 +15,8 @@ const LANES = [
   ['audit', 'Audit'],
 ] as const;
 
+const FIGURES = ['Answers in', 'Running', 'Waiting', 'Failed'] as const;
+
 interface Health {
   readonly shape: 'confirmed' | 'warn' | 'error' | 'unknown';
   readonly tone: 's-confirmed' | 's-warn' | 's-bad' | 's-unknown';
@@ -23,83 +26,80 @@ interface Health {
 
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function showPeer(model: Model): void {
-  const shape = icon('unknown');
-  const words = h('span', {});
-  const state = h('p', { class: 'peer-state' }, shape, words);
-  const detail = h('p', { class: 'voice' });
-  const facts = h('dl', { class: 'facts' });
-  const fact = (name: string) => {
-    const value = h('dd', {});
-    const line = h('div', {}, h('dt', {}, name), value);
-    facts.append(line);
-    return (content: string) => {
-      show(line, content !== '');
-      text(value, content);
-    };
-  };
-  const address = fact('Address');
-  const speaks = fact('Speaks');
-  const visible = fact('Shows a document');
-  const requests = fact('Requests');
-
-  const lanes = LANES.map(([lane, name]) => {
-    const cells = ['Answers in', 'Running', 'Waiting', 'Failed'].map((label) =>
-      h('td', { class: 'number', 'data-label': label }),
-    );
-    return { lane, cells, element: h('tr', {}, h('th', { scope: 'row' }, name), ...cells) };
+  model.follow(['status', 'tick'], () => {
+    if (model.status !== undefined) draw(byId('peer-card'), cardOf(model.status, model.now()));
   });
-  const heads = ['', 'Answers in', 'Running', 'Waiting', 'Failed'].map((title, i) =>
-    i === 0 ? h('td', {}) : h('th', { scope: 'col', class: 'number' }, title),
-  );
+}
+
+function cardOf(status: StatusReport, now: number): Child {
+  const { peer, uplink } = status;
+  const { shape, tone, words, detail } = healthOf(status, now);
+  const facts: [string, string | undefined][] = [
+    ['Address', peer.url],
+    ['Speaks', peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect]],
+    ['Shows a document', uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`],
+    ['Requests', peer.queue && requestsText(peer.queue.concurrency)],
+  ];
+  const lanes = LANES.map(([lane, name]) => {
+    const { p50LatencyMs, running, waiting, failed } = peer.queue?.lanes[lane] ?? {};
+    const values = [
+      p50LatencyMs === undefined ? '–' : duration(p50LatencyMs),
+      ...[running, waiting, failed].map((n) => (n === undefined ? '' : count(n))),
+    ];
+    const cells = values.map((value, i) => h('td', { class: 'number', 'data-label': FIGURES[i] }, value));
+    return h('tr', {}, h('th', { scope: 'row' }, name), cells);
+  });
   const table = h(
     'table',
     { class: 'lanes' },
     h('caption', { class: 'unseen' }, 'Requests to the peer by kind'),
-    h('thead', {}, h('tr', {}, ...heads)),
-    h('tbody', {}, ...lanes.map(({ element }) => element)),
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h('td'),
+        FIGURES.map((title) => h('th', { scope: 'col', class: 'number' }, title)),
+      ),
+    ),
+    h('tbody', {}, lanes),
   );
-  const tryNow = h('button', { type: 'button', class: 'small' }, 'Try now');
-  tryNow.addEventListener('click', () => {
-    void act(tryNow, async () => {
-      // Nothing is retried but the peer itself.
-      await post<RetryAnswer>('/api/retry', { paths: [] } satisfies RetryRequest);
-      return 'The peer is asked again.';
-    });
-  });
-  byId('peer-card').append(state, detail, tryNow, facts, h('div', { class: 'scroll' }, table));
+  return [
+    h('p', { class: `peer-state ${tone}` }, icon(shape), h('span', {}, words)),
+    detail !== '' && h('p', { class: 'voice', 'data-key': 'detail' }, prose(detail)),
+    peer.queue?.circuit.nextProbeAt !== undefined &&
+      h(
+        'button',
+        { type: 'button', class: 'small', 'data-key': 'try', onclick: (button) => void tryNow(button) },
+        'Try now',
+      ),
+    h('dl', { class: 'facts' }, factsOf(facts)),
+    h('div', { class: 'scroll' }, table),
+  ];
+}
 
-  model.follow(['status', 'tick'], () => {
-    const { status } = model;
-    if (status === undefined) return;
-    const health = healthOf(status, model.now());
-    attr(state, 'class', `peer-state ${health.tone}`);
-    reshape(shape, health.shape);
-    text(words, health.words);
-    prose(detail, health.detail);
-    show(detail, health.detail !== '');
-    show(tryNow, status.peer.queue?.circuit.nextProbeAt !== undefined);
-    const { queue, dialect, url } = status.peer;
-    address(url);
-    speaks(dialect === undefined ? 'not known yet' : DIALECTS[dialect]);
-    visible(
-      status.uplink === undefined ? '' : `about ${duration(status.uplink.timeToVisibleMs)} after a push`,
-    );
-    if (queue === undefined) return;
-    const { running, limit, max } = queue.concurrency;
-    requests(
-      `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
-    );
-    for (const { lane, cells } of lanes) {
-      const { p50LatencyMs, running: now, waiting, failed } = queue.lanes[lane];
-      const values = [
-        p50LatencyMs === undefined ? '–' : duration(p50LatencyMs),
-        count(now),
-        count(waiting),
-        count(failed),
-      ];
-      for (const [i, cell] of cells.entries()) text(cell, values[i] ?? '');
-    }
+function requestsText({ running, limit, max }: QueueStatus['concurrency']): string {
+  const most = limit < max ? ` now, ${count(max)} at most` : '';
+  return `${count(running)} running; ${count(limit)} at a time${most}`;
+}
+
+async function tryNow(button: HTMLButtonElement): Promise<void> {
+  await act(button, async () => {
+    // Nothing is retried but the peer itself.
+    await post<RetryAnswer>('/api/retry', { paths: [] } satisfies RetryRequest);
+    return 'The peer is asked again.';
   });
+}
+
+/** The lines of a list of facts; what is not known is left out. */
+export function factsOf(
+  facts: readonly (readonly [name: string, value: string | undefined, kind?: 'path'])[],
+): Child {
+  return facts.map(
+    ([name, value, kind]) =>
+      value !== undefined && h('div', {}, h('dt', {}, name), h('dd', { class: kind }, value)),
+  );
 }
 
 function healthOf({ peer }: StatusReport, now: number): Health {

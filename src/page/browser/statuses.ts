@@ -35,3 +35,13 @@ export const STATUSES = ['quarantined', 'pending', 'accepted', 'confirmed', 'pas
 export function isStatus(word: string): word is Entry['status'] {
   return Object.hasOwn(STATUS_WORDS, word);
 }
+
+/** The address of the explanation of a path. */
+export function whyHref(path: string): string {
+  return `#why=${encodeURIComponent(path)}`;
+}
+
+/** The address of the list of the files that have a status, of all folders or of one. */
+export function filesHref(status: Entry['status'], folder?: string): string {
+  return folder === undefined ? `#files=${status}` : `#files=${status}&folder=${encodeURIComponent(folder)}`;
+}

@@ -1,9 +1,9 @@
 import type { WhyReport } from '../../report/why.js';
 import { get, wordsOf } from './ask.js';
-import { byId, h, icon, prose, show } from './dom.js';
+import { byId, draw, h, icon, prose, show } from './dom.js';
 import type { Model } from './model.js';
-import { whyHref } from './route.js';
-import { isStatus, KIND_WORDS, STATUS_WORDS, VERDICT_WORDS } from './statuses.js';
+import { factsOf } from './peer.js';
+import { isStatus, KIND_WORDS, STATUS_WORDS, VERDICT_WORDS, whyHref } from './statuses.js';
 import { ago, ahead, moment, sentence, sentences, size } from './words.js';
 
 /** The explanation of any path. What is explained stands in the address, so that it can be sent to somebody. */
@@ -64,12 +64,9 @@ export class Why {
       (error: unknown) => [spoken(wordsOf(error))],
     );
     if (path !== this.#asked) return;
-    const close = h('button', { type: 'button', class: 'small close' }, 'Close');
-    close.addEventListener('click', () => this.close());
-    const hadFocus = this.#answer.contains(document.activeElement);
-    this.#answer.replaceChildren(...content, close);
+    const attributes = { type: 'button', class: 'small close', 'data-key': 'close' };
+    draw(this.#answer, content, h('button', { ...attributes, onclick: () => this.close() }, 'Close'));
     show(this.#answer, true);
-    if (hadFocus) close.focus();
   }
 
   #draw(report: WhyReport): HTMLElement[] {
@@ -82,7 +79,7 @@ export class Why {
         : report.nextAt <= now
           ? ' It is due now.'
           : ` Next: ${ahead(report.nextAt, now)}.`;
-    const facts: (readonly [string, string | undefined, 'path'?])[] = [
+    const facts = factsOf([
       ['File', report.file, 'path'],
       ['Rule', report.rule],
       ['Document', report.url, 'path'],
@@ -94,10 +91,7 @@ export class Why {
       ['Evidence', evidence && `${evidence.kind}, seen ${when(evidence.at)}`],
       ['Shown', evidence?.shown, 'path'],
       ['Error', trouble?.code, 'path'],
-    ];
-    const lines = facts.flatMap(([name, value, kind]) =>
-      value === undefined ? [] : [h('div', {}, h('dt', {}, name), h('dd', { class: kind }, value))],
-    );
+    ]);
     const shape = isStatus(verdict) ? verdict : 'unknown';
     const title = h(
       'h3',
@@ -123,7 +117,7 @@ export class Why {
           ),
         ),
       );
-    const left = h('div', {}, title, ...told, h('dl', { class: 'facts' }, ...lines));
+    const left = h('div', {}, title, ...told, h('dl', { class: 'facts' }, facts));
     if (history.length === 0) return [left];
     return [
       left,
@@ -133,7 +127,5 @@ export class Why {
 }
 
 function spoken(words: string): HTMLElement {
-  const paragraph = h('p', { class: 'voice' });
-  prose(paragraph, words);
-  return paragraph;
+  return h('p', { class: 'voice' }, prose(words));
 }
