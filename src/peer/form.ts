@@ -83,14 +83,13 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
 
 /**
  * Encodes fields as `multipart/form-data` (RFC 7578), none of them as a file: strings as they are, a Text in base64. A
- * TextSource is read only when the body is sent. The boundary occurs in no field: strings are looked through, and base64
- * has no `-`.
+ * TextSource is read only when the body is sent. The boundary is 96 random bits, so that it occurs in no field.
  *
  * @param url of the request, for errors
  */
 export async function multipartBody(fields: readonly FormField[], url: string): Promise<Body> {
   const parts = new Parts(url);
-  const boundary = boundaryFor(fields);
+  const boundary = `peersync-${randomBytes(12).toString('hex')}`;
   for (const { name, value, item } of fields) {
     const quotable = name.replace(
       /["\r\n]/g,
@@ -99,19 +98,10 @@ export async function multipartBody(fields: readonly FormField[], url: string): 
     parts.add(Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${quotable}"\r\n\r\n`));
     if (typeof value === 'string') parts.add(Buffer.from(value));
     else await parts.addText(value, 'base64', item);
-    parts.add(LINE_END);
+    parts.add(Buffer.from('\r\n'));
   }
   parts.add(Buffer.from(`--${boundary}--\r\n`));
   return parts.body(`multipart/form-data; boundary=${boundary}`);
-}
-
-const LINE_END = Buffer.from('\r\n');
-
-function boundaryFor(fields: readonly FormField[]): string {
-  for (;;) {
-    const boundary = `peersync-${randomBytes(12).toString('hex')}`;
-    if (!fields.some(({ value }) => typeof value === 'string' && value.includes(boundary))) return boundary;
-  }
 }
 
 /** Longer texts in memory are encoded piece by piece while they are sent, as those of a source are. */
@@ -146,7 +136,15 @@ class Parts {
     } else if (text instanceof Uint8Array && text.length <= HELD_BYTES) {
       this.add(encode(text, encoding));
     } else {
-      const source = text instanceof Uint8Array ? inPieces(text) : text;
+      const source =
+        text instanceof Uint8Array
+          ? {
+              size: text.length,
+              chunks: async function* () {
+                yield* slices(text);
+              },
+            }
+          : text;
       const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
       const length = encoding === 'form' ? await formLength(source, error) : base64Length(source.size);
       this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
@@ -169,35 +167,30 @@ class Parts {
   }
 }
 
-/** The last chunk is held back until the source has ended, so that one that grew never completes a request. */
+/** Each piece is held back until another one came or the source has ended, so that one that grew never completes a request. */
 async function* encodedChunks({ source, encoding, length, error }: StreamedText): AsyncGenerator<Buffer> {
-  const { unit } = WAYS[encoding];
   let waiting = NOTHING;
   let read = 0;
   let given = 0;
-  let last: Buffer | undefined;
-  const encodedNext = (piece: Uint8Array, isEnd: boolean): Buffer => {
-    const bytes = waiting.length === 0 ? piece : Buffer.concat([waiting, piece]);
-    const whole = isEnd ? bytes.length : bytes.length - (bytes.length % unit);
-    // A copy: whoever gave the piece may use its memory again.
-    waiting = Buffer.from(bytes.subarray(whole));
-    const encoded = encode(bytes.subarray(0, whole), encoding);
+  const encodedNext = (bytes: number): Buffer => {
+    const encoded = encode(waiting.subarray(0, bytes), encoding);
     given += encoded.length;
-    const isOther = isEnd && (given < length || read !== source.size);
-    if (given > length || isOther)
-      throw error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
     return encoded;
   };
+  const changed = () => error(`changed while it was sent: ${read} bytes came instead of ${source.size}`);
   for await (const piece of readable(source, error)) {
+    if (piece.length === 0) continue;
     read += piece.length;
-    const encoded = encodedNext(piece, false);
-    if (encoded.length === 0) continue;
-    if (last !== undefined) yield last;
-    last = encoded;
+    const whole = waiting.length - (waiting.length % WAYS[encoding].unit);
+    const encoded = encodedNext(whole);
+    if (read > source.size || given >= length) throw changed();
+    if (encoded.length > 0) yield encoded;
+    // A copy: whoever gave the piece may use its memory again.
+    waiting = Buffer.concat([waiting.subarray(whole), piece]);
   }
-  const end = encodedNext(NOTHING, true);
-  if (last !== undefined) yield last;
-  if (end.length > 0) yield end;
+  const last = encodedNext(waiting.length);
+  if (read !== source.size || given !== length) throw changed();
+  if (last.length > 0) yield last;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -227,16 +220,6 @@ function sourceError(what: string, url: string, item: number | undefined, cause:
   const which = item === undefined ? 'a text of the request' : `the text of item ${item}`;
   const parts = { url, what: `was not sent: ${which} ${what}`, delivered: 'no', item, cause } as const;
   return new PeerError('PEER_SOURCE', parts);
-}
-
-/** A text in memory as one that is read piece by piece. */
-function inPieces(bytes: Uint8Array): TextSource {
-  return {
-    size: bytes.length,
-    async *chunks() {
-      yield* slices(bytes);
-    },
-  };
 }
 
 function* slices(bytes: Uint8Array): Generator<Uint8Array> {
