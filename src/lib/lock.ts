@@ -10,10 +10,8 @@ export interface Holder {
   readonly host: string;
   /** When it took the lock, in ms since the epoch. */
   readonly since: number;
-  /** When the process started, in the kernel's ticks; tells a process from a later one with its pid. Linux only. */
+  /** When the process started, in the kernel's ticks since the boot; tells a process from a later one with its pid. Linux only. */
   readonly started?: string;
-  /** Differs after each boot. Linux only. */
-  readonly boot?: string;
   /** No two holders have the same. */
   readonly nonce: string;
 }
@@ -92,24 +90,12 @@ async function claim(path: string, own: string, clock: Clock): Promise<Holder | 
     const guard = `${path}.${createHash('sha256').update(found).digest('hex').slice(0, 16)}`;
     const rival = await claim(guard, own, clock);
     if (rival === undefined) {
-      if (await replaceDead(path, found, guard, own)) return undefined;
+      if ((await contentOf(path)) === found) return await rename(guard, path).then(() => undefined);
+      await rm(guard, { force: true });
     } else {
       if (clock.now() >= patientUntil) return rival;
       await clock.sleep(RETRY_MS);
     }
-  }
-}
-
-/** Gives `guard` free afterwards. False when somebody else was quicker. */
-async function replaceDead(path: string, dead: string, guard: string, own: string): Promise<boolean> {
-  try {
-    if ((await contentOf(path)) !== dead) return false;
-    const copy = `${own}.copy`;
-    await link(own, copy);
-    await rename(copy, path);
-    return true;
-  } finally {
-    await rm(guard, { force: true });
   }
 }
 
@@ -128,35 +114,26 @@ async function contentOf(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return await danglingLink(path);
-    throw error;
+    if (systemCode(error) !== 'ENOENT') throw error;
+    // A link to nothing is in the way of a lock, as a file with garbage is.
+    return await readlink(path).catch(() => undefined);
   }
 }
 
-/** A link to nothing is in the way of a lock, as a file with garbage is. */
-async function danglingLink(path: string): Promise<string | undefined> {
-  return await readlink(path).then(
-    (target) => `a link to ${target}`,
-    () => undefined,
-  );
+async function myself(since: number): Promise<Holder> {
+  const started = await startOf(process.pid);
+  const nonce = randomBytes(8).toString('hex');
+  return { pid: process.pid, host: hostname(), since, ...(started ? { started } : {}), nonce };
 }
 
-async function myself(now: number): Promise<Holder> {
-  const [process_, boot] = [await processOf(process.pid), await bootId()];
-  return {
-    pid: process.pid,
-    host: hostname(),
-    since: now,
-    ...(process_ ? { started: process_.started } : {}),
-    ...(boot ? { boot } : {}),
-    nonce: randomBytes(8).toString('hex'),
-  };
-}
-
-/** The holder that `text` names, if it may still live. */
+/** The holder that `text` names, unless it is certainly dead; of one on another machine nothing is known from here. */
 async function livingHolder(text: string): Promise<Holder | undefined> {
   const holder = parse(text);
-  return holder !== undefined && (await mayLive(holder)) ? holder : undefined;
+  if (holder === undefined || !isHere(holder)) return holder;
+  if (!exists(holder.pid)) return undefined;
+  const started = await startOf(holder.pid);
+  const isIt = started === undefined || (started !== 'ended' && started === (holder.started ?? started));
+  return isIt ? holder : undefined;
 }
 
 function parse(text: string): Holder | undefined {
@@ -170,17 +147,6 @@ function parse(text: string): Holder | undefined {
   }
 }
 
-/** Certainly false for a dead process; of one on another machine nothing is known from here. */
-async function mayLive(holder: Holder): Promise<boolean> {
-  if (!isHere(holder)) return true;
-  const boot = await bootId();
-  if (holder.boot !== undefined && boot !== undefined && holder.boot !== boot) return false;
-  if (!exists(holder.pid)) return false;
-  const found = await processOf(holder.pid);
-  if (found === undefined) return true;
-  return !found.ended && (holder.started === undefined || holder.started === found.started);
-}
-
 function exists(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -189,20 +155,10 @@ function exists(pid: number): boolean {
   }
 }
 
-async function bootId(): Promise<string | undefined> {
-  return (await readProc('/proc/sys/kernel/random/boot_id'))?.trim();
-}
-
-/** What the kernel says of a process; `ended` is one that nobody has waited for yet. */
-async function processOf(pid: number): Promise<{ started: string; ended: boolean } | undefined> {
-  const stat = await readProc(`/proc/${pid}/stat`);
-  if (stat === undefined) return undefined;
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const [state, started] = [fields[0], fields[22 - 3]];
-  return started === undefined ? undefined : { started, ended: state === 'Z' || state === 'X' };
-}
-
-/** Undefined where there is no such file, as on systems without /proc. */
-function readProc(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(() => undefined);
+/** When a process started, `ended` for one that nobody has waited for yet; undefined on systems without /proc. */
+async function startOf(pid: number): Promise<string | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  // The name of the program may hold blanks and brackets.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields?.[0] === 'Z' || fields?.[0] === 'X' ? 'ended' : fields?.[22 - 3];
 }

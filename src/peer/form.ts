@@ -11,7 +11,7 @@ export type Text = Uint8Array | EncodedText | TextSource;
 /** How text is encoded on its way: for a form (`application/x-www-form-urlencoded`), or in base64 with padding. */
 export type TextEncoding = 'form' | 'base64';
 
-/** Text that another thread encoded for its way, by `EncodingBuffer`. */
+/** Text that another thread encoded for its way, by `encode`. */
 export interface EncodedText {
   /** Bytes of the text in UTF-8. */
   readonly size: number;
@@ -146,7 +146,7 @@ class Parts {
             }
           : text;
       const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
-      const length = encoding === 'form' ? await formLength(source, error) : base64Length(source.size);
+      const length = encoding === 'form' ? await formLength(source, error) : Math.ceil(source.size / 3) * 4;
       this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
       this.#held = [];
     }
@@ -181,7 +181,8 @@ async function* encodedChunks({ source, encoding, length, error }: StreamedText)
   for await (const piece of readable(source, error)) {
     if (piece.length === 0) continue;
     read += piece.length;
-    const whole = waiting.length - (waiting.length % WAYS[encoding].unit);
+    // Three bytes of a text make four of base64.
+    const whole = waiting.length - (encoding === 'base64' ? waiting.length % 3 : 0);
     const encoded = encodedNext(whole);
     if (read > source.size || given >= length) throw changed();
     if (encoded.length > 0) yield encoded;
@@ -208,8 +209,7 @@ async function formLength(source: TextSource, error: StreamedText['error']): Pro
   let length = 0;
   for await (const chunk of readable(source, error)) {
     size += chunk.length;
-    length += chunk.length * FORM_GROWTH;
-    for (let i = 0; i < chunk.length; i += 1) if (SINGLE[chunk[i] as number] !== 0) length -= 2;
+    length += formSize(chunk);
   }
   if (size !== source.size)
     throw error(`changed while it was sent: ${size} bytes came instead of ${source.size}`);
@@ -226,9 +226,7 @@ function* slices(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
-/** An encoded byte takes at most `%XX`. */
-const FORM_GROWTH = 3;
-/** What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`; else 0. */
+/** What one byte becomes where one is enough: letters, digits, `*-._` as they are, a blank as `+`; else 0, and it becomes `%XX`. */
 const SINGLE = new Uint8Array(256);
 const HIGH = new Uint8Array(256);
 const LOW = new Uint8Array(256);
@@ -240,9 +238,21 @@ for (let byte = 0; byte < 256; byte += 1) {
 }
 SINGLE[0x20] = 0x2b;
 
-/** Writes a text into `target` from `start` on; tells where it ends. */
-function formInto(bytes: Uint8Array, target: Uint8Array, start: number): number {
-  let at = start;
+/** How long a text becomes in a form. */
+function formSize(bytes: Uint8Array): number {
+  let size = bytes.length * 3;
+  for (let i = 0; i < bytes.length; i += 1) if (SINGLE[bytes[i] as number] !== 0) size -= 2;
+  return size;
+}
+
+/** A text as it travels; base64 in one line, with padding. */
+export function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
+  if (encoding === 'base64') {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+    return Buffer.from(text, 'latin1');
+  }
+  const target = Buffer.allocUnsafe(formSize(bytes));
+  let at = 0;
   for (let i = 0; i < bytes.length; i += 1) {
     const byte = bytes[i] as number;
     const single = SINGLE[byte] as number;
@@ -256,72 +266,5 @@ function formInto(bytes: Uint8Array, target: Uint8Array, start: number): number 
       at += 3;
     }
   }
-  return at;
-}
-
-/** Bytes that become base64 at once; a multiple of 3, so that only the last piece of a text is padded. */
-const BASE64_BYTES = 48 * 1024;
-
-/** How long so many bytes become in base64, with padding. */
-function base64Length(bytes: number): number {
-  return Math.ceil(bytes / 3) * 4;
-}
-
-/** Writes a text into `target` from `start` on, with padding, in one line; tells where it ends. */
-function base64Into(bytes: Uint8Array, target: Uint8Array, start: number): number {
-  const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const into = Buffer.from(target.buffer, target.byteOffset, target.byteLength);
-  let at = start;
-  for (let from = 0; from < source.length; from += BASE64_BYTES) {
-    at += into.write(source.toString('base64', from, from + BASE64_BYTES), at, 'latin1');
-  }
-  return at;
-}
-
-/** How a text is encoded: how long it becomes at most, and how many bytes must stay together where it is cut. */
-const WAYS = {
-  form: { room: (bytes: number) => bytes * FORM_GROWTH, into: formInto, unit: 1 },
-  base64: { room: base64Length, into: base64Into, unit: 3 },
-} as const;
-
-function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
-  const { room, into } = WAYS[encoding];
-  const target = Buffer.allocUnsafe(room(bytes.length));
-  return target.subarray(0, into(bytes, target, 0));
-}
-
-/**
- * Encodes texts one after the other into memory of its own, which can be handed to another thread. In base64 each has
- * its own padding.
- */
-export class EncodingBuffer {
-  readonly #way: (typeof WAYS)[TextEncoding];
-  #bytes = new Uint8Array(PIECE_BYTES);
-  #length = 0;
-
-  constructor(encoding: TextEncoding = 'form') {
-    this.#way = WAYS[encoding];
-  }
-
-  /** Bytes so far, encoded. */
-  get length(): number {
-    return this.#length;
-  }
-
-  add(text: Uint8Array): void {
-    const needed = this.#length + this.#way.room(text.length);
-    if (needed > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, this.#length));
-      this.#bytes = larger;
-    }
-    this.#length = this.#way.into(text, this.#bytes, this.#length);
-  }
-
-  /** A copy of everything so far, of just its size; then it begins anew, in the same memory. */
-  take(): Uint8Array<ArrayBuffer> {
-    const taken = this.#bytes.slice(0, this.#length);
-    this.#length = 0;
-    return taken;
-  }
+  return target;
 }

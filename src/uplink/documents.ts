@@ -6,7 +6,7 @@ import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialect.js';
-import { EncodingBuffer, type Text, type TextEncoding } from '../peer/form.js';
+import { encode, type Text } from '../peer/form.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
 import type { Trouble, Version } from '../state/entry.js';
 
@@ -114,9 +114,6 @@ export interface PackOrder {
   readonly files: readonly { readonly file: string; readonly version: Version }[];
 }
 
-/** Memory for the encoded contents of one order; used again for the next, for orders are packed in turn. */
-let encoded: { readonly encoding: TextEncoding; readonly buffer: EncodingBuffer } | undefined;
-
 /**
  * Reads files, each of which proves to be the version it should be, treats them as their way asks for and encodes them, one after
  * the other into `bytes`. Blocks while it reads: meant for a thread of its own.
@@ -126,15 +123,16 @@ export function pack({ rules, files }: PackOrder): {
   readonly bytes: Uint8Array<ArrayBuffer>;
 } {
   const { encoding } = rules;
-  if (encoded?.encoding !== encoding) encoded = { encoding, buffer: new EncodingBuffer(encoding) };
-  const { buffer } = encoded;
+  const encoded: Uint8Array[] = [];
   const ends = [0];
-  const packed = files.map(({ file, version }) => {
-    const content = packOne(file, version, rules, buffer);
-    ends.push(buffer.length);
+  const packed = files.map(({ file, version }, i) => {
+    const content = packOne(file, version, rules, encoded);
+    const length = content.kind === 'content' ? (encoded.at(-1)?.length ?? 0) : 0;
+    ends.push((ends[i] ?? 0) + length);
     return content;
   });
-  const bytes = buffer.take();
+  // Memory of its own, which can be handed over.
+  const bytes = new Uint8Array(Buffer.concat(encoded));
   const texts = packed.map((content, i) =>
     content.kind === 'content'
       ? { ...content, text: { encoding, size: content.size, encoded: bytes.subarray(ends[i], ends[i + 1]) } }
@@ -143,7 +141,7 @@ export function pack({ rules, files }: PackOrder): {
   return { packed: texts, bytes };
 }
 
-function packOne(file: string, version: Version, rules: ContentRules, buffer: EncodingBuffer): Packed {
+function packOne(file: string, version: Version, rules: ContentRules, encoded: Uint8Array[]): Packed {
   const bytes = readWhole({ file, stat: version });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return { kind: 'stale' };
@@ -152,7 +150,7 @@ function packOne(file: string, version: Version, rules: ContentRules, buffer: En
   counter?.write(text);
   const words = counter?.end();
   if (counter !== undefined && words === undefined) return { kind: 'wordless' };
-  buffer.add(text);
+  encoded.push(encode(text, rules.encoding));
   const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
   return { kind: 'content', text: NOTHING, size: text.length, digest, type, words };
 }

@@ -174,14 +174,6 @@ describe('a lock', () => {
     await take(path);
   });
 
-  it('is free after a boot', async () => {
-    const path = join(temporaryDirectory(), 'lock');
-    const { holder } = await take(path);
-    writeFileSync(path, JSON.stringify({ ...holder, boot: 'another' }));
-    expect(await readLock(path)).toBeUndefined();
-    await take(path);
-  });
-
   it.each([
     '',
     '\0\0\0\0',
@@ -214,7 +206,7 @@ describe('a lock', () => {
   it('is kept for a holder on another machine, of which nothing is known here', async () => {
     const path = join(temporaryDirectory(), 'lock');
     const { holder } = await take(path);
-    const elsewhere = { ...holder, host: `not-${hostname()}`, boot: 'x', pid: NO_PID };
+    const elsewhere = { ...holder, host: `not-${hostname()}`, pid: NO_PID };
     writeFileSync(path, JSON.stringify(elsewhere));
     expect(await readLock(path)).toEqual(elsewhere);
     await expect(take(path)).rejects.toThrow(`pid ${NO_PID} on not-${hostname()}, since `);

@@ -67,7 +67,7 @@ describe('the lock of a state directory', () => {
   it('says so when the directory cannot be written, and leaves it as it is', async () => {
     const dir = temporaryDirectory();
     const { holder } = await lockState(dir, { clock });
-    const dead = JSON.stringify({ ...holder, boot: 'another' });
+    const dead = JSON.stringify({ ...holder, started: '1' });
     writeFileSync(join(dir, 'lock'), dead);
     chmodSync(dir, 0o500);
     try {
