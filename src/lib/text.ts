@@ -87,19 +87,17 @@ function plain(word: string): string {
   return word.toLowerCase().slice(0, 40);
 }
 
-/** How many characters must be put in, left out, replaced or swapped with their neighbour. */
+/** How many characters must be put in, left out or replaced; one for letters in another order. */
 function editDistance(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
-  const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    rows.push(row);
-    for (let j = 1; j <= b.length; j += 1) {
-      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = isSwapped ? at(i - 2, j - 2) + 1 : replaced;
-      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+  if (a !== b && [...a].toSorted().join() === [...b].toSorted().join()) return 1;
+  let above = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (const [i, x] of [...a].entries()) {
+    const row = [i + 1];
+    for (const [j, y] of [...b].entries()) {
+      const replaced = (above[j] ?? 0) + (x === y ? 0 : 1);
+      row.push(Math.min(replaced, (above[j + 1] ?? 0) + 1, (row[j] ?? 0) + 1));
     }
+    above = row;
   }
-  return at(a.length, b.length);
+  return above.at(-1) ?? 0;
 }

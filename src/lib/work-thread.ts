@@ -32,8 +32,6 @@ interface Running {
  * rejected.
  */
 export class WorkThread {
-  readonly #program: URL;
-  readonly #onBreakdown: (error: Error) => void;
   #running: Running | undefined;
   #idle: Timer | undefined;
 
@@ -41,10 +39,10 @@ export class WorkThread {
    * @param program a module that calls `serve`
    * @param onBreakdown hears of an error that ended the thread
    */
-  constructor(program: URL, onBreakdown: (error: Error) => void = () => {}) {
-    this.#program = program;
-    this.#onBreakdown = onBreakdown;
-  }
+  constructor(
+    private readonly program: URL,
+    private readonly onBreakdown: (error: Error) => void = () => {},
+  ) {}
 
   /** How many orders it has not answered. */
   get waiting(): number {
@@ -63,35 +61,32 @@ export class WorkThread {
   /** Ends it at once; what it had not answered is rejected. */
   async close(): Promise<void> {
     this.#idle?.cancel();
-    await this.#running?.worker.terminate();
+    const running = this.#running;
+    this.#running = undefined;
+    await running?.worker.terminate();
   }
 
   #start(): Running {
     this.#idle?.cancel();
     if (this.#running !== undefined) return this.#running;
-    const worker = new Worker(this.#program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    const worker = new Worker(this.program, { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
       running.waiting.shift()?.resolve(value);
       if (running.waiting.length > 0) return;
       this.#idle?.cancel();
-      this.#idle = systemClock.after(IDLE_MS, () => this.#end(running), { background: true });
+      this.#idle = systemClock.after(IDLE_MS, () => void this.close(), { background: true });
     });
     const end = (error: Error): void => {
       if (this.#running === running) this.#running = undefined;
       for (const { reject } of running.waiting.splice(0)) reject(error);
     };
-    worker.on('error', this.#onBreakdown);
+    worker.on('error', this.onBreakdown);
     worker.on('error', end);
     worker.on('exit', () => end(new Error('the thread ended')));
     this.#running = running;
     return running;
-  }
-
-  #end(running: Running): void {
-    if (this.#running === running) this.#running = undefined;
-    void running.worker.terminate();
   }
 }
 

@@ -189,8 +189,7 @@ export class PeerClient {
     const fields = fieldsOf({ ...asked, html });
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'peerdoc', method: 'POST', path, isProtected: false, body, signal } as const;
-    const answer = await this.#http.ask(request);
-    return dialect.hasNoDocument(answer) ? undefined : dialect.peerdocOf(succeeded(answer), query);
+    return dialect.peerdocOf(await this.#http.ask(request), query);
   }
 
   /**
@@ -205,8 +204,7 @@ export class PeerClient {
     const fields = fieldsOf({ url, filter, ch, hash: 'hash' in query ? query.hash : undefined });
     const body = await formBody(fields, this.#http.url(path));
     const request = { counted: 'other', method: 'POST', path, isProtected: false, body, signal } as const;
-    const answer = await this.#http.ask({ ...request, accept: ACCEPT_RECORDS });
-    return dialect.hasNoCitation(answer) ? undefined : dialect.citationOf(succeeded(answer), query);
+    return dialect.citationOf(await this.#http.ask({ ...request, accept: ACCEPT_RECORDS }), query);
   }
 
   /** Has the peer show at once what it has indexed so far, where its dialect knows a way; nothing otherwise. */
@@ -296,18 +294,18 @@ async function detectDialect(http: Http): Promise<Dialect> {
   const ofStandard = await documentPage(http, standard);
   const isYacy = isDocumentRecord(ofYacy);
   if (isYacy !== isDocumentRecord(ofStandard)) return isYacy ? yacy : standard;
-  // What is wrong is wrong with the peer, not with one of its pages.
-  const peer = { ...(isYacy ? ofYacy : ofStandard), url: http.url('/') };
   const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
-  if (isYacy) throw unusable(peer, `has both ${both}; ${NAME_IT}`);
-  if (isThere(ofStandard)) {
+  let what = `has both ${both}; ${NAME_IT}`;
+  if (!isYacy && isThere(ofStandard)) {
     if (!isThere(ofYacy)) return standard;
-    throw unusable(peer, `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`);
+    what = `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`;
+  } else if (!isYacy) {
+    const error = statusError(ofStandard);
+    if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
+    what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`;
   }
-  const error = statusError(ofStandard);
-  if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
-  const what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}`;
-  throw unusable(peer, `${what}; check that peer.url is the base URL of a peer`);
+  // What is wrong is wrong with the peer, not with one of its pages.
+  throw unusable({ ...(isYacy ? ofYacy : ofStandard), url: http.url('/') }, what);
 }
 
 /** A peer that is away, busy or closed to us says nothing about its dialect. */

@@ -51,13 +51,9 @@ export interface Dialect {
   pushBody(items: readonly PushItem[], options: PushOptions, url: string): Promise<Body>;
   /** @throws PeerError PEER_ANSWER when the answer does not say what became of the items */
   pushResults(answer: HttpAnswer, items: readonly PushItem[]): readonly PushResult[];
-  /** Whether an answer says by its status that there is no such document. */
-  hasNoDocument(answer: HttpAnswer): boolean;
-  /** @throws PeerError PEER_ANSWER when the answer says neither what the document is nor that there is none */
+  /** @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the document is nor that there is none */
   peerdocOf(answer: HttpAnswer, query: PeerdocQuery): Peerdoc | undefined;
-  /** Whether an answer says by its status that there are no citations of such a document. */
-  hasNoCitation(answer: HttpAnswer): boolean;
-  /** @throws PeerError PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
+  /** @throws PeerError by the status, and PEER_ANSWER when the answer says neither what the citations are nor that there is no document */
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
   /** @throws PeerError PEER_NAME for a name that no shared object can have */
   shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;

@@ -59,8 +59,6 @@ export class PeerError extends PeersyncError {
   declare readonly code: PeerErrorCode;
   /** HTTP status of the answer, if one came. */
   readonly status: number | undefined;
-  /** Path of the request: `/api/push_p.html`. */
-  readonly endpoint: string;
   /** The beginning of the answer, printable, at most about 200 characters. */
   readonly firstBytes: string | undefined;
   readonly delivered: Delivered;
@@ -85,7 +83,6 @@ export class PeerError extends PeersyncError {
       ...(cause === undefined ? {} : { cause }),
     });
     this.status = status;
-    this.endpoint = url.pathname;
     this.firstBytes = firstBytes;
     this.delivered = delivered;
     this.retryAfterMs = retryAfterMs;

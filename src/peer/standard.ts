@@ -1,3 +1,4 @@
+import { succeeded } from './answer.js';
 import { readCitation } from './citation.js';
 import type { Dialect, TableDialect } from './dialect.js';
 import { type FormField, fieldsOf, formBody } from './form.js';
@@ -45,10 +46,8 @@ export const standard: Dialect = {
   },
 
   pushResults: readPushResults,
-  hasNoDocument: ({ status }) => status === 404,
-  peerdocOf: readPeerdoc,
-  hasNoCitation: ({ status }) => status === 404,
-  citationOf: readCitation,
+  peerdocOf: (answer, query) => (answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query)),
+  citationOf: (answer, query) => (answer.status === 404 ? undefined : readCitation(succeeded(answer), query)),
 
   async shareRequest({ data, c }, urlOf) {
     const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));

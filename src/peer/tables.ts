@@ -383,14 +383,11 @@ function newKey(now: number): string {
   return now.toString(36).padStart(8, '0').slice(-8) + chance.padStart(4, '0');
 }
 
-const SHOWN_CHARACTERS = 100;
-
 /** Two texts, from just before where they part. */
 function difference(asked: string, shown: string): string {
-  const length = Math.max(asked.length, shown.length);
   let at = 0;
-  while (at < length && asked[at] === shown[at]) at += 1;
-  const from = length <= SHOWN_CHARACTERS ? 0 : Math.max(0, at - SHOWN_CHARACTERS / 4);
+  while (at < asked.length && asked[at] === shown[at]) at += 1;
+  const from = Math.max(0, at - 25);
   const place = from === 0 ? '' : ` (from character ${from} on)`;
   return `${quoted(asked.slice(from))}, and shows ${quoted(shown.slice(from))}${place}`;
 }

@@ -1,4 +1,5 @@
-import { decoded, isSameUrl, unusable } from './answer.js';
+import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
+import { readCitation } from './citation.js';
 import type { Dialect, TableDialect } from './dialect.js';
 import { PeerError } from './errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
@@ -96,10 +97,8 @@ export const yacy: Dialect = {
   },
 
   /** A document that is not there is a record of empty fields. A 404 says that this is not a YaCy. */
-  hasNoDocument: () => false,
-
   peerdocOf(answer, query) {
-    const doc = readPeerdoc(answer, query, isNormalisedFrom);
+    const doc = readPeerdoc(succeeded(answer), query, isNormalisedFrom);
     if (doc?.urlhash === undefined) return undefined;
     return 'url' in query ? { ...doc, url: query.url } : doc;
   },
@@ -108,13 +107,12 @@ export const yacy: Dialect = {
    * The page servlet fails for a document that is not in the index (a null pointer), and its page says no more than where;
    * what fails elsewhere looks otherwise.
    */
-  hasNoCitation({ status, body }) {
-    const page = status === 500 ? decoded(body) : '';
-    return /HTTP ERROR:? 500/.test(page) && page.includes(standard.citationPath);
+  citationOf(answer, query) {
+    const page = answer.status === 500 ? decoded(answer.body) : '';
+    if (/HTTP ERROR:? 500/.test(page) && page.includes(standard.citationPath)) return undefined;
+    const asked = 'url' in query ? { url: yacy.sentUrl(query.url) } : query;
+    return readCitation(succeeded(answer), asked);
   },
-
-  citationOf: (answer, query) =>
-    standard.citationOf(answer, 'url' in query ? { url: yacy.sentUrl(query.url) } : query),
 
   /** Its shared objects are the files below `/share/`; a group of them is a directory. */
   async shareRequest({ data, c }, urlOf) {

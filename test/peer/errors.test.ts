@@ -17,7 +17,6 @@ describe('a peer’s error', () => {
       name: 'PeerError',
       code: 'PEER_FAILED',
       exitCode: 1,
-      endpoint: '/api/push_p.html',
     });
     expect(error.details).toEqual({
       url: 'http://peer.example.org/api/push_p.html?x=1',

@@ -17,7 +17,6 @@ describe('a peer that is not there', () => {
       code: 'PEER_UNREACHABLE',
       exitCode: 4,
       delivered: 'no',
-      endpoint: '/api/push_p.html',
       message: expect.stringMatching(
         /^http:\/\/127\.0\.0\.1:\d+\/api\/push_p\.html cannot be reached: .*ECONNREFUSED/,
       ),

@@ -9,7 +9,7 @@ const DIGEST = 'ab'.repeat(32);
 
 function read(body: string | Buffer, query: PeerdocQuery = { url: URL }, status = 200) {
   const answer = answerOf(body, { status });
-  return standard.hasNoDocument(answer) ? undefined : standard.peerdocOf(answer, query);
+  return standard.peerdocOf(answer, query);
 }
 function refusalOf(body: string | Buffer, query?: PeerdocQuery): string {
   try {
