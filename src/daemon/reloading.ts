@@ -115,7 +115,7 @@ export class Reloading {
     if (config !== before) {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
-      await watcher.watch({ folders: config.folders, hints, rescanMs: rescan });
+      watcher.watch({ folders: config.folders, hints, rescanMs: rescan });
       await housekeeping.keep(config);
       await mirrors.configure(config.mirror);
       if (config.audit.every !== before.audit.every) {

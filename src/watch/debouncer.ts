@@ -2,12 +2,6 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
 import { directoryOf, joinPath } from './lister.js';
 
-/**
- * Why a path is looked at. A `rescan` also tries again what could not be read, though nothing about it changed; what was
- * `asked` for is read in any case.
- */
-export type Purpose = 'change' | 'rescan' | 'asked';
-
 /** fs events are gathered for so many ms, so that many of one path cost one look. */
 const GATHER_MS = 30;
 /** So many paths are looked at at once. */
@@ -23,7 +17,8 @@ const SHORTEST_SETTLE_MS = 20;
 interface Waiting {
   /** In ms since the epoch; infinite while it is looked at. */
   readonly due: number;
-  readonly purpose: 'change' | 'asked';
+  /** Somebody asked for it: it is read in any case. */
+  readonly isAsked: boolean;
   /** How the file looked, and since when, in ms since the epoch. */
   readonly seen?: { readonly stat: FileStat; readonly since: number } | undefined;
 }
@@ -54,7 +49,7 @@ export class Debouncer {
   constructor(
     settleMs: number,
     private readonly clock: Clock,
-    private readonly onDue: (path: string, purpose: Purpose) => Promise<void>,
+    private readonly onDue: (path: string, isAsked: boolean) => Promise<void>,
   ) {
     this.#settleMs = Math.max(settleMs, SHORTEST_SETTLE_MS);
   }
@@ -78,12 +73,12 @@ export class Debouncer {
     // A name that is not valid UTF-8 cannot be looked up.
     const isKnown = name !== undefined && !name.includes('\ufffd');
     const due = this.clock.now() + GATHER_MS;
-    this.#add(isKnown ? joinPath(directory, name) : `${directory}/`, { due, purpose: 'change' });
+    this.#add(isKnown ? joinPath(directory, name) : `${directory}/`, { due, isAsked: false });
   }
 
   /** A path is to be looked at now. */
-  look(path: string, purpose: 'change' | 'asked' = 'change'): void {
-    this.#add(path, { due: this.clock.now(), purpose });
+  look(path: string, isAsked = false): void {
+    this.#add(path, { due: this.clock.now(), isAsked });
   }
 
   /**
@@ -101,14 +96,14 @@ export class Debouncer {
       return true;
     }
     const due = Math.min(since, now - Math.max(0, age)) + this.#settleMs;
-    this.#set(path, { due, purpose: 'change', seen: { stat, since } });
+    this.#set(path, { due, isAsked: false, seen: { stat, since } });
     return false;
   }
 
   /** A read of the file raced a write: it is looked at again after a whole `settle`. */
   raced(path: string, stat: FileStat): void {
     const since = this.clock.now();
-    this.#set(path, { due: since + this.#settleMs, purpose: 'change', seen: { stat, since } });
+    this.#set(path, { due: since + this.#settleMs, isAsked: false, seen: { stat, since } });
   }
 
   /** Forgets everything that waits. */
@@ -126,17 +121,16 @@ export class Debouncer {
   }
 
   /** Of two reasons to look the earlier counts (under steady writing a later one would never come), and what was seen stays known. */
-  #add(path: string, { due, purpose }: Waiting): void {
-    const known = this.#waiting.get(path) ?? { due, purpose };
-    const isAsked = known.purpose === 'asked';
-    this.#set(path, { ...known, due: Math.min(known.due, due), purpose: isAsked ? 'asked' : purpose });
+  #add(path: string, { due, isAsked }: Waiting): void {
+    const known = this.#waiting.get(path) ?? { due, isAsked };
+    this.#set(path, { ...known, due: Math.min(known.due, due), isAsked: known.isAsked || isAsked });
   }
 
   #set(path: string, waiting: Waiting): void {
     if (this.#stopped) return;
     const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
-    if (isTooMuch && waiting.purpose === 'change') {
-      this.#add(`${directoryOf(path)}/`, { due: waiting.due, purpose: 'change' });
+    if (isTooMuch && !waiting.isAsked) {
+      this.#add(`${directoryOf(path)}/`, { due: waiting.due, isAsked: false });
       return;
     }
     this.#waiting.set(path, waiting);
@@ -173,9 +167,9 @@ export class Debouncer {
     const waiting = this.#waiting.get(path);
     // What was forgotten meanwhile, or waits longer by now, is not looked at.
     if (waiting === undefined || waiting.due > now) return;
-    const looked: Waiting = { ...waiting, due: Number.POSITIVE_INFINITY, purpose: 'change' };
+    const looked: Waiting = { ...waiting, due: Number.POSITIVE_INFINITY, isAsked: false };
     this.#waiting.set(path, looked);
-    await this.onDue(path, waiting.purpose);
+    await this.onDue(path, waiting.isAsked);
     if (this.#waiting.get(path) === looked) this.#waiting.delete(path);
   }
 }

@@ -8,11 +8,11 @@ import { HealthCheck } from '../lib/health.js';
 import { isWithin } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { Debouncer, type Purpose } from './debouncer.js';
+import { Debouncer } from './debouncer.js';
 import type { EventListener, FsEvents } from './fs-events.js';
 import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
-import { FolderRules, type PathProblem, Problems, trouble } from './rules.js';
+import { FolderRules, Problems, trouble } from './rules.js';
 import { Scanner } from './scanner.js';
 
 /**
@@ -174,8 +174,6 @@ export interface FolderStatus {
   readonly unnamedProblems?: number;
 }
 
-/** Scans are moved by up to this share of their interval, so that many daemons do not scan at once. */
-const JITTER = 0.1;
 /** One step of a look: a disk that is far away may take long for it. In ms. */
 const LONGEST_STEP_MS = 15 * 60_000;
 /** The system's codes for a limit of watches that is reached. */
@@ -192,11 +190,12 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  *   until a full scan has watched all that it met.
  */
 export class FolderWatch {
-  readonly #root: Root;
+  readonly root: Root;
+  readonly problems: Problems;
+  readonly health: HealthCheck;
   readonly #deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
-  readonly #jitter = 1 + JITTER * (2 * Math.random() - 1);
   #isScanning = false;
   #lastScan: FolderStatus['lastScan'];
   /** Settled when no scan runs or is to follow. */
@@ -212,26 +211,26 @@ export class FolderWatch {
 
   /** @param openEvents undefined where changes are to be found by scans alone */
   constructor(
-    private readonly folder: FolderConfig,
+    readonly folder: FolderConfig,
     deps: WatchDeps,
     openEvents: ((listener: EventListener) => FsEvents) | undefined,
   ) {
     const { clock, log } = deps;
     const { name } = folder;
-    const root = new Root(folder, deps);
-    this.#root = root;
+    this.root = new Root(folder, deps);
+    this.problems = new Problems(name, clock, log);
+    this.health = new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
+      limitMs: LONGEST_STEP_MS,
+      busy: () => this.#isLooking,
+    });
     this.#deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
-      debouncer: new Debouncer(folder.settle, clock, (path, purpose) => this.#lookAt(path, purpose)),
-      problems: new Problems(name, clock, log),
+      ...{ problems: this.problems, health: this.health },
+      debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
-      health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
-        limitMs: LONGEST_STEP_MS,
-        busy: () => this.#isLooking,
-      }),
       mayLook: () => this.#mayLook(),
-      isCertain: async () => !(await this.#follow()) && this.standing === 'there' && this.#mayLook(),
-      absolute: (path) => joinPath(root.real, path),
+      isCertain: async () => !(await this.#follow()) && this.root.standing === 'there' && this.#mayLook(),
+      absolute: (path) => joinPath(this.root.real, path),
       onUnwatched: (code) => {
         // Any other code (EACCES) is met, and reported, by the listing that follows.
         if (LIMITS.has(code)) this.#degrade(code);
@@ -241,10 +240,6 @@ export class FolderWatch {
     this.#scanner = new Scanner(this.#deps, this.#reconciler);
   }
 
-  get health(): HealthCheck {
-    return this.#deps.health;
-  }
-
   /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
     if (this.#stopped) return false;
@@ -252,17 +247,10 @@ export class FolderWatch {
     return isScanned || this.#deps.debouncer.busy || this.#reconciler.busy;
   }
 
-  get standing(): Standing {
-    return this.#root.standing;
-  }
-
-  get problems(): readonly PathProblem[] {
-    return this.#deps.problems.list();
-  }
-
   status(): FolderStatus {
-    const { problems, events, debouncer } = this.#deps;
-    const why = this.#root.held ?? this.#degraded?.trouble;
+    const { events, debouncer } = this.#deps;
+    const { unnamed } = this.problems;
+    const why = this.root.held ?? this.#degraded?.trouble;
     return {
       name: this.folder.name,
       ...this.#state(),
@@ -270,7 +258,7 @@ export class FolderWatch {
       ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
       directoriesWatched: events?.watched ?? 0,
       settling: debouncer.settling,
-      ...(problems.unnamed === 0 ? {} : { unnamedProblems: problems.unnamed }),
+      ...(unnamed === 0 ? {} : { unnamedProblems: unnamed }),
     };
   }
 
@@ -285,7 +273,7 @@ export class FolderWatch {
    * @param isMeant whether a directory that stands in the place of the folder's, and is not empty, is to be the folder
    */
   rescan(isMeant = false): Promise<ScanReport> {
-    this.#root.isMeant ||= isMeant;
+    this.root.isMeant ||= isMeant;
     this.#nextScan ??= this.#scans.then(() => {
       this.#nextScan = undefined;
       return this.#scan();
@@ -296,7 +284,7 @@ export class FolderWatch {
 
   /** Looks at a path and reads it, also when nothing says that it changed. */
   look(path: string): void {
-    this.#deps.debouncer.look(path, 'asked');
+    this.#deps.debouncer.look(path, true);
   }
 
   /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
@@ -308,7 +296,7 @@ export class FolderWatch {
   }
 
   #state(): Pick<FolderStatus, 'state' | 'since'> {
-    const { held, since } = this.#root;
+    const { held, since } = this.root;
     if (held !== undefined) return { state: 'held', since };
     if (this.#degraded !== undefined) return { state: 'degraded', since: this.#degraded.since };
     if (this.#isScanning || this.#lastScan === undefined) return { state: 'scanning', since };
@@ -316,7 +304,7 @@ export class FolderWatch {
   }
 
   #mayLook(): boolean {
-    return !this.#stopped && this.standing !== 'missing';
+    return !this.#stopped && this.root.standing !== 'missing';
   }
 
   get #isLooking(): boolean {
@@ -333,7 +321,7 @@ export class FolderWatch {
       const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
       const interval = this.#degraded === undefined ? policy.rescanMs : degradedRescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
-      const isDue = directories === 0 || clock.now() - at >= interval * this.#jitter;
+      const isDue = directories === 0 || clock.now() - at >= interval;
       if (isDue && !this.#isScanning && this.#mayLook()) void this.rescan();
       if (!this.#stopped) this.#checkLater();
     });
@@ -349,21 +337,21 @@ export class FolderWatch {
   /** @returns whether the root stands otherwise than before, or is another one */
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.#deps;
-    const { standing, identity, real } = this.#root;
-    await this.#root.check();
-    const isSame = this.standing === standing && this.#root.identity === identity;
+    const { standing, identity, real } = this.root;
+    await this.root.check();
+    const isSame = this.root.standing === standing && this.root.identity === identity;
     if (this.#stopped || isSame) return false;
     digests.clear();
     changed();
     // Where it is another one or none, no watch of it lives.
     events?.unwatch(real);
-    if (this.standing === 'missing') debouncer.clear();
-    if (this.standing !== standing) onStanding();
+    if (this.root.standing === 'missing') debouncer.clear();
+    if (this.root.standing !== standing) onStanding?.();
     return true;
   }
 
   async #scan(): Promise<ScanReport> {
-    const { clock, log, accepts, digests, problems } = this.#deps;
+    const { clock, log, accepts, digests } = this.#deps;
     const { name } = this.folder;
     const began = clock.now();
     let met = { files: 0, directories: 0 };
@@ -375,9 +363,9 @@ export class FolderWatch {
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
         this.#limitMet = undefined;
-        problems.beginScan();
+        this.problems.beginScan();
         met = await this.#scanner.all();
-        problems.endScan();
+        this.problems.endScan();
       }
       if (this.#mayLook()) {
         this.#reconciler.scannedFrom = began;
@@ -395,9 +383,9 @@ export class FolderWatch {
     return report;
   }
 
-  async #lookAt(path: string, purpose: Purpose): Promise<void> {
+  async #lookAt(path: string, isAsked: boolean): Promise<void> {
     try {
-      if (this.#mayLook()) await this.#scanner.path(path, purpose);
+      if (this.#mayLook()) await this.#scanner.path(path, isAsked);
     } catch (error) {
       this.#failed(`Looking at ${path}`, error);
       void this.rescan();
@@ -405,7 +393,7 @@ export class FolderWatch {
   }
 
   #onEvent(directory: string, name: string | undefined): void {
-    const { real } = this.#root;
+    const { real } = this.root;
     if (!this.#mayLook() || !isWithin(directory, real)) return;
     if (directory === real && name === undefined) void this.#follow();
     this.#deps.debouncer.changed(directory.slice(real.length + 1), name);

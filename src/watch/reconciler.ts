@@ -10,7 +10,7 @@ import type { Logger } from '../lib/logger.js';
 import { type Entry, hasContent, isItem, type Trouble, type Version } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { gone, passedOver, quarantined, read } from '../state/transitions.js';
-import type { Debouncer, Purpose } from './debouncer.js';
+import type { Debouncer } from './debouncer.js';
 import type { FsEvents } from './fs-events.js';
 import { directoryOf, joinPath, type List } from './lister.js';
 import { type Decision, type FolderRules, type Problems, trouble } from './rules.js';
@@ -29,19 +29,23 @@ export const WATCH_POLICY = {
   crowd: 500,
 };
 
-/** What all folders share. */
-export interface WatchDeps {
+/** What all folders share, given from outside. */
+export interface WatchOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
   readonly list: List;
-  readonly hashQueue: HashQueue;
   /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
+  /** Called when the root of a folder stands otherwise than before. */
+  readonly onStanding?: () => void;
+}
+
+/** What all folders share. */
+export interface WatchDeps extends WatchOptions {
+  readonly hashQueue: HashQueue;
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
-  /** To be called when the root of a folder stands otherwise than before. */
-  readonly onStanding: () => void;
   readonly policy: typeof WATCH_POLICY;
 }
 
@@ -99,10 +103,12 @@ export class Reconciler {
    * A regular file.
    *
    * @param file where to read it: the absolute path, or of a followed link the target
+   * @param isAsked whether it is to be read though it looks as it did
    * @param movedAt when a directory that it stands in was last moved, as far as is known; in ms since the epoch
    */
-  file(path: string, file: string, stat: FileStat, purpose: Purpose, movedAt: number): void {
-    const { folder, rules, state, debouncer } = this.deps;
+  file(path: string, file: string, stat: FileStat, isAsked: boolean, movedAt: number): void {
+    const { folder, rules, state, debouncer, mayLook } = this.deps;
+    if (!mayLook()) return;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
       this.excluded(path, decision.rule);
@@ -113,8 +119,7 @@ export class Reconciler {
     const bySize = stat.size === 0 ? trouble.empty() : tooLarge;
     const before = state.get(folder.name, path);
     const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, stat);
-    if (isSame && bySize === undefined && purpose !== 'asked' && this.#isSettled(before, decision, purpose))
-      return;
+    if (isSame && bySize === undefined && !isAsked && this.#isSettled(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
     else void this.#read(path, file, stat, Math.max(movedAt, this.scannedFrom));
@@ -122,9 +127,9 @@ export class Reconciler {
 
   /** A rule keeps the path out: there is nothing to remember of it. */
   excluded(path: string, rule: string): void {
-    const { folder, state, log } = this.deps;
+    const { folder, state, mayLook, log } = this.deps;
     const before = state.get(folder.name, path);
-    if (before === undefined || before.status === 'gone') return;
+    if (!mayLook() || before === undefined || before.status === 'gone') return;
     state.remove(folder.name, path);
     this.#freed(path);
     log.debug({ folder: folder.name, path }, `${path} is passed over from now on: ${rule}.`);
@@ -154,7 +159,7 @@ export class Reconciler {
   }
 
   /** Whether nothing is left to do for a file that looks as it did; does what needs no reading. */
-  #isSettled(before: Entry, to: Taken, purpose: Purpose): boolean {
+  #isSettled(before: Entry, to: Taken): boolean {
     const { folder, accepts } = this.deps;
     const { path } = before;
     if (!isItem(before)) {
@@ -167,7 +172,7 @@ export class Reconciler {
     }
     if (!hasContent(before.version)) {
       this.#open(path);
-      return purpose === 'change';
+      return false;
     }
     const refusal = accepts(before.version.encoding);
     if (refusal !== undefined) this.#keepOut(path, before.version, refusal);
@@ -179,7 +184,6 @@ export class Reconciler {
   /** Reads a file, once at a time: what was written behind the reading is found by another look. */
   async #read(path: string, file: string, stat: FileStat, notBefore: number): Promise<void> {
     const { folder, hashQueue, debouncer, mayLook, log } = this.deps;
-    if (!mayLook()) return;
     if (this.#reading.has(path)) {
       debouncer.raced(path, stat);
       return;

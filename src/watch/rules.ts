@@ -312,11 +312,11 @@ export const trouble = {
       'The path is longer than the system allows; what is there cannot be read.',
       'Move it up some levels, or watch a directory further down as a folder of its own.',
     ),
-  nameNotUtf8: (bytes: Uint8Array) =>
+  nameNotUtf8: () =>
     said(
       'NAME_NOT_UTF8',
-      `The name is not valid UTF-8 (bytes ${Buffer.from(bytes).toString('hex')}) and has no URL.`,
-      'Rename it, for instance with convmv.',
+      'The name is not valid UTF-8 and has no URL.',
+      'Rename it, for instance with convmv; `ls -b` shows its bytes.',
     ),
   rulesUnreadable: (reason: string) =>
     said(

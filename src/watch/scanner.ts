@@ -1,11 +1,9 @@
-import { isUtf8 } from 'node:buffer';
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry, Trouble } from '../state/entry.js';
-import type { Purpose } from './debouncer.js';
 import {
   type DirectoryStat,
   directoryOf,
@@ -28,9 +26,10 @@ interface Step {
   readonly movedAt: number;
 }
 
-/** Why a walk walks, and what it met so far. */
+/** What a walk met so far. */
 interface Walk {
-  readonly purpose: Purpose;
+  /** Files are read though they look as they did. */
+  readonly isAsked: boolean;
   files: number;
   directories: number;
 }
@@ -58,7 +57,7 @@ export class Scanner {
     const { digests } = this.deps;
     const entered = new Set(['']);
     await this.#readRules('');
-    const walk = await this.#tree('', 'rescan', (path) => Boolean(entered.add(path)));
+    const walk = await this.#tree('', (path) => Boolean(entered.add(path)));
     // Nothing is kept of directories that are no more.
     for (const path of digests.keys()) if (!entered.has(path)) digests.delete(path);
     return walk;
@@ -68,24 +67,24 @@ export class Scanner {
    * Looks at one path, and at all below it if it is a directory. Of a path that ends in a slash, or is a file of rules, the directory
    * is listed, and those in it that are not watched yet with all below them; all where the rules are others.
    */
-  async path(path: string, purpose: Purpose): Promise<void> {
+  async path(path: string, isAsked = false): Promise<void> {
     const { digests, events, absolute } = this.deps;
     const directory = directoryOf(path);
     digests.delete(directory);
     if (path.endsWith('/') || basename(path) === IGNORE_FILE) {
       const isRuledAnew = await this.#readRules(directory);
       const isNew = (below: string) => events?.watches(absolute(below)) !== true;
-      await this.#tree(directory, 'change', (below) => isRuledAnew || isNew(below));
+      await this.#tree(directory, (below) => isRuledAnew || isNew(below));
       return;
     }
     const from = await this.#enter(directory);
     if (from === undefined) return;
-    const walk = { purpose, files: 0, directories: 0 };
+    const walk = { isAsked, files: 0, directories: 0 };
     await this.#walk(await this.#lookUp([path], walk, from), walk);
   }
 
-  async #tree(directory: string, purpose: Purpose, enters: (path: string) => boolean): Promise<Walk> {
-    const walk = { purpose, files: 0, directories: 0 };
+  async #tree(directory: string, enters: (path: string) => boolean): Promise<Walk> {
+    const walk = { isAsked: false, files: 0, directories: 0 };
     const start = await this.#enter(directory);
     if (start !== undefined) await this.#walk([start], walk, enters);
     return walk;
@@ -100,11 +99,13 @@ export class Scanner {
       await this.#exclude(directory, closed);
       return undefined;
     }
-    const reach = await reachOf(absolute(''), directory);
-    if (reach === 'plain' || (reach === 'linked' && folder.followSymlinks))
-      return { path: directory, linked: reach === 'linked', movedAt: Number.NEGATIVE_INFINITY };
+    const path = absolute(directory);
+    const real = await realpath(path).catch(() => path);
+    const linked = real !== path;
+    if (!linked || (folder.followSymlinks && isWithin(real, absolute(''))))
+      return { path: directory, linked, movedAt: Number.NEGATIVE_INFINITY };
     // A link stands where the directory was: what is known below it is not there any more.
-    await this.path(directory, 'change');
+    await this.path(directory);
     return undefined;
   }
 
@@ -171,25 +172,24 @@ export class Scanner {
     // The names that show what is there: any other that is known is looked up.
     const [files, directories] = [new Set<string>(), new Set<string>()];
     const below: Step[] = [];
-    let isUtf8Only = true;
     for (const { name, code } of listing.failed) {
-      isUtf8Only &&= !name.includes('\ufffd');
       digests.delete(directory);
-      // Listed a moment ago and gone now; or a name that is not UTF-8, which is reported as that.
-      if (isAbsence(code)) continue;
-      files.add(name);
-      directories.add(name);
-      this.#unreadable(joinPath(directory, name), directory, code);
+      const path = joinPath(directory, name);
+      if (!isAbsence(code)) {
+        files.add(name);
+        directories.add(name);
+        this.#unreadable(path, directory, code);
+        // Listed a moment ago, and not there: it is gone, or its name cannot be written.
+      } else if (name.includes('\ufffd')) this.#report(path, trouble.nameNotUtf8());
     }
     let compared = 0;
     for (const found of listing.entries) {
       const { name } = found;
-      isUtf8Only &&= !name.includes('\ufffd');
       const path = joinPath(directory, name);
       if (found.kind === 'file') {
         files.add(name);
         walk.files += 1;
-        this.reconciler.file(path, absolute(path), found.stat, walk.purpose, from.movedAt);
+        this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, from.movedAt);
       } else if (!lines.has(name) || isGone(name)) {
         const step = await this.#found(path, found, walk, from);
         if (typeof step === 'object') {
@@ -205,7 +205,6 @@ export class Scanner {
       if (!mayLook()) return [];
     }
     await hashQueue.room();
-    if (!isUtf8Only) await this.#reportNames(directory);
     const lookUp = (names: Iterable<string>, isOpen: (name: string) => boolean) =>
       inSlices(names, async (slice) => {
         const paths = slice.filter(isOpen).map((name) => joinPath(directory, name));
@@ -262,7 +261,7 @@ export class Scanner {
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
       walk.files += 1;
-      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk.purpose, movedAt);
+      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk.isAsked, movedAt);
       return 'file';
     }
     if (kind !== 'directory' || (linked && target !== undefined)) return undefined;
@@ -294,16 +293,6 @@ export class Scanner {
     digests.delete(directoryOf(path));
     if (code === 'ENAMETOOLONG') this.#report(path, trouble.pathTooLong());
     else this.#report(directory, trouble.directoryUnreadable(code));
-  }
-
-  /** Names that are not valid UTF-8, as they are on disk. */
-  async #reportNames(directory: string): Promise<void> {
-    const { digests, absolute } = this.deps;
-    for (const name of await readdir(absolute(directory), { encoding: 'buffer' })) {
-      if (isUtf8(name)) continue;
-      digests.delete(directory);
-      this.#report(joinPath(directory, name.toString()), trouble.nameNotUtf8(name));
-    }
   }
 
   /** The path is told as the configuration writes the folder's. */
@@ -362,13 +351,4 @@ async function followLink(
   } catch {
     return undefined;
   }
-}
-
-/** How a directory of a folder is reached, by links or not; one that is not there is `plain`. */
-async function reachOf(root: string, directory: string): Promise<'plain' | 'linked' | 'outside'> {
-  if (directory === '') return 'plain';
-  const path = joinPath(root, directory);
-  const real = await realpath(path).catch(() => path);
-  if (real === path) return 'plain';
-  return isWithin(real, root) ? 'linked' : 'outside';
 }

@@ -1,13 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
-import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
-import { type List, listHere } from './lister.js';
-import { HashQueue, type ReadGroup, readGroupNow, WATCH_POLICY, type WatchDeps } from './reconciler.js';
+import { HashQueue, type ReadGroup, WATCH_POLICY, type WatchDeps, type WatchOptions } from './reconciler.js';
 import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
@@ -20,17 +18,11 @@ export interface WatchSettings {
   readonly rescanMs: number;
 }
 
-export interface WatcherOptions
-  extends WatchSettings,
-    Pick<WatchDeps, 'state' | 'clock' | 'log' | 'accepts'> {
+export interface WatcherOptions extends WatchSettings, WatchOptions {
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
-  /** Called when `standing` may say something else of a folder than before. */
-  readonly onStanding?: () => void;
-  /** Reads small files. @default in this thread */
-  readonly readGroup?: ReadGroup;
-  /** Lists directories. @default in this thread */
-  readonly list?: List;
+  /** Reads small files. */
+  readonly readGroup: ReadGroup;
   readonly policy?: Partial<WatchDeps['policy']>;
   /** Another source of fs events. */
   readonly openEvents?: (listener: EventListener) => FsEvents;
@@ -41,8 +33,6 @@ export interface WatcherOptions
  * without a word.
  */
 const BURST = 10_000;
-/** What looks at a folder that is let go has so long to end, in ms. */
-const LETTING_GO_MS = 10_000;
 /** The changes of so many milliseconds go to the disk together. */
 const COMMIT_MS = 50;
 /** How often is asked whether nothing is left to do, in ms. */
@@ -58,27 +48,22 @@ const COMMIT_AGAIN_MS = 5_000;
  */
 export class Watcher {
   readonly #deps: WatchDeps;
+  readonly #stopping = new AbortController();
   #folders: ReadonlyMap<string, FolderWatch>;
-  #settings: WatchSettings;
-  #stopped = false;
+  #hints: boolean;
   #eventsThisTurn = 0;
   #isUnsaved = false;
-  #saving: Timer | undefined;
+  #saving: Promise<void> | undefined;
   /** Why the last commit failed, if it did. */
   #failure: unknown;
 
   constructor(private readonly options: WatcherOptions) {
-    const { state, clock, log, accepts, list = listHere, readGroup = readGroupNow } = options;
-    const { folders, hints, rescanMs, onStanding = () => {} } = options;
+    const { folders, hints, rescanMs, readGroup } = options;
     const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
-    const changed = () => {
-      this.#isUnsaved = true;
-      if (this.#failure === undefined) this.#saveIn(COMMIT_MS);
-    };
     const hashQueue = new HashQueue(policy, readGroup);
-    this.#deps = { state, clock, log, accepts, list, hashQueue, changed, onStanding, policy };
-    this.#settings = options;
-    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder, hints)]));
+    this.#deps = { ...options, policy, hashQueue, changed: () => this.#changed() };
+    this.#hints = hints;
+    this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder)]));
   }
 
   /** Begins to watch; the first scan goes on in the background, see `idle`. */
@@ -88,31 +73,24 @@ export class Watcher {
 
   /**
    * Watches other folders, or in another way, from now on. A folder that is as before goes on undisturbed; any other is let go,
-   * and one of that name begins anew with a scan. Resolves when nothing looks at what was let go any more, but for what waits
-   * for a disk that does not answer.
-   *
-   * One after the other: to be asked for after `start`, and awaited before the next call and before `stop`.
+   * and one of that name begins anew with a scan. What still waits for the disk of one that was let go concludes nothing
+   * any more, should that disk ever answer.
    */
-  async watch(settings: WatchSettings): Promise<void> {
-    const before = this.#settings;
-    const stays = (folder: FolderConfig) =>
-      settings.hints === before.hints &&
-      before.folders.some((known) => known.name === folder.name && isDeepStrictEqual(known, folder));
-    const staying = new Set(settings.folders.filter(stays).map(({ name }) => name));
-    const leaving = [...this.#folders].filter(([name]) => !staying.has(name));
-    await Promise.all(leaving.map(([name, watch]) => this.#letGo(name, watch)));
-    if (this.#stopped) return;
-    this.#settings = settings;
-    this.#deps.policy.rescanMs = settings.rescanMs;
-    const folders = new Map<string, FolderWatch>();
-    for (const folder of settings.folders) {
-      const stayed = staying.has(folder.name) ? this.#folders.get(folder.name) : undefined;
-      const watch = stayed ?? this.#open(folder, settings.hints);
-      folders.set(folder.name, watch);
-      if (stayed === undefined) watch.start();
-    }
-    this.#folders = folders;
-    this.#deps.onStanding();
+  watch({ folders, hints, rescanMs }: WatchSettings): void {
+    if (this.#stopping.signal.aborted) return;
+    const before = this.#folders;
+    const isOther = hints !== this.#hints;
+    this.#hints = hints;
+    this.#deps.policy.rescanMs = rescanMs;
+    const watches = folders.map((folder): [string, FolderWatch] => {
+      const known = before.get(folder.name);
+      const stays = !isOther && known !== undefined && isDeepStrictEqual(known.folder, folder);
+      return [folder.name, stays ? known : this.#open(folder)];
+    });
+    this.#folders = new Map(watches);
+    for (const [name, watch] of before) if (this.#folders.get(name) !== watch) void watch.stop();
+    for (const [name, watch] of watches) if (before.get(name) !== watch) watch.start();
+    this.#deps.onStanding?.();
   }
 
   /** Scans all folders, or one, whatever directory stands in its place now. Unknown folders are left out. */
@@ -121,7 +99,7 @@ export class Watcher {
     return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
   }
 
-  /** Looks at a path in its turn, also when nothing says that it changed: what could not be read is tried again. */
+  /** Looks at a path in its turn, and reads it also when nothing says that it changed. */
   lookSoon({ folder, path }: Place): void {
     this.#folders.get(folder)?.look(path);
   }
@@ -135,13 +113,13 @@ export class Watcher {
     const isBusy = () =>
       (this.#saving !== undefined && this.#failure === undefined) ||
       [...this.#folders.values()].some(({ busy }) => busy);
-    while (!this.#stopped && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
+    while (!this.#stopping.signal.aborted && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** How the root of a folder stands; undefined for one that is not watched, or not any more. */
   standing(folder: string): Standing | undefined {
-    return this.#folders.get(folder)?.standing;
+    return this.#folders.get(folder)?.root.standing;
   }
 
   status(): readonly FolderStatus[] {
@@ -149,7 +127,7 @@ export class Watcher {
   }
 
   problems(): readonly PathProblem[] {
-    return [...this.#folders.values()].flatMap((folder) => folder.problems);
+    return [...this.#folders.values()].flatMap(({ problems }) => problems.list());
   }
 
   /** What must not stand still while it watches. */
@@ -159,35 +137,20 @@ export class Watcher {
 
   /** Ends everything, and commits what is in state. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
-    this.#saving?.cancel();
+    await this.#saving;
     await this.#save();
   }
 
-  #open(folder: FolderConfig, hints: boolean): FolderWatch {
+  #open(folder: FolderConfig): FolderWatch {
     const { openEvents = (listener) => new DirectoryEvents(listener) } = this.options;
     const counted = (listener: EventListener) =>
       openEvents((directory, name) => {
         this.#countEvent();
         listener(directory, name);
       });
-    return new FolderWatch(folder, this.#deps, hints ? counted : undefined);
-  }
-
-  /** What looks at a disk that does not answer may never end; it ends by itself should the disk answer. */
-  async #letGo(name: string, watch: FolderWatch): Promise<void> {
-    const { clock, log } = this.#deps;
-    const ended = new AbortController();
-    const isOver = await Promise.race([
-      watch.stop().then(() => true),
-      clock.sleep(LETTING_GO_MS, ended.signal).then(() => false),
-    ]).finally(() => ended.abort());
-    if (!isOver)
-      log.warn(
-        { event: 'disk-silent', folder: name },
-        `the folder ${name} is let go, though not all that looks at it has ended: its disk may not answer`,
-      );
+    return new FolderWatch(folder, this.#deps, this.#hints ? counted : undefined);
   }
 
   /**
@@ -207,16 +170,23 @@ export class Watcher {
     void this.rescan();
   }
 
-  #saveIn(ms: number): void {
-    if (this.#stopped) return;
-    this.#saving ??= this.#deps.clock.after(ms, async () => {
-      await this.#save();
+  #changed(): void {
+    this.#isUnsaved = true;
+    this.#saving ??= this.#saveSoon().finally(() => {
       this.#saving = undefined;
-      if (this.#isUnsaved) this.#saveIn(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS);
     });
   }
 
   /** What could not be written stays in state and is tried again. */
+  async #saveSoon(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (this.#isUnsaved && !signal.aborted) {
+      const ms = this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS;
+      await this.#deps.clock.sleep(ms, signal);
+      await this.#save();
+    }
+  }
+
   async #save(): Promise<void> {
     const { log } = this.#deps;
     this.#isUnsaved = false;

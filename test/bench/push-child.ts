@@ -19,6 +19,7 @@ import { State } from '../../src/state/state.js';
 import { read } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import { Uplink } from '../../src/uplink/uplink.js';
+import { listHere } from '../../src/watch/lister.js';
 import { Watcher } from '../../src/watch/watcher.js';
 
 growHeapSlowly();
@@ -84,6 +85,7 @@ const watcher = new Watcher({
   log,
   accepts: () => undefined,
   readGroup: (orders) => fileThread.ask('read', orders),
+  list: listHere,
   hints: false,
   rescanMs: 3_600_000,
 });

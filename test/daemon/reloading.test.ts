@@ -27,7 +27,7 @@ const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 interface Held {
   readonly load?: Promise<Config>;
-  readonly watch?: Promise<void>;
+  readonly keep?: Promise<void>;
 }
 
 async function world(holds: Held) {
@@ -40,13 +40,14 @@ async function world(holds: Held) {
   const parts = {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
-    watcher: {
-      watch: async () => {
-        did.push('watch');
-        await holds.watch;
+    watcher: { watch: () => did.push('watch') },
+    housekeeping: {
+      keep: async () => {
+        await holds.keep;
+        did.push('keep');
       },
+      stop: does('no more keeping'),
     },
-    housekeeping: { keep: does('keep'), stop: does('no more keeping') },
     mirrors: { configure: does('configure') },
     audit: { start: () => {}, stop: does('audit') },
     commit: does('commit'),
@@ -96,14 +97,14 @@ describe('how a daemon stands to the file of its configuration', () => {
 
 describe('a reload while the daemon stops', () => {
   it('is waited for where it changes something, to the end', async () => {
-    const watch = held<void>();
-    const { current, did, failures, reloading, stop, wanted } = await world({ watch: watch.promise });
+    const keep = held<void>();
+    const { current, did, failures, reloading, stop, wanted } = await world({ keep: keep.promise });
     const reload = reloading.reload();
     await settle();
     const { over, isOver } = stop();
     await settle();
     expect(isOver()).toBe(false);
-    watch.release();
+    keep.release();
     await over;
     expect(did).toEqual(['load', 'watch', 'no more keeping', 'keep', 'configure', 'commit']);
     expect((await reload).changes).toEqual(['folder notes (/srv/notes): added']);

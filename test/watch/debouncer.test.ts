@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { FileStat } from '../../src/lib/file.js';
-import { Debouncer, type Purpose } from '../../src/watch/debouncer.js';
+import { Debouncer } from '../../src/watch/debouncer.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const SETTLE = 2_000;
 
 function setUp(onLook: (path: string) => Promise<void> | void = () => {}) {
   const clock = new FakeClock();
-  const again: { path: string; purpose: Purpose }[] = [];
+  const again: { path: string; isAsked: boolean }[] = [];
   const directories: string[] = [];
-  const debouncer = new Debouncer(SETTLE, clock, async (path, purpose) => {
+  const debouncer = new Debouncer(SETTLE, clock, async (path, isAsked) => {
     if (path.endsWith('/')) directories.push(path.slice(0, -1));
-    else again.push({ path, purpose });
+    else again.push({ path, isAsked });
     await onLook(path);
   });
   const stat = (ageMs: number, size = 1): FileStat => ({
@@ -134,11 +134,11 @@ describe('a path', () => {
 
   it('that somebody asked for is looked at as that, whatever else names it', async () => {
     const { clock, again, debouncer } = setUp();
-    debouncer.look('f', 'asked');
+    debouncer.look('f', true);
     debouncer.changed('', 'f');
-    debouncer.look('f', 'change');
+    debouncer.look('f');
     await clock.advance(30);
-    expect(again).toMatchObject([{ path: 'f', purpose: 'asked' }]);
+    expect(again).toMatchObject([{ path: 'f', isAsked: true }]);
   });
 
   it('is one of thousands that are asked for, and looked at a few at a time', async () => {
@@ -149,9 +149,9 @@ describe('a path', () => {
       await new Promise((resolve) => setImmediate(resolve));
       now -= 1;
     });
-    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, 'asked');
+    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, true);
     await clock.advance(30);
-    debouncer.look('late', 'asked');
+    debouncer.look('late', true);
     while (debouncer.busy) await clock.advance(30);
     expect(new Set(paths()).size).toBe(20_001);
     expect(most).toBe(16);
@@ -178,10 +178,10 @@ describe('a path', () => {
     const { clock, paths, debouncer } = setUp(async () => {
       await new Promise((resolve) => setImmediate(resolve));
     });
-    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, 'asked');
+    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, true);
     clock.skip(30);
     await Promise.all([clock.advance(0), debouncer.stop()]);
-    debouncer.look('late', 'asked');
+    debouncer.look('late', true);
     await clock.advance(100);
     expect(paths().length).toBeLessThan(20);
     expect(debouncer.busy).toBe(false);

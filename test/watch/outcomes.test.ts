@@ -271,7 +271,7 @@ describe('a name', () => {
       { folder: 'inbox', path: join(world.root, 'caf\ufffd.txt'), trouble: { code: 'NAME_NOT_UTF8' } },
     ]);
     expect(inbox.status('fine \ufffd.txt')).toBe('pending');
-    expect(world.said('636166e92e747874', 'warn')).toBe(1);
+    expect(world.said('The name is not valid UTF-8', 'warn')).toBe(1);
     rmSync(path);
     await inbox.watcher.rescan();
     expect(inbox.watcher.problems()).toEqual([]);

@@ -121,11 +121,11 @@ describe('a folder whose root', () => {
     renameSync(`${world.root}.away`, world.root);
     await until(() => heard.at(-1) === 'there', 'it is there again');
     const settings = { hints: true, rescanMs: 3_600_000 };
-    await watcher.watch({ ...settings, folders: [folderOf(`${world.root}.elsewhere`)] });
+    watcher.watch({ ...settings, folders: [folderOf(`${world.root}.elsewhere`)] });
     expect(heard.at(-1)).toBe('missing');
-    await watcher.watch({ ...settings, folders: [folderOf(world.root)] });
+    watcher.watch({ ...settings, folders: [folderOf(world.root)] });
     await until(() => heard.at(-1) === 'there', 'it is there by its old path');
-    await watcher.watch({ ...settings, folders: [] });
+    watcher.watch({ ...settings, folders: [] });
     expect(heard.at(-1)).toBeUndefined();
   });
 

@@ -177,8 +177,8 @@ describe('the watcher', () => {
       await commit();
     };
     // What is tried again in seconds is tried at once.
-    const after: Clock['after'] = (ms, ...rest) => systemClock.after(Math.min(ms, 100), ...rest);
-    const inbox = await world.start({ state, clock: { ...systemClock, after } });
+    const sleep: Clock['sleep'] = (ms, signal) => systemClock.sleep(Math.min(ms, 100), signal);
+    const inbox = await world.start({ state, clock: { ...systemClock, sleep } });
     await expect(inbox.watcher.idle()).rejects.toThrow('disk full');
     await until(() => commits > 2, 'it is tried again');
     expect(world.said('What changed on disk cannot be recorded: disk full', 'error')).toBe(1);

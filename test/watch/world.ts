@@ -6,6 +6,8 @@ import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { listHere } from '../../src/watch/lister.js';
+import { readGroupNow } from '../../src/watch/reconciler.js';
 import { Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -91,8 +93,8 @@ export class WatchWorld {
       rescanMs: 3_600_000,
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openEvents ? { openEvents: options.openEvents } : {}),
-      ...(options.list ? { list: options.list } : {}),
-      ...(options.readGroup ? { readGroup: options.readGroup } : {}),
+      list: options.list ?? listHere,
+      readGroup: options.readGroup ?? readGroupNow,
       ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
     watcher.start();
