@@ -221,15 +221,17 @@ export class FolderWatch {
     this.problems = new Problems(name, clock, log);
     this.health = new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
       limitMs: LONGEST_STEP_MS,
-      busy: () => this.#isLooking,
+      busy: () =>
+        !this.#stopped && !deps.hashQueue.isCrowded && (this.#isScanning || this.#deps.debouncer.isLooking),
     });
     this.#deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       ...{ problems: this.problems, health: this.health },
       debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
-      mayLook: () => this.#mayLook(),
-      isCertain: async () => !(await this.#follow()) && this.root.standing === 'there' && this.#mayLook(),
+      mayLook: () => !this.#stopped && this.root.standing !== 'missing',
+      isCertain: async () =>
+        !(await this.#follow()) && this.root.standing === 'there' && this.#deps.mayLook(),
       absolute: (path) => joinPath(this.root.real, path),
       onUnwatched: (code) => {
         // Any other code (EACCES) is met, and reported, by the listing that follows.
@@ -303,16 +305,6 @@ export class FolderWatch {
     return { state: this.#deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
   }
 
-  #mayLook(): boolean {
-    return !this.#stopped && this.root.standing !== 'missing';
-  }
-
-  get #isLooking(): boolean {
-    const { hashQueue, debouncer } = this.#deps;
-    if (this.#stopped || hashQueue.isCrowded) return false;
-    return this.#isScanning || debouncer.isLooking;
-  }
-
   #checkLater(): void {
     const { clock, policy } = this.#deps;
     const { rootCheckMs, degradedRescanMs } = policy;
@@ -322,7 +314,7 @@ export class FolderWatch {
       const interval = this.#degraded === undefined ? policy.rescanMs : degradedRescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
-      if (isDue && !this.#isScanning && this.#mayLook()) void this.rescan();
+      if (isDue && !this.#isScanning && this.#deps.mayLook()) void this.rescan();
       if (!this.#stopped) this.#checkLater();
     });
   }
@@ -330,7 +322,7 @@ export class FolderWatch {
   /** Checks the root, and scans everything when it is there and not what it was. @returns whether it is not */
   async #follow(): Promise<boolean> {
     const isOther = await this.#checkRoot();
-    if (isOther && this.#mayLook()) void this.rescan();
+    if (isOther && this.#deps.mayLook()) void this.rescan();
     return isOther;
   }
 
@@ -358,7 +350,7 @@ export class FolderWatch {
     this.#isScanning = true;
     try {
       await this.#checkRoot();
-      if (this.#mayLook()) {
+      if (this.#deps.mayLook()) {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
@@ -367,15 +359,15 @@ export class FolderWatch {
         met = await this.#scanner.all();
         this.problems.endScan();
       }
-      if (this.#mayLook()) {
+      if (this.#deps.mayLook()) {
         this.#reconciler.scannedFrom = began;
         if (this.#limitMet === undefined) this.#degrade(undefined);
       }
     } catch (error) {
       this.#failed('The scan', error);
     }
-    const { files, directories } = met;
     const at = clock.now();
+    const { files, directories } = met;
     const report = { folder: name, files, directories, durationMs: at - began };
     this.#lastScan = { ...report, at };
     this.#isScanning = false;
@@ -385,7 +377,7 @@ export class FolderWatch {
 
   async #lookAt(path: string, isAsked: boolean): Promise<void> {
     try {
-      if (this.#mayLook()) await this.#scanner.path(path, isAsked);
+      if (this.#deps.mayLook()) await this.#scanner.path(path, isAsked);
     } catch (error) {
       this.#failed(`Looking at ${path}`, error);
       void this.rescan();
@@ -394,7 +386,7 @@ export class FolderWatch {
 
   #onEvent(directory: string, name: string | undefined): void {
     const { real } = this.root;
-    if (!this.#mayLook() || !isWithin(directory, real)) return;
+    if (!this.#deps.mayLook() || !isWithin(directory, real)) return;
     if (directory === real && name === undefined) void this.#follow();
     this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
   }

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
+import { HashQueue, type ReadGroup } from '../content/hash-queue.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
-import { HashQueue, type ReadGroup, WATCH_POLICY, type WatchDeps, type WatchOptions } from './reconciler.js';
+import { WATCH_POLICY, type WatchDeps, type WatchOptions } from './reconciler.js';
 import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
@@ -60,7 +61,7 @@ export class Watcher {
   constructor(private readonly options: WatcherOptions) {
     const { folders, hints, rescanMs, readGroup } = options;
     const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
-    const hashQueue = new HashQueue(policy, readGroup);
+    const hashQueue = new HashQueue(readGroup, policy.readers, policy.crowd);
     this.#deps = { ...options, policy, hashQueue, changed: () => this.#changed() };
     this.#hints = hints;
     this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder)]));

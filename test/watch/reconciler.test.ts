@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { HashQueue } from '../../src/content/hash-queue.js';
 import { HealthCheck } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { accepted, read } from '../../src/state/transitions.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
 import { listHere } from '../../src/watch/lister.js';
-import { HashQueue, Reconciler, readGroupNow, WATCH_POLICY } from '../../src/watch/reconciler.js';
+import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
 import { FolderRules, Problems } from '../../src/watch/rules.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -25,7 +26,7 @@ describe('what was found,', () => {
       ...{ folder, state, clock, log, accepts: refusesBinary, list: listHere, events: undefined },
       rules: new FolderRules(folder),
       debouncer: new Debouncer(1, clock, async () => {}),
-      hashQueue: new HashQueue({ readers: 1, crowd: 1 }, readGroupNow),
+      hashQueue: new HashQueue(async () => [], 1, 1),
       problems: new Problems('inbox', clock, log),
       digests: new Map([['', 1]]),
       health: new HealthCheck('folder', 'a scan'),

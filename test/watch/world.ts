@@ -1,13 +1,13 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FolderConfig } from '../../src/config/config.js';
+import { fingerprintNow } from '../../src/content/reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, Trouble } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { listHere } from '../../src/watch/lister.js';
-import { readGroupNow } from '../../src/watch/reconciler.js';
 import { Watcher, type WatcherOptions } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -94,7 +94,7 @@ export class WatchWorld {
       policy: { rootCheckMs: 100, ...options.policy },
       ...(options.openEvents ? { openEvents: options.openEvents } : {}),
       list: options.list ?? listHere,
-      readGroup: options.readGroup ?? readGroupNow,
+      readGroup: options.readGroup ?? (async (orders) => orders.map(fingerprintNow)),
       ...(options.onStanding ? { onStanding: options.onStanding } : {}),
     });
     watcher.start();

@@ -2,18 +2,20 @@ import { lstatSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { HashQueue, type ReadGroup } from '../../src/content/hash-queue.js';
 import { type Fingerprint, fingerprintNow } from '../../src/content/reader.js';
 import { fileStat } from '../../src/lib/file.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
-import { HashQueue, type ReadGroup, readGroupNow } from '../../src/watch/reconciler.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
+const readGroupNow: ReadGroup = async (orders) => orders.map(fingerprintNow);
+
 function setUp(readers: number, crowd: number, readGroup: ReadGroup = readGroupNow) {
   const directory = temporaryDirectory();
   const done: [string, Fingerprint['kind'] | undefined][] = [];
-  const queue = new HashQueue({ readers, crowd }, readGroup);
+  const queue = new HashQueue(readGroup, readers, crowd);
   let isWanted = true;
   const reads: Promise<unknown>[] = [];
   const add = (path: string, content = path, wanted = () => isWanted) => {
