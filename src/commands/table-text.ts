@@ -34,29 +34,26 @@ interface Column {
  */
 export async function* tableText(
   columns: readonly string[],
-  rows: AsyncIterable<readonly TableRow[]>,
+  rows: AsyncIterable<readonly TableRow[]> | Iterable<readonly TableRow[]>,
   width = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<string> {
   let layout: Layout | undefined;
-  let sample: TableRow[] = [];
+  let group: TableRow[] = [];
   let count = 0;
-  for await (const group of rows) {
-    count += group.length;
-    if (layout !== undefined) {
-      yield lines(layout, group);
-      continue;
-    }
-    sample.push(...group);
-    if (sample.length < SAMPLE_ROWS) continue;
-    layout = layoutOf(columns, sample, width);
-    yield head(layout) + lines(layout, sample);
-    sample = [];
+  const text = () => {
+    const isFirst = layout === undefined;
+    layout ??= layoutOf(columns, group, width);
+    const shown = lines(layout, group);
+    group = [];
+    return isFirst ? head(layout) + shown : shown;
+  };
+  for await (const next of rows) {
+    count += next.length;
+    group.push(...next);
+    if (layout !== undefined || group.length >= SAMPLE_ROWS) yield text();
   }
-  if (layout === undefined) {
-    layout = layoutOf(columns, sample, width);
-    yield head(layout) + lines(layout, sample);
-  }
-  yield foot(layout, count);
+  yield text();
+  if (layout !== undefined) yield foot(layout, count);
 }
 
 interface Layout {

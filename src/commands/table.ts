@@ -2,14 +2,18 @@ import { readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
+import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
 import {
   answer,
   define,
+  flag,
   type GlobalOptions,
   name,
   needed,
   preset,
+  print,
+  printJson,
   several,
   size,
   UsageError,
@@ -18,9 +22,11 @@ import {
   writeAll,
 } from './context.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
-import { TABLE, tableDeleteRows, tableDrop } from './table-delete.js';
 import { tableText, terminalWidth } from './table-text.js';
-import { named, safe } from './text.js';
+import { consent, onThisTerminal } from './terminal.js';
+import { counted, named, safe } from './text.js';
+
+const TABLE = needed('The name of the table');
 
 const tableList = define({
   examples: [['$0 table list', 'One a line']],
@@ -89,29 +95,19 @@ async function writeTo(
   format: Format,
   signal: AbortSignal,
 ): Promise<void> {
-  if (columns !== undefined) {
-    await writeAll(out, await piecesOf(out, format, table, columns, onlyOf(rows, columns, table)));
-    return;
-  }
+  const write = async (known: readonly string[], groups: AsyncIterable<readonly TableRow[]>) => {
+    if (format === 'table') return await writeAll(out, tableText(known, groups, terminalWidth(out)));
+    const { writeTable } = await import('../mirror/formats/write.js');
+    await writeAll(out, writeTable(format, { name: table, columns: known }, groups, { neutralise: false }));
+  };
+  if (columns !== undefined) return await write(columns, onlyOf(rows, columns, table));
   const { RowStore } = await import('../mirror/row-store.js');
   const store = await RowStore.fill(rows, { directory: tmpdir(), name: table, signal });
   try {
-    await writeAll(out, await piecesOf(out, format, table, store.columns, store.read()));
+    await write(store.columns, store.read());
   } finally {
     await store.close();
   }
-}
-
-async function piecesOf(
-  out: NodeJS.WriteStream,
-  format: Format,
-  table: string,
-  columns: readonly string[],
-  rows: AsyncIterable<readonly TableRow[]>,
-): Promise<AsyncIterable<string | Uint8Array>> {
-  if (format === 'table') return tableText(columns, rows, terminalWidth(out));
-  const { writeTable } = await import('../mirror/formats/write.js');
-  return writeTable(format, { name: table, columns }, rows, { neutralise: false });
 }
 
 /** The rows; one with a column that was not named ahead would lose it in what is written. */
@@ -251,6 +247,126 @@ async function contentOf(file: string): Promise<Uint8Array> {
     `${file} has ${formatBytes(bytes)}.`,
     `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
   );
+}
+
+const YES = flag('Do it without asking');
+
+/** Rows that are shown before they go; of the others only how many they are. */
+const SHOWN_ROWS = 20;
+
+/** What would go: how many rows, and the first of them. */
+interface Doomed {
+  readonly count: number;
+  readonly rows: readonly TableRow[];
+}
+
+/** Deletes the rows with exactly these keys. */
+export const tableDeleteRows = define({
+  positionals: {
+    table: TABLE,
+    pk: several('The keys of the rows'),
+  },
+  options: { yes: YES },
+  examples: [
+    ['$0 table delete-rows prices oak beech', 'Shows the two rows, and asks'],
+    ['$0 table delete-rows prices oak --yes', 'For a script'],
+  ],
+  run: async (options) => {
+    const table = name('table', options.table);
+    if (options.pk.length === 0) throw new UsageError('No row was named.', 'Give the keys of the rows.');
+    const keys = [...new Set(options.pk.map((pk) => name('pk', pk)))];
+    const deleted = await askPeer(options, async (client, signal) => {
+      const doomed = await doomedRows(client, table, keys, signal);
+      const question = `Delete ${counted(doomed.count, 'row')} of ${safe(table)}? Type "yes": `;
+      await confirmed(options, doomed, question, 'yes', signal);
+      return client.tables.deleteRows(table, keys, { signal });
+    });
+    return answer(options, { table, deleted }, () => [
+      `Deleted ${counted(deleted.length, 'row')} of ${safe(table)}; the peer does not show them any more.`,
+    ]);
+  },
+});
+
+/** Deletes a whole table. */
+export const tableDrop = define({
+  positionals: { table: TABLE },
+  options: { yes: YES },
+  examples: [
+    ['$0 table drop prices', 'Shows its rows, and asks for its name'],
+    ['$0 table drop prices --yes', 'For a script'],
+  ],
+  run: async (options) => {
+    const table = name('table', options.table);
+    const left = await askPeer(options, async (client, signal) => {
+      const doomed = await doomedRows(client, table, undefined, signal);
+      const question = `Delete the table ${safe(table)} with ${counted(doomed.count, 'row')}? Type its name: `;
+      await confirmed(options, doomed, question, table, signal);
+      return client.tables.drop(table, { signal });
+    });
+    return answer(options, { dropped: table, tables: left }, () => [
+      `Deleted the table ${safe(table)}; the peer has ${left.length === 0 ? 'none' : left.length} left.`,
+    ]);
+  },
+});
+
+/** Without --yes: shows what would go, and asks. */
+async function confirmed(
+  { table, yes, json }: GlobalOptions & { readonly table: string; readonly yes: boolean },
+  { count, rows }: Doomed,
+  question: string,
+  expected: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (yes) return;
+  if (json) {
+    const shown = rows.map(({ pk, cells }) => ({ pk, cells: Object.fromEntries(cells) }));
+    printJson({ table, wouldDelete: count, rows: shown });
+  } else {
+    const columns = [...new Set(rows.flatMap(({ cells }) => [...cells.keys()]))];
+    const { stdout } = process;
+    await writeAll(stdout, tableText(columns, [rows], terminalWidth(stdout)));
+    if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
+  }
+  await consent(question, expected, onThisTerminal(), signal);
+}
+
+/**
+ * What would go: the rows with these keys, or all.
+ *
+ * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is deleted
+ */
+async function doomedRows(
+  client: PeerClient,
+  table: string,
+  keys: readonly string[] | undefined,
+  signal: AbortSignal,
+): Promise<Doomed> {
+  const missing = new Set(keys);
+  const rows: TableRow[] = [];
+  let count = 0;
+  const found = await client.tables.stream(
+    { table },
+    async (stream) => {
+      for await (const group of stream.rows) {
+        const doomed = keys === undefined ? group : group.filter(({ pk }) => missing.delete(pk));
+        count += doomed.length;
+        rows.push(...doomed.slice(0, SHOWN_ROWS - rows.length));
+        if (keys !== undefined && missing.size === 0) break;
+      }
+      return true;
+    },
+    { maxBytes: Number.POSITIVE_INFINITY, signal },
+  );
+  if (found === undefined) throw await noTable(client, table, signal);
+  const [first] = missing;
+  if (first === undefined) return { count, rows };
+  const others = missing.size === 1 ? '' : `, nor ${missing.size - 1} more of those that were named`;
+  throw new PeersyncError({
+    code: 'NOT_FOUND',
+    message: `The table "${table}" has no row ${JSON.stringify(first)}${others}; nothing was deleted.`,
+    hint: `\`peersync table get\` shows the rows with their keys.`,
+    details: { table, missing: [...missing].slice(0, SHOWN_ROWS) },
+  });
 }
 
 /** Tables of the peer. */
