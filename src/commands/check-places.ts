@@ -5,7 +5,6 @@ import { dirname } from 'node:path';
 import type { Config } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
 import { type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import type { StatusReport } from '../report/status.js';
 import { runningStatus } from './daemon-access.js';
 
 /** One thing that was checked. */
@@ -33,22 +32,16 @@ export function troubleOf(check: string, error: unknown): Finding {
   return { check, ok: false, message, hint, exitCode };
 }
 
-/** A directory that peersync writes to. */
-interface Place {
-  /** What it is called among the findings. */
-  readonly check: string;
-  readonly path: string;
-  /** The key of the configuration that names it. */
-  readonly key: string;
-}
-
 /**
  * Whether a directory, or the nearest one above where it is still to be made, can be written and has room.
  *
+ * @param key of the configuration, which names it
  * @param freeBytes what is free on the disk of a path, for this user
  */
 export async function checkWritable(
-  { check, path: directory, key }: Place,
+  check: string,
+  directory: string,
+  key: string,
   freeBytes: (path: string) => Promise<number> = freeOf,
 ): Promise<Finding> {
   for (let path = directory; ; path = dirname(path)) {
@@ -77,63 +70,58 @@ async function freeOf(path: string): Promise<number> {
   return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
 }
 
-/** A place to listen at that the configuration names. */
-interface Port {
-  readonly check: string;
-  readonly key: string;
-  readonly listen: Listen;
-  /** The address at which the running daemon listens for the same purpose. */
-  readonly ours: string | undefined;
-}
-
-/** What the running daemon of this configuration says: `unknown` where it cannot be asked, undefined where none runs. */
-type Running = Pick<StatusReport, 'peer' | 'page'> | 'unknown' | undefined;
-
 /** Whether the daemon can listen where it is to, or does already; nothing where it is to listen nowhere. */
-export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
-  const running = await runningDaemon(config);
+export async function* checkPorts({ peer, state, status }: Config): AsyncGenerator<Finding> {
+  const running = await runningStatus(state.dir).catch((error: unknown) => {
+    if (error instanceof PeersyncError) return 'unknown' as const;
+    throw error;
+  });
+  const ours = running === 'unknown' ? undefined : running;
+  const embedded = peer.url === 'embedded' ? { host: '127.0.0.1', port: peer.embedded.port } : undefined;
+  const ports = [
+    { check: 'embedded peer', key: 'peer.embedded.port', listen: embedded, served: ours?.peer.url },
+    { check: 'status page', key: 'status.listen', listen: parseListen(status.listen), served: ours?.page },
+  ];
   // Each is held until all were tried, so that two of the same do not pass one after the other.
   const held: Server[] = [];
   try {
-    for (const port of portsOf(config, running === 'unknown' ? undefined : running)) {
+    for (const { check, key, listen, served } of ports) {
+      if (listen === undefined) continue;
+      const at = addressOf(listen);
       try {
-        held.push(await listenAt(port.listen));
-        yield works(port.check, `it can listen at ${addressOf(port.listen)}`);
+        held.push(await listenAt(listen));
+        yield works(check, `it can listen at ${at}`);
       } catch (error) {
-        yield isOurs(port)
-          ? works(port.check, `the running daemon serves it at ${port.ours}`)
-          : troubleWith(port, error, running);
+        // Our own daemon would make room for itself.
+        const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
+        const another = `set another \`${key}\`.`;
+        if (isOurs) yield works(check, `the running daemon serves it at ${served}`);
+        else if (systemCode(error) === 'EADDRINUSE')
+          yield fails(
+            check,
+            `${at} is in use`,
+            running === 'unknown'
+              ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or ${another}`
+              : `Stop what listens there, or ${another}`,
+          );
+        else if (systemCode(error) === 'EADDRNOTAVAIL')
+          yield fails(
+            check,
+            `this machine has no address ${listen.host}`,
+            `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
+          );
+        else if (systemCode(error) === 'EACCES')
+          yield fails(check, `this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
+        else
+          yield fails(
+            check,
+            `nobody can listen at ${at}: ${messageOf(error)}`,
+            `Mend what is wrong, or ${another}`,
+          );
       }
     }
   } finally {
     await Promise.all(held.map((server) => new Promise((closed) => server.close(closed))));
-  }
-}
-
-/** Where the daemon is to listen. */
-function portsOf({ peer, status }: Config, running: Exclude<Running, 'unknown'>): Port[] {
-  const ports: Port[] = [];
-  if (peer.url === 'embedded') {
-    const listen = { host: '127.0.0.1', port: peer.embedded.port };
-    ports.push({ check: 'embedded peer', key: 'peer.embedded.port', listen, ours: running?.peer.url });
-  }
-  const listen = parseListen(status.listen);
-  if (listen !== undefined)
-    ports.push({ check: 'status page', key: 'status.listen', listen, ours: running?.page });
-  return ports;
-}
-
-/** Whether it is our own daemon that is in the way, which would make room for itself. */
-function isOurs({ listen, ours }: Port): boolean {
-  return ours !== undefined && Number(new URL(ours).port || 80) === listen.port;
-}
-
-async function runningDaemon({ state }: Config): Promise<Running> {
-  try {
-    return await runningStatus(state.dir);
-  } catch (error) {
-    if (!(error instanceof PeersyncError)) throw error;
-    return 'unknown';
   }
 }
 
@@ -143,30 +131,6 @@ function listenAt({ host, port }: Listen): Promise<Server> {
     server.once('error', reject);
     server.listen({ host, port, exclusive: true }, () => resolve(server));
   });
-}
-
-function troubleWith({ check, key, listen }: Port, error: unknown, running: Running): Finding {
-  const at = addressOf(listen);
-  switch (systemCode(error)) {
-    case 'EADDRINUSE':
-      return fails(
-        check,
-        `${at} is in use`,
-        running === 'unknown'
-          ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or set another \`${key}\`.`
-          : `Stop what listens there, or set another \`${key}\`.`,
-      );
-    case 'EADDRNOTAVAIL':
-      return fails(
-        check,
-        `this machine has no address ${listen.host}`,
-        `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-      );
-    case 'EACCES':
-      return fails(check, `this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
-    default:
-      return fails(check, `nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
-  }
 }
 
 function addressOf({ host, port }: Listen): string {

@@ -1,13 +1,7 @@
 import { constants } from 'node:fs';
 import { access, opendir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type {
-  Config,
-  FolderConfig,
-  MirrorConfig,
-  ShareMirrorConfig,
-  TableMirrorConfig,
-} from '../config/config.js';
+import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
 import { EXIT, messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isWildcard, wildcard } from '../lib/text.js';
@@ -56,13 +50,15 @@ export const checkCommand = define({
     tell(works('configuration', `${path} is valid`));
     let directories = 0;
     for (const folder of config.folders) {
-      const { finding, directories: found } = await checkFolder(folder, config);
+      const [finding, found] = await checkFolder(folder, config);
       tell(finding);
       directories += found;
     }
     tell(await checkWatchLimit(directories));
-    tell(await checkWritable({ check: 'state', path: config.state.dir, key: 'state.dir' }));
-    for await (const finding of checkMirrorRoot(config.mirror)) tell(finding);
+    tell(await checkWritable('state', config.state.dir, 'state.dir'));
+    const { citations, root, shares, tables } = config.mirror;
+    if (shares.length + tables.length + citations.length > 0)
+      tell(await checkWritable('mirror root', root, 'mirror.root'));
     for await (const finding of checkPorts(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
     let failed = false;
@@ -83,13 +79,12 @@ export const checkCommand = define({
   },
 });
 
-async function checkFolder(
-  folder: FolderConfig,
-  config: Config,
-): Promise<{ finding: Finding; directories: number }> {
+/** @returns also how many directories it has */
+async function checkFolder(folder: FolderConfig, config: Config): Promise<[Finding, number]> {
   const check = `folder ${folder.name}`;
+  const hint = 'Let the user that peersync runs as read and enter it';
   let directories = 0;
-  let firstUnreadable: string | undefined;
+  let unreadable: string | undefined;
   const open = [folder.path];
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     directories += 1;
@@ -98,34 +93,21 @@ async function checkFolder(
       for await (const entry of await opendir(path))
         if (entry.isDirectory()) open.push(join(path, entry.name));
     } catch (error) {
-      if (path === folder.path) {
-        const missing = systemCode(error) === 'ENOENT';
-        const finding = fails(
-          check,
-          missing ? `${path} does not exist` : `${path} cannot be read: ${messageOf(error)}`,
-          missing
-            ? await missingHint(folder, config)
-            : 'Let the user that peersync runs as read and enter it.',
-        );
-        return { finding, directories: 0 };
-      }
-      firstUnreadable ??= `${path} (${messageOf(error)})`;
+      if (path !== folder.path) unreadable ??= `${path} (${messageOf(error)})`;
+      else if (systemCode(error) === 'ENOENT')
+        return [fails(check, `${path} does not exist`, await missingHint(folder, config)), 0];
+      else return [fails(check, `${path} cannot be read: ${messageOf(error)}`, `${hint}.`), 0];
     }
   }
-  if (firstUnreadable === undefined)
-    return {
-      finding: works(
-        check,
-        `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`,
-      ),
-      directories,
-    };
-  const finding = fails(
-    check,
-    `not all of ${folder.path} can be read, first ${firstUnreadable}`,
-    'Let the user that peersync runs as read and enter it, or add it to `ignore`.',
-  );
-  return { finding, directories };
+  const finding =
+    unreadable === undefined
+      ? works(check, `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`)
+      : fails(
+          check,
+          `not all of ${folder.path} can be read, first ${unreadable}`,
+          `${hint}, or add it to \`ignore\`.`,
+        );
+  return [finding, directories];
 }
 
 /** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
@@ -227,62 +209,51 @@ async function checkPush(client: PeerClient): Promise<Finding> {
 
 const ABSENT = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
 
-/** Whether the mirrored files can be written; nothing where nothing is mirrored. */
-export async function* checkMirrorRoot({
-  root,
-  shares,
-  tables,
-  citations,
-}: MirrorConfig): AsyncGenerator<Finding> {
-  if (shares.length + tables.length + citations.length === 0) return;
-  yield await checkWritable({ check: 'mirror root', path: root, key: 'mirror.root' });
-}
-
 /** Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer does not answer. */
 export async function* checkMirrored(
-  { shares, tables }: MirrorConfig,
-  client: PeerClient,
+  { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
+  client: Pick<PeerClient, 'share' | 'shares' | 'tables'>,
 ): AsyncGenerator<Finding> {
   if (tables.length > 0) {
     try {
       const listed = await client.tables.list();
-      for (const table of tables) yield checkTable(table, listed);
+      for (const { name, table } of tables)
+        yield isWildcard(table)
+          ? matches(name, table, listed, 'table')
+          : listed.includes(table)
+            ? works(`mirror ${name}`, `the peer has the table "${table}"`)
+            : fails(`mirror ${name}`, `the peer has no table "${table}"`, ABSENT);
     } catch (error) {
       const trouble = troubleOf('mirrored tables', error);
       yield trouble;
       if (trouble.exitCode === EXIT.unreachable) return;
     }
   }
-  for (const share of shares) {
-    const finding = await checkShare(share, client);
-    yield finding;
-    if (finding.exitCode === EXIT.unreachable) return;
+  for (const { name, data, c, maxSize } of shares) {
+    try {
+      if (isWildcard(data)) {
+        const group = c === undefined ? '' : `${c}/`;
+        const listed = (await client.shares())?.filter((each) => each.startsWith(group));
+        const names = listed?.map((each) => each.slice(group.length));
+        yield names === undefined
+          ? fails(`mirror ${name}`, 'this peer does not list its shared objects', 'Name each of them.')
+          : matches(name, data, names, 'shared object');
+        continue;
+      }
+      const query = c === undefined ? { data } : { data, c };
+      const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
+      yield isThere
+        ? works(`mirror ${name}`, 'the peer has the shared object')
+        : fails(`mirror ${name}`, `the peer has no shared object "${data}"`, ABSENT);
+    } catch (error) {
+      const trouble = troubleOf(`mirror ${name}`, error);
+      yield isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
+      if (trouble.exitCode === EXIT.unreachable) return;
+    }
   }
 }
 
-function checkTable({ name, table }: TableMirrorConfig, listed: readonly string[]): Finding {
-  const check = `mirror ${name}`;
-  if (isWildcard(table)) {
-    const pattern = wildcard(table);
-    const matching = listed.filter((each) => pattern.test(each)).length;
-    return works(check, `matches ${counted(matching, 'table')} of the peer`);
-  }
-  if (listed.includes(table)) return works(check, `the peer has the table "${table}"`);
-  return fails(check, `the peer has no table "${table}"`, ABSENT);
-}
-
-async function checkShare(
-  { name, data, c, maxSize }: ShareMirrorConfig,
-  client: PeerClient,
-): Promise<Finding> {
-  const check = `mirror ${name}`;
-  const query = c === undefined ? { data } : { data, c };
-  try {
-    const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
-    if (isThere) return works(check, 'the peer has the shared object');
-    return fails(check, `the peer has no shared object "${data}"`, ABSENT);
-  } catch (error) {
-    const trouble = troubleOf(check, error);
-    return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
-  }
+function matches(name: string, pattern: string, listed: readonly string[], what: string): Finding {
+  const matching = listed.filter((each) => wildcard(pattern).test(each)).length;
+  return works(`mirror ${name}`, `matches ${counted(matching, what)} of the peer`);
 }

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
-import { type Clock, systemClock } from '../lib/clock.js';
+import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
-import type { Conflict, MirrorReport } from '../mirror/record.js';
+import type { MirrorReport } from '../mirror/record.js';
 import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
-import type { QueueStatus } from '../queue/request-queue.js';
+import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import { answer, define, onSignals, prepare, print } from './context.js';
 import { filtered } from './progress.js';
 import { columns, counted, safe } from './text.js';
@@ -81,21 +81,22 @@ async function* alone(
 ): AsyncGenerator<MirrorReport> {
   const ending = new AbortController();
   const { signal } = ending;
-  const unlisten = onSignals(() => ending.abort(stopped()));
+  const stopped = new PeersyncError({
+    code: 'STOPPED',
+    message: 'Stopped before every mirror was looked at.',
+    hint: 'Nothing is lost: every file is whole, and the next run goes on from here.',
+  });
+  const unlisten = onSignals(() => ending.abort(stopped));
+  const { Daemon } = await import('../daemon/daemon.js');
+  const onFailure = (error: unknown) => ending.abort(error);
+  const how = { config, clock: systemClock, log, follow: false, patient: false, onFailure };
   try {
-    const { Daemon } = await import('../daemon/daemon.js');
-    const daemon = await Daemon.open({
-      config,
-      clock: systemClock,
-      log,
-      follow: false,
-      patient: false,
-      onFailure: (error) => ending.abort(error),
-    });
-    const lookingOut = giveUpInTime(() => daemon.parts.queue.status(), ending);
+    const daemon = await Daemon.open(how);
+    const { mirrors, queue } = daemon.parts;
+    const lookingOut = giveUpInTime(queue, ending);
     try {
-      if (ask === 'mirror') yield* daemon.parts.mirrors.run(names, { signal });
-      else for (const name of names ?? []) yield await daemon.parts.mirrors.accept(name, { signal });
+      if (ask === 'mirror') yield* mirrors.run(names, { signal });
+      else for (const name of names ?? []) yield await mirrors.accept(name, { signal });
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {
@@ -108,12 +109,13 @@ async function* alone(
   }
 }
 
-function stopped(): PeersyncError {
-  return new PeersyncError({
-    code: 'STOPPED',
-    message: 'Stopped before every mirror was looked at.',
-    hint: 'Nothing is lost: every file is whole, and the next run goes on from here.',
-  });
+/** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
+async function giveUpInTime(queue: Pick<RequestQueue, 'status'>, ending: AbortController): Promise<void> {
+  while (!ending.signal.aborted) {
+    const reason = lastingTrouble(queue.status().circuit, systemClock.now());
+    if (reason !== undefined) ending.abort(peerInTrouble(reason));
+    await systemClock.sleep(LOOK_MS, ending.signal);
+  }
 }
 
 /** A log for a command that prints itself what becomes of each mirror. */
@@ -159,19 +161,6 @@ export function lastingTrouble(
   return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
 }
 
-/** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
-export async function giveUpInTime(
-  queue: () => QueueStatus,
-  ending: AbortController,
-  clock: Clock = systemClock,
-): Promise<void> {
-  while (!ending.signal.aborted) {
-    const reason = lastingTrouble(queue().circuit, clock.now());
-    if (reason !== undefined) ending.abort(peerInTrouble(reason));
-    await clock.sleep(LOOK_MS, ending.signal);
-  }
-}
-
 export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
   return new PeersyncError({
     code: code ?? 'PEER_FAILED',
@@ -181,7 +170,7 @@ export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncE
   });
 }
 
-/** How many cells in conflict a status names for each file. */
+/** How many cells in conflict are named for each file. */
 const NAMED_CELLS = 5;
 
 /**
@@ -190,19 +179,10 @@ const NAMED_CELLS = 5;
  * @param root of the mirrors, for what a person has to find on disk
  */
 export function runLines(report: MirrorReport, root: string): string[] {
-  const { name, alarm, failure, notes = [], conflicts = [] } = report;
-  const lines: string[] = [];
-  if (alarm !== undefined) lines.push(`ALARM: ${sentence(alarm.message)} ${sentence(alarm.hint)}`);
-  else if (failure !== undefined)
-    lines.push(`failed: ${sentence(failure.message)} ${sentence(failure.hint)}`);
-  else if (!isPattern(report)) lines.push(outcomeOf(report));
-  lines.push(...notes);
-  for (const file of filesOf(conflicts)) {
-    const cells = conflicts.filter((conflict) => conflict.file === file).length;
-    lines.push(
-      `${counted(cells, 'cell')} changed on both sides: the peer's value was kept, yours is in ${join(root, file)}`,
-    );
-  }
+  const { alarm, failure, kind, name, table } = report;
+  const isPattern = kind === 'table' && table === undefined;
+  const lines = noteworthy(report, root);
+  if ((alarm ?? failure) === undefined && !isPattern) lines.unshift(outcomeOf(report));
   const [first = 'has not run yet.', ...rest] = lines;
   return [`${name}: ${first}`, ...rest.map((line) => `  ${line}`)].map(safe);
 }
@@ -211,9 +191,9 @@ function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: Mi
   if (absentSince !== undefined || isOver)
     return `${path} ${changed ? 'removed' : 'is not there'}, until the peer has it again`;
   const what = [
-    rows === undefined ? undefined : counted(rows, kind === 'citations' ? 'document' : 'row'),
-    bytes === undefined ? undefined : formatBytes(bytes),
-  ].filter((part) => part !== undefined);
+    ...(rows === undefined ? [] : [counted(rows, kind === 'citations' ? 'document' : 'row')]),
+    ...(bytes === undefined ? [] : [formatBytes(bytes)]),
+  ];
   return `${path} ${changed ? 'written' : 'unchanged'}${what.length === 0 ? '' : ` (${what.join(', ')})`}`;
 }
 
@@ -221,62 +201,45 @@ function outcomeOf({ kind, path, changed, rows, bytes, absentSince, isOver }: Mi
 export function mirrorLines(mirrors: readonly MirrorReport[], root: string, now: number): string[] {
   if (mirrors.length === 0) return [];
   const ago = (at: number | undefined) => (at === undefined ? 'never' : `${durationText(now - at)} ago`);
-  const rows: (string | number)[][] = [
+  const [head = '', ...lines] = columns([
     ['mirror', 'last success', 'last change', 'rows', 'size', 'next run', `file, below ${safe(root)}`],
+    ...mirrors.map(({ bytes, changedAt, name, nextAt, path, rows, running, succeededAt }) => {
+      const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
+      return [
+        ...[safe(name), ago(succeededAt), ago(changedAt), rows ?? ''],
+        ...[bytes === undefined ? '' : formatBytes(bytes), running ? 'now' : next, safe(path)],
+      ];
+    }),
+  ]);
+  return [
+    head,
+    ...mirrors.flatMap((mirror, i) => [
+      lines[i] ?? '',
+      ...noteworthy(mirror, root, now).map((line) => `  ${safe(line)}`),
+    ]),
   ];
-  for (const mirror of mirrors) {
-    const { name, path, succeededAt, changedAt, rows: count, bytes, nextAt, running } = mirror;
-    const next = nextAt === undefined ? '' : nextAt <= now ? 'now' : `in ${durationText(nextAt - now)}`;
-    rows.push([
-      safe(name),
-      ago(succeededAt),
-      ago(changedAt),
-      count ?? '',
-      bytes === undefined ? '' : formatBytes(bytes),
-      running ? 'now' : next,
-      safe(path),
-    ]);
-  }
-  const [head = '', ...lines] = columns(rows);
-  const told = mirrors.flatMap((mirror, i) => [lines[i] ?? '', ...noteworthy(mirror, root, now)]);
-  return [head, ...told];
 }
 
-function noteworthy(mirror: MirrorReport, root: string, now: number): string[] {
+/** @param now where it is told for how long something is so */
+function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] {
   const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const lasting = (since: number) => (now === undefined ? '' : ` for ${durationText(now - since)}`);
   const lines: string[] = [];
   if (alarm !== undefined)
-    lines.push(
-      `ALARM for ${durationText(now - alarm.since)}: ${sentence(alarm.message)}`,
-      sentence(alarm.hint),
-    );
+    lines.push(`ALARM${lasting(alarm.since)}: ${sentence(alarm.message)} ${sentence(alarm.hint)}`);
   if (failure !== undefined)
-    lines.push(
-      `fails for ${durationText(now - failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`,
-    );
-  if (absentSince !== undefined)
+    lines.push(`fails${lasting(failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`);
+  if (absentSince !== undefined && now !== undefined)
     lines.push(
       `The peer does not have it, as was accepted ${durationText(now - absentSince)} ago; the file comes back when the peer has it again.`,
     );
-  for (const file of filesOf(conflicts)) {
+  for (const file of new Set(conflicts.map((each) => each.file))) {
     const cells = conflicts.filter((conflict) => conflict.file === file);
-    const named = cells
-      .slice(0, NAMED_CELLS)
-      .map(({ pk, column }) => `${pk}${column === undefined ? '' : ` ${column}`}`);
+    const named = cells.slice(0, NAMED_CELLS).map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
     const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
     lines.push(
       `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is in ${join(root, file)} (remove it when you are done)`,
     );
   }
-  lines.push(...notes);
-  return lines.map((line) => `  ${safe(line)}`);
-}
-
-/** Whether it only finds tables, each of which is a mirror by itself. */
-function isPattern({ kind, table }: MirrorReport): boolean {
-  return kind === 'table' && table === undefined;
-}
-
-function filesOf(conflicts: readonly Conflict[]): string[] {
-  return [...new Set(conflicts.map(({ file }) => file))];
+  return [...lines, ...notes];
 }

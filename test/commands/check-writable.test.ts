@@ -4,19 +4,20 @@ import { describe, expect, it } from 'vitest';
 import { checkWritable } from '../../src/commands/check-places.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const state = (path: string) => ({ check: 'state', path, key: 'state.dir' });
+const checked = (path: string, free?: (asked: string) => Promise<number>) =>
+  checkWritable('state', path, 'state.dir', free);
 
 describe('check, of a directory that is written to', () => {
   it('is content with one that is there, and with one that can be made', async () => {
     const directory = temporaryDirectory();
     const path = join(directory, 'a', 'b');
-    expect(await checkWritable(state(path))).toEqual({
+    expect(await checked(path)).toEqual({
       check: 'state',
       ok: true,
       message: `${path} will be made when it is needed`,
     });
     mkdirSync(path, { recursive: true });
-    expect(await checkWritable(state(path))).toEqual({
+    expect(await checked(path)).toEqual({
       check: 'state',
       ok: true,
       message: `${path} can be written`,
@@ -26,7 +27,7 @@ describe('check, of a directory that is written to', () => {
   it('names what is in the way, and the key to mend', async () => {
     const path = join(temporaryDirectory(), 'state');
     writeFileSync(path, 'a file', { mode: 0o600 });
-    const finding = await checkWritable(state(path));
+    const finding = await checked(path);
     expect(finding).toMatchObject({ check: 'state', ok: false });
     expect(finding.message).toContain(`${path} cannot be written: `);
     expect(finding.hint).toContain('`state.dir`');
@@ -35,7 +36,7 @@ describe('check, of a directory that is written to', () => {
   it('asks for space where the disk is full', async () => {
     const directory = temporaryDirectory();
     const path = join(directory, 'state');
-    const finding = await checkWritable(state(path), async (asked) => (asked === directory ? 0 : 1));
+    const finding = await checked(path, async (asked) => (asked === directory ? 0 : 1));
     expect(finding).toMatchObject({ ok: false, message: `no space is left on the disk of ${path}` });
     expect(finding.hint).toContain('Free some space');
   });

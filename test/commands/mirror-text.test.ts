@@ -47,7 +47,7 @@ describe('the run of a mirror', () => {
 
   it('names the copy of a conflict so that it can be opened from anywhere', () => {
     expect(runLines({ ...prices, changed: false, conflicts }, ROOT)[1]).toBe(
-      "  2 cells changed on both sides: the peer's value was kept, yours is in /srv/mirror/tables/prices.csv.conflict-1",
+      "  changed on both sides: oak price, elm; the peer's value was kept, yours is in /srv/mirror/tables/prices.csv.conflict-1 (remove it when you are done)",
     );
   });
 
