@@ -1,10 +1,15 @@
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
-import { PeersyncError } from '../lib/errors.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { sentence } from '../lib/text.js';
+import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
+import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
+import type { Question } from '../report/answers.js';
 import type { StatusReport } from '../report/status.js';
 import type { State, StateView } from '../state/state.js';
-import { type GlobalOptions, isThere, openLog } from './context.js';
+import { type GlobalOptions, isThere, onSignals, openLog } from './context.js';
 
 /**
  * What the running daemon answers in one line, or, where none runs, what `offline` finds out by itself.
@@ -83,4 +88,85 @@ export async function missingState(stateDir: string): Promise<MissingState | und
     message: `No daemon runs with this configuration: its state would be in ${stateDir}, where nothing is.`,
     hint: 'If state.dir was changed, which takes effect only by a restart: stop the daemon, move its old directory here, and start it again. Else start it with `peersync run`.',
   };
+}
+
+/**
+ * What a daemon would answer, where none runs: everything is opened for that, and nothing is scanned or pushed.
+ *
+ * @throws PeersyncError STOPPED at the first SIGINT or SIGTERM; what the trouble of the peer is, where that lasts
+ */
+export async function* answerAlone(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const stopped = new PeersyncError({
+    code: 'STOPPED',
+    message: 'Stopped before it was done.',
+    hint: 'Nothing is lost: every file is whole, and the next run goes on from here.',
+  });
+  const unlisten = onSignals(() => ending.abort(stopped));
+  try {
+    const [{ Daemon }, { answers, LiveFeed }] = await Promise.all([
+      import('../daemon/daemon.js'),
+      import('../report/answers.js'),
+    ]);
+    const onFailure = (error: unknown) => ending.abort(error);
+    const how = { config, clock: systemClock, log, follow: false, patient: false, onFailure };
+    const daemon = await Daemon.open(how);
+    let closed: Promise<void> | undefined;
+    const close = () => (closed ??= daemon.stop());
+    // What is under way is called off.
+    signal.addEventListener('abort', () => void close().catch(() => {}));
+    const lookingOut = giveUpInTime(daemon.parts.queue, ending);
+    try {
+      yield* answers(daemon, new LiveFeed(daemon))(question);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      ending.abort();
+      await lookingOut;
+      await close();
+    }
+  } finally {
+    unlisten();
+  }
+}
+
+/** How long a command bears a trouble of the peer. */
+const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
+  // Longer than a peer needs that is being restarted.
+  unreachable: 15_000,
+  // Longer than one that has just started answers with errors.
+  failing: 60_000,
+  // For another try: it is seldom that this mends itself.
+  denied: 8_000,
+};
+/** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
+const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
+const LOOK_MS = 500;
+
+/** The trouble of the peer, where it has lasted for too long. */
+export function lastingTrouble(
+  { reason, since, downSince = since }: QueueStatus['circuit'],
+  now: number,
+): Trouble | undefined {
+  if (reason === undefined) return undefined;
+  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
+}
+
+export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
+  return new PeersyncError({
+    code: code ?? 'PEER_FAILED',
+    message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
+    hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
+    exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
+  });
+}
+
+/** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
+async function giveUpInTime(queue: Pick<RequestQueue, 'status'>, ending: AbortController): Promise<void> {
+  while (!ending.signal.aborted) {
+    const reason = lastingTrouble(queue.status().circuit, systemClock.now());
+    if (reason !== undefined) ending.abort(peerInTrouble(reason));
+    await systemClock.sleep(LOOK_MS, ending.signal);
+  }
 }

@@ -1,37 +1,18 @@
 import { join } from 'node:path';
-import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
-import { systemClock } from '../lib/clock.js';
-import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import { EXIT, type ExitCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.js';
-import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
-import { answer, define, onSignals, prepare, print } from './context.js';
+import { answer, define, prepare, print, several } from './context.js';
+import { answerAlone } from './daemon-access.js';
 import { filtered } from './progress.js';
 import { columns, counted, safe } from './text.js';
 
-/** A person accepts what raised an alarm. */
-const mirrorAccept = define({
-  positionals: {
-    names: {
-      type: 'string',
-      array: true,
-      demandOption: true,
-      describe: 'The mirrors, as `status` names them',
-    },
-  },
-  examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
-  run: async (options) => await report('mirror-accept', { names: options.names }, options),
-});
-
-/** Runs mirrors now, by the running daemon or, where none runs, by itself. */
+/** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */
 export const mirrorCommand = define({
-  positionals: {
-    names: { type: 'string', array: true, describe: 'Only the mirrors with these names' },
-  },
+  positionals: { names: several('Only the mirrors with these names') },
   examples: [
     ['$0 mirror', 'All of them'],
     ['$0 mirror prices', 'One of them'],
@@ -41,12 +22,16 @@ export const mirrorCommand = define({
     {
       usage: 'accept <names..>',
       describe: 'Accept what raised the alarm of a mirror: its file follows the peer again',
-      ...mirrorAccept,
+      ...define({
+        positionals: { names: { ...several('The mirrors, as `status` names them'), demandOption: true } },
+        examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
+        run: async (options) => await report('mirror-accept', { names: options.names }, options),
+      }),
     },
   ],
   run: async (options) => {
     const { names } = options;
-    return await report('mirror', names === undefined || names.length === 0 ? {} : { names }, options);
+    return await report('mirror', names.length === 0 ? {} : { names }, options);
   },
 });
 
@@ -61,7 +46,7 @@ async function report(
   let mirrors = 0;
   // A large table may take long before there is anything to say.
   const reports = await askDaemon(config.state.dir, { ask, parameters }, { patienceMs: 0 });
-  for await (const each of reports ?? alone(config, told, ask, parameters)) {
+  for await (const each of reports ?? answerAlone(config, told, { ask, parameters })) {
     const report = each as MirrorReport;
     mirrors += 1;
     answer(options, report, () => runLines(report, config.mirror.root));
@@ -70,52 +55,6 @@ async function report(
   if (mirrors === 0 && !options.json)
     print('The configuration names no mirrors: see `mirror` in the README for what they do.');
   return exitCode;
-}
-
-/** Opens everything for the mirrors alone: nothing is scanned or pushed. */
-async function* alone(
-  config: Config,
-  log: Logger,
-  ask: 'mirror' | 'mirror-accept',
-  { names }: { readonly names?: readonly string[] },
-): AsyncGenerator<MirrorReport> {
-  const ending = new AbortController();
-  const { signal } = ending;
-  const stopped = new PeersyncError({
-    code: 'STOPPED',
-    message: 'Stopped before every mirror was looked at.',
-    hint: 'Nothing is lost: every file is whole, and the next run goes on from here.',
-  });
-  const unlisten = onSignals(() => ending.abort(stopped));
-  const { Daemon } = await import('../daemon/daemon.js');
-  const onFailure = (error: unknown) => ending.abort(error);
-  const how = { config, clock: systemClock, log, follow: false, patient: false, onFailure };
-  try {
-    const daemon = await Daemon.open(how);
-    const { mirrors, queue } = daemon.parts;
-    const lookingOut = giveUpInTime(queue, ending);
-    try {
-      if (ask === 'mirror') yield* mirrors.run(names, { signal });
-      else for (const name of names ?? []) yield await mirrors.accept(name, { signal });
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error;
-    } finally {
-      ending.abort();
-      await lookingOut;
-      await daemon.stop();
-    }
-  } finally {
-    unlisten();
-  }
-}
-
-/** Calls `ending` off where the peer is in trouble for too long. Ends with it. */
-async function giveUpInTime(queue: Pick<RequestQueue, 'status'>, ending: AbortController): Promise<void> {
-  while (!ending.signal.aborted) {
-    const reason = lastingTrouble(queue.status().circuit, systemClock.now());
-    if (reason !== undefined) ending.abort(peerInTrouble(reason));
-    await systemClock.sleep(LOOK_MS, ending.signal);
-  }
 }
 
 /** A log for a command that prints itself what becomes of each mirror. */
@@ -137,37 +76,6 @@ const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.quarantined, EXIT.unreach
 /** The one of two that a script should hear of. */
 export function worse(a: ExitCode, b: ExitCode): ExitCode {
   return SEVERITY.indexOf(a) > SEVERITY.indexOf(b) ? a : b;
-}
-
-/** How long a command bears a trouble of the peer. */
-const GIVE_UP_MS: Readonly<Record<TroubleKind, number>> = {
-  // Longer than a peer needs that is being restarted.
-  unreachable: 15_000,
-  // Longer than one that has just started answers with errors.
-  failing: 60_000,
-  // For another try: it is seldom that this mends itself.
-  denied: 8_000,
-};
-/** Trouble that turns from one kind into another and back: as long as it takes for each kind once. */
-const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
-const LOOK_MS = 500;
-
-/** The trouble of the peer, where it has lasted for too long. */
-export function lastingTrouble(
-  { reason, since, downSince = since }: QueueStatus['circuit'],
-  now: number,
-): Trouble | undefined {
-  if (reason === undefined) return undefined;
-  return now - since > GIVE_UP_MS[reason.kind] || now - downSince > GIVE_UP_AT_LAST_MS ? reason : undefined;
-}
-
-export function peerInTrouble({ kind, code, message, hint }: Trouble): PeersyncError {
-  return new PeersyncError({
-    code: code ?? 'PEER_FAILED',
-    message: `The peer ${TROUBLE_WORDS[kind]}: ${sentence(message)}`,
-    hint: `${hint === undefined ? '' : `${sentence(hint)} `}Nothing is lost: the next run goes on from here.`,
-    exitCode: kind === 'unreachable' ? EXIT.unreachable : EXIT.failure,
-  });
 }
 
 /** How many cells in conflict are named for each file. */

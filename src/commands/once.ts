@@ -7,7 +7,8 @@ import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
 import { define, duration, onSignals, prepare, preset, print, printJson } from './context.js';
-import { lastingTrouble, mirrorExitCode, peerInTrouble, runLines, withoutMirrors, worse } from './mirror.js';
+import { lastingTrouble, peerInTrouble } from './daemon-access.js';
+import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 

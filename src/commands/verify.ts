@@ -1,16 +1,11 @@
-import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
-import { chosen } from '../report/items.js';
-import type { State, StateView } from '../state/state.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
   configOf,
   define,
   flag,
-  type GlobalOptions,
   openLog,
   print,
   printJson,
@@ -18,18 +13,12 @@ import {
   value,
   wholeNumber,
 } from './context.js';
-import { readState, withState } from './daemon-access.js';
-import { withPeer } from './peer.js';
+import { answerAlone } from './daemon-access.js';
 import { Progress, type Step } from './progress.js';
 import { counted, safe } from './text.js';
 
-/** Look-ups at once, where no daemon runs. */
-const CONCURRENCY = 4;
 /** So many items are looked up when nothing else is asked for. */
 const SAMPLE = 100;
-
-type Line = Missed | Verified | Verifying;
-type Told = Exclude<Line, Verifying>;
 
 /** Looks confirmed items up once more: a peer that crashes, or its administrator, can lose documents. */
 export const verifyCommand = define({
@@ -53,23 +42,20 @@ export const verifyCommand = define({
     const progress = new Progress(watched ? process.stderr : undefined, systemClock);
     const how = { repair, ...(options.all ? {} : { sample: count }) };
     let lost = 0;
-    const tell = (line: Line) => {
-      if (line.kind === 'verifying') {
-        progress.show(stepOf(line));
-        return;
-      }
-      progress.clear();
-      if (options.json) printJson(line);
-      else print(verifyText(line, repair));
-      if (line.kind === 'missed') lost += 1;
-    };
     const question = { ask: 'verify', parameters: how };
-    const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
+    const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
-      if (answer === undefined) {
-        const log = progress.beside(await openLog(options, 2, 'warn'));
-        await verifyAlone(options, config, how, log, tell);
-      } else for await (const line of answer) tell(line as Line);
+      const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
+      for await (const each of answer ?? answerAlone(config, log, question)) {
+        const line = each as Missed | Verified | Verifying;
+        if (line.kind === 'verifying') progress.show(stepOf(line));
+        else {
+          progress.clear();
+          if (options.json) printJson(line);
+          else print(verifyText(line, repair));
+          if (line.kind === 'missed') lost += 1;
+        }
+      }
     } finally {
       progress.end();
     }
@@ -83,7 +69,7 @@ function stepOf({ checked, missed, of }: Verifying): Step {
 }
 
 /** What is told of one line, for a person. */
-export function verifyText(line: Told, repair: boolean): string {
+export function verifyText(line: Missed | Verified, repair: boolean): string {
   if (line.kind === 'missed') return `missing  ${safe(line.file)}  ${safe(line.url)}: ${safe(line.why)}`;
   const { checked, failed, missed } = line;
   if (checked === 0) return 'Nothing is confirmed yet, so that there is nothing to look up.';
@@ -93,43 +79,4 @@ export function verifyText(line: Told, repair: boolean): string {
   if (missed === 0) return `${counted(checked, 'confirmed item')} looked up: none is missing.${unclear}`;
   const next = repair ? 'They are pushed again.' : '`peersync verify --repair` pushes what is missing again.';
   return `${counted(checked, 'confirmed item')} looked up, ${missed} missing. ${next}${unclear}`;
-}
-
-/** `verify` where no daemon runs. What is to be pushed again is, by the next run. */
-async function verifyAlone(
-  options: GlobalOptions,
-  config: Config,
-  { repair, sample }: { readonly repair: boolean; readonly sample?: number },
-  log: Logger,
-  tell: (line: Line) => void,
-): Promise<void> {
-  const [{ DIALECTS }, { verify }] = await Promise.all([
-    import('../peer/client.js'),
-    import('../uplink/verify.js'),
-  ]);
-  await withPeer(config, log, async (client, signal) => {
-    const holdMs =
-      config.confirm.hold ?? DIALECTS[client.dialect ?? (await client.detect({ signal }))].holdMs;
-    const lookUp = (url: string) => client.peerdoc({ url }, { signal });
-    const look = async (state: StateView, put: State['put'], commit: () => Promise<void>) => {
-      const view = { get: (folder: string, path: string) => state.get(folder, path), put };
-      const deps = { state: view, commit, lookUp, clock: systemClock, log, concurrency: CONCURRENCY, holdMs };
-      const { items, of } = await chosen(state, sample);
-      for await (const line of verify(items, deps, { repair, signal, of })) tell(line);
-    };
-    if (repair)
-      await withState(config, options, (state) =>
-        look(
-          state,
-          (item) => state.put(item),
-          () => state.commit(),
-        ),
-      );
-    else
-      await look(
-        await readState(config),
-        () => {},
-        async () => {},
-      );
-  });
 }

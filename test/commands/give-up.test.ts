@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lastingTrouble } from '../../src/commands/mirror.js';
+import { lastingTrouble } from '../../src/commands/daemon-access.js';
 import type { TroubleKind } from '../../src/queue/breaker.js';
 
 const NOW = Date.UTC(2026, 0, 1);

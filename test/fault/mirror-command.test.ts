@@ -59,7 +59,7 @@ it('the mirror command that is stopped in the middle of an answer leaves nothing
   await until(() => temporaryFiles().length > 0, 'an answer hangs in the middle');
   const { code, signal, stderr } = await running.kill('SIGINT');
   expect({ code, signal }).toEqual({ code: 1, signal: null });
-  expect(stderr).toContain('Stopped before every mirror was looked at.');
+  expect(stderr).toContain('Stopped before it was done.');
   expect(temporaryFiles()).toEqual([]);
   hangs = false;
   expect(await peersync(['mirror', '--config', config])).toMatchObject({ code: 0 });
