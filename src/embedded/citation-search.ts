@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.js';
 import { type Database, int } from './database.js';
-import type { Document, DocumentStore } from './documents.js';
+import type { DocumentStore } from './documents.js';
 import { Slices } from './form.js';
 import { fold, wordsOf } from './words.js';
 
@@ -22,15 +22,10 @@ const MOST_COMPARED = 64 * 1_048_576;
 /** Characters at the end of one part of a text that are looked at again with the next, for a sentence across the two. */
 const OVERLAP = 8_192;
 
-export interface FoundSentence extends Sentence {
-  /** Numbers of the other documents that hold it, ascending. */
-  readonly appearsIn: readonly number[];
-}
-
 export interface FoundCitations {
-  readonly sentences: readonly FoundSentence[];
-  /** How many of the sentences each other document holds. */
-  readonly counts: ReadonlyMap<number, number>;
+  readonly sentences: readonly Sentence[];
+  /** Numbers of the other documents that hold a sentence, by its text. */
+  readonly holders: ReadonlyMap<string, readonly number[]>;
   /** Whether the document has more sentences than were listed, or there was more to compare than was. */
   readonly more: boolean;
 }
@@ -58,15 +53,15 @@ export class CitationSearch {
   }
 
   /** One at a time, so that many who ask at once do not add up their slices; for who is gone meanwhile, nothing is done. */
-  find(document: Document, isGone: () => boolean): Promise<FoundCitations> {
+  find(document: number, isGone: () => boolean): Promise<FoundCitations> {
     const found = this.#last.then(() => this.#find(document, isGone));
     this.#last = found.catch(() => undefined);
     return found;
   }
 
-  async #find(document: Document, isGone: () => boolean): Promise<FoundCitations> {
+  async #find(document: number, isGone: () => boolean): Promise<FoundCitations> {
     const slices = new Slices(this.#clock);
-    const { text, isWhole } = this.#textOf(document.id);
+    const { text, isWhole } = this.#textOf(document);
     const sentences: Sentence[] = [];
     const wanted = new Map<string, Wanted>();
     const candidates = new Map<number, Wanted[]>();
@@ -82,17 +77,12 @@ export class CitationSearch {
       if (sentence.text.length < SHORTEST_CITED || wanted.has(sentence.text)) continue;
       const entry = { comparable: comparableSentence(sentence.text), holders: new Set<number>() };
       wanted.set(sentence.text, entry);
-      for (const id of this.#candidates(sentence.text, document.id))
+      for (const id of this.#candidates(sentence.text, document))
         candidates.set(id, [...(candidates.get(id) ?? []), entry]);
     }
     const isAllCompared = await this.#compare(candidates, slices, isGone);
-    const counts = new Map<number, number>();
-    const found = sentences.map((sentence): FoundSentence => {
-      const holders = [...(wanted.get(sentence.text)?.holders ?? [])].sort((a, b) => a - b);
-      for (const id of holders) counts.set(id, (counts.get(id) ?? 0) + 1);
-      return { ...sentence, appearsIn: holders };
-    });
-    return { sentences: found, counts, more: !isAll || !isAllCompared };
+    const holders = [...wanted].map(([text, entry]): [string, number[]] => [text, [...entry.holders]]);
+    return { sentences, holders: new Map(holders), more: !isAll || !isAllCompared };
   }
 
   #textOf(id: number): { readonly text: string; readonly isWhole: boolean } {

@@ -1,8 +1,22 @@
-import type { CitationSearch, FoundCitations, FoundSentence } from './citation-search.js';
+import type { Clock } from '../lib/clock.js';
+import type { CitationSearch } from './citation-search.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
-import { documentLink, escapeMarkup, pageAround } from './markup.js';
-import type { AnswerForm, Context } from './server.js';
+import { Slices } from './form.js';
+import type { Context } from './server.js';
+
+export interface CitationDeps {
+  readonly citations: CitationSearch;
+  readonly documents: DocumentStore;
+  readonly clock: Clock;
+}
+
+/** Another document with sentences of this one; `sentences` says how many. */
+interface Citing {
+  readonly url: string;
+  readonly title: string;
+  readonly sentences: number;
+}
 
 /** From how many common sentences on a document counts as similar, unless `ch` says otherwise; YaCy's number. */
 const SIMILAR_FROM = 10;
@@ -17,113 +31,39 @@ const LARGEST_CH = 999_999_999;
  */
 export async function citation(
   context: Context,
-  { citations, documents }: { readonly citations: CitationSearch; readonly documents: DocumentStore },
-): Promise<Iterable<string>> {
+  { citations, documents, clock }: CitationDeps,
+): Promise<string> {
   const form = await context.form();
-  const choice = { filter: form.isTrue('filter'), ch: form.number('ch', SIMILAR_FROM, LARGEST_CH) };
-  const document = findDocument(form, 'hash', documents);
-  const found = await citations.find(document, () => context.isGone);
-  return CITATION_WRITERS[context.as](recordOf(document, found, choice, documents));
-}
-
-function recordOf(
-  document: Document,
-  found: FoundCitations,
-  { filter, ch }: { readonly filter: boolean; readonly ch: number },
-  documents: DocumentStore,
-): CitationRecord {
-  const byCount = [...found.counts].sort(([a, most], [b, least]) => least - most || a - b);
-  const citing = byCount.slice(0, MOST_CITING).flatMap(([id, sentences]) => {
-    const other = documents.byId(id);
-    return other ? [{ url: other.url, title: other.title, sentences }] : [];
-  });
-  const host = hostOf(document.url);
-  return {
-    document,
-    filter,
-    ch,
-    sentences: filter ? found.sentences.filter(({ appearsIn }) => appearsIn.length > 0) : found.sentences,
-    urlOf: (id) => documents.byId(id)?.url,
-    citing,
-    similar: citing.filter(({ url, sentences }) => sentences >= ch && hostOf(url) !== host),
-    more: found.more || byCount.length > MOST_CITING,
-  };
-}
-
-function hostOf(url: string): string {
-  return new URL(url).hostname;
-}
-
-/** Another document with sentences of this one. */
-export interface CitingRecord {
-  readonly url: string;
-  readonly title: string;
-  /** How many. */
-  readonly sentences: number;
-}
-
-/** The references around one document, as they are shown. */
-export interface CitationRecord {
-  readonly document: Document;
-  readonly filter: boolean;
-  readonly ch: number;
-  readonly sentences: readonly FoundSentence[];
-  /** The URL of a document by its number; undefined where it is gone by now. */
-  readonly urlOf: (id: number) => string | undefined;
-  readonly citing: readonly CitingRecord[];
-  readonly similar: readonly CitingRecord[];
-  readonly more: boolean;
-}
-
-/** Each gives the record piece by piece, a sentence at a time. */
-export const CITATION_WRITERS: Readonly<Record<AnswerForm, (record: CitationRecord) => Iterable<string>>> = {
-  *json(record) {
-    const { url, urlhash, title } = record.document;
-    yield `{"url":${JSON.stringify(url)},"urlhash":"${urlhash}","title":${JSON.stringify(title)},"sentences":[`;
-    let separator = '\n';
-    for (const { number, text, appearsIn } of record.sentences) {
-      yield `${separator}${JSON.stringify({ number, text, appearsIn: urlsOf(appearsIn, record) })}`;
-      separator = ',\n';
+  const isFiltered = form.isTrue('filter');
+  const ch = form.number('ch', SIMILAR_FROM, LARGEST_CH);
+  const { id, url, urlhash, title } = findDocument(form, 'hash', documents);
+  const found = await citations.find(id, () => context.isGone);
+  const others = new Map<number, { readonly document: Document; sentences: number }>();
+  const slices = new Slices(clock);
+  const sentences: { readonly number: number; readonly text: string; readonly appearsIn: string[] }[] = [];
+  for (const { number, text } of found.sentences) {
+    const appearsIn: string[] = [];
+    for (const holder of found.holders.get(text) ?? []) {
+      const document = others.get(holder)?.document ?? documents.byId(holder);
+      await slices.pause();
+      if (!document) continue;
+      others.set(holder, { document, sentences: (others.get(holder)?.sentences ?? 0) + 1 });
+      appearsIn.push(document.url);
     }
-    for (const name of ['citing', 'similar'] as const) {
-      const lines = record[name].map((each) => `\n${JSON.stringify(each)}`);
-      yield `\n],"${name}":[${lines.join(',')}`;
-    }
-    yield `\n],"more":${record.more}}\n`;
-  },
-
-  /** The lists of YaCy's page: sentences by number, similar documents, and who cites how much. */
-  *html(record) {
-    const { document } = record;
-    const { begin, end } = pageAround(`Citations of ${document.title}`);
-    yield `${begin}<h1>Document Citations for<br>${documentLink(document.url, document.url)}</h1>\n` +
-      `<p>${escapeMarkup(document.title)} · <a href="/">Search</a></p>\n`;
-    if (record.more) yield '<p class="dim">The document has more to compare than is shown here.</p>\n';
-    if (record.similar.length > 0) yield `${similarList(record)}\n`;
-    yield `<h2>List of ${record.filter ? 'Cited ' : ''}Sentences</h2>\n${filterForm(record)}\n<dl>\n`;
-    for (const { number, text, appearsIn } of record.sentences) {
-      const links = urlsOf(appearsIn, record).map((url) => documentLink(url, new URL(url).host || url));
-      const where = links.length === 0 ? '' : `<br>appears in: ${links.join(' ')}`;
-      yield `<dt>${number}</dt><dd>${escapeMarkup(text)}${where}</dd>\n`;
-    }
-    yield '</dl>\n<h2>List of other web pages with citations</h2>\n<dl class="long">\n';
-    for (const { url, sentences } of record.citing)
-      yield `<dt>${documentLink(url, url)}</dt><dd>makes ${sentences} citations: of ${escapeMarkup(document.url)}</dd>\n`;
-    yield `</dl>${end}`;
-  },
-};
-
-function urlsOf(ids: readonly number[], record: CitationRecord): string[] {
-  return ids.map(record.urlOf).filter((url) => url !== undefined);
-}
-
-function similarList({ similar }: CitationRecord): string {
-  const lines = similar.map(({ url }) => `<li>${documentLink(url, url)}</li>`);
-  return `<h2>Similar documents from different hosts:</h2>\n<ul>\n${lines.join('\n')}\n</ul>`;
-}
-
-function filterForm({ document, filter, ch }: CitationRecord): string {
-  const [value, label] = filter ? ['false', 'All sentences'] : ['true', 'Only cited sentences'];
-  return `<form action="/api/citation.html" method="get"><input type="hidden" name="url" value="${escapeMarkup(document.url)}">
-<input type="hidden" name="ch" value="${ch}"><button type="submit" name="filter" value="${value}">${label}</button></form>`;
+    if (!isFiltered || appearsIn.length > 0) sentences.push({ number, text, appearsIn });
+  }
+  const hostOf = (address: string): string => new URL(address).hostname;
+  const citing = [...others.values()]
+    .sort((a, b) => b.sentences - a.sentences || a.document.id - b.document.id)
+    .slice(0, MOST_CITING)
+    .map(
+      (other): Citing => ({
+        url: other.document.url,
+        title: other.document.title,
+        sentences: other.sentences,
+      }),
+    );
+  const similar = citing.filter((other) => other.sentences >= ch && hostOf(other.url) !== hostOf(url));
+  const more = found.more || others.size > MOST_CITING;
+  return context.record(`Citations of ${title}`, { url, urlhash, title, sentences, citing, similar, more });
 }

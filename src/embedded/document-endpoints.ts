@@ -4,7 +4,7 @@ import { normaliseUrl, urlHash } from './content.js';
 import type { Document, DocumentStore, Pushed } from './documents.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
 import type { Indexer } from './indexer.js';
-import { definitionList, documentLink, escapeMarkup, page } from './markup.js';
+import { escapeMarkup } from './markup.js';
 import type { Context } from './server.js';
 
 /** Items of one push. */
@@ -64,7 +64,7 @@ export async function push(
     indexer.notify();
     if (isNow) await indexer.indexNow(seqs);
   }
-  return context.as === 'json' ? pushJson(results) : pushPage(results);
+  return context.record('Content push', answerOf(results));
 }
 
 function itemNumbers(form: Form): number[] {
@@ -97,36 +97,19 @@ function readItem(form: Form, number: number, url: string): Omit<Pushed, 'loadDa
   return { url: normal, collections: names.length === 0 ? [DEFAULT_COLLECTION] : names, data };
 }
 
-function summaryOf(results: readonly ItemResult[]) {
+function answerOf(results: readonly ItemResult[]): object {
   const countsuccess = results.filter((result) => result.success).length;
-  return {
-    count: String(results.length),
-    successall: String(countsuccess === results.length),
-    countsuccess,
-    countfail: results.length - countsuccess,
-  };
-}
-
-function pushJson(results: readonly ItemResult[]): string {
-  const { count, successall, ...counts } = summaryOf(results);
   const items = results.map(({ item, url, success, message }) => [
     `item-${item}`,
     { item: String(item), url, success: String(success), message },
   ]);
-  return `${JSON.stringify({ count, successall, ...Object.fromEntries(items), ...counts }, null, 2)}\n`;
-}
-
-function pushPage(results: readonly ItemResult[]): string {
-  const rows = results.map(
-    ({ item, url, success, message }) =>
-      `<tr><td>${item}</td><td>${documentLink(url, url)}</td><td>${success ? 'ok' : 'fail'}</td>` +
-      `<td>${success ? documentLink(message, message) : escapeMarkup(message)}</td></tr>\n`,
-  );
-  return page(
-    'Content push',
-    `<h1>Content push</h1>\n${definitionList(summaryOf(results))}
-<table>\n<tr><th>Item</th><th>URL</th><th>Success</th><th>Message</th></tr>\n${rows.join('')}</table>`,
-  );
+  return {
+    count: String(results.length),
+    successall: String(countsuccess === results.length),
+    ...Object.fromEntries(items),
+    countsuccess,
+    countfail: results.length - countsuccess,
+  };
 }
 
 /** Parts of the text that the page of a document shows. */
@@ -137,15 +120,10 @@ export async function peerdoc(context: Context, documents: DocumentStore): Promi
   const form = await context.form();
   const withText = form.isTrue('html');
   const { id, ...document } = findDocument(form, 'urlhash', documents);
-  const { url, title, collections } = document;
   const iso = (ms: number): string => new Date(ms).toISOString();
   const times = { lastModified: iso(document.lastModified), loadDate: iso(document.loadDate) };
-  const record = { ...document, ...times };
-  if (context.as === 'json') return `${JSON.stringify(record, null, 2)}\n`;
-  const list = definitionList({ ...record, collections: collections.join(', ') });
-  const text = withText ? `\n<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(id, documents))}</pre>` : '';
-  const links = `<p>${documentLink(url, 'Open the document')} · <a href="/">Search</a></p>`;
-  return page(title, `<h1>${escapeMarkup(title)}</h1>\n${list}\n${links}${text}`);
+  const text = withText ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(id, documents))}</pre>\n` : '';
+  return context.record(document.title, { ...document, ...times }, text);
 }
 
 function beginningOf(id: number, documents: DocumentStore): string {

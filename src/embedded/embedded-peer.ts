@@ -2,10 +2,10 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import { type ErrorParts, EXIT, messageOf } from '../lib/errors.js';
 import { type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
-import { EmbeddedError, type EmbeddedFailure, failures } from './errors.js';
+import { EmbeddedError, failures } from './errors.js';
 import type { PeerOptions } from './peer-instance.js';
 
 export interface EmbeddedPeerOptions {
@@ -55,35 +55,42 @@ export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<E
   // The process's own flags (--eval, --import) are not meant for this thread.
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: start, execArgv: [] });
   let closing = false;
-  const exited = new Promise<Error | undefined>((resolve) => {
-    let failed: unknown;
-    worker.on('error', (error) => {
-      failed = error;
-    });
-    worker.on('exit', (code) => {
-      const why = failed === undefined ? `its thread ended with ${code}` : messageOf(failed);
-      const error = closing ? undefined : new EmbeddedError({ ...failures.stopped(why), cause: failed });
-      void lock
-        .release()
-        .catch(() => undefined)
-        .then(() => resolve(error));
+  let failure: Error | undefined;
+  worker.on('error', (error) => {
+    failure = failureOf(error);
+  });
+  const exited = new Promise<number>((resolve) => worker.once('exit', resolve)).then(async (code) => {
+    await lock.release().catch(() => undefined);
+    if (closing) return undefined;
+    return failure ?? new EmbeddedError(failures.stopped(`its thread ended with ${code}`));
+  });
+  const ready = new Promise<Ready>((resolve) => {
+    worker.on('message', (message: FromWorker) => {
+      if (message.type === 'ready') resolve(message);
+      else options.log[message.level](message.fields, message.message);
     });
   });
-  const ready = await firstWord(worker, options.log, exited).catch(async (error: unknown) => {
-    closing = true;
-    await worker.terminate();
-    await exited;
-    throw error;
-  });
+  const first = await Promise.race([ready, exited]);
+  if (first === undefined || first instanceof Error)
+    throw first ?? new EmbeddedError(failures.stopped('it was closed'));
   const close = async (): Promise<void> => {
     closing = true;
-    worker.postMessage({ type: 'close' } satisfies ToWorker);
+    worker.postMessage('close');
     const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
     await exited;
     cut.cancel();
   };
-  const { url, username, password } = ready;
+  const { url, username, password } = first;
   return { url, credentials: { username, password }, exited, close };
+}
+
+/** The worker's error, which comes here as plain data. */
+function failureOf(error: Error & Partial<ErrorParts>): EmbeddedError {
+  const { code, hint } = error;
+  if (code === undefined || hint === undefined)
+    return new EmbeddedError({ ...failures.stopped(messageOf(error)), cause: error });
+  const { message, details = {}, exitCode = EXIT.failure } = error;
+  return new EmbeddedError({ code, message, hint, details, exitCode });
 }
 
 async function lockDirectory(dir: string): Promise<Lock> {
@@ -99,37 +106,19 @@ async function lockDirectory(dir: string): Promise<Lock> {
   }
 }
 
-type Ready = Extract<FromWorker, { type: 'ready' }>;
-
-/** Resolves when the worker is ready, rejects when it cannot be; passes on what it logs for as long as it lives. */
-function firstWord(worker: Worker, log: Logger, exited: Promise<Error | undefined>): Promise<Ready> {
-  return new Promise((resolve, reject) => {
-    worker.on('message', (message: FromWorker) => {
-      if (message.type === 'log') log[message.level](message.fields, message.message);
-      else if (message.type === 'ready') resolve(message);
-      else reject(new EmbeddedError(message.failure));
-    });
-    void exited.then((error) => reject(error ?? new EmbeddedError(failures.stopped('it was closed'))));
-  });
+interface Ready {
+  readonly type: 'ready';
+  readonly url: string;
+  readonly username: string;
+  readonly password: string;
 }
 
-/** What the worker thread says. */
+/** What the worker thread says; it is told to close by any message. An error ends it. */
 export type FromWorker =
-  | {
-      readonly type: 'ready';
-      readonly url: string;
-      readonly username: string;
-      readonly password: string;
-    }
-  | { readonly type: 'failed'; readonly failure: EmbeddedFailure }
+  | Ready
   | {
       readonly type: 'log';
       readonly level: 'debug' | 'info' | 'warn' | 'error';
       readonly fields: object;
       readonly message: string;
     };
-
-/** What the worker thread is told. */
-export interface ToWorker {
-  readonly type: 'close';
-}

@@ -4,31 +4,28 @@ import { describeHolder, type Holder, isHere } from '../lib/lock.js';
 /** What can keep an embedded peer from starting, or end it. */
 export class EmbeddedError extends PeersyncError {}
 
-/** The error as plain data, so that it can leave the worker thread. */
-export type EmbeddedFailure = Pick<ErrorParts, 'code' | 'message' | 'hint' | 'exitCode' | 'details'>;
-
 /** One entry an error; every text that a person may read of this room's failures stands here. */
 export const failures = {
-  portInUse: (port: number): EmbeddedFailure => ({
+  portInUse: (port: number): ErrorParts => ({
     code: 'EMBEDDED_PORT_IN_USE',
     message: `The embedded peer cannot listen on 127.0.0.1:${port}: another program uses this port.`,
     hint: 'Stop that program, or set another port in peer.embedded.port (0 takes any free one).',
     details: { port },
   }),
-  portRefused: (port: number, why: string): EmbeddedFailure => ({
+  portRefused: (port: number, why: string): ErrorParts => ({
     code: 'EMBEDDED_PORT_REFUSED',
     message: `The embedded peer cannot listen on 127.0.0.1:${port}: ${why}.`,
     hint: 'Set a port above 1023 in peer.embedded.port (0 takes any free one).',
     details: { port },
     exitCode: EXIT.usage,
   }),
-  directoryUnwritable: (dir: string, cause: unknown): EmbeddedFailure => ({
+  directoryUnwritable: (dir: string, cause: unknown): ErrorParts => ({
     code: 'EMBEDDED_DIR_UNWRITABLE',
     message: `The embedded peer cannot write to its directory ${dir}: ${systemCode(cause) ?? messageOf(cause)}.`,
     hint: 'Give the user that runs peersync write access to it, free space on its disk, or name another directory.',
     details: { dir },
   }),
-  directoryLocked: (dir: string, holder: Holder): EmbeddedFailure =>
+  directoryLocked: (dir: string, holder: Holder): ErrorParts =>
     isHere(holder)
       ? {
           code: 'EMBEDDED_DIR_LOCKED',
@@ -42,25 +39,25 @@ export const failures = {
           hint: 'Stop it there; if that machine or container is no more, remove the file "peer.lock" in the directory.',
           details: { dir, pid: holder.pid, host: holder.host },
         },
-  databaseDamaged: (path: string, cause: unknown): EmbeddedFailure => ({
+  databaseDamaged: (path: string, cause: unknown): ErrorParts => ({
     code: 'EMBEDDED_DIR_DAMAGED',
     message: `The embedded peer's database ${path} cannot be read: ${messageOf(cause)}.`,
     hint: 'Restore it from a backup, or move it away: an empty one is made, and the documents are pushed again.',
     details: { path },
   }),
-  databaseNewer: (path: string, found: number, known: number): EmbeddedFailure => ({
+  databaseNewer: (path: string, found: number, known: number): ErrorParts => ({
     code: 'EMBEDDED_DIR_NEWER',
     message: `The embedded peer's database ${path} has format ${found}; this peersync knows up to ${known}.`,
     hint: 'Run the newer peersync that wrote it, or name another directory.',
     details: { path, found, known },
   }),
-  passwordUnusable: (path: string, why: string): EmbeddedFailure => ({
+  passwordUnusable: (path: string, why: string): ErrorParts => ({
     code: 'EMBEDDED_PASSWORD_UNUSABLE',
     message: `The administrator's password in ${path} cannot be used: ${why}.`,
     hint: 'Write one line of at least 8 characters into it, or remove it: a new one is made at the next start.',
     details: { path },
   }),
-  stopped: (why: string): EmbeddedFailure => ({
+  stopped: (why: string): ErrorParts => ({
     code: 'EMBEDDED_STOPPED',
     message: `The embedded peer stopped unexpectedly: ${why}.`,
     hint: 'Start peersync again: what the peer had accepted is kept.',

@@ -32,8 +32,12 @@ export class Slices {
     this.#began = clock.now();
   }
 
+  get isOver(): boolean {
+    return this.#clock.now() - this.#began >= SLICE_MS;
+  }
+
   async pause(): Promise<void> {
-    if (this.#clock.now() - this.#began < SLICE_MS) return;
+    if (!this.isOver) return;
     await nextTurn();
     this.#began = this.#clock.now();
   }

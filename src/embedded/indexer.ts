@@ -54,16 +54,14 @@ export class Indexer {
 
   /** Indexes these now, before what was accepted earlier; resolves when they are visible. */
   async indexNow(seqs: readonly number[]): Promise<void> {
-    const { documents } = this.#options;
-    let i = 0;
-    while (i < seqs.length) {
-      this.#slice(() => {
-        const seq = seqs[i];
-        i += 1;
-        return seq === undefined ? undefined : (documents.queued(seq) ?? 'gone');
-      });
-      await nextTurn();
-    }
+    const left = seqs.values();
+    await this.#index(() => {
+      for (const seq of left) {
+        const queued = this.#options.documents.queued(seq);
+        if (queued) return queued;
+      }
+      return undefined;
+    });
     if (seqs.some((seq) => this.#unfit.has(seq))) throw new Error('a document could not be indexed');
   }
 
@@ -89,48 +87,38 @@ export class Indexer {
   async #work(): Promise<void> {
     let last = 0;
     try {
-      for (let more = true; more && !this.#stopped; ) {
-        const began = this.#options.clock.now();
-        more = this.#slice(() => {
-          const next = this.#options.documents.nextAfter(last);
-          if (next) last = next.seq;
-          return next;
-        });
-        await this.#leaveTime(this.#options.clock.now() - began);
-      }
+      await this.#index(() => {
+        const next = this.#options.documents.nextAfter(last);
+        if (next) last = next.seq;
+        return next;
+      });
     } catch (error) {
-      const fields = { err: messageOf(error) };
-      this.#options.log.error(
-        fields,
-        `Indexing is held up (${messageOf(error)}); next try in ${RETRY_MS / 1000} s`,
-      );
+      const why = messageOf(error);
+      this.#options.log.error({ err: why }, `Indexing is held up (${why}); next try in ${RETRY_MS / 1000} s`);
       if (!this.#stopped) this.#wait(RETRY_MS);
     }
   }
 
-  /** Lets others work: one turn of the loop, and up to `ms` while bodies come in. */
-  async #leaveTime(ms: number): Promise<void> {
-    const { clock, forms } = this.#options;
-    const end = clock.now() + ms;
-    await nextTurn();
-    while (forms.isReceiving && clock.now() < end) await clock.sleep(PAUSE_STEP_MS);
+  /** Indexes slice by slice, each a transaction, until there is no `next`; between them others work, up to half of the time. */
+  async #index(next: () => Queued | undefined): Promise<void> {
+    const { database, clock, forms } = this.#options;
+    for (let more = true; more && !this.#stopped; ) {
+      const began = clock.now();
+      more = database.transaction(() => {
+        do {
+          const queued = next();
+          if (queued === undefined) return false;
+          if (!this.#unfit.has(queued.seq)) this.#indexOne(queued);
+        } while (clock.now() - began < SLICE_MS);
+        return true;
+      });
+      const pauseEnd = 2 * clock.now() - began;
+      await nextTurn();
+      while (forms.isReceiving && clock.now() < pauseEnd) await clock.sleep(PAUSE_STEP_MS);
+    }
   }
 
-  /** One transaction of about SLICE_MS; whether there is more. */
-  #slice(next: () => Queued | 'gone' | undefined): boolean {
-    const { database, clock } = this.#options;
-    const end = clock.now() + SLICE_MS;
-    return database.transaction(() => {
-      do {
-        const queued = next();
-        if (queued === undefined) return false;
-        if (queued !== 'gone' && !this.#unfit.has(queued.seq)) this.#index(queued);
-      } while (clock.now() < end);
-      return true;
-    });
-  }
-
-  #index(queued: Queued): void {
+  #indexOne(queued: Queued): void {
     const { database, documents, log } = this.#options;
     database.run('SAVEPOINT document');
     try {

@@ -93,12 +93,28 @@ export function pageAround(
   return { begin, end: '\n</body>\n</html>\n' };
 }
 
-/** A definition list of plain values. */
-export function definitionList(record: Readonly<Record<string, string | number>>): string {
-  const lines = Object.entries(record).map(
-    ([name, value]) => `<dt>${escapeMarkup(name)}</dt><dd>${escapeMarkup(String(value))}</dd>`,
+/** A record as a page says it: lists and tables of its fields, with whatever `more` holds below. */
+export function recordPage(title: string, record: object, more = ''): string {
+  return page(
+    title,
+    `<h1>${escapeMarkup(title)}</h1>\n${markupOf(record)}\n${more}<p><a href="/">Search</a></p>`,
   );
-  return `<dl>\n${lines.join('\n')}\n</dl>`;
+}
+
+function markupOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return documentLink(String(value), String(value));
+  if (!Array.isArray(value)) {
+    const fields = Object.entries(value).map(
+      ([name, field]) => `<dt>${escapeMarkup(name)}</dt><dd>${markupOf(field)}</dd>`,
+    );
+    return `<dl>\n${fields.join('\n')}\n</dl>`;
+  }
+  const [first] = value as unknown[];
+  if (typeof first !== 'object' || first === null) return value.map(markupOf).join('<br>');
+  const line = (tag: string, cells: readonly string[]): string =>
+    `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join('')}</tr>\n`;
+  const rows = value.map((row: object) => line('td', Object.values(row).map(markupOf)));
+  return `<table>\n${line('th', Object.keys(first).map(escapeMarkup))}${rows.join('')}</table>`;
 }
 
 /** A link to a document, or its text alone where a browser should not follow it. */

@@ -67,7 +67,7 @@ export async function openPeerInstance(
     };
     add('/api/push_p', (context) => push(context, { documents, indexer, clock, maxBody }));
     add('/api/peerdoc', (context) => peerdoc(context, documents));
-    add('/api/citation', (context) => citation(context, { citations, documents }));
+    add('/api/citation', (context) => citation(context, { citations, documents, clock }));
     add('/api/share', (context) => share(context, shares));
     add('/api/table_p', (context) => tablePages(context, 'api', { tables, log, maxBody }));
     add('/Tables_p', (context) => tablePages(context, 'editor', { tables, log, maxBody }));

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
@@ -7,7 +8,7 @@ import type { Logger } from '../lib/logger.js';
 import { type Administrator, refuseOtherHosts, refuseOtherSites } from './access.js';
 import { isDiskTrouble } from './database.js';
 import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
-import { CONTENT_SECURITY_POLICY, escapeMarkup, page } from './markup.js';
+import { CONTENT_SECURITY_POLICY, recordPage } from './markup.js';
 
 export interface ServerDeps {
   readonly administrator: Administrator;
@@ -50,6 +51,7 @@ const KEEP_ALIVE_MS = 30_000;
 const MOST_CONNECTIONS = 512;
 /** Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into the request line. */
 const LONGEST_HEAD = 65_536;
+const CHUNK = 65_536;
 const METHODS = ['GET', 'HEAD', 'POST'];
 const TYPES = { html: 'text/html; charset=utf-8', json: 'application/json; charset=utf-8' } as const;
 
@@ -84,6 +86,11 @@ export class Context {
 
   get isGone(): boolean {
     return this.reply.raw.closed;
+  }
+
+  /** The same record in either form; the page shows `more` markup below it. */
+  record(title: string, record: object, more = ''): string {
+    return this.as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : recordPage(title, record, more);
   }
 
   /** The parameters of query and body. @throws Refusal 400, 413, 415 */
@@ -172,24 +179,30 @@ function send(body: Body, { request, reply, as }: Context, deps: ServerDeps): Fa
   if (typeof body === 'string') return reply.send(body);
   const isHead = request.method === 'HEAD';
   if (!(body instanceof Readable))
-    return reply.send(isHead ? '' : Readable.from(paced(body, request, deps), { objectMode: false }));
+    return reply.send(isHead ? '' : Readable.from(paced(body, reply, deps), { objectMode: false }));
   if (!isHead) return reply.send(body);
   body.destroy();
   return reply.send(null);
 }
 
-/** A body as it is made. Everybody else has a turn between chunks: a socket may take all of it at once. */
+/** A body as it is made, in chunks of about 64 KB. Everybody else has a turn between pieces: a socket may take all of it at once. */
 async function* paced(
   body: Iterable<string> | AsyncIterable<string>,
-  { url }: FastifyRequest,
+  { raw, request: { url } }: FastifyReply,
   { clock, log }: ServerDeps,
 ): AsyncGenerator<string> {
   const slices = new Slices(clock);
+  let held = '';
   try {
-    for await (const chunk of body) {
-      if (chunk !== '') yield chunk;
+    for await (const piece of body) {
+      held += piece;
+      if (held.length < CHUNK && !slices.isOver) continue;
+      if (held !== '') yield held;
+      held = '';
+      if (raw.closed) return;
       await slices.pause();
     }
+    if (held !== '') yield held;
   } catch (error) {
     log.error({ url, err: messageOf(error) }, `An answer broke off: ${messageOf(error)}`);
     throw error;
@@ -206,31 +219,16 @@ export function prefersJson(accept = ''): boolean {
   return json !== -1 && (html === -1 || Number(json) < Number(html));
 }
 
-const NAMES: Readonly<Record<number, string>> = {
-  400: 'Bad request',
-  401: 'The administrator has to sign in',
-  403: 'Forbidden',
-  404: 'Not found',
-  405: 'Method not allowed',
-  409: 'Conflict',
-  413: 'Too large',
-  415: 'Unsupported content type',
-  416: 'No such range',
-  500: 'The peer failed',
-  507: 'The disk is full',
-};
-
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): FastifyReply {
   const { status, message, headers } = toRefusal(error, request, log);
-  const name = NAMES[status] ?? 'Error';
+  const name = STATUS_CODES[status] ?? 'Error';
   const as = formOf(request);
+  const record = { error: name, status, message };
   reply
     .code(status)
     .headers({ ...HEADERS, ...headers })
     .type(TYPES[as]);
-  if (as === 'json') return reply.send(`${JSON.stringify({ error: name, status, message }, null, 2)}\n`);
-  const text = `<h1>${escapeMarkup(name)}</h1>\n<p>${escapeMarkup(message)}</p>`;
-  return reply.send(page(name, `${text}\n<p><a href="/">Search</a></p>`));
+  return reply.send(as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : recordPage(name, record));
 }
 
 function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): Refusal {

@@ -13,16 +13,9 @@ import {
   refuseCompressed,
   unreadableMultipart,
 } from './form.js';
-import { escapeMarkup, page } from './markup.js';
+import { escapeMarkup } from './markup.js';
 import type { Body, Context } from './server.js';
-import {
-  type Listing,
-  MOST_LISTED,
-  type OpenShare,
-  type Share,
-  type ShareStore,
-  shareSegments,
-} from './share-store.js';
+import { type Listing, type OpenShare, type Share, type ShareStore, shareSegments } from './share-store.js';
 
 /** Bytes of an upload; it goes to disk as it comes, so memory sets no limit. */
 const MOST_UPLOAD = 64 * 1_073_741_824;
@@ -37,7 +30,7 @@ export async function share(context: Context, store: ShareStore): Promise<Body> 
     await context.requireAdministrator();
     context.requireChange();
     const placed = await receiveShare(context, store);
-    return listing({ shares: [placed], more: false }, placed.c, context);
+    return listing(context, { shares: [placed], more: false }, placed.c);
   }
   const form = await context.form();
   const c = form.text('c') ?? '';
@@ -49,39 +42,28 @@ export async function share(context: Context, store: ShareStore): Promise<Body> 
   }
   const found = await store.list(shareSegments(c));
   if (!found) throw new Refusal(404, 'There is no such group of shared objects.');
-  return listing(found, c, context);
+  return listing(context, found, c);
 }
 
 /** `c` is the group that was asked for, or empty. */
-function listing({ shares, more }: Listing, c: string, { as }: Context): string {
-  const iso = ({ lastModified }: Share): string => new Date(Math.round(lastModified)).toISOString();
-  if (as === 'json') {
-    const lines = shares.map((each) => `\n${JSON.stringify({ ...each, lastModified: iso(each) })}`);
-    return `{"shares":[${lines.join(',')}\n],"more":${more}}\n`;
-  }
-  const row = (each: Share): string => {
-    const object = { ...(each.c === '' ? {} : { c: each.c }), data: each.data };
-    const when = iso(each).slice(0, 16).replace('T', ' ');
-    return `<tr><td>${each.c === '' ? '' : link({ c: each.c }, each.c)}</td><td>${link(object, each.data)}</td><td>${each.size.toLocaleString('en')}</td><td>${when}</td></tr>\n`;
-  };
-  const where = c === '' ? '' : ` <a href="/api/share.html">All groups</a> · `;
-  return page(
-    'Shared objects',
-    `<h1>Shared objects${c === '' ? '' : ` of ${escapeMarkup(c)}`}</h1>\n<p>${where}<a href="/">Search</a></p>
-<table>\n<tr><th>Group</th><th>Object</th><th>Bytes</th><th>Last modified</th></tr>\n${shares.map(row).join('')}</table>
-${more ? `<p class="dim">There are more than the ${MOST_LISTED} objects shown here.</p>\n` : ''}<h2>Share a file</h2>
+function listing(context: Context, { shares, more }: Listing, c: string): string {
+  const listed = shares.map(({ lastModified, ...name }) => {
+    const query = new URLSearchParams({ ...(name.c === '' ? {} : { c: name.c }), data: name.data });
+    const url = `${context.baseUrl}/api/share.html?${query}`;
+    return { ...name, lastModified: new Date(Math.round(lastModified)).toISOString(), url };
+  });
+  return context.record('Shared objects', { shares: listed, more }, uploadForm(c));
+}
+
+function uploadForm(c: string): string {
+  return `<h2>Share a file</h2>
 <form action="/api/share.html" method="post" enctype="multipart/form-data">
 <label>Group<input name="c" value="${escapeMarkup(c)}" maxlength="255" autocomplete="off"></label>
 <label>File<input type="file" name="data" required></label>
 <p><button type="submit">Share</button></p>
 </form>
-<p class="dim">The administrator only. A file of the same name is replaced.</p>`,
-  );
-}
-
-function link(parameters: Record<string, string>, text: string): string {
-  const query = new URLSearchParams(parameters).toString();
-  return `<a href="/api/share.html?${escapeMarkup(query)}">${escapeMarkup(text)}</a>`;
+<p class="dim">The administrator only. A file of the same name is replaced.</p>
+`;
 }
 
 const FILE_CHUNK = 262_144;

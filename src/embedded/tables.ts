@@ -77,7 +77,7 @@ export async function tablePages(context: Context, path: 'api' | 'editor', deps:
     const table = found();
     const columns = [...tables.columns(table).values()];
     const view = { table, columns, choice, groups: () => tables.read(table, choice), ...done };
-    return gathered(isPage ? tablePage(view) : tableJson(view));
+    return isPage ? tablePage(view) : tableJson(view);
   };
   if (action === 'commitrow') {
     const committed = tables.commit(name, pk, readCells(form, name, pk, tables));
@@ -193,20 +193,6 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
 
 function listJson(tables: readonly StoredTable[]): string {
   return `${JSON.stringify({ tables: tables.map(({ name }) => name) })}\n`;
-}
-
-const CHUNK = 65_536;
-
-/** Gathers pieces into chunks of about 64 KB; an empty piece goes out as a chunk with what there is, for others to have a turn. */
-function* gathered(pieces: Iterable<string>): Generator<string> {
-  let held = '';
-  for (const piece of pieces) {
-    held += piece;
-    if (piece !== '' && held.length < CHUNK) continue;
-    yield held;
-    held = '';
-  }
-  yield held;
 }
 
 const PATH = '/Tables_p.html';

@@ -84,31 +84,11 @@ export interface PlacedWord {
   readonly end: number;
 }
 
-const WORD = new RegExp(`${UNSPACED.source}|[\\p{L}\\p{N}\\p{M}]`, 'gu');
+/** A character that is a word of its own, or a run of others. */
+const WORD = new RegExp(`${UNSPACED.source}|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, 'gu');
 
 /** The words of `text` with their places in it, folded as the index folds them. */
 export function* placedWords(text: string): Iterable<PlacedWord> {
-  let open: { start: number; end: number } | undefined;
-  for (const match of text.matchAll(WORD)) {
-    const start = match.index;
-    const end = start + match[0].length;
-    if (isUnspaced(match[0])) {
-      if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
-      open = undefined;
-      yield { start, end, word: fold(match[0]) };
-      continue;
-    }
-    if (open && open.end === start) {
-      open.end = end;
-      continue;
-    }
-    if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
-    open = { start, end };
-  }
-  if (open) yield { ...open, word: fold(text.slice(open.start, open.end)) };
-}
-
-function isUnspaced(character: string): boolean {
-  UNSPACED.lastIndex = 0;
-  return !PLAIN.test(character) && UNSPACED.test(character);
+  for (const { 0: word, index: start } of text.matchAll(WORD))
+    yield { start, end: start + word.length, word: fold(word) };
 }

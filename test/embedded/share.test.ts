@@ -322,7 +322,10 @@ describe('the list of shared objects', () => {
     utimesSync(join(folder, 'a'), at, at);
     const all = await list(peer);
     expect(all.more).toBe(false);
-    expect(all.shares[0]).toEqual({ c: '', data: 'a', size: 1, lastModified: '2026-01-02T03:04:05.678Z' });
+    expect(all.shares[0]).toEqual({
+      ...{ c: '', data: 'a', size: 1, lastModified: '2026-01-02T03:04:05.678Z' },
+      url: `${peer.url}/api/share.html?data=a`,
+    });
     expect(all.shares.map(({ c, data }) => [c, data])).toEqual([
       ['', 'a'],
       ['b', '1'],
@@ -332,9 +335,8 @@ describe('the list of shared objects', () => {
     ]);
     expect((await list(peer, { c: 'b' })).shares.map(({ data }) => data)).toEqual(['1', '2', 'deep/er/<3>']);
     const html = await (await ask(peer, '/api/share.html')).text();
-    expect(html).toContain(
-      '<a href="/api/share.html?c=b&amp;data=deep%2Fer%2F%3C3%3E">deep/er/&lt;3&gt;</a>',
-    );
+    expect(html).toContain('<td>deep/er/&lt;3&gt;</td><td>13</td>');
+    expect(html).toContain(`<a href="${peer.url}/api/share.html?c=b&amp;data=deep%2Fer%2F%3C3%3E"`);
     expect(html).toContain('enctype="multipart/form-data"');
     expect(html).toMatch(/<\/html>\n$/);
   });

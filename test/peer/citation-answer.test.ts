@@ -1,13 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CITATION_WRITERS, type CitationRecord } from '../../src/embedded/citation.js';
-import type { NormalUrl } from '../../src/embedded/content.js';
-import {
-  type Citation,
-  type CitationQuery,
-  type CitingDocument,
-  readCitation,
-} from '../../src/peer/citation.js';
+import { type Citation, type CitationQuery, readCitation } from '../../src/peer/citation.js';
 import { answerOf, realAnswer } from './answers.js';
 
 const URL = 'https://docs.example.org/a.txt';
@@ -173,39 +166,10 @@ describe('citations in every form', () => {
     );
   });
 
-  it.each(['json', 'html'] as const)('are read from the %s of the embedded peer', (form) => {
-    fc.assert(
-      fc.property(citations, (citation) => {
-        const shown = read([...CITATION_WRITERS[form](recordOf(citation))].join(''));
-        const { sentences, citing, similar, more = false } = citation;
-        expect(shown?.sentences).toEqual(sentences);
-        expect(shown?.url).toBe(URL);
-        if (form === 'html') {
-          expect(shown?.citing).toEqual(
-            citing.map((each) => ({ url: each.url, sentences: each.sentences ?? 0 })),
-          );
-          expect(shown?.similar).toEqual(similar.map((each) => ({ url: each.url })));
-        } else {
-          const full = (each: CitingDocument) => ({ ...each, sentences: each.sentences ?? 0 });
-          expect(shown).toEqual({
-            ...citation,
-            more,
-            citing: citing.map(full),
-            similar: similar.map(full),
-          });
-        }
-      }),
-    );
-  });
-
   it.each([
     ['JSON', (citation: Citation) => JSON.stringify(citation)],
     ['XML', xmlOf],
     ['a page', pageOf],
-    [
-      'the embedded peer’s page',
-      (citation: Citation) => [...CITATION_WRITERS.html(recordOf(citation))].join(''),
-    ],
   ])('are none where they break off, wherever that is: %s', (_, write) => {
     fc.assert(
       fc.property(
@@ -235,38 +199,6 @@ describe('citations in every form', () => {
     );
   });
 });
-
-function recordOf({ title = '', urlhash = '', sentences, citing, similar, more }: Citation): CitationRecord {
-  const urls = sentences.flatMap(({ appearsIn }) => appearsIn);
-  let id = 0;
-  const listed = (documents: readonly CitingDocument[]) =>
-    documents.map((each) => ({ url: each.url, title: each.title ?? '', sentences: each.sentences ?? 0 }));
-  return {
-    document: {
-      id: 1,
-      url: URL as NormalUrl,
-      urlhash,
-      title,
-      collections: [],
-      size: 1,
-      words: 1,
-      digest: '',
-      lastModified: 0,
-      loadDate: 0,
-    },
-    filter: false,
-    ch: 10,
-    sentences: sentences.map(({ number, text, appearsIn }) => ({
-      number,
-      text,
-      appearsIn: appearsIn.map(() => id++),
-    })),
-    urlOf: (n) => urls[n],
-    citing: listed(citing),
-    similar: listed(similar),
-    more: more ?? false,
-  };
-}
 
 function escaped(value: string | number | boolean): string {
   return String(value).replace(/[<>&"]/g, (c) => `&#${c.charCodeAt(0)};`);
