@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FileStat } from '../lib/file.js';
 import { type Entry, type QuarantinedItem, statKey } from './entry.js';
 import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
+import { LineStore } from './line-store.js';
 
 /** Names one record. Every Entry is a Place. */
 export interface Place {
@@ -26,7 +27,8 @@ export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'in
 
 /** One directory with records in or below it. Both by name. */
 interface Directory {
-  readonly lines: Map<string, string>;
+  /** Where the lines are kept. */
+  readonly lines: Map<string, number>;
   directories?: Map<string, Directory>;
 }
 
@@ -39,12 +41,14 @@ interface Folder {
 
 type Placed = readonly [folder: string, directory: string, name: string, line: string];
 
+/** A pending record grows by so many bytes until it is confirmed. */
+const ROOM = 48;
 /** So many records are looked at in a slice. */
 const SLICE = 1_000;
 const NONE = new Map<string, never>();
 
 /**
- * The only copy of the records in memory, a line each, by folder, directory and name: about 270 bytes for a confirmed one. A
+ * The only copy of the records in memory, a line each, by folder, directory and name: about 230 bytes for a confirmed one. A
  * directory or a folder without records is not kept.
  *
  * A record is parsed as it is asked for, each time into a new object: compare what it contains. Iterables are live: they may be
@@ -54,6 +58,7 @@ const NONE = new Map<string, never>();
 export class Entries {
   readonly bases = new UrlBases();
   readonly #folders = new Map<string, Folder>();
+  readonly #lines = new LineStore();
 
   get size(): number {
     return Object.values(this.counts()).reduce((sum, count) => sum + count, 0);
@@ -64,9 +69,10 @@ export class Entries {
     return line === undefined ? undefined : decode(line, folder, path, this.bases);
   }
 
-  /** The record as text; see `linesIn`. */
+  /** The record as text. It begins with the file's stat key (`statKey`); `statusOf` reads its status without parsing it. */
   line(folder: string, path: string): string | undefined {
-    return this.linesIn(folder, parentOf(path)).get(nameOf(path));
+    const at = this.#directory(folder, parentOf(path))?.lines.get(nameOf(path));
+    return at === undefined ? undefined : this.#lines.get(at);
   }
 
   /** The line that the record has, or would have, here. */
@@ -107,9 +113,12 @@ export class Entries {
     }
     const { lines } = directory;
     return (name, line) => {
-      const before = lines.get(name);
+      const at = lines.get(name);
+      const before = at === undefined ? undefined : this.#lines.get(at);
       if (before !== undefined) count(known, path, name, before, -1);
-      lines.set(name, line);
+      const room = statusOf(line) === 'pending' ? ROOM : 0;
+      const to = at === undefined ? this.#lines.add(line, room) : this.#lines.set(at, line, room);
+      if (to !== at) lines.set(name, to);
       count(known, path, name, line, 1);
       return before;
     };
@@ -117,20 +126,19 @@ export class Entries {
 
   /** @returns the line that was there */
   delete(folderName: string, path: string): string | undefined {
-    const before = this.line(folderName, path);
     const folder = this.#folders.get(folderName);
-    if (before === undefined || folder === undefined) return undefined;
+    const at = this.#directory(folderName, parentOf(path))?.lines.get(nameOf(path));
+    if (at === undefined || folder === undefined) return undefined;
+    const before = this.#lines.get(at);
+    this.#lines.remove(at);
     count(folder, parentOf(path), nameOf(path), before, -1);
     if (remove(folder.root, path)) this.#folders.delete(folderName);
     return before;
   }
 
-  /**
-   * The records of the files directly in `directory`, as text by name. Each begins with the file's stat key
-   * (`statKey`); `statusOf` reads its status without parsing it.
-   */
-  linesIn(folder: string, directory: string): ReadonlyMap<string, string> {
-    return this.#directory(folder, directory)?.lines ?? NONE;
+  /** The names of the files directly in `directory` that have records. */
+  names(folder: string, directory: string): Iterable<string> {
+    return (this.#directory(folder, directory)?.lines ?? NONE).keys();
   }
 
   /** Whether a record that is not `gone` has just this version of the file. Parses nothing. */
@@ -215,7 +223,7 @@ export class Entries {
   *lines(folder?: string, directory = ''): Iterable<Placed> {
     for (const each of folder === undefined ? this.#folders.keys() : [folder]) {
       for (const [path, { lines }] of treeOf(directory, this.#directory(each, directory))) {
-        for (const [name, line] of lines) yield [each, path, name, line];
+        for (const [name, at] of lines) yield [each, path, name, this.#lines.get(at)];
       }
     }
   }

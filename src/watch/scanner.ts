@@ -167,8 +167,7 @@ export class Scanner {
   async #compare(listing: Listing, walk: Walk, from: Step): Promise<readonly Step[]> {
     const { hashQueue, folder, state, digests, health, mayLook, absolute } = this.deps;
     const directory = from.path;
-    const lines = state.entries.linesIn(folder.name, directory);
-    const isGone = (name: string) => state.get(folder.name, joinPath(directory, name))?.status === 'gone';
+    const statusOf = (name: string) => state.get(folder.name, joinPath(directory, name))?.status ?? 'gone';
     // The names that show what is there: any other that is known is looked up.
     const [files, directories] = [new Set<string>(), new Set<string>()];
     const below: Step[] = [];
@@ -190,7 +189,7 @@ export class Scanner {
         files.add(name);
         walk.files += 1;
         this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, from.movedAt);
-      } else if (!lines.has(name) || isGone(name)) {
+      } else if (statusOf(name) === 'gone') {
         const step = await this.#found(path, found, walk, from);
         if (typeof step === 'object') {
           directories.add(name);
@@ -210,7 +209,8 @@ export class Scanner {
         const paths = slice.filter(isOpen).map((name) => joinPath(directory, name));
         below.push(...(await this.#lookUp(paths, walk, from)));
       });
-    await lookUp(lines.keys(), (name) => !files.has(name) && !isGone(name));
+    const names = state.entries.names(folder.name, directory);
+    await lookUp(names, (name) => !files.has(name) && statusOf(name) !== 'gone');
     const known = [...state.entries.knownDirectories(folder.name, directory)];
     await lookUp(known, (name) => !directories.has(name));
     return below;

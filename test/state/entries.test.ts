@@ -70,7 +70,7 @@ describe('the records in memory', () => {
             expect(named(entries.underDirectory(folder, directory))).toEqual(named(below));
             const rests = below.map((e) => e.path.slice(prefix.length).split('/'));
             const direct = below.filter((_, i) => rests[i]?.length === 1);
-            expect([...entries.linesIn(folder, directory).keys()].sort()).toEqual(
+            expect([...entries.names(folder, directory)].sort()).toEqual(
               direct.map((e) => e.path.slice(prefix.length)).sort(),
             );
             const directories = new Set(rests.filter((r) => r.length > 1).map((r) => r[0]));
@@ -156,7 +156,7 @@ describe('the records in memory', () => {
     expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(true);
     expect(entries.isUnchanged('inbox', 'd/a.txt', { ...item.version, ino: 1_234_568 })).toBe(false);
     expect(entries.isUnchanged('inbox', 'd/b.txt', item.version)).toBe(false);
-    const line = entries.linesIn('inbox', 'd').get('a.txt');
+    const line = entries.line('inbox', 'd/a.txt');
     expect(line?.startsWith(statKey(item.version))).toBe(true);
     entries.put(gone(item, 1));
     expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(false);

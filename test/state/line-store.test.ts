@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LineStore } from '../../src/state/line-store.js';
+
+/** Lines of the usual lengths, of other scripts, empty, and now and then larger than a slab. */
+const line = fc.oneof(
+  { weight: 20, arbitrary: fc.string({ unit: 'binary', maxLength: 400 }) },
+  {
+    weight: 5,
+    arbitrary: fc.constantFrom('', 'x'.repeat(152), 'x'.repeat(153), 'ü'.repeat(76), 'ü'.repeat(77)),
+  },
+  { weight: 1, arbitrary: fc.constantFrom('large'.repeat(250_000), '…'.repeat(349_523)) },
+);
+const step = fc.record({
+  what: fc.constantFrom('add', 'set', 'remove'),
+  which: fc.nat(),
+  line,
+  room: fc.nat(60),
+});
+
+describe('lines outside of the heap', () => {
+  it('are what was put there last, whatever happens to others', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const store = new LineStore();
+        const lines = new Map<number, string>();
+        for (const { what, which, line, room } of steps) {
+          const at = [...lines.keys()][which % Math.max(1, lines.size)];
+          if (what === 'add' || at === undefined) {
+            const added = store.add(line, room);
+            expect(lines.has(added)).toBe(false);
+            lines.set(added, line);
+          } else if (what === 'set') {
+            lines.delete(at);
+            lines.set(store.set(at, line, room), line);
+          } else {
+            store.remove(at);
+            lines.delete(at);
+          }
+        }
+        for (const [at, line] of lines) expect(store.get(at)).toBe(line);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('take the places of those that went', () => {
+    const store = new LineStore();
+    const taken = () => process.memoryUsage().arrayBuffers;
+    const before = taken();
+    for (let i = 0; i < 500_000; i += 1) {
+      const at = store.set(store.add('pending'.repeat(15), 48), 'confirmed'.repeat(16), 0);
+      store.remove(store.set(at, 'quarantined'.repeat(20 + (i % 20)), 0));
+    }
+    expect(taken() - before).toBeLessThan(8 * 1024 * 1024);
+  });
+});
