@@ -24,10 +24,7 @@ const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X50
 export async function configuredPeer(
   { url, dialect, auth, tls, timeouts, maxAnswer }: Config['peer'],
   parts: { readonly clock: Clock; readonly log: Logger },
-  embedded?: {
-    readonly url: string;
-    readonly credentials: { readonly username: string; readonly password: string };
-  },
+  embedded?: { readonly url: string; readonly credentials: Credentials },
 ): Promise<PeerClient> {
   const common = { ...parts, timeouts, maxAnswer };
   if (embedded !== undefined) {
@@ -78,7 +75,7 @@ function isCertificate(pem: string): boolean {
 }
 
 /** Under this name the state keeps what was found out. */
-export const DIALECT_META = 'dialect';
+const DIALECT_META = 'dialect';
 
 export interface PeerDialectDeps {
   readonly configured: DialectName | 'auto';
@@ -121,15 +118,13 @@ export class PeerDialect implements DialectSource {
   }
 
   async known(signal: AbortSignal): Promise<boolean> {
-    const { client, clock } = this.#deps;
+    const { client, clock, queue } = this.#deps;
     while (client.dialect === undefined) {
       if (signal.aborted) return false;
       try {
-        await this.#ask('confirm', signal);
+        await queue.run('confirm', (stop) => client.detect({ signal: stop }), { signal });
       } catch (error) {
-        if (signal.aborted) return false;
-        if (!(error instanceof PeersyncError)) throw error;
-        if (error.code === 'QUEUE_STOPPED') return false;
+        if (!signal.aborted && !(error instanceof PeersyncError)) throw error;
         await clock.sleep(PAUSE_MS, signal);
       }
     }
@@ -137,40 +132,37 @@ export class PeerDialect implements DialectSource {
     return !signal.aborted;
   }
 
-  misfits(): Promise<boolean> {
+  async misfits(): Promise<boolean> {
     const { configured, clock } = this.#deps;
-    if (configured !== 'auto' || clock.now() - this.#askedAt < ASK_AGAIN_MS)
-      return this.#asking ?? Promise.resolve(false);
-    this.#askedAt = clock.now();
-    this.#asking = this.#askAnew().finally(() => {
-      this.#asking = undefined;
-    });
-    return this.#asking;
+    if (configured !== 'auto') return false;
+    if (this.#asking === undefined && clock.now() - this.#askedAt >= ASK_AGAIN_MS) {
+      this.#askedAt = clock.now();
+      this.#asking = this.#askAnew().finally(() => {
+        this.#asking = undefined;
+      });
+    }
+    return (await this.#asking) ?? false;
   }
 
   async #askAnew(): Promise<boolean> {
-    const { client, log, onChange } = this.#deps;
+    const { client, log, onChange, queue } = this.#deps;
     const before = client.dialect;
     try {
       // What this asks says nothing of whether the trouble of the pushes is over.
-      await this.#ask('interactive', undefined);
+      await queue.run('interactive', (signal) => client.detect({ signal }));
     } catch (error) {
       if (error instanceof PeersyncError) return false;
       throw error;
     }
-    if (before === undefined || client.dialect === before) return false;
+    const { dialect } = client;
+    if (before === undefined || dialect === before) return false;
     log.warn(
-      { event: 'dialect', before, dialect: client.dialect },
-      `the peer speaks ${client.dialect} now, no longer ${before}: another one must stand at its address`,
+      { event: 'dialect', before, dialect },
+      `the peer speaks ${dialect} now, no longer ${before}: another one must stand at its address`,
     );
     await this.#remember();
     onChange();
     return true;
-  }
-
-  async #ask(lane: 'confirm' | 'interactive', signal: AbortSignal | undefined): Promise<void> {
-    const { client, queue } = this.#deps;
-    await queue.run(lane, (s) => client.detect({ signal: s }), signal === undefined ? {} : { signal });
   }
 
   async #remember(): Promise<void> {

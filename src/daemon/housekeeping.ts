@@ -2,13 +2,12 @@ import type { Config } from '../config/config.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { counted } from '../lib/text.js';
 import { isItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { gone } from '../state/transitions.js';
 
 const DAY_MS = 86_400_000;
-/** After so many changed records they are brought to the disk: one write of them takes some milliseconds. */
-const UNSAVED = 250;
 
 export interface HousekeepingDeps {
   readonly state: State;
@@ -58,7 +57,7 @@ export class Housekeeping {
   /** What the peer was sent stays known for a while, so that a folder that comes back costs no pushes. */
   async #retire(folder: string): Promise<void> {
     const { state, commit, clock, log } = this.#deps;
-    let [files, unsaved] = [0, 0];
+    let files = 0;
     for await (const slice of state.entries.slices({ folder })) {
       if (this.#stopped) return;
       for (const entry of slice) {
@@ -66,17 +65,13 @@ export class Housekeeping {
         if (isItem(entry)) state.put(gone(entry, clock.now(), 'its folder left the configuration'));
         else state.remove(folder, entry.path);
         files += 1;
-        unsaved += 1;
       }
-      if (unsaved < UNSAVED) continue;
       await commit();
-      unsaved = 0;
     }
-    await commit();
     if (files > 0)
       log.info(
         { event: 'retired', folder, files },
-        `the folder ${folder} is not in the configuration any more: its ${files} files count as gone; the peer keeps their documents`,
+        `the folder ${folder} is not in the configuration any more: its ${counted(files, 'file')} count as gone; the peer keeps their documents`,
       );
   }
 
@@ -89,7 +84,7 @@ export class Housekeeping {
     const forgetting = this.#last.then(() => state.forgetGone(this.#keepGoneMs));
     this.#last = forgetting.then(
       (files) =>
-        log.debug({ event: 'forgotten', files }, `${files} files were gone for long and are forgotten`),
+        log.debug({ event: 'forgotten', files }, `${counted(files, 'file')} gone for long: forgotten`),
       (error: unknown) =>
         log.warn({}, `what was gone for long could not be forgotten yet: ${messageOf(error)}`),
     );

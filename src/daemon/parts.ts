@@ -8,12 +8,11 @@ import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
-import { rememberedDialect } from '../peer/dialect.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
-import type { CurrentConfig } from '../report/status.js';
+import { type CurrentConfig, knownDialect } from '../report/status.js';
 import { lockState } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { patientCommit, State } from '../state/state.js';
@@ -23,7 +22,7 @@ import { Uplink } from '../uplink/uplink.js';
 import { Audit } from '../uplink/verify.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
-import { configuredPeer, DIALECT_META, PeerDialect } from './configured-peer.js';
+import { configuredPeer, PeerDialect } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
 import type { DaemonLog } from './log-repeats.js';
 import type { Notifier } from './watchdog.js';
@@ -133,9 +132,8 @@ export async function openParts(deps: OpenDeps) {
 async function openPeer(state: State, { current, clock, log, shutdown, onFailure }: OpenDeps) {
   const { peer } = current.config;
   if (peer.url !== 'embedded') {
-    const { dialect, url } = peer;
-    const known = dialect === 'auto' ? rememberedDialect(state.meta(DIALECT_META), url) : dialect;
-    return { url, client: await configuredPeer({ ...peer, dialect: known ?? 'auto' }, { clock, log }) };
+    const dialect = knownDialect(peer, state) ?? 'auto';
+    return { url: peer.url, client: await configuredPeer({ ...peer, dialect }, { clock, log }) };
   }
   const { dir, port, requireAuth } = peer.embedded;
   const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });

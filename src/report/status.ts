@@ -1,4 +1,4 @@
-import { access, constants, statfs } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import type { Config } from '../config/config.js';
 import { type Clock, systemClock, wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -184,7 +184,7 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     page: live?.page?.url,
     peer: {
       url: parts?.peerUrl ?? config.peer.url,
-      dialect: parts === undefined ? dialectOf(config.peer, state) : parts.client.dialect,
+      dialect: parts === undefined ? knownDialect(config.peer, state) : parts.client.dialect,
       queue,
     },
     items: itemCounts(counts),
@@ -218,7 +218,7 @@ function someOf<T>(list: readonly T[] = []): readonly T[] | undefined {
 }
 
 /** What the peer speaks, as far as is known without asking it. */
-function dialectOf({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
+export function knownDialect({ url, dialect }: Config['peer'], state: StateView): DialectName | undefined {
   if (url === 'embedded') return 'standard';
   return dialect === 'auto' ? rememberedDialect(state.meta('dialect'), url) : dialect;
 }
@@ -293,14 +293,17 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
     });
   }
-  const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | undefined) =>
+  const mirrorsWith = (code: string, troubleOf: (mirror: MirrorReport) => Trouble | false | undefined) =>
     mirrors.flatMap((mirror) => {
       const trouble = troubleOf(mirror);
-      return trouble === undefined ? [] : { ...trouble, code, subject: mirror.name };
+      return trouble ? { ...trouble, code, subject: mirror.name } : [];
     });
-  const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
-  addMany('error', 'mirrors have an alarm', alarms);
-  const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => (alarm ? undefined : failure));
+  addMany(
+    'error',
+    'mirrors have an alarm',
+    mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm),
+  );
+  const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => !alarm && failure);
   addMany('warning', 'mirrors fail, and are tried again', failures);
   const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []).length;
   if (conflicts > 0)
@@ -348,19 +351,11 @@ export async function readyReasons(
   const reasons = conditions.filter(({ severity }) => severity === 'critical');
   // A disk that does not answer may be that of the state, and would keep the answer waiting.
   if (reasons.some(({ subject }) => subject === 'disk' || subject === 'state')) return reasons;
-  const reason = (code: string, message: string, hint: string): readonly Condition[] => {
-    return [...reasons, { code, severity: 'critical', subject: 'state', message, hint }];
-  };
-  try {
-    await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    if ((await statfs(stateDir)).bavail > 0) return reasons;
-    const hint = 'Free some space there; nothing is lost, and the work goes on by itself.';
-    return reason('STATE_FULL', `No space is left on the disk of the state in ${stateDir}.`, hint);
-  } catch (error) {
-    const hint = 'Make the directory writable for the user that runs peersync, or check its disk.';
-    const message = `The state in ${stateDir} cannot be written (${messageOf(error)}).`;
-    return reason('STATE_UNWRITABLE', message, hint);
-  }
+  const failure = await access(stateDir, constants.R_OK | constants.W_OK | constants.X_OK).catch(messageOf);
+  if (failure === undefined) return reasons;
+  const message = `The state in ${stateDir} cannot be written (${failure}).`;
+  const hint = 'Make the directory writable for the user that runs peersync, or check its disk.';
+  return [...reasons, { code: 'STATE_UNWRITABLE', severity: 'critical', subject: 'state', message, hint }];
 }
 
 /** So many conditions are named in the sentence. */

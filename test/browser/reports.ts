@@ -77,7 +77,7 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusF
     passedOver: folders.reduce((sum, { passedOver }) => sum + passedOver, 0),
     folders: [...folders],
     uplink: { inFlight: 0, confirming: 0, timeToVisibleMs: 1_900 },
-    figures: { timeToSearch: [], confirmedPerSecond: 0, alerts: [] },
+    figures: { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
     mirrorRoot: '/srv/mirror',
     mirrors: [],
     quarantined: [],

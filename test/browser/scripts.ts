@@ -28,7 +28,10 @@ const MIRRORS = [
   mirror('feed', { kind: 'share', path: 'share/feed.xml', bytes: 2_410_233, changedAt: NOW - 4 * MIN }),
 ];
 const TIMES = [timeToSearch('letters', 0.8), timeToSearch('notes', 1), timeToSearch('papers', 2.4)];
-const REST = { figures: { timeToSearch: TIMES, confirmedPerSecond: 0, alerts: [] }, mirrors: MIRRORS };
+const REST = {
+  figures: { timeToSearch: TIMES, confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
+  mirrors: MIRRORS,
+};
 
 const WHY: WhyReport = {
   file: '/srv/library/papers/2021/minutes-0002.md',
@@ -88,6 +91,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         figures: {
           timeToSearch: [timeToSearch('notes', 1, 52), timeToSearch('papers', 2.4, 1_464)],
           confirmedPerSecond: 38.2,
+          lastConfirmedAt: undefined,
           alerts: [],
         },
         uplink: { inFlight: 120, confirming: 352, timeToVisibleMs: 1_900 },
@@ -149,6 +153,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         figures: {
           timeToSearch: TIMES,
           confirmedPerSecond: 0,
+          lastConfirmedAt: undefined,
           alerts: [
             {
               code: 'TIME_TO_SEARCH',

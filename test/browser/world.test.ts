@@ -45,7 +45,7 @@ describe('the state of the world in a sentence', () => {
 
   test('at work, with what is left of it', () => {
     const status = statusOf([folder('notes', { pending: 1_152, accepted: 312 })], {
-      figures: { timeToSearch: [], confirmedPerSecond: 38.2, alerts: [] },
+      figures: { timeToSearch: [], confirmedPerSecond: 38.2, lastConfirmedAt: undefined, alerts: [] },
     });
     expect(world(status)).toEqual({
       level: 'busy',

@@ -6,7 +6,7 @@ const NOW = Date.UTC(2026, 0, 1);
 const none = { count: 0 };
 
 function report(timeToSearch: readonly TimeToSearch[]): StatisticsReport {
-  return { timeToSearch, confirmedPerSecond: 0, alerts: [] };
+  return { timeToSearch: [...timeToSearch], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] };
 }
 
 describe('time to search in status', () => {

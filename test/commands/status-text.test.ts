@@ -83,7 +83,7 @@ describe('status, of an alert', () => {
       ...{ code: 'TIME_TO_SEARCH' as const, collection: 'docs', since: NOW - 60_000 },
       ...{ message: 'It is late.', hint: 'Look.' },
     };
-    const figures = { timeToSearch: [], confirmedPerSecond: 0, alerts: [alert] };
+    const figures = { timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [alert] };
     const lines = statusText(report({ figures }), NOW);
     const at = lines.findIndex((line) => line.startsWith('ALERT'));
     expect(lines.slice(at, at + 2)).toEqual([

@@ -68,7 +68,7 @@ function troubled(): StatusReport {
       },
     ],
     figures: {
-      confirmedPerSecond: 17.4,
+      ...{ confirmedPerSecond: 17.4, lastConfirmedAt: undefined },
       timeToSearch: [
         { collection: 'inbox', hour: spread, day: spread, waiting: 3, oldestSince: NOW - 90_000 },
       ],

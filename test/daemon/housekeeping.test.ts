@@ -64,7 +64,7 @@ describe('a folder that leaves the configuration of a running daemon', () => {
     await housekeeping.keep(INBOX);
     expect(state.counts()).toMatchObject({ pending: 1, gone: 12_000 });
     expect(state.figures().unsaved).toBe(0);
-    expect(said).toEqual([expect.stringContaining('its 12000 files count as gone')]);
+    expect(said).toEqual([expect.stringContaining('its 12,000 files count as gone')]);
   });
 
   it('lets others work meanwhile, and takes what they did with it', async () => {

@@ -52,7 +52,9 @@ export class PageAtWork {
   readonly samples: Sample[] = [];
   readonly histograms = histograms();
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
-  figures: StatisticsReport = { timeToSearch: [], confirmedPerSecond: 0, alerts: [] };
+  figures: StatisticsReport = {
+    ...{ timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
+  };
   readonly #stopping = new AbortController();
   #config!: Config;
   state!: State;

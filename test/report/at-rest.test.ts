@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { atRestSince } from '../../src/report/durations.js';
+import { atRestSince } from '../../src/report/statistics.js';
 import type { ConfirmedItem, Entry, Item, PendingItem, Sent, Version } from '../../src/state/entry.js';
 import {
   accepted,

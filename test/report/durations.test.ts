@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { percentilesOf, RecentDurations, WaitingItems } from '../../src/report/durations.js';
+import { percentilesOf, RecentDurations, WaitingItems } from '../../src/report/statistics.js';
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 7);
 const MINUTE = 60_000;

@@ -1,5 +1,4 @@
-import type { Percentiles } from '../../report/durations.js';
-import type { TimeToSearch } from '../../report/statistics.js';
+import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
 import { byId, type Child, h } from './dom.js';
 import type { Model } from './model.js';
 import { type Column, PagedTable } from './paged-table.js';
