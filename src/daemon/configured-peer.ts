@@ -12,8 +12,7 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import type { State } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
 
-const BEGINNING = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/g;
-const CERTIFICATE = new RegExp(`${BEGINNING.source}[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----`, 'g');
+const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
 
 /**
  * A client for the configured peer.
@@ -57,11 +56,12 @@ export async function readCa(path: string): Promise<string> {
     throw wrong(`could not be read: ${messageOf(error)}`, hint, error);
   });
   // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
-  const certificates = text.match(CERTIFICATE) ?? [];
-  const begun = text.match(BEGINNING)?.length ?? 0;
-  if (begun > 0 && certificates.length === begun && certificates.every(isCertificate)) return text;
+  const certificates = text.split(BEGINNING).filter((part) => BEGINNING.test(part));
+  if (certificates.length > 0 && certificates.every(isCertificate)) return text;
   throw wrong(
-    begun === 0 ? 'holds no certificate in PEM format' : 'holds a certificate that is damaged or cut off',
+    certificates.length === 0
+      ? 'holds no certificate in PEM format'
+      : 'holds a certificate that is damaged or cut off',
     'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.',
   );
 }

@@ -104,19 +104,13 @@ export async function askDaemonText(
   question: Question,
   { patienceMs = PATIENCE_MS, signal }: AskOptions = {},
 ): Promise<AsyncIterable<string> | undefined> {
-  let directory: FileHandle;
-  try {
-    directory = await openDirectory(stateDirectory);
-  } catch (error) {
+  const directory = await openDirectory(stateDirectory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw cannotOpen(error, stateDirectory);
-  }
-  let response: IncomingMessage | undefined;
-  try {
-    response = await send(socketPath(stateDirectory, directory), question, patienceMs, signal);
-  } finally {
-    await directory.close();
-  }
+  });
+  if (directory === undefined) return undefined;
+  const path = socketPath(stateDirectory, directory);
+  const response = await send(path, question, patienceMs, signal).finally(() => directory.close());
   if (response === undefined || response.statusCode === 200) return response && readText(response);
   for await (const error of parsed(readText(response))) throw new PeersyncError(error as ErrorParts);
   throw cannotAsk(`status ${response.statusCode}`);
@@ -129,21 +123,14 @@ function send(
   signal: AbortSignal | undefined,
 ): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => call.destroy(new Error(`no answer within ${durationText(patienceMs)}`));
-    const call = request(
-      {
-        ...{ socketPath, method: 'POST', path: '/', timeout: patienceMs },
-        // A kept connection may be closed by the daemon at the moment when it is used again.
-        agent: false,
-        ...(signal === undefined ? {} : { signal }),
-      },
-      (response) => {
-        // From here on a pause is the reader's: somebody leafs through a long list.
-        call.off('timeout', giveUp);
-        resolve(response);
-      },
-    );
-    call.on('timeout', giveUp);
+    const options = { socketPath, method: 'POST', path: '/', timeout: patienceMs };
+    // A kept connection may be closed by the daemon at the moment when it is used again.
+    const call = request({ ...options, agent: false, ...(signal && { signal }) }, (response) => {
+      // From here on a pause is the reader's: somebody leafs through a long list.
+      call.setTimeout(0);
+      resolve(response);
+    });
+    call.on('timeout', () => call.destroy(new Error(`no answer within ${durationText(patienceMs)}`)));
     call.on('error', (error) => {
       const code = systemCode(error);
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(undefined);
@@ -154,18 +141,17 @@ function send(
 }
 
 async function* readText(stream: IncomingMessage): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  const chunks = stream[Symbol.asyncIterator]();
+  stream.setEncoding('utf8');
   let rest = '';
-  for (;;) {
-    const next = await chunks.next().catch((error: unknown) => {
-      throw cannotAsk(error, 'it ended before its answer was complete');
-    });
-    if (next.done) return;
-    const text = rest + decoder.decode(next.value as Buffer, { stream: true });
-    const end = text.lastIndexOf('\n') + 1;
-    rest = text.slice(end);
-    if (end > 0) yield text.slice(0, end);
+  try {
+    for await (const chunk of stream) {
+      const text = rest + String(chunk);
+      const end = text.lastIndexOf('\n') + 1;
+      rest = text.slice(end);
+      if (end > 0) yield text.slice(0, end);
+    }
+  } catch (error) {
+    throw cannotAsk(error, 'it ended before its answer was complete');
   }
 }
 

@@ -20,7 +20,7 @@ import {
   STOP_GRACE_MS,
 } from './parts.js';
 import { Reloading } from './reloading.js';
-import { disksOf, Watchdog } from './watchdog.js';
+import { Watchdog } from './watchdog.js';
 
 /**
  * Everything between the folders and the peer, built from a configuration.
@@ -66,7 +66,7 @@ export class Daemon implements Live {
 
   /** Starts the loops, and answers commands. Resolves when changes are being followed. */
   async start(): Promise<void> {
-    const { clock, current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
+    const { current, follow, load, log, notifier, onFailure, shutdown } = this.#deps;
     const { watcher, uplink, audit, queue, mirrors, statistics, health } = this.parts;
     await statistics.start();
     shutdown.add('statistics', () => statistics.stop());
@@ -95,15 +95,12 @@ export class Daemon implements Live {
         page.follow();
         this.#deps.onReload?.(current.config);
       };
-      const reloading = new Reloading({
-        ...{ current, load, parts: this.parts, clock, log, onReload, onFailure },
-      });
+      const reloading = new Reloading({ ...this.#deps, parts: this.parts, load, onReload });
       shutdown.add('reload', () => reloading.stop());
       this.#reloading = reloading;
     }
     if (notifier === undefined) return;
-    const [disks, status] = [() => disksOf(current.config), () => this.status()];
-    this.watchdog = new Watchdog({ health, disks, status, notifier, clock, log });
+    this.watchdog = new Watchdog(this, { health, notifier });
     void notifier.ready();
     void this.watchdog.start();
   }

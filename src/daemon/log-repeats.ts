@@ -22,7 +22,7 @@ const TROUBLE: Patience = {
   windowsMs: [10_000, 600_000, 3_600_000],
 };
 
-/** So many kinds of lines are told apart. */
+/** So many kinds of lines are told apart; before there are more, all are counted anew. */
 const MOST_KINDS = 500;
 const LONGEST_SHAPE = 200;
 /** So many lines are remembered for who looks later. */
@@ -59,7 +59,7 @@ export class DaemonLog implements Logger {
   readonly #log: Logger;
   readonly #clock: Clock;
   #said = 0;
-  /** By level and what they are about, the longest known first. */
+  /** By level and what they are about. */
   readonly #kinds = new Map<string, Kind>();
 
   constructor(log: Logger, clock: Clock) {
@@ -82,8 +82,12 @@ export class DaemonLog implements Logger {
       const key = keyOf(level, fields, message);
       const now = this.#clock.now();
       const last = { fields, message };
-      const fresh = { level, patience, passed: 0, since: now, held: 0, last, window: 0, timer: undefined };
-      const kind = this.#kinds.get(key) ?? this.#remember(key, fresh);
+      let kind = this.#kinds.get(key);
+      if (kind === undefined) {
+        if (this.#kinds.size === MOST_KINDS) this.flush();
+        kind = { level, patience, passed: 0, since: now, held: 0, last, window: 0, timer: undefined };
+        this.#kinds.set(key, kind);
+      }
       if (now - kind.since >= patience.withinMs) [kind.since, kind.passed] = [now, 0];
       if (kind.timer === undefined && kind.passed < patience.first) {
         kind.passed += 1;
@@ -103,16 +107,6 @@ export class DaemonLog implements Logger {
     this.recents.push({ id: this.#said, at: this.#clock.now(), level, message, event });
     if (this.recents.length > RECENTS_KEPT) this.recents.shift();
     this.#log[level](fields, message);
-  }
-
-  #remember(key: string, kind: Kind): Kind {
-    const [oldest] = this.#kinds;
-    if (this.#kinds.size >= MOST_KINDS && oldest !== undefined) {
-      this.#release(oldest[1]);
-      this.#kinds.delete(oldest[0]);
-    }
-    this.#kinds.set(key, kind);
-    return kind;
   }
 
   #hold(key: string, kind: Kind): void {

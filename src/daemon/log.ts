@@ -61,13 +61,8 @@ export function isJournal(fd: number, { JOURNAL_STREAM }: Environment): boolean 
   }
 }
 
-/** The priorities of syslog, for pino's numbers from these up. */
-const PRIORITIES = [
-  [50, 3],
-  [40, 4],
-  [30, 6],
-  [0, 7],
-] as const;
+/** The priorities of syslog, for pino's levels. */
+const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 3 };
 
 /**
  * Makes `<6>a sentence` of one of pino's JSON lines, as a journal wants it: the priority first, one line an event, and no time,
@@ -75,9 +70,8 @@ const PRIORITIES = [
  */
 function journalLine(line: string): string {
   const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { stack?: string } };
-  const [, priority] = PRIORITIES.find(([from]) => level >= from) ?? [0, 7];
   const stack = err?.stack === undefined ? '' : `\n${err.stack}`;
-  return `<${priority}>${oneLine(`${msg ?? ''}${stack}`)}\n`;
+  return `<${PRIORITIES[level] ?? 3}>${oneLine(`${msg ?? ''}${stack}`)}\n`;
 }
 
 /** Several lines behind one another, with what would act on a terminal, or turn the words around, written out. */

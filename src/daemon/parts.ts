@@ -193,16 +193,13 @@ export class Shutdown {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
+  /** Aborts when the daemon stops. */
+  readonly signal = this.#stopping.signal;
   readonly #steps: { readonly what: string; readonly end: () => Promise<void> | void }[] = [];
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock;
     this.#log = log;
-  }
-
-  /** Aborts when the daemon stops. */
-  get signal(): AbortSignal {
-    return this.#stopping.signal;
   }
 
   add(what: string, end: () => Promise<void> | void): void {

@@ -1,24 +1,19 @@
 import { changeLines, type Reloaded, reloaded } from '../config/changes.js';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
-import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { CurrentConfig, ReloadReport } from '../report/status.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
-import { type Parts, queueLimits } from './parts.js';
+import { type DaemonOptions, type Parts, queueLimits } from './parts.js';
 
-export interface ReloadingDeps {
+export interface ReloadingDeps extends Pick<DaemonOptions, 'clock' | 'log' | 'onFailure'> {
   readonly current: CurrentConfig;
+  readonly parts: Parts;
   /** Reads the configuration anew. */
   readonly load: () => Promise<Config>;
-  readonly parts: Parts;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Called when `current` is another one. */
   readonly onReload: () => void;
-  /** Hears of a failure in the midst of a change: then only a start from the new configuration is certain to be right. */
-  readonly onFailure: (error: unknown) => void;
 }
 
 /**

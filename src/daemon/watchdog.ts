@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import type { Config } from '../config/config.js';
-import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import { type DiskTrouble, type StatusReport, statusSentence } from '../report/status.js';
+import { type DiskTrouble, type Live, statusSentence } from '../report/status.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */
 const LIMIT_MS = 90_000;
@@ -19,13 +18,7 @@ const DISK_ANSWERS_MS = 5_000;
 export interface WatchdogDeps {
   /** Asked at each look: a new configuration brings others. */
   readonly health: () => readonly HealthCheck[];
-  /** The directories that the work depends on. */
-  readonly disks: () => readonly Disk[];
-  /** How the daemon stands, for `systemctl status`. */
-  readonly status: () => StatusReport;
   readonly notifier: Notifier;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Resolves when the disk answered. @default askDisk */
   readonly ask?: (disk: Disk) => Promise<void>;
 }
@@ -46,6 +39,7 @@ export class Watchdog {
   stuck: readonly Stuck[] = [];
   /** The disk that is waited for. */
   diskTrouble: DiskTrouble | undefined;
+  readonly #live: Live;
   readonly #deps: WatchdogDeps;
   readonly #limitMs: number;
   readonly #everyMs: number;
@@ -57,7 +51,8 @@ export class Watchdog {
   #fedAt = Number.NEGATIVE_INFINITY;
   #logged = '';
 
-  constructor(deps: WatchdogDeps) {
+  constructor(live: Live, deps: WatchdogDeps) {
+    this.#live = live;
     this.#deps = deps;
     const { watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
     this.#limitMs = Math.min(LIMIT_MS, watchdogMs * LIMIT_SHARE);
@@ -66,7 +61,7 @@ export class Watchdog {
 
   /** Looks until it is stopped; does not reject. */
   async start(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#live;
     const { signal } = this.#stopping;
     const failed = (error: unknown) =>
       log.error({ err: error }, `The health of the loops is unknown: ${messageOf(error)}`);
@@ -86,10 +81,10 @@ export class Watchdog {
   }
 
   async #look(): Promise<void> {
-    const { clock, health } = this.#deps;
+    const { clock } = this.#live;
     const still: Stuck[] = [];
     const overdue: Stuck[] = [];
-    for (const check of health()) {
+    for (const check of this.#deps.health()) {
       const ms = check.look(this.#ranMs);
       const stuck = { name: check.name, what: check.what, since: clock.now() - ms };
       if (ms >= LOOKS_UNTIL_DISKS * this.#everyMs) still.push(stuck);
@@ -104,16 +99,16 @@ export class Watchdog {
   }
 
   async #feed(): Promise<void> {
-    const { clock, notifier, status } = this.#deps;
-    await notifier.status(() => statusSentence(status()));
-    const now = clock.now();
+    const { notifier } = this.#deps;
+    await notifier.status(() => statusSentence(this.#live.status()));
+    const now = this.#live.clock.now();
     if (now - this.#fedAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#fedAt = now;
     await notifier.watchdog();
   }
 
   #say(): void {
-    const { clock, log, notifier } = this.#deps;
+    const { clock, log } = this.#live;
     const loops = this.stuck.map(({ name }) => name);
     const before = this.#logged;
     this.#logged = this.diskTrouble?.path ?? loops.join();
@@ -125,8 +120,8 @@ export class Watchdog {
     } else if (loops.length > 0) {
       const { since, what } = asOne(this.stuck);
       const time = durationText(clock.now() - since);
-      const end =
-        notifier.watchdogMs === undefined ? 'restart peersync' : 'systemd is left to restart peersync';
+      const isWatched = this.#deps.notifier.watchdogMs !== undefined;
+      const end = isWatched ? 'systemd is left to restart peersync' : 'restart peersync';
       log.error(
         { event: 'stuck', loops },
         `stuck: ${what}, for ${time}, and nothing keeps it from going on; ${end}`,
@@ -136,15 +131,17 @@ export class Watchdog {
 
   /** The first directory whose disk does not answer in time. A disk that was asked is not asked again before it answers. */
   async #findSilentDisk(): Promise<Disk | undefined> {
-    const { ask = askDisk, clock, disks } = this.#deps;
-    for (const disk of disks()) {
+    const { ask = askDisk } = this.#deps;
+    const { clock, current } = this.#live;
+    const disks = disksOf(current.config);
+    for (const disk of disks) {
       if (this.#asked.has(disk.path)) continue;
       this.#asked.add(disk.path);
       const answered = () => void this.#asked.delete(disk.path);
       void ask(disk).then(answered, answered); // An error is an answer.
     }
     await clock.sleep(Math.min(DISK_ANSWERS_MS, this.#everyMs), this.#stopping.signal);
-    return disks().find(({ path }) => this.#asked.has(path));
+    return disks.find(({ path }) => this.#asked.has(path));
   }
 }
 
@@ -190,11 +187,10 @@ export function disksOf({ state, folders, mirror }: Config): readonly Disk[] {
 export function askDisk({ path, isOwn }: Disk): Promise<void> {
   const script = isOwn ? 'touch -m -c -- "$1" && sync -- "$1"' : 'sync -- "$1"';
   return new Promise((resolve) => {
-    const child = execFile('sh', ['-c', script, 'sh', path], () => resolve());
+    const child = spawn('sh', ['-c', script, 'sh', path], { stdio: 'ignore' });
+    child.on('exit', () => resolve()).on('error', () => resolve());
     // One that waits for ever keeps nobody from stopping.
     child.unref();
-    child.stdout?.destroy();
-    child.stderr?.destroy();
   });
 }
 

@@ -5,13 +5,17 @@ import { checkConfig } from '../../src/config/load.js';
 import { askDisk, disksOf, Notifier, Watchdog, type WatchdogDeps } from '../../src/daemon/watchdog.js';
 import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { Live, StatusReport } from '../../src/report/status.js';
 import { report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const MINUTE = 60_000;
 const items = { pending: 0, accepted: 0, confirmed: 1, quarantined: 0, gone: 0 };
+
+const CONFIG = {
+  ...{ state: { dir: '/state' }, folders: [], mirror: { shares: [], tables: [], citations: [] } },
+};
 
 /** A watchdog over one loop that a test plays, at a disk that answers or does not. */
 class Watched {
@@ -41,10 +45,14 @@ class Watched {
       if (word === 'WATCHDOG=1') this.signs += 1;
       else this.sentences.push(word);
     };
-    this.watchdog = new Watchdog({
-      health: () => [this.loop],
-      disks: () => [{ path: '/state', isOwn: true }],
+    const live = {
       status: () => this.status,
+      current: { config: CONFIG },
+      clock: this.clock,
+      log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
+    };
+    this.watchdog = new Watchdog(live as unknown as Live, {
+      health: () => [this.loop],
       notifier: new Notifier(env, { log: silentLogger, send }),
       ask: () => {
         this.asked += 1;
@@ -54,8 +62,6 @@ class Watched {
               this.answer = resolve;
             });
       },
-      clock: this.clock,
-      log: { debug() {}, info: say('info'), warn: say('warn'), error: say('error') },
       ...deps,
     });
     void this.watchdog.start();
