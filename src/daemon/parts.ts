@@ -194,7 +194,7 @@ export class Shutdown {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   /** Aborts when the daemon stops. */
-  readonly signal = this.#stopping.signal;
+  readonly signal: AbortSignal = this.#stopping.signal;
   readonly #steps: { readonly what: string; readonly end: () => Promise<void> | void }[] = [];
 
   constructor(clock: Clock, log: Logger) {
