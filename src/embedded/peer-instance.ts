@@ -3,16 +3,14 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Administrator, administratorPassword } from './access.js';
-import { citation } from './citation.js';
-import { CitationSearch } from './citation-search.js';
+import { Citations } from './citations.js';
 import { Database } from './database.js';
 import { peerdoc, push } from './document-endpoints.js';
 import { DocumentStore } from './documents.js';
 import { EmbeddedError, failures } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
-import { Search } from './search.js';
-import { searchJson, searchPage } from './search-page.js';
+import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
 import { share } from './share.js';
 import { ShareStore } from './share-store.js';
@@ -54,12 +52,11 @@ export async function openPeerInstance(
   const forms = new FormReader(maxBody, clock);
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
-  const search = new Search(database, documents);
-  const citations = new CitationSearch(database, documents, clock);
+  const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
   const handlers: Record<string, Handler> = {
-    '/': (context) => searchPage(context, { search, documents }),
-    '/search.json': (context) => searchJson(context, { search, documents }),
+    '/': (context) => searchPage(context, { database, documents }),
+    '/search.json': (context) => searchJson(context, { database, documents }),
   };
   for (const form of ['html', 'json']) {
     const add = (path: string, handle: Handler) => {
@@ -67,7 +64,7 @@ export async function openPeerInstance(
     };
     add('/api/push_p', (context) => push(context, { documents, indexer, clock, maxBody }));
     add('/api/peerdoc', (context) => peerdoc(context, documents));
-    add('/api/citation', (context) => citation(context, { citations, documents, clock }));
+    add('/api/citation', (context) => citations.answer(context));
     add('/api/share', (context) => share(context, shares));
     add('/api/table_p', (context) => tablePages(context, 'api', { tables, log, maxBody }));
     add('/Tables_p', (context) => tablePages(context, 'editor', { tables, log, maxBody }));

@@ -1,8 +1,26 @@
+import { counted, numberText, wellFormed } from '../lib/text.js';
 import { type Database, int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
-import { placedWords, wordsOf } from './words.js';
+import type { Form } from './form.js';
+import { documentLink, escapeMarkup, page } from './markup.js';
+import type { Context } from './server.js';
+import { type PlacedWord, placedWords, wordsOf } from './words.js';
 
-export interface SearchRequest {
+const PAGE = 10;
+const LARGEST_PAGE = 100;
+/** More documents than these are not counted and not ranked: for words that are nearly everywhere it would take too long. */
+const MOST_COUNTED = 10_000;
+/** Collections offered for choice. */
+const OFFERED = 200;
+/** Parts of a text in which a snippet is looked for. */
+const SNIPPET_PARTS = 4;
+
+export interface SearchDeps {
+  readonly database: Database;
+  readonly documents: DocumentStore;
+}
+
+interface SearchRequest {
   readonly query: string;
   /** Only documents of this collection; empty for all. */
   readonly collection: string;
@@ -10,95 +28,151 @@ export interface SearchRequest {
   readonly limit: number;
 }
 
-export interface SearchHit {
+interface SearchHit {
   readonly document: Document;
   readonly snippet: readonly SnippetPiece[];
 }
 
-export interface SearchResult {
+interface SearchResult {
   /** Counted up to MOST_COUNTED. */
   readonly total: number;
   readonly totalIsExact: boolean;
   readonly hits: readonly SearchHit[];
 }
 
-/** A page of documents, by their numbers. */
-type Found = Pick<SearchResult, 'total' | 'totalIsExact'> & { readonly ids: readonly number[] };
+/** `/search.json`: the same search as the page, for programs. */
+export async function searchJson(context: Context, deps: SearchDeps): Promise<string> {
+  const request = readRequest(await context.form());
+  const { total, totalIsExact, hits } = find(request, deps);
+  const items = hits.map(({ document, snippet }) => ({
+    url: document.url,
+    title: document.title,
+    snippet: snippet.map((piece) => piece.text).join(''),
+    collections: document.collections,
+    size: document.size,
+    loadDate: new Date(document.loadDate).toISOString(),
+  }));
+  return context.record('', { query: request.query, total, totalIsExact, items });
+}
 
-/** More documents than these are not counted and not ranked: for words that are nearly everywhere it would take too long. */
-export const MOST_COUNTED = 10_000;
-/** Parts of a text in which a snippet is looked for. */
-const SNIPPET_PARTS = 4;
+/** `/`: the search page for people. */
+export async function searchPage(context: Context, deps: SearchDeps): Promise<string> {
+  const request = readRequest(await context.form());
+  const result = find(request, deps);
+  const { documents } = deps;
+  const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
+  const body = `<header><h1><a href="/">peersync search</a></h1>
+${searchForm(request, documents)}
+<p class="dim">${counted(documents.count('documents'), 'document')}, ${numberText(documents.count('waiting'))} waiting to be indexed · <a href="/api/share.html">shared objects</a> · <a href="/Tables_p.html">tables</a></p></header>
+<main>
+<p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
+<ol class="hits" start="${request.offset + 1}">
+${result.hits.map(hitItem).join('\n')}
+</ol>
+${pager(request, result.total)}
+</main>`;
+  return page(title, body);
+}
 
-/** Finds documents by their words, best first; the newest first where no words are given or too many have them. */
-export class Search {
-  readonly #database: Database;
-  readonly #documents: DocumentStore;
+function readRequest(form: Form): SearchRequest {
+  return {
+    query: (form.text('query') ?? '').slice(0, 1_000),
+    collection: form.text('collection') ?? '',
+    offset: form.number('offset', 0, MOST_COUNTED),
+    limit: form.number('limit', PAGE, LARGEST_PAGE),
+  };
+}
 
-  constructor(database: Database, documents: DocumentStore) {
-    this.#database = database;
-    this.#documents = documents;
-  }
-
-  find(request: SearchRequest): SearchResult {
-    const question = readQuestion(request.query);
-    if (question.match === undefined && request.query.trim() !== '')
-      return { total: 0, totalIsExact: true, hits: [] };
-    const { ids, ...found } =
-      question.match === undefined ? this.#newest(request) : this.#matching(question.match, request);
-    const documents = ids.map((id) => this.#documents.byId(id)).filter((d) => d !== undefined);
-    return {
-      ...found,
-      hits: documents.map((document) => ({ document, snippet: this.#snippet(document, question) })),
-    };
-  }
-
-  #newest({ collection, limit, offset }: SearchRequest): Found {
-    const page = [limit, offset];
-    if (collection === '') {
-      const sql = 'SELECT id FROM documents ORDER BY id DESC LIMIT ? OFFSET ?';
-      return {
-        total: this.#documents.count('documents'),
-        totalIsExact: true,
-        ids: this.#database.rows(sql, ...page).map((row) => int(row, 'id')),
-      };
-    }
-    const sql =
-      'SELECT document FROM memberships WHERE collection = ? ORDER BY document DESC LIMIT ? OFFSET ?';
-    return {
-      total: this.#documents.count({ collection }),
-      totalIsExact: true,
-      ids: this.#database.rows(sql, collection, ...page).map((row) => int(row, 'document')),
-    };
-  }
-
-  #matching(match: string, { collection, limit, offset }: SearchRequest): Found {
+/** Documents by their words, best first; the newest first where no words are given or too many have them. */
+function find(request: SearchRequest, { database, documents }: SearchDeps): SearchResult {
+  const { query, collection, limit, offset } = request;
+  const question = readQuestion(query);
+  const isWithin = collection !== '';
+  let [total, totalIsExact, ids] = [0, true, [] as number[]];
+  if (question.match !== undefined) {
     const within = 'EXISTS (SELECT 1 FROM memberships WHERE collection = ? AND document = words.rowid)';
-    const where = collection === '' ? 'words MATCH ?' : `words MATCH ? AND ${within}`;
-    const values = collection === '' ? [match] : [match, collection];
-    const upTo = MOST_COUNTED + 1;
-    const counting = `SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE ${where} LIMIT ${upTo})`;
-    const counted = int(this.#database.row(counting, ...values), 'total');
-    const order = counted > MOST_COUNTED ? 'rowid DESC' : 'rank';
+    const where = `words MATCH ?${isWithin ? ` AND ${within}` : ''}`;
+    const values = isWithin ? [question.match, collection] : [question.match];
+    const counting = `SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE ${where} LIMIT ${MOST_COUNTED + 1})`;
+    const counted = int(database.row(counting, ...values), 'total');
+    totalIsExact = counted <= MOST_COUNTED;
+    total = Math.min(counted, MOST_COUNTED);
+    const order = totalIsExact ? 'rank' : 'rowid DESC';
     const sql = `SELECT rowid FROM words WHERE ${where} ORDER BY ${order} LIMIT ? OFFSET ?`;
-    const rows = this.#database.rows(sql, ...values, limit, offset);
-    return {
-      total: Math.min(counted, MOST_COUNTED),
-      totalIsExact: counted <= MOST_COUNTED,
-      ids: rows.map((row) => int(row, 'rowid')),
-    };
+    ids = database.rows(sql, ...values, limit, offset).map((row) => int(row, 'rowid'));
+  } else if (query.trim() === '') {
+    total = documents.count(isWithin ? { collection } : 'documents');
+    const from = isWithin
+      ? 'document FROM memberships WHERE collection = ?'
+      : 'id AS document FROM documents';
+    const sql = `SELECT ${from} ORDER BY document DESC LIMIT ? OFFSET ?`;
+    const rows = database.rows(sql, ...(isWithin ? [collection] : []), limit, offset);
+    ids = rows.map((row) => int(row, 'document'));
   }
+  const found = ids.map((id) => documents.byId(id)).filter((document) => document !== undefined);
+  const hits = found.map((document) => ({ document, snippet: snippet(document, question, documents) }));
+  return { total, totalIsExact, hits };
+}
 
-  #snippet(document: Document, question: Question): readonly SnippetPiece[] {
-    const first = this.#documents.textPart(document.id, 0) ?? '';
-    let part: string | undefined = first;
-    for (let i = 0; part !== undefined && i < SNIPPET_PARTS && question.match !== undefined; i += 1) {
-      const found = snippetOf(part, question.highlights);
-      if (found) return found;
-      part = this.#documents.textPart(document.id, i + 1);
-    }
-    return beginningOf(first);
+function snippet({ id }: Document, question: Question, documents: DocumentStore): readonly SnippetPiece[] {
+  for (let part = 0; part < SNIPPET_PARTS && question.match !== undefined; part += 1) {
+    const found = snippetOf(documents.textPart(id, part) ?? '', question.highlights);
+    if (found) return found;
   }
+  return beginningOf(documents.textPart(id, 0) ?? '');
+}
+
+function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
+  const where = request.collection === '' ? '' : ` in ${request.collection}`;
+  if (request.query.trim() === '')
+    return total === 0 ? `No documents${where} yet.` : `Newest documents${where}`;
+  if (total === 0) return `Nothing found for ${request.query}${where}.`;
+  if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
+  const shown = `${request.offset + 1}–${request.offset + hits.length}`;
+  if (!totalIsExact) return `${shown} of more than ${counted(total, 'result')}${where}, newest first`;
+  return `${shown} of ${counted(total, 'result')}${where}`;
+}
+
+function searchForm(request: SearchRequest, documents: DocumentStore): string {
+  const offered = documents.collections(OFFERED);
+  if (request.collection !== '' && !offered.includes(request.collection)) offered.push(request.collection);
+  const option = (value: string, label: string): string =>
+    `<option value="${escapeMarkup(value)}"${value === request.collection ? ' selected' : ''}>${escapeMarkup(label)}</option>`;
+  return `<form class="search" role="search" action="/" method="get">
+<label class="query">Words<input type="search" name="query" value="${escapeMarkup(request.query)}" autofocus autocomplete="off" maxlength="1000"></label>
+<label class="collection">Collection<select name="collection">
+${[option('', 'all'), ...offered.map((collection) => option(collection, collection))].join('\n')}
+</select></label>
+<button type="submit">Search</button>
+</form>`;
+}
+
+function hitItem({ document, snippet }: SearchHit): string {
+  const marked = snippet.map(({ text, hit }) =>
+    hit ? `<mark>${escapeMarkup(text)}</mark>` : escapeMarkup(text),
+  );
+  const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
+  const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
+  return `<li>
+<h2>${documentLink(document.url, document.title)}</h2>
+<p>${marked.join('')}</p>
+<p class="dim">${escapeMarkup(document.url)}</p>
+<p class="dim">${escapeMarkup(facts)} · <a href="/api/peerdoc.html?urlhash=${document.urlhash}&amp;html=true">details</a></p>
+</li>`;
+}
+
+function pager(request: SearchRequest, total: number): string {
+  const link = (offset: number, rel: string, label: string): string => {
+    const parameters = new URLSearchParams({ query: request.query, collection: request.collection });
+    parameters.set('offset', String(offset));
+    if (request.limit !== PAGE) parameters.set('limit', String(request.limit));
+    return `<a rel="${rel}" href="/?${escapeMarkup(parameters.toString())}">${label}</a>`;
+  };
+  const { offset, limit } = request;
+  const earlier = offset > 0 ? link(Math.max(0, offset - limit), 'prev', '← Previous') : '<span></span>';
+  const later =
+    limit > 0 && offset + limit < total ? link(offset + limit, 'next', 'Next →') : '<span></span>';
+  return earlier === later ? '' : `<nav aria-label="Pages">${earlier}${later}</nav>`;
 }
 
 /** What a person asks the index for. */
@@ -141,7 +215,7 @@ const LEAD = 60;
 
 /** The place in `text` around the first of the `asked` words; undefined where none is in it. */
 export function snippetOf(text: string, asked: ReadonlySet<string>): SnippetPiece[] | undefined {
-  const hits: { start: number; end: number }[] = [];
+  const hits: PlacedWord[] = [];
   for (const placed of placedWords(text)) {
     const first = hits[0];
     if (first && placed.end > first.start - LEAD + LENGTH) break;
@@ -149,45 +223,29 @@ export function snippetOf(text: string, asked: ReadonlySet<string>): SnippetPiec
   }
   const [first] = hits;
   if (!first) return undefined;
-  const start = blankBefore(text, first.start - LEAD, first.start);
-  return pieces(text, start, endOf(text, start), hits);
+  const from = Math.max(0, first.start - LEAD);
+  // Not within a word where that can be.
+  const start = from === 0 ? 0 : from + text.slice(from, first.start).search(/\s/) + 1;
+  return pieces(text, start, hits);
 }
 
 /** The beginning of `text`, for where no word was asked for or found. */
 export function beginningOf(text: string): SnippetPiece[] {
-  return pieces(text, 0, endOf(text, 0), []);
+  return pieces(text, 0, []);
 }
 
-function blankBefore(text: string, from: number, to: number): number {
-  if (from <= 0) return 0;
-  const blank = /\s/.exec(text.slice(from, to));
-  if (blank) return from + blank.index + 1;
-  return (text.charCodeAt(from) & 0xfc00) === 0xdc00 ? from + 1 : from;
-}
-
-function endOf(text: string, start: number): number {
-  const end = start + LENGTH;
-  if (end >= text.length) return text.length;
-  const blank = text.slice(start, end).search(/\s\S*$/);
-  if (blank > LENGTH / 2) return start + blank;
-  return (text.charCodeAt(end) & 0xfc00) === 0xdc00 ? end + 1 : end;
-}
-
-function pieces(
-  text: string,
-  start: number,
-  end: number,
-  hits: readonly { start: number; end: number }[],
-): SnippetPiece[] {
+function pieces(text: string, start: number, hits: readonly PlacedWord[]): SnippetPiece[] {
+  const whole = text.slice(start, start + LENGTH);
+  const blank = start + LENGTH < text.length ? whole.search(/\s\S*$/) : -1;
+  const end = start + (blank > LENGTH / 2 ? blank : whole.length);
   const result: SnippetPiece[] = [];
   const add = (from: number, to: number, hit: boolean): void => {
-    const piece = text.slice(from, to).replace(/[\s\p{Cc}]+/gu, ' ');
+    const piece = wellFormed(text.slice(from, to)).replace(/[\s\p{Cc}]+/gu, ' ');
     if (piece !== '') result.push({ text: piece, hit });
   };
   if (start > 0) result.push({ text: '… ', hit: false });
   let at = start;
-  for (const hit of hits) {
-    if (hit.end > end) break;
+  for (const hit of hits.filter((each) => each.end <= end)) {
     add(at, hit.start, false);
     add(hit.start, hit.end, true);
     at = hit.end;

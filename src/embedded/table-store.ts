@@ -88,13 +88,8 @@ export class TableStore {
    * @throws Error where the table was dropped meanwhile
    */
   *read(table: StoredTable, choice: RowChoice): Generator<StoredRow[]> {
-    const needle = choice.search?.toLowerCase();
+    const { pk, search = '' } = choice;
     let left = choice.count ?? Number.POSITIVE_INFINITY;
-    if (choice.pk !== undefined) {
-      const row = this.row(table, choice.pk);
-      yield row && left > 0 && matches(row, needle) ? [row] : [];
-      return;
-    }
     let last: Buffer = Buffer.from(choice.after ?? '');
     for (let more = true; more && left > 0; ) {
       const group: StoredRow[] = [];
@@ -104,15 +99,16 @@ export class TableStore {
       if (!this.#database.row('SELECT 1 FROM tables WHERE id = ?', table.id))
         throw new Error('the table was deleted while it was read');
       const columns = this.columns(table);
-      this.#database.scan(ROWS, [table.id, last], (found) => {
+      const [sql, key] = pk === undefined ? [ROWS, last] : [ROW, Buffer.from(pk)];
+      this.#database.scan(sql, [table.id, key], (found) => {
         const row = toRow(found, columns);
         last = bytes(found, 'pk');
         size += bytes(found, 'cells').length;
-        if (matches(row, needle)) {
+        if (matches(row, search.toLowerCase())) {
           group.push(row);
           left -= 1;
         }
-        more = size > GROUP_BYTES || this.#clock.now() > end;
+        more = pk === undefined && (size > GROUP_BYTES || this.#clock.now() > end);
         return left > 0 && !more;
       });
       yield group;
@@ -247,11 +243,10 @@ function decode(cells: Buffer): Map<number, string> {
   return values;
 }
 
-function matches(row: StoredRow, needle: string | undefined): boolean {
-  if (needle === undefined || needle === '') return true;
+function matches({ pk, cells }: StoredRow, needle: string): boolean {
   return (
-    row.pk.toLowerCase().includes(needle) ||
-    row.cells.some(([, value]) => value.toLowerCase().includes(needle))
+    needle === '' ||
+    [pk, ...cells.map(([, value]) => value)].some((text) => text.toLowerCase().includes(needle))
   );
 }
 

@@ -171,7 +171,6 @@ function readKeys(form: Form): string[] {
   }
   if (keys.size === 0)
     throw new Refusal(400, 'Nothing was deleted: name each row by a parameter item_N with the value pk_KEY.');
-  if (keys.size > MOST_KEYS) throw new Refusal(400, `At most ${MOST_KEYS} rows are deleted at once.`);
   return [...keys];
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citation-search.js';
+import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citations.js';
 
-const cut = (text: string): string[] => [...sentencesOf(text)].map((sentence) => sentence.text);
+const cut = (text: string): string[] => [...sentencesOf(text)];
 
 describe('a text is cut into sentences', () => {
   it.each([

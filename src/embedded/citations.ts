@@ -1,9 +1,16 @@
 import type { Clock } from '../lib/clock.js';
 import { type Database, int } from './database.js';
-import type { DocumentStore } from './documents.js';
+import { findDocument } from './document-endpoints.js';
+import type { Document, DocumentStore } from './documents.js';
 import { Slices } from './form.js';
+import type { Context } from './server.js';
 import { fold, wordsOf } from './words.js';
 
+/** From how many common sentences on a document counts as similar, unless `ch` says otherwise; YaCy's number. */
+const SIMILAR_FROM = 10;
+const LARGEST_CH = 999_999_999;
+/** Other documents that are listed, those with the most common sentences first. */
+const MOST_CITING = 1_000;
 /** Shorter sentences are not looked up, as in YaCy: too many documents have them by chance. */
 const SHORTEST_CITED = 40;
 /** Other documents that are looked for, for one sentence. */
@@ -22,25 +29,24 @@ const MOST_COMPARED = 64 * 1_048_576;
 /** Characters at the end of one part of a text that are looked at again with the next, for a sentence across the two. */
 const OVERLAP = 8_192;
 
-export interface FoundCitations {
-  readonly sentences: readonly Sentence[];
-  /** Numbers of the other documents that hold a sentence, by its text. */
-  readonly holders: ReadonlyMap<string, readonly number[]>;
-  /** Whether the document has more sentences than were listed, or there was more to compare than was. */
-  readonly more: boolean;
-}
-
 /** A sentence as it is compared, and the documents that hold it as far as is known. */
 interface Wanted {
   readonly comparable: string;
   readonly holders: Set<number>;
 }
 
+/** What of the record of a document is asked for. */
+interface Choice {
+  /** Only sentences that other documents hold. */
+  readonly isFiltered: boolean;
+  readonly ch: number;
+}
+
 /**
  * Finds where else the sentences of a document stand: candidates by a few words in a row from the index, then compared with the
  * text of each candidate.
  */
-export class CitationSearch {
+export class Citations {
   readonly #database: Database;
   readonly #documents: DocumentStore;
   readonly #clock: Clock;
@@ -52,37 +58,65 @@ export class CitationSearch {
     this.#clock = clock;
   }
 
-  /** One at a time, so that many who ask at once do not add up their slices; for who is gone meanwhile, nothing is done. */
-  find(document: number, isGone: () => boolean): Promise<FoundCitations> {
-    const found = this.#last.then(() => this.#find(document, isGone));
-    this.#last = found.catch(() => undefined);
-    return found;
+  /**
+   * Shows the references around one document, by `url` or by `hash` (which wins where both are given): its sentences and which
+   * other documents hold them, only those that some do with `filter=true`; who holds most of them; and which of
+   * these, on other hosts, hold at least `ch`. A document that is not in the index is refused with 404.
+   */
+  async answer(context: Context): Promise<string> {
+    const form = await context.form();
+    const choice = { isFiltered: form.isTrue('filter'), ch: form.number('ch', SIMILAR_FROM, LARGEST_CH) };
+    const document = findDocument(form, 'hash', this.#documents);
+    // One at a time, so that many who ask at once do not add up their slices.
+    const record = this.#last.then(() => this.#record(document, choice, () => context.isGone));
+    this.#last = record.catch(() => undefined);
+    return context.record(`Citations of ${document.title}`, await record);
   }
 
-  async #find(document: number, isGone: () => boolean): Promise<FoundCitations> {
+  /** For who is gone meanwhile, no more is looked for. */
+  async #record(document: Document, { isFiltered, ch }: Choice, isGone: () => boolean): Promise<object> {
     const slices = new Slices(this.#clock);
-    const { text, isWhole } = this.#textOf(document);
-    const sentences: Sentence[] = [];
+    const { id, url, urlhash, title } = document;
+    const { text: whole, isWhole } = this.#textOf(id);
+    const texts: string[] = [];
     const wanted = new Map<string, Wanted>();
     const candidates = new Map<number, Wanted[]>();
-    let isAll = isWhole;
-    for (const sentence of sentencesOf(text)) {
-      if (isGone()) break;
-      if (sentences.length === MOST_SENTENCES) {
-        isAll = false;
-        break;
-      }
-      sentences.push(sentence);
+    let more = !isWhole;
+    for (const text of sentencesOf(whole)) {
+      more ||= texts.length === MOST_SENTENCES;
+      if (isGone() || texts.length === MOST_SENTENCES) break;
+      texts.push(text);
       await slices.pause();
-      if (sentence.text.length < SHORTEST_CITED || wanted.has(sentence.text)) continue;
-      const entry = { comparable: comparableSentence(sentence.text), holders: new Set<number>() };
-      wanted.set(sentence.text, entry);
-      for (const id of this.#candidates(sentence.text, document))
-        candidates.set(id, [...(candidates.get(id) ?? []), entry]);
+      if (text.length < SHORTEST_CITED || wanted.has(text)) continue;
+      const entry = { comparable: comparableSentence(text), holders: new Set<number>() };
+      wanted.set(text, entry);
+      for (const other of this.#candidates(text, id))
+        candidates.set(other, [...(candidates.get(other) ?? []), entry]);
     }
-    const isAllCompared = await this.#compare(candidates, slices, isGone);
-    const holders = [...wanted].map(([text, entry]): [string, number[]] => [text, [...entry.holders]]);
-    return { sentences, holders: new Map(holders), more: !isAll || !isAllCompared };
+    more = !(await this.#compare(candidates, slices, isGone)) || more;
+
+    const others = new Map<number, { readonly url: string; readonly title: string; sentences: number }>();
+    const sentences: { readonly number: number; readonly text: string; readonly appearsIn: string[] }[] = [];
+    for (const [number, text] of texts.entries()) {
+      const appearsIn: string[] = [];
+      for (const holder of wanted.get(text)?.holders ?? []) {
+        const found = others.get(holder) ?? this.#documents.byId(holder);
+        await slices.pause();
+        if (!found) continue;
+        const before = others.get(holder)?.sentences ?? 0;
+        others.set(holder, { url: found.url, title: found.title, sentences: before + 1 });
+        appearsIn.push(found.url);
+      }
+      if (!isFiltered || appearsIn.length > 0) sentences.push({ number, text, appearsIn });
+    }
+    const citing = [...others]
+      .sort(([a, most], [b, least]) => least.sentences - most.sentences || a - b)
+      .slice(0, MOST_CITING)
+      .map(([, other]) => other);
+    const hostOf = (address: string): string => new URL(address).hostname;
+    const similar = citing.filter((other) => other.sentences >= ch && hostOf(other.url) !== hostOf(url));
+    more ||= others.size > MOST_CITING;
+    return { url, urlhash, title, sentences, citing, similar, more };
   }
 
   #textOf(id: number): { readonly text: string; readonly isWhole: boolean } {
@@ -146,12 +180,6 @@ function comparableSentence(sentence: string): string {
   return comparable(sentence).replace(/^[\s.!?؟۔。।॥]+|[\s.!?؟۔。।॥]+$/gu, '');
 }
 
-/** A sentence of a document; `number` is its place among all sentences, from 0. */
-export interface Sentence {
-  readonly number: number;
-  readonly text: string;
-}
-
 /** Longer ones are cut at a blank: a table or a list without a full stop is no sentence. */
 export const LONGEST_SENTENCE = 2_000;
 
@@ -172,16 +200,10 @@ const SENTENCE_END =
  *
  * (Intl.Segmenter also cuts after "e.g." and "Dr.", and took 44 ms for 64 KB of English, 428 ms for 64 KB of Chinese.)
  */
-export function* sentencesOf(text: string): Iterable<Sentence> {
+export function* sentencesOf(text: string): Iterable<string> {
   const plain = text.replaceAll('\r\n', '\n');
   const breaks = /\n[^\S\n]*\n/.test(plain) ? PARAGRAPH_BREAK : LINE_BREAK;
-  let number = 0;
-  for (const paragraph of plain.split(breaks)) {
-    for (const sentence of cutSentences(paragraph)) {
-      yield { number, text: sentence };
-      number += 1;
-    }
-  }
+  for (const paragraph of plain.split(breaks)) yield* cutSentences(paragraph);
 }
 
 /** Not between the two halves of a surrogate pair. */
