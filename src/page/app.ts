@@ -116,7 +116,7 @@ function pageRoutes(app: FastifyInstance, guard: Guard, assets: ReadonlyMap<stri
     return sendAsset(request, reply, name.endsWith('.html') ? undefined : assets.get(name));
   });
 
-  app.get('/favicon.ico', (request, reply) => sendAsset(request, reply, assets.get('favicon.svg')));
+  app.get('/favicon.ico', (request, reply) => sendAsset(request, reply, assets.get('favicon-ok.svg')));
 
   app.get('/sign-in', (request, reply) =>
     guard.hasToken ? sendAsset(request, reply, assets.get('sign-in.html')) : reply.redirect('/', 303),

@@ -36,6 +36,8 @@ describe('the page of a running daemon', () => {
     const { config, url, world } = await run();
     const get = at(url);
     writeFileSync(join(world, 'inbox/a.md'), 'Gulls sleep on one leg.');
+    const icon = await fetch(new URL('favicon.ico', url));
+    expect(icon.headers.get('content-type')).toContain('image/svg+xml');
     await until(
       async () => (await get<StatusReport>('/api/status')).items.confirmed === 1,
       'it is confirmed',

@@ -87,16 +87,14 @@ export function showCharts(model: Model): void {
 class ChartView {
   readonly #chart: Chart;
   readonly #model: Model;
-  readonly #plot = h('div', { class: 'plot', role: 'img' });
-  readonly #readout = h('span', { class: 'readout' });
+  readonly #plot = h('div.plot', { role: 'img' });
+  readonly #readout = h('span.readout');
   #uplot: uPlot | undefined;
 
   constructor(chart: Chart, model: Model, parent: HTMLElement) {
     this.#chart = chart;
     this.#model = model;
-    parent.append(
-      h('figure', {}, h('figcaption', {}, h('span', {}, chart.title), this.#readout), this.#plot),
-    );
+    parent.append(h('figure', h('figcaption', h('span', chart.title), this.#readout), this.#plot));
     new ResizeObserver(() => this.#fit()).observe(this.#plot);
   }
 

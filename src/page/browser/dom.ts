@@ -3,22 +3,35 @@
  * ever becomes text: nothing here reads markup.
  */
 export type Child = Node | string | undefined | false | readonly Child[];
-type Value<E> = string | number | boolean | undefined | ((target: E) => void);
+type Attributes<E> = Readonly<Record<string, string | number | boolean | undefined | ((target: E) => void)>>;
+type Elements = HTMLElementTagNameMap;
 
-/** Makes an element. An attribute that is false or undefined is left out, one that is true is empty. */
-export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  attributes: Readonly<Record<string, Value<HTMLElementTagNameMap[K]>>> = {},
-  ...children: readonly Child[]
-): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value !== 'function') attr(element, name, value);
-    else if (name === 'onclick' || name === 'oninput')
-      element[name] = (event) => value(event.currentTarget as HTMLElementTagNameMap[K]);
-  }
-  element.append(...nodesOf(children));
+/**
+ * Makes an element: `h('p.hint', { title: 'why' }, 'because ', h('code', 'x'))`. An attribute that is false or undefined is left out,
+ * one that is true is empty; a function is `onclick` or `oninput`. A button is one that sends no form.
+ */
+export function h<K extends keyof Elements>(
+  selector: K | `${K}.${string}`,
+  first?: Child | Attributes<Elements[K]>,
+  ...others: readonly Child[]
+): Elements[K] {
+  const [tag, ...classes] = selector.split('.');
+  const element = document.createElement(tag as K);
+  if (classes.length > 0) element.className = classes.join(' ');
+  if (element instanceof HTMLButtonElement) element.type = 'button';
+  if (!isAttributes(first)) element.append(...nodesOf([first]));
+  else
+    for (const [name, value] of Object.entries(first)) {
+      if (typeof value !== 'function') attr(element, name, value);
+      else if (name === 'onclick' || name === 'oninput')
+        element[name] = (event) => value(event.currentTarget as Elements[K]);
+    }
+  element.append(...nodesOf(others));
   return element;
+}
+
+function isAttributes<E>(value: Child | Attributes<E>): value is Attributes<E> {
+  return typeof value === 'object' && !Array.isArray(value) && !(value instanceof Node);
 }
 
 /** The element of the page with this id, which has to be there. */

@@ -87,11 +87,11 @@ export class Files {
     const tabs = STATUSES.map((name) => {
       const isCurrent = name === this.#status && 'true';
       const href = filesHref(name, this.#folder === '' ? undefined : this.#folder);
-      const tally = h('span', { class: 'tally' }, count(this.#countOf(name)));
+      const tally = h('span.tally', count(this.#countOf(name)));
       const attributes = { href, class: `tab s-${name}`, 'aria-current': isCurrent };
       return h('a', attributes, STATUS_WORDS[name], ' ', tally);
     });
-    draw(byId('file-tabs'), h('legend', { class: 'unseen' }, 'Status of the files that are shown'), tabs);
+    draw(byId('file-tabs'), h('legend.unseen', 'Status of the files that are shown'), tabs);
     const names = status.folders.map(({ name }) => name);
     show(byId('folder-pick'), names.length > 1);
     const options = names.map((name) => h('option', { value: name, 'data-key': name }, name));
@@ -142,10 +142,9 @@ export class Files {
     draw(
       byId('file-list'),
       items.length === 0
-        ? h('p', { class: 'empty' }, empty)
+        ? h('p.empty', empty)
         : h(
-            'ul',
-            { class: 'files' },
+            'ul.files.separated',
             items.map((item) => this.#row(item)),
           ),
       pager('files', first, items.length, total, next !== undefined, (step) => this.#go(step)),
@@ -157,11 +156,11 @@ export class Files {
   #row(item: ItemLine): HTMLElement {
     const { file, folder, path, status, message, hint, since } = item;
     const now = this.#model.now();
-    const facts = h('p', { class: 'hint', title: moment(since, now) }, factsOf(item, now));
+    const facts = h('p.hint', { title: moment(since, now) }, factsOf(item, now));
     const retry = h(
       'button',
       {
-        ...{ type: 'button', class: 'small', 'aria-label': `Retry ${path}` },
+        ...{ class: 'small', 'aria-label': `Retry ${path}` },
         onclick: (button) => void this.#retry({ paths: [file] }, button),
       },
       'Retry',
@@ -169,18 +168,12 @@ export class Files {
     return h(
       'li',
       { 'data-key': `${status} ${file}` },
-      h('span', { class: `shape s-${status}` }, icon(status)),
+      h(`span.shape.s-${status}`, icon(status)),
       h(
         'div',
-        {},
-        h(
-          'a',
-          { class: 'path', href: whyHref(file) },
-          h('span', { class: 'in' }, `${folder}/`),
-          h('span', {}, path),
-        ),
-        h('span', { class: 'unseen' }, ` ${STATUS_WORDS[status]}`),
-        message !== undefined && h('p', { class: 'voice' }, prose(sentences(message, hint))),
+        h('a.path', { href: whyHref(file) }, h('span.in', `${folder}/`), h('span', path)),
+        h('span.unseen', ` ${STATUS_WORDS[status]}`),
+        message !== undefined && h('p.voice', prose(sentences(message, hint))),
         facts,
       ),
       RETRIED.has(status) && retry,

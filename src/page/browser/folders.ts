@@ -52,25 +52,19 @@ function cellsOf(folder: FolderReport, now: number): Child[] {
   // A part that is there is seen, however small.
   const widthOf = (n: number) => Math.max(n / Math.max(1, total), 0.012);
   const parts = COUNTED.filter((status) => counts[status] > 0).map((status) =>
-    h('i', { class: `b-${status}`, style: `flex-grow: ${widthOf(counts[status])}` }),
+    h('i', { class: `s-${status}`, style: `flex-grow: ${widthOf(counts[status])}` }),
   );
   const trouble =
     watch?.trouble &&
     h(
-      'p',
-      { class: 'trouble s-warn' },
+      'p.trouble.s-warn',
       icon('warn'),
-      h('span', {}, prose(sentences(watch.trouble.message, watch.trouble.hint))),
+      h('span', prose(sentences(watch.trouble.message, watch.trouble.hint))),
     );
-  const titled = h(
-    'div',
-    { class: 'titled' },
-    h('span', { class: 'name' }, name),
-    h('span', { class: 'watch' }, watchText(folder, now)),
-  );
-  const bar = h('span', { class: 'bar', 'aria-hidden': 'true' }, parts);
+  const titled = h('div.titled', h('span.name', name), h('span.watch', watchText(folder, now)));
+  const bar = h('span.bar', { 'aria-hidden': 'true' }, parts);
   return [
-    [titled, h('span', { class: 'path' }, path), bar, trouble],
+    [titled, h('span.path', path), bar, trouble],
     ...COUNTED.map((status) =>
       h(
         'a',

@@ -6,16 +6,10 @@ import type { Pausing } from './pausing.js';
 import { setTheme, THEMES, type Theme, theme } from './theme.js';
 import type { Why } from './why.js';
 
-export interface KeyParts {
-  readonly files: Files;
-  readonly why: Why;
-  readonly pausing: Pausing;
-}
-
 const THEME_WORDS: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' };
 
 /** The shortcuts, the dialog that lists them, and the two buttons that they stand for. */
-export function showKeys({ files, why, pausing }: KeyParts): void {
+export function showKeys(files: Files, why: Why, pausing: Pausing): void {
   const dialog = byId<HTMLDialogElement>('keys');
   const showTheme = () => {
     text(byId('theme-text'), THEME_WORDS[theme()]);

@@ -2,16 +2,7 @@ import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 import { get } from './ask.js';
 import type { PageClock } from './clock.js';
-
-export interface LiveListener {
-  /** The next events belong to a new connection: all samples and events come anew. */
-  onOpen(): void;
-  onStatus(status: StatusReport): void;
-  onSamples(samples: readonly Sample[]): void;
-  onRecents(recents: readonly RecentEvent[]): void;
-  /** Nothing comes any more; the next try is at `nextAt`. */
-  onLost(nextAt: number): void;
-}
+import type { Model } from './model.js';
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 20_000;
@@ -26,7 +17,7 @@ const SILENCE_MS = 40_000;
  * - *Lost*: waits, each time twice as long, then connects; at once when the network or the window is back.
  */
 export class Live {
-  readonly #listener: LiveListener;
+  readonly #model: Model;
   readonly #clock: PageClock;
   #source: EventSource | undefined;
   #state: 'connecting' | 'open' | 'lost' = 'lost';
@@ -34,8 +25,8 @@ export class Live {
   #cancelRetry: () => void = () => {};
   #cancelSilence: () => void = () => {};
 
-  constructor(listener: LiveListener, clock: PageClock) {
-    this.#listener = listener;
+  constructor(model: Model, clock: PageClock) {
+    this.#model = model;
     this.#clock = clock;
     addEventListener('online', () => this.hurry());
     document.addEventListener('visibilitychange', () => {
@@ -54,9 +45,9 @@ export class Live {
         take(JSON.parse((event as MessageEvent<string>).data));
       });
     };
-    on('status', (data) => this.#listener.onStatus(data as StatusReport));
-    on('samples', (data) => this.#listener.onSamples(data as Sample[]));
-    on('recents', (data) => this.#listener.onRecents(data as RecentEvent[]));
+    on('status', (data) => this.#model.onStatus(data as StatusReport));
+    on('samples', (data) => this.#model.onSamples(data as Sample[]));
+    on('recents', (data) => this.#model.onRecents(data as RecentEvent[]));
     // The browser's own retries neither back off nor end.
     source.addEventListener('error', () => this.#lose(source));
     this.#listen(source);
@@ -73,7 +64,7 @@ export class Live {
     if (this.#state !== 'open') {
       this.#state = 'open';
       this.#failures = 0;
-      this.#listener.onOpen();
+      this.#model.onOpen();
     }
     if (this.#source !== undefined) this.#listen(this.#source);
   }
@@ -102,7 +93,7 @@ export class Live {
   async #findOut(nextAt: number): Promise<void> {
     const status = await get<StatusReport>('/api/status').catch(() => undefined);
     if (this.#state === 'open') return;
-    if (status === undefined) this.#listener.onLost(nextAt);
-    else this.#listener.onStatus(status);
+    if (status === undefined) this.#model.onLost(nextAt);
+    else this.#model.onStatus(status);
   }
 }

@@ -28,13 +28,13 @@ showEvents(model);
 const files = new Files(model, pageClock);
 const why = new Why(model);
 const pausing = new Pausing(model);
-showKeys({ files, why, pausing });
-onRoute({ files, why });
+showKeys(files, why, pausing);
+onRoute(files, why);
 
 new Live(model, pageClock).connect();
 
 /** Shows what the fragment of the address asks for: `#why=PATH`, `#files=STATUS&folder=NAME`. */
-function onRoute({ files, why }: { readonly files: Files; readonly why: Why }): void {
+function onRoute(files: Files, why: Why): void {
   const go = () => {
     const asked = new URLSearchParams(location.hash.slice(1).replaceAll('+', '%2B'));
     const path = asked.get('why');

@@ -48,18 +48,13 @@ function cellsOf(mirror: MirrorReport, now: number, root: string): Child[] {
   const { name, kind, path, alarm, rows, bytes, nextAt, running } = mirror;
   const ofTime = (at: number | undefined) => (at === undefined ? 'never' : ago(at, now));
   const troubles = mirrorTroubles(mirror, root).map(({ level, text }) =>
-    h('li', { class: `s-${level}` }, icon(level === 'bad' ? 'error' : level), h('p', {}, prose(text))),
+    h(`li.s-${level}`, icon(level === 'bad' ? 'error' : level), h('p', prose(text))),
   );
-  const titled = h(
-    'div',
-    { class: 'titled' },
-    h('span', { class: 'name' }, name),
-    h('span', { class: 'watch' }, kind),
-  );
+  const titled = h('div.titled', h('span.name', name), h('span.watch', kind));
   const accept = h(
     'button',
     {
-      ...{ type: 'button', class: 'small', 'aria-label': `Accept what the peer has of ${name}` },
+      ...{ class: 'small', 'aria-label': `Accept what the peer has of ${name}` },
       onclick: (button) => void acceptAlarm(mirror, button),
     },
     'Accept…',
@@ -67,8 +62,8 @@ function cellsOf(mirror: MirrorReport, now: number, root: string): Child[] {
   return [
     [
       titled,
-      h('span', { class: 'path' }, path),
-      troubles.length > 0 && h('ul', { class: 'troubles' }, troubles),
+      h('span.path', path),
+      troubles.length > 0 && h('ul.troubles', troubles),
       alarm !== undefined && accept,
     ],
     ofTime(mirror.succeededAt),
@@ -80,12 +75,8 @@ function cellsOf(mirror: MirrorReport, now: number, root: string): Child[] {
 }
 
 async function acceptAlarm({ name, path, alarm }: MirrorReport, button: HTMLButtonElement): Promise<void> {
-  const isSure = await sure({
-    title: `Take what the peer has of ${name}?`,
-    text: `${alarm?.message ?? ''} What is in ${path} now is replaced by it.`,
-    yes: 'Accept it',
-  });
-  if (!isSure) return;
+  const words = `${alarm?.message ?? ''} What is in ${path} now is replaced by it.`;
+  if (!(await sure(`Take what the peer has of ${name}?`, words, 'Accept it'))) return;
   await act(button, async () => {
     const names = { names: [name] } satisfies MirrorsRequest;
     const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', names);

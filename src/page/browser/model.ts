@@ -1,7 +1,6 @@
 import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
 import type { PageClock } from './clock.js';
-import type { LiveListener } from './live.js';
 import { withSamples } from './words.js';
 
 const KEPT_EVENTS = 200;
@@ -15,17 +14,20 @@ export type Topic = 'status' | 'samples' | 'recents' | 'connection' | 'tick';
  * What the page knows. The parts of the page follow the topics that they show; however much comes, each is told at most
  * once a frame.
  */
-export class Model implements LiveListener {
+export class Model {
   readonly #clock: PageClock;
   readonly #followers: { readonly topics: readonly Topic[]; readonly draw: () => void }[] = [];
   readonly #changed = new Set<Topic>();
   /** The daemon's clock less this one. */
   #skewMs = 0;
-  #status: StatusReport | undefined;
-  #samples: readonly Sample[] = [];
-  #events: readonly RecentEvent[] = [];
+  status: StatusReport | undefined;
+  /** Of the last hour, oldest first. */
+  samples: readonly Sample[] = [];
+  /** The newest first. */
+  events: readonly RecentEvent[] = [];
+  /** Set while the daemon does not answer: since when, and when it is tried again, by this machine's clock. */
+  lost: { readonly at: number; readonly nextAt: number } | undefined;
   #heardAt: number;
-  #lost: { readonly at: number; readonly nextAt: number } | undefined;
 
   constructor(clock: PageClock) {
     this.#clock = clock;
@@ -33,25 +35,6 @@ export class Model implements LiveListener {
     clock.every(1_000, () => this.#change('tick'));
     // A window that is not seen draws no frames, but its title and icon are.
     document.addEventListener('visibilitychange', () => this.#draw());
-  }
-
-  get status(): StatusReport | undefined {
-    return this.#status;
-  }
-
-  /** Of the last hour, oldest first. */
-  get samples(): readonly Sample[] {
-    return this.#samples;
-  }
-
-  /** The newest first. */
-  get events(): readonly RecentEvent[] {
-    return this.#events;
-  }
-
-  /** Set while the daemon does not answer: since when, and when it is tried again, by this machine's clock. */
-  get lost(): { readonly at: number; readonly nextAt: number } | undefined {
-    return this.#lost;
   }
 
   /** By the daemon's clock. */
@@ -69,18 +52,19 @@ export class Model implements LiveListener {
     this.#followers.push({ topics, draw });
   }
 
+  /** The next events belong to a new connection: all samples and events come anew. */
   onOpen(): void {
-    this.#samples = [];
-    this.#events = [];
+    this.samples = [];
+    this.events = [];
     this.#change('samples');
     this.#change('recents');
   }
 
   onStatus(status: StatusReport): void {
-    this.#status = status;
+    this.status = status;
     this.#heardAt = this.#clock.now();
-    if (this.#lost !== undefined) {
-      this.#lost = undefined;
+    if (this.lost !== undefined) {
+      this.lost = undefined;
       this.#change('connection');
     }
     this.#change('status');
@@ -89,17 +73,18 @@ export class Model implements LiveListener {
   onSamples(samples: readonly Sample[]): void {
     const [only] = samples;
     if (only !== undefined && samples.length === 1) this.#compareClocks(only.at);
-    this.#samples = withSamples(this.#samples, samples);
+    this.samples = withSamples(this.samples, samples);
     this.#change('samples');
   }
 
   onRecents(recents: readonly RecentEvent[]): void {
-    this.#events = [...recents.toReversed(), ...this.#events].slice(0, KEPT_EVENTS);
+    this.events = [...recents.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
     this.#change('recents');
   }
 
+  /** Nothing comes any more. */
   onLost(nextAt: number): void {
-    this.#lost = { at: this.#lost?.at ?? this.#heardAt, nextAt };
+    this.lost = { at: this.lost?.at ?? this.#heardAt, nextAt };
     this.#change('connection');
   }
 

@@ -17,12 +17,12 @@ export function complain(error: unknown): void {
 }
 
 function add(words: string, kind: 'done' | 'failed', cancel: () => void): HTMLElement {
-  const close = h('button', { type: 'button', class: 'quiet small', 'aria-label': 'Dismiss' }, icon('gone'));
+  const close = h('button', { class: 'quiet small', 'aria-label': 'Dismiss' }, icon('gone'));
   const notice = h(
     'div',
     { class: `notice ${kind}`, role: kind === 'failed' ? 'alert' : undefined },
     icon(kind === 'failed' ? 'error' : 'confirmed'),
-    h('p', {}, words),
+    h('p', words),
     close,
   );
   close.addEventListener('click', () => {
@@ -53,15 +53,8 @@ function rest(button: HTMLButtonElement | undefined, isBusy: boolean): void {
   attr(button, 'aria-busy', isBusy && 'true');
 }
 
-export interface Question {
-  readonly title: string;
-  readonly text: string;
-  /** The word on the button that does it. */
-  readonly yes: string;
-}
-
-/** Asks before something that cannot be taken back. */
-export function sure({ title, text: words, yes }: Question): Promise<boolean> {
+/** Asks before something that cannot be taken back. @param yes the word on the button that does it */
+export function sure(title: string, words: string, yes: string): Promise<boolean> {
   const dialog = byId<HTMLDialogElement>('confirm');
   text(byId('confirm-title'), title);
   text(byId('confirm-text'), words);

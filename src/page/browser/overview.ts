@@ -125,14 +125,14 @@ export function showStations(model: Model): void {
 function stationOf(station: Station, report: StatusReport | undefined): HTMLElement {
   const { status } = station;
   const n = report && station.count(report);
-  const number = h('span', { class: 'number' }, n === undefined ? '–' : count(n));
-  const label = h('span', { class: 'label' }, STATUS_WORDS[status]);
+  const number = h('span.number', n === undefined ? '–' : count(n));
+  const label = h('span.label', STATUS_WORDS[status]);
   return h(
     'li',
     { class: `station s-${status}`, 'data-empty': n === 0 },
-    h('span', { class: 'rail-line' }, icon(status)),
+    h('span.rail-line', icon(status)),
     h('a', { href: filesHref(status) }, number, ' ', label),
-    h('span', { class: 'note' }, report && station.note(report)),
+    h('span.note', report && station.note(report)),
   );
 }
 
@@ -154,10 +154,10 @@ export function showConcerns(model: Model): void {
     show(byId('attention'), concerns.length > 0);
     const lines = concerns.map(({ key, level, href, about, text: words }) =>
       h(
-        'li',
-        { class: `s-${level}`, 'data-key': key },
+        `li.s-${level}`,
+        { 'data-key': key },
         icon(level === 'bad' ? 'error' : 'warn'),
-        h('p', {}, h('a', { href }, about), ' ', h('span', { class: 'words' }, prose(words))),
+        h('p', h('a', { href }, about), ' ', h('span.words', prose(words))),
       ),
     );
     draw(byId('concerns'), lines);
@@ -177,21 +177,10 @@ export function showProblems(model: Model): void {
     ];
     const lines = all
       .slice(0, NAMED)
-      .map(([what, words]) =>
-        h(
-          'li',
-          { class: 's-warn' },
-          icon('warn'),
-          h('div', {}, h('code', {}, what), h('p', {}, prose(words))),
-        ),
-      );
+      .map(([what, words]) => h('li.s-warn', icon('warn'), h('div', h('code', what), h('p', prose(words)))));
     const more = `and ${count(all.length - NAMED)} more, which \`peersync status\` names`;
     show(byId('problems'), all.length > 0);
-    draw(
-      byId('problem-list'),
-      h('ul', { class: 'plain' }, lines),
-      all.length > NAMED && h('p', { class: 'hint' }, more),
-    );
+    draw(byId('problem-list'), h('ul.plain', lines), all.length > NAMED && h('p.hint', more));
   });
 }
 
@@ -207,7 +196,7 @@ export function showEvents(model: Model): void {
     const more = h(
       'button',
       {
-        ...{ type: 'button', class: 'small', 'aria-expanded': String(isOpen), 'data-key': 'more' },
+        ...{ class: 'small', 'aria-expanded': String(isOpen), 'data-key': 'more' },
         onclick: () => {
           most = isOpen ? FEW : MANY;
           redraw();
@@ -219,10 +208,9 @@ export function showEvents(model: Model): void {
     draw(
       byId('event-list'),
       events.length === 0
-        ? h('p', { class: 'empty' }, 'Nothing has happened yet.')
+        ? h('p.empty', 'Nothing has happened yet.')
         : h(
-            'ol',
-            { class: 'events' },
+            'ol.events.separated',
             events.slice(0, most).map((event) => eventRow(event, model.now())),
           ),
       events.length > FEW && more,
@@ -235,12 +223,12 @@ export function showEvents(model: Model): void {
 function eventRow({ id, at, level, message }: RecentEvent, now: number): HTMLElement {
   const [shape, tone] = EVENTS[level];
   const datetime = new Date(at).toISOString();
-  const spoken = h('span', { class: 'unseen' }, level === 'info' ? '' : `${level}: `);
+  const spoken = h('span.unseen', level === 'info' ? '' : `${level}: `);
   return h(
     'li',
     { class: tone, 'data-key': String(id) },
     icon(shape),
     h('time', { title: moment(at, now), datetime }, hour(at, now)),
-    h('p', {}, spoken, h('span', {}, prose(sentence(message)))),
+    h('p', spoken, h('span', prose(sentence(message)))),
   );
 }

@@ -70,7 +70,7 @@ export class PagedTable<T> {
     const table = h(
       'table',
       { role: 'table' },
-      h('caption', { class: 'unseen' }, caption),
+      h('caption.unseen', caption),
       h('thead', { role: 'rowgroup' }, groupsOf(columns), h('tr', { role: 'row' }, columns.map(headOf))),
       h(
         'tbody',
@@ -85,10 +85,8 @@ export class PagedTable<T> {
     };
     draw(
       this.#parent,
-      items.length > size && h('div', { class: 'filters', 'data-key': 'filter' }, filter),
-      page.length === 0
-        ? h('p', { class: 'empty' }, prose(none))
-        : h('div', { class: 'scroll', 'data-key': 'table' }, table),
+      items.length > size && h('div.filters', { 'data-key': 'filter' }, filter),
+      page.length === 0 ? h('p.empty', prose(none)) : h('div.scroll', { 'data-key': 'table' }, table),
       pager(words[1], this.#first, page.length, found.length, this.#first + size < found.length, go),
     );
   }
@@ -146,12 +144,12 @@ export function pager(
   const range = shown === 0 ? 'none' : `${count(first + 1)}–${count(first + shown)}`;
   const button = (label: string, which: string, disabled: boolean, step: -1 | 1) => {
     const aria = { 'aria-label': `${what}: the ${which}` };
-    return h('button', { type: 'button', class: 'small', disabled, ...aria, onclick: () => go(step) }, label);
+    return h('button', { class: 'small', disabled, ...aria, onclick: () => go(step) }, label);
   };
   return h(
-    'div',
-    { class: 'pager', 'data-key': 'pager' },
-    h('p', { class: 'hint', 'aria-live': 'polite' }, `${range} of ${count(total)}`),
+    'div.pager',
+    { 'data-key': 'pager' },
+    h('p.hint', { 'aria-live': 'polite' }, `${range} of ${count(total)}`),
     button('Back', 'page before', first === 0, -1),
     button('More', 'next page', !hasMore, 1),
   );

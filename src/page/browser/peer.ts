@@ -46,36 +46,29 @@ function cardOf(status: StatusReport, now: number): Child {
       p50LatencyMs === undefined ? '–' : duration(p50LatencyMs),
       ...[running, waiting, failed].map((n) => (n === undefined ? '' : count(n))),
     ];
-    const cells = values.map((value, i) => h('td', { class: 'number', 'data-label': FIGURES[i] }, value));
-    return h('tr', {}, h('th', { scope: 'row' }, name), cells);
+    const cells = values.map((value, i) => h('td.number', { 'data-label': FIGURES[i] }, value));
+    return h('tr', h('th', { scope: 'row' }, name), cells);
   });
   const table = h(
-    'table',
-    { class: 'lanes' },
-    h('caption', { class: 'unseen' }, 'Requests to the peer by kind'),
+    'table.lanes',
+    h('caption.unseen', 'Requests to the peer by kind'),
     h(
       'thead',
-      {},
       h(
         'tr',
-        {},
         h('td'),
         FIGURES.map((title) => h('th', { scope: 'col', class: 'number' }, title)),
       ),
     ),
-    h('tbody', {}, lanes),
+    h('tbody', lanes),
   );
   return [
-    h('p', { class: `peer-state ${tone}` }, icon(shape), h('span', {}, words)),
-    detail !== '' && h('p', { class: 'voice', 'data-key': 'detail' }, prose(detail)),
+    h('p', { class: `peer-state ${tone}` }, icon(shape), h('span', words)),
+    detail !== '' && h('p.voice', { 'data-key': 'detail' }, prose(detail)),
     peer.queue?.circuit.nextProbeAt !== undefined &&
-      h(
-        'button',
-        { type: 'button', class: 'small', 'data-key': 'try', onclick: (button) => void tryNow(button) },
-        'Try now',
-      ),
-    h('dl', { class: 'facts' }, factsOf(facts)),
-    h('div', { class: 'scroll' }, table),
+      h('button', { class: 'small', 'data-key': 'try', onclick: (button) => void tryNow(button) }, 'Try now'),
+    h('dl.facts', factsOf(facts)),
+    h('div.scroll', table),
   ];
 }
 
@@ -97,8 +90,7 @@ export function factsOf(
   facts: readonly (readonly [name: string, value: string | undefined, kind?: 'path'])[],
 ): Child {
   return facts.map(
-    ([name, value, kind]) =>
-      value !== undefined && h('div', {}, h('dt', {}, name), h('dd', { class: kind }, value)),
+    ([name, value, kind]) => value !== undefined && h('div', h('dt', name), h('dd', { class: kind }, value)),
   );
 }
 

@@ -48,9 +48,8 @@ function cellsOf({ collection, oldestSince, waiting, hour, day }: TimeToSearch, 
   const oldest = oldestSince === undefined ? '' : ` · the oldest waits ${rough(model.now() - oldestSince)}`;
   const note = `${counted(day.count, 'confirmation')} in 24 h${oldest}${isAlert ? ' · alert' : ''}`;
   const head = h(
-    'div',
-    { class: 'titled' },
-    h('span', { class: 'name' }, collection),
+    'div.titled',
+    h('span.name', collection),
     h('span', { class: isAlert ? 'watch s-bad' : 'watch' }, note),
   );
   return [head, count(waiting), ...valuesOf(hour), ...valuesOf(day)];

@@ -64,7 +64,7 @@ export class Why {
       (error: unknown) => [spoken(wordsOf(error))],
     );
     if (path !== this.#asked) return;
-    const attributes = { type: 'button', class: 'small close', 'data-key': 'close' };
+    const attributes = { class: 'small close', 'data-key': 'close' };
     draw(this.#answer, content, h('button', { ...attributes, onclick: () => this.close() }, 'Close'));
     show(this.#answer, true);
   }
@@ -94,10 +94,9 @@ export class Why {
     ]);
     const shape = isStatus(verdict) ? verdict : 'unknown';
     const title = h(
-      'h3',
-      { class: `verdict s-${verdict}` },
+      `h3.verdict.s-${verdict}`,
       icon(shape),
-      h('span', {}, report.kind === undefined ? VERDICT_WORDS[verdict] : KIND_WORDS[report.kind]),
+      h('span', report.kind === undefined ? VERDICT_WORDS[verdict] : KIND_WORDS[report.kind]),
     );
     const voice = [trouble && sentences(trouble.message, trouble.hint), `${sentence(report.next)}${next}`];
     const told = voice.filter((words) => words !== undefined).map(spoken);
@@ -105,27 +104,22 @@ export class Why {
       .toReversed()
       .map(({ status, at, note }) =>
         h(
-          'li',
-          { class: `s-${status}` },
+          `li.s-${status}`,
           icon(status),
           h(
             'p',
-            {},
-            h('strong', {}, STATUS_WORDS[status]),
+            h('strong', STATUS_WORDS[status]),
             ` ${when(at)}`,
-            note === undefined ? undefined : h('span', { class: 'note' }, note),
+            note === undefined ? undefined : h('span.note', note),
           ),
         ),
       );
-    const left = h('div', {}, title, ...told, h('dl', { class: 'facts' }, facts));
+    const left = h('div', title, ...told, h('dl.facts', facts));
     if (history.length === 0) return [left];
-    return [
-      left,
-      h('div', {}, h('h3', {}, 'What happened to it'), h('ol', { class: 'history' }, ...history)),
-    ];
+    return [left, h('div', h('h3', 'What happened to it'), h('ol.history', ...history))];
   }
 }
 
 function spoken(words: string): HTMLElement {
-  return h('p', { class: 'voice' }, prose(words));
+  return h('p.voice', prose(words));
 }

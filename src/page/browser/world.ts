@@ -21,6 +21,10 @@ const TROUBLE = {
   denied: 'has refused the credentials',
 } as const;
 
+function waits(files: number): string {
+  return `${counted(files, 'file')} ${files === 1 ? 'waits' : 'wait'}`;
+}
+
 /** Says how everything stands; of several things that are so, the one that explains the others. */
 export function worldOf(status: Report, now: number): World {
   const waiting = status.items.pending + status.items.accepted;
@@ -51,7 +55,7 @@ export function lostWorld(lostAt: number, now: number, waiting: number | undefin
 
 function unrecorded({ stateTrouble }: Report, waiting: number): World | undefined {
   if (stateTrouble === undefined) return undefined;
-  const rest = waiting === 0 ? '' : `; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}`;
+  const rest = waiting === 0 ? '' : `; ${waits(waiting)}`;
   return {
     level: 'bad',
     sentence: `What happens cannot be recorded${rest}.`,
@@ -62,7 +66,7 @@ function unrecorded({ stateTrouble }: Report, waiting: number): World | undefine
 
 function silentDisk({ diskTrouble }: Report, waiting: number, now: number): World | undefined {
   if (diskTrouble === undefined) return undefined;
-  const rest = waiting === 0 ? '' : `; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}`;
+  const rest = waiting === 0 ? '' : `; ${waits(waiting)}`;
   return {
     level: 'bad',
     sentence: `A disk has not answered for ${calm(now - diskTrouble.since)}${rest}.`,
@@ -77,10 +81,7 @@ function peerTrouble({ peer }: Report, waiting: number, now: number): World | un
   const { reason, since, nextProbeAt } = circuit;
   const next =
     nextProbeAt === undefined ? 'It is tried again now.' : `It is tried again ${ahead(nextProbeAt, now)}.`;
-  const rest =
-    waiting === 0
-      ? 'nothing waits, and nothing is lost'
-      : `${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}, nothing is lost`;
+  const rest = waiting === 0 ? 'nothing waits, and nothing is lost' : `${waits(waiting)}, nothing is lost`;
   return {
     level: 'bad',
     sentence: `The peer ${TROUBLE[reason.kind]} for ${calm(now - since)}; ${rest}.`,
@@ -95,10 +96,7 @@ function paused({ peer }: Report, waiting: number, now: number): World | undefin
   const until = pause.until === undefined ? 'until you resume' : `until ${hour(pause.until, now)}`;
   return {
     level: 'warn',
-    sentence:
-      waiting === 0
-        ? `Paused ${until}; nothing waits.`
-        : `Paused ${until}; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}.`,
+    sentence: `Paused ${until}; ${waiting === 0 ? 'nothing waits' : waits(waiting)}.`,
     detail: 'The folders are still watched, and nothing goes to the peer meanwhile.',
     title: `paused · ${count(waiting)} waiting`,
   };
@@ -109,7 +107,7 @@ function asksToWait({ peer }: Report, waiting: number, now: number): World | und
   if (until === undefined || until <= now || waiting === 0) return undefined;
   return {
     level: 'warn',
-    sentence: `The peer asked to be left alone for a while; ${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'}.`,
+    sentence: `The peer asked to be left alone for a while; ${waits(waiting)}.`,
     detail: `It goes on ${ahead(until, now)}.`,
     title: `peer busy · ${count(waiting)} waiting`,
   };
@@ -144,23 +142,21 @@ function atWork({ figures, peer, items }: Report, waiting: number): World | unde
   if (peer.dialect === undefined) {
     return {
       level: 'busy',
-      sentence: `${counted(waiting, 'file')} ${waiting === 1 ? 'waits' : 'wait'} while peersync finds out how the peer speaks.`,
+      sentence: `${waits(waiting)} while peersync finds out how the peer speaks.`,
       detail: '',
       title: `${count(waiting)} waiting`,
     };
   }
   const rate = figures?.confirmedPerSecond ?? 0;
-  const pace =
-    rate > 0
-      ? `${amount(rate)} ${rate === 1 ? 'document becomes' : 'documents become'} searchable a second`
-      : '';
-  const left = rate > 0 && waiting / rate > 10 ? `, about ${rough((waiting / rate) * 1000)} to go` : '';
+  const become = rate === 1 ? 'document becomes' : 'documents become';
+  const left = waiting / rate > 10 ? `, about ${rough((waiting / rate) * 1000)} to go` : '';
+  const pace = rate > 0 ? `${amount(rate)} ${become} searchable a second${left}` : undefined;
   const which = items.pending === 0 ? 'them' : `${count(items.accepted)} of them`;
   const where = items.accepted > 0 ? `The peer has ${which} already and will show them soon.` : '';
   return {
     level: 'busy',
     sentence: `${counted(waiting, 'file')} ${waiting === 1 ? 'is' : 'are'} on the way.`,
-    detail: sentences(pace === '' ? undefined : `${pace}${left}`, where),
+    detail: sentences(pace, where),
     title: `${count(waiting)} waiting`,
   };
 }
