@@ -82,6 +82,16 @@ interface Outage {
   loggedAt: number;
 }
 
+/** While the peer asks to be left alone, until a request that started after it last did so is answered. */
+interface Busy {
+  readonly since: number;
+  /** When it last asked. */
+  at: number;
+  /** How often it did, requests that were under way together counted once. */
+  step: number;
+  loggedAt: number;
+}
+
 /**
  * The circuit breaker: holds requests back from a peer that is away.
  *
@@ -100,11 +110,19 @@ interface Outage {
  * `interactive` is never held. Whether the peer is reachable shows there as anywhere; any other trouble of a person's request
  * concerns that request only.
  *
- * A request that started before the circuit last opened proves nothing any more. Trouble is logged when it begins, when it turns into
- * another kind, again after every `logAgainMs`, and when it is over. All times are by one steady clock.
+ * A request that started before the circuit last opened proves nothing any more.
+ *
+ * A peer that asks to be left alone (`busy`) is no trouble: `pausedUntil` is the end of the longest wait that it asked for. Without a
+ * Retry-After the wait is ours, longer with each `busy` of a request that started after the last one.
+ *
+ * Both are logged when they begin, when a trouble turns into another kind, again after every `logAgainMs`, and when they are over. All times
+ * are by one steady clock.
  */
 export class Breaker {
+  /** The end of the pause that the peer asked for. */
+  pausedUntil = Number.NEGATIVE_INFINITY;
   readonly #deps: BreakerDeps;
+  #busy: Busy | undefined;
   #outage: Outage | undefined;
   #strikes: readonly { readonly lane: Lane; readonly kind: TroubleKind; readonly at: number }[] = [];
   #epoch = 0;
@@ -166,15 +184,50 @@ export class Breaker {
       case 'aborted':
         return false;
       case 'busy':
+        this.#askedToWait(end, outcome.retryAfterMs);
         // A peer that is too busy has not looked at the credentials.
         return this.#outage?.reason.kind !== 'denied' && this.#answered(end);
       case 'answered':
+        this.#notBusy(end);
         return this.#answered(end);
       default:
         if (ticket.lane !== 'interactive' || outcome.kind === 'unreachable')
           this.#failed(end, outcome.kind, wasProbe);
         return false;
     }
+  }
+
+  #askedToWait({ ticket, error, now }: Ended, retryAfterMs = 0): void {
+    const { log, peerName, policy, random } = this.#deps;
+    const busy = this.#busy ?? { since: now, at: now, step: 0, loggedAt: now };
+    if (this.#busy !== undefined && ticket.startedAt >= busy.at) busy.step += 1;
+    busy.at = now;
+    const ownMs = backoffMs(busy.step, policy.busyMs, policy.busyMaxMs, random);
+    const askedMs = retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs;
+    this.pausedUntil = Math.max(this.pausedUntil, now + askedMs);
+    const waitMs = Math.round(this.pausedUntil - now);
+    const fields = { kind: 'busy', waitMs };
+    const why = sentence(messageOf(error));
+    if (this.#busy === undefined) {
+      log.info(fields, `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`);
+    } else if (now - busy.loggedAt >= policy.logAgainMs) {
+      busy.loggedAt = now;
+      const lasted = durationText(now - busy.since);
+      log.warn(fields, `${peerName} still asks to wait after ${lasted}: ${why} ${nextTry(waitMs)}`);
+    }
+    this.#busy = busy;
+  }
+
+  #notBusy({ ticket, now }: Ended): void {
+    const busy = this.#busy;
+    if (busy === undefined || ticket.startedAt < busy.at) return;
+    this.#busy = undefined;
+    if (busy.loggedAt === busy.since) return;
+    const busyMs = now - busy.since;
+    this.#deps.log.info(
+      { busyMs },
+      `${this.#deps.peerName} takes requests again after ${durationText(busyMs)}.`,
+    );
   }
 
   #answered({ ticket, now }: Ended): boolean {
@@ -238,66 +291,6 @@ export class Breaker {
     const why = hint === undefined ? sentence(message) : `${sentence(message)} ${sentence(hint)}`;
     const fields = { kind, code, tries: outage.tries, nextProbeMs: Math.round(waitMs) };
     log.warn(fields, `${peerName} ${still}: ${why} ${nextTry(waitMs)}`);
-  }
-}
-
-/**
- * The peer asked to be left alone for a while.
- *
- * - *Over*: `until` is past.
- * - *Paused*, entered by `busy`: until the longest wait that was asked for is over. Without a Retry-After the wait is
- *   ours, longer with each `busy` of a request that started after the last one; `answered` makes it short again.
- *
- * That the peer asks to wait is logged as information, and as trouble once it has lasted for `busyLogMs`.
- */
-export class BusyPause {
-  readonly #deps: BreakerDeps;
-  /** The end of the pause. */
-  until = Number.NEGATIVE_INFINITY;
-  #since = 0;
-  #busyAt = Number.NEGATIVE_INFINITY;
-  #step = 0;
-  /** When it is logged as trouble next. */
-  #logAt = 0;
-  #isLogged = false;
-
-  constructor(deps: BreakerDeps) {
-    this.#deps = deps;
-  }
-
-  busy({ ticket, error, now }: Ended, retryAfterMs = 0): void {
-    const { log, peerName, policy, random } = this.#deps;
-    const isFirst = this.#step === 0;
-    if (isFirst || ticket.startedAt >= this.#busyAt) this.#step += 1;
-    this.#busyAt = now;
-    const ownMs = backoffMs(this.#step - 1, policy.busyMs, policy.busyMaxMs, random);
-    const askedMs = retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs;
-    this.until = Math.max(this.until, now + askedMs);
-    const waitMs = Math.round(this.until - now);
-    const why = sentence(messageOf(error));
-    if (isFirst) {
-      [this.#since, this.#logAt, this.#isLogged] = [now, now + policy.busyLogMs, false];
-      log.info(
-        { kind: 'busy', waitMs },
-        `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`,
-      );
-    } else if (now >= this.#logAt) {
-      [this.#logAt, this.#isLogged] = [now + policy.logAgainMs, true];
-      const lasted = durationText(now - this.#since);
-      log.warn(
-        { kind: 'busy', waitMs },
-        `${peerName} still asks to wait after ${lasted}: ${why} ${nextTry(waitMs)}`,
-      );
-    }
-  }
-
-  answered({ ticket, now }: Ended): void {
-    if (this.#step === 0 || ticket.startedAt < this.#busyAt) return;
-    this.#step = 0;
-    if (!this.#isLogged) return;
-    const { log, peerName } = this.#deps;
-    const busyMs = now - this.#since;
-    log.info({ busyMs }, `${peerName} takes requests again after ${durationText(busyMs)}.`);
   }
 }
 

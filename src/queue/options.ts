@@ -55,13 +55,11 @@ export const DEFAULT_POLICY = {
   /** The same with refused credentials: peers lock out those who insist. */
   deniedProbeMs: 5000,
   deniedProbeMaxMs: 300_000,
-  /** Trouble that lasts is logged again after this long. */
+  /** Trouble that lasts, and a peer that goes on asking to wait, are logged again after this long. */
   logAgainMs: 3_600_000,
   /** First and longest wait after `busy` without Retry-After, doubled by each that follows. */
   busyMs: 1000,
   busyMaxMs: 60_000,
-  /** A peer that has been busy for this long is logged as trouble. */
-  busyLogMs: 60_000,
   /** Longest Retry-After that is believed. */
   retryAfterMaxMs: 3_600_000,
   /** Latency counts as slow above this multiple of its smoothed minimum … */

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import type { Timer } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
-import { Breaker, BusyPause, type CircuitStatus, type Ticket } from './breaker.js';
+import { Breaker, type CircuitStatus, type Ticket } from './breaker.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import {
   DEFAULT_POLICY,
@@ -188,7 +188,6 @@ export class RequestQueue {
   readonly #starts: HealthCheck;
   readonly #options: RequestQueueOptions;
   readonly #breaker: Breaker;
-  readonly #busyPause: BusyPause;
   readonly #limit: ConcurrencyLimit;
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same, in order of priority. */
@@ -215,7 +214,6 @@ export class RequestQueue {
     this.#options = options;
     const policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#breaker = new Breaker({ policy, log, peerName, random }, clock.now());
-    this.#busyPause = new BusyPause({ policy, log, peerName, random });
     this.#limit = new ConcurrencyLimit(maxConcurrency, policy);
     this.#maxConcurrency = maxConcurrency;
     this.#lanes = eachLane((name) => new LaneQueue(name, lanes[name], longestMs, () => this.#update()));
@@ -313,10 +311,9 @@ export class RequestQueue {
 
   status(): QueueStatus {
     const now = this.#options.clock.now();
-    const { until } = this.#busyPause;
     return {
       circuit: this.#breaker.status(now),
-      pausedUntil: until > now ? until : undefined,
+      pausedUntil: this.#breaker.pausedUntil > now ? this.#breaker.pausedUntil : undefined,
       paused: this.#paused,
       concurrency: { running: this.#sharedInUse, limit: this.#limit.limit, max: this.#maxConcurrency },
       lanes: eachLane((name) => this.#lanes[name].status()),
@@ -429,8 +426,6 @@ export class RequestQueue {
     if (outcome.kind === 'answered' && isShared(lane.name))
       this.#limit.answered(lane.name, ticket.startedAt, now, wasFull);
     if (REFUSALS.has(outcome.kind) && lane.name !== 'interactive') this.#limit.refused(ticket.startedAt, now);
-    if (outcome.kind === 'answered') this.#busyPause.answered(end);
-    if (outcome.kind === 'busy') this.#busyPause.busy(end, outcome.retryAfterMs);
     // What may start now starts when p-queue says that the slot is free.
     this.#hold(now);
   }
@@ -443,7 +438,7 @@ export class RequestQueue {
   #admitsFrom(lane: Lane): number {
     if (lane === 'interactive') return Number.NEGATIVE_INFINITY;
     if (this.#paused !== undefined) return Number.POSITIVE_INFINITY;
-    return Math.max(this.#breaker.admitsFrom(lane), this.#busyPause.until);
+    return Math.max(this.#breaker.admitsFrom(lane), this.#breaker.pausedUntil);
   }
 
   /** How many more requests may come to wait in a lane: as many as could start together, one while its rate is spent. */
@@ -511,7 +506,7 @@ export class RequestQueue {
 
   /** Sets the wake timer for the first moment at which time alone lets something start; an earlier one may stand. */
   #setTimer(now: number): void {
-    const times = [this.#breaker.probeAt, this.#busyPause.until, this.#paused?.until ?? 0];
+    const times = [this.#breaker.probeAt, this.#breaker.pausedUntil, this.#paused?.until ?? 0];
     const ahead = times.filter((time) => time > now);
     const next = Math.min(...ahead, now + LONGEST_TIMER_MS);
     if (ahead.length === 0 || this.#timerAt <= next) return;

@@ -1,22 +1,23 @@
 import { expect, test } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { BusyPause } from '../../src/queue/breaker.js';
+import { Breaker } from '../../src/queue/breaker.js';
 import { DEFAULT_POLICY } from '../../src/queue/options.js';
 
 function pauseOf(random = 1) {
   const deps = { policy: DEFAULT_POLICY, log: silentLogger, peerName: 'peer', random: () => random };
-  const pause = new BusyPause(deps);
-  const ended = (startedAt: number, now: number) => ({
-    ticket: { lane: 'push' as const, startedAt, epoch: 0 },
-    outcome: { kind: 'busy' as const },
-    now,
-  });
+  const breaker = new Breaker(deps, 0);
+  const ticket = (startedAt: number) => ({ lane: 'push' as const, startedAt, epoch: 0 });
   return {
     busy: (startedAt: number, now: number, retryAfterMs?: number) =>
-      pause.busy(ended(startedAt, now), retryAfterMs),
-    answered: (startedAt: number) => pause.answered(ended(startedAt, startedAt)),
+      breaker.ended({
+        ticket: ticket(startedAt),
+        outcome: { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) },
+        now,
+      }),
+    answered: (startedAt: number) =>
+      breaker.ended({ ticket: ticket(startedAt), outcome: { kind: 'answered' }, now: startedAt }),
     get until() {
-      return pause.until;
+      return breaker.pausedUntil;
     },
   };
 }

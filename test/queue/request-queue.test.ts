@@ -257,7 +257,7 @@ describe('a peer that is busy now and then', () => {
 });
 
 describe('a peer that asks to wait for hours', () => {
-  test('is told of in passing, after a minute as trouble, then hourly, and when it is over', async () => {
+  test('is told of in passing, then hourly as trouble, and when it is over', async () => {
     const { queue, clock, said } = openQueue();
     let isBusy = true;
     const produce = async () => {
@@ -277,9 +277,10 @@ describe('a peer that asks to wait for hours', () => {
     await clock.advance(120_000);
     expect(said.map((text) => text.replace(/ next try.*$/, ' …'))).toEqual([
       'info: peer asks to wait: it cannot serve requests now (503). Going on in 1s.',
-      'warn: peer still asks to wait after 1m 3s: it cannot serve requests now (503). Work waits and nothing is lost; …',
-      expect.stringMatching(/^warn: peer still asks to wait after 1h 1m: /),
-      expect.stringMatching(/^warn: peer still asks to wait after 2h 1m: /),
+      expect.stringMatching(
+        /^warn: peer still asks to wait after 1h( \d+s)?: it cannot serve requests now \(503\)\. Work waits and nothing is lost; …$/,
+      ),
+      expect.stringMatching(/^warn: peer still asks to wait after 2h( \d+[ms])?: /),
       expect.stringMatching(/^info: peer takes requests again after 2h (29|30)m\.$/),
     ]);
     await queue.stop(0);
