@@ -85,8 +85,9 @@ const MOST_AUTHORIZED = 2;
  * The way to one peer: requests of known length below its base URL, with the access that it wants, counted; answers of
  * bounded length, whole or as they come.
  *
- * A request takes an idle connection or opens one. Redirects are answers like any other. Nothing is sent again because a
- * connection broke: connections are kept for less time than peers keep them.
+ * A request takes an idle connection or opens one. Redirects are answers like any other. Where a connection that was
+ * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more on a new
+ * one, and counts from then on as possibly delivered.
  *
  * Where credentials are configured, the first protected request that has a body is preceded by one without, so that
  * documents are sent once, and never with a wrong password. A request that is turned away is sent again with what the
@@ -234,7 +235,7 @@ export class Http {
     await unlessAborted(auth.introduction, signal, this.url(path));
   }
 
-  /** Sends a request and hands its answer to `use`. */
+  /** Sends a request, once more where the connection was stale, and hands its answer to `use`. */
   async #send<T>(
     request: PeerRequest,
     authorization: string | undefined,
@@ -248,18 +249,24 @@ export class Http {
       ...(authorization === undefined ? {} : { authorization }),
       ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
     };
-    const connection = this.#idle.pop() ?? this.#open(path);
-    const exchange = new Exchange(connection, request, this.url(path), this.#options);
-    try {
-      const answer = await exchange.begin(this.#path(path), headers, () => {
-        this.#requests[counted] += 1;
-        if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
-      });
-      return await use(answer);
-    } finally {
-      exchange.end();
-      if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
-      else this.#drop(connection);
+    for (let before: Delivered | undefined; ; ) {
+      const isAgain = before !== undefined;
+      const connection = (isAgain ? undefined : this.#idle.pop()) ?? this.#open(path);
+      const exchange = new Exchange(connection, request, this.url(path), this.#options, before);
+      try {
+        const answer = await exchange.begin(this.#path(path), headers, () => {
+          this.#requests[counted] += 1;
+          if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
+        });
+        return await use(answer);
+      } catch (error) {
+        if (!exchange.isStale || isAgain || !(error instanceof PeerError)) throw error;
+        before = error.delivered;
+      } finally {
+        exchange.end();
+        if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
+        else this.#drop(connection);
+      }
     }
   }
 
@@ -285,6 +292,8 @@ const MOST_WAITING = 128 * 1024;
 class Connection {
   readonly client: Client;
   readonly ca: string | undefined;
+  /** Whether the socket in use has carried an answer: then the peer may have closed it meanwhile. */
+  isUsed = false;
   /** Called when the connection stands. */
   onOpen: (() => void) | undefined;
   /** The answer that comes in. */
@@ -310,6 +319,7 @@ class Connection {
     });
     this.client.on('disconnect', () => {
       this.socket = undefined;
+      this.isUsed = false;
     });
   }
 
@@ -326,6 +336,7 @@ class Connection {
    */
   #adopt(socket: Socket): void {
     this.socket = socket;
+    this.isUsed = false;
     const read = socket.read.bind(socket);
     socket.read = (size) => {
       this.#isHeld = (this.body?.readableLength ?? 0) > MOST_WAITING;
@@ -347,6 +358,7 @@ const PHASES = {
 const BEGIN_BYTES = 1024;
 /** An answer of so many bytes that is not streamed is taken at once. */
 const SMALL_BYTES = 64 * 1024;
+const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
  * One request on one connection, and its answer.
@@ -360,6 +372,8 @@ const SMALL_BYTES = 64 * 1024;
  * Whatever ends it early destroys its connection.
  */
 class Exchange {
+  /** Whether the connection, which had been used before, broke without a byte of an answer: perhaps before the request came. */
+  isStale = false;
   /** Whether the answer was read to its end, so that the connection can carry another request. */
   isWhole = false;
   #phase: keyof typeof PHASES = 'connecting';
@@ -370,11 +384,13 @@ class Exchange {
   #start: Buffer | undefined;
   readonly #abort = (): void => this.#fail(calledOff(this.url, this.#delivered, this.request.signal?.reason));
 
+  /** @param before what an earlier try of the same request may have delivered */
   constructor(
     private readonly connection: Connection,
     private readonly request: PeerRequest,
     private readonly url: string,
     private readonly options: HttpOptions,
+    private readonly before: Delivered | undefined,
   ) {
     const { clock, timeouts } = options;
     const totalMs = timeouts.total * (request.isStreamed ? STREAM_TOTAL_FACTOR : 1);
@@ -389,10 +405,14 @@ class Exchange {
   async begin(path: string, headers: Record<string, string>, onSend: () => void): Promise<StreamedAnswer> {
     const { method, body, signal } = this.request;
     const began = this.options.clock.now();
+    let socket: Socket | undefined;
+    let readBefore = 0;
     signal?.addEventListener('abort', this.#abort, { once: true });
     if (signal?.aborted) this.#abort();
     this.connection.onOpen = () => {
       this.connection.onOpen = undefined;
+      if (this.connection.isUsed) socket = this.connection.socket;
+      readBefore = socket?.bytesRead ?? 0;
       this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
       this.#limit('an answer', this.options.timeouts.headers);
       onSend();
@@ -406,6 +426,8 @@ class Exchange {
       const answer = await this.connection.client.request(options);
       return this.#received(answer, began);
     } catch (error) {
+      const isBroken = BROKEN.has(systemCode(error) ?? '');
+      this.isStale = isBroken && this.#failure === undefined && socket?.bytesRead === readBefore;
       throw this.#errorOf(error);
     }
   }
@@ -461,6 +483,7 @@ class Exchange {
         yield next.value;
       }
       this.isWhole = true;
+      this.connection.isUsed = this.connection.socket !== undefined;
     } catch (error) {
       throw this.#errorOf(error);
     } finally {
@@ -500,7 +523,9 @@ class Exchange {
   }
 
   get #delivered(): Delivered {
-    return this.request.body === undefined ? 'no' : PHASES[this.#phase].delivered;
+    if (this.request.body === undefined) return 'no';
+    const { delivered } = PHASES[this.#phase];
+    return delivered === 'no' ? (this.before ?? 'no') : delivered;
   }
 
   #tooLarge(): PeerError {
