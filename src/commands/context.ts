@@ -120,12 +120,7 @@ export function define<
 /** The command line was wrong. */
 export class UsageError extends PeersyncError {
   constructor(message: string, hint = 'See `peersync --help`.') {
-    super({
-      code: 'USAGE',
-      message: message.replace(/\s*\n\s*/g, ' '),
-      hint,
-      exitCode: EXIT.usage,
-    });
+    super({ code: 'USAGE', message: message.replace(/\s*\n\s*/g, ' '), hint, exitCode: EXIT.usage });
   }
 }
 
@@ -285,25 +280,19 @@ export function withoutShortGroup(args: readonly string[]): string[] {
 
 // What stands behind an option, read from its text; each throws UsageError with what was received.
 
-export function wholeNumber(option: string, text: string): number {
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (value < 1) throw new UsageError(`${option}: received "${text}".`, 'Give a whole number from 1 on.');
-  return value;
-}
-
-export function duration(option: string, text: string): number {
-  const value = parseDuration(text);
-  if (value === undefined)
-    throw new UsageError(`${option}: received "${text}".`, 'Give a duration such as "30s" or "10m".');
-  return value;
-}
-
-export function size(option: string, text: string): number {
-  const value = parseSize(text);
-  if (value === undefined)
-    throw new UsageError(`${option}: received "${text}".`, 'Give a size such as "64 KiB" or "1 GiB".');
-  return value;
-}
+const parser = (parse: (text: string) => number | undefined, expected: string) => {
+  return (option: string, text: string): number => {
+    const value = parse(text);
+    if (value === undefined) throw new UsageError(`${option}: received "${text}".`, `Give ${expected}.`);
+    return value;
+  };
+};
+export const wholeNumber = parser(
+  (text) => (/^0*[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
+  'a whole number from 1 on',
+);
+export const duration = parser(parseDuration, 'a duration such as "30s" or "10m"');
+export const size = parser(parseSize, 'a size such as "64 KiB" or "1 GiB"');
 
 const LONGEST_NAME = 500;
 

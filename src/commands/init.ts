@@ -1,31 +1,12 @@
-import { writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { jsonSchema } from '../config/schema.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { PACKAGE_ROOT } from '../lib/process.js';
 import { answer, define, print } from './context.js';
 
 /** The configuration that `peersync init` writes: what one usually changes, the rest left to its default. */
-const EXAMPLE = {
-  peer: { url: 'embedded', dialect: 'auto' },
-  folders: [
-    { name: 'inbox', path: './data/inbox', collection: 'inbox', url: 'https://files.example.org/inbox/' },
-  ],
-  state: { dir: './data/state' },
-  mirror: { root: './data/mirror' },
-  push: {
-    maxItems: 50,
-    maxBytes: '8 MiB',
-    linger: '250ms',
-    requestsPerSecond: 20,
-    concurrency: 4,
-    attempts: 5,
-  },
-  confirm: { timeout: '10m', requestsPerSecond: 200 },
-};
-
-export function exampleConfig(): string {
-  return `${JSON.stringify(EXAMPLE, null, 2)}\n`;
-}
+export const EXAMPLE_FILE = join(PACKAGE_ROOT, 'config.example.json');
 
 /** Writes a first configuration, never over another one. */
 export const initCommand = define({
@@ -36,7 +17,7 @@ export const initCommand = define({
   run: async (options) => {
     const path = resolve(options.config);
     try {
-      await writeFile(path, exampleConfig(), { flag: 'wx', mode: 0o644 });
+      await writeFile(path, await readFile(EXAMPLE_FILE), { flag: 'wx', mode: 0o644 });
     } catch (error) {
       const exists = systemCode(error) === 'EEXIST';
       throw new PeersyncError({

@@ -30,7 +30,12 @@ export const runCommand = define({
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
     });
-    const reloads = new ReloadSignal();
+    // A signal that comes before the daemon has started is heard then.
+    let isReloadAsked = false;
+    let reload = () => {
+      isReloadAsked = true;
+    };
+    const offHangUp = onHangUp(() => reload());
     const unlisten = onSignals(
       (signal) => {
         log.info(
@@ -72,12 +77,15 @@ export const runCommand = define({
       let failure: unknown;
       try {
         await daemon.start();
-        reloads.listen(async () => {
+        reload = () => {
           void notifier.reloading();
           // What is wrong is in the log, and everything goes on as before.
-          await daemon.reload().catch(() => {});
-          await notifier.ready();
-        });
+          void daemon
+            .reload()
+            .catch(() => {})
+            .then(() => notifier.ready());
+        };
+        if (isReloadAsked) reload();
         failure = await ended;
       } catch (error) {
         failure = error;
@@ -85,7 +93,11 @@ export const runCommand = define({
       try {
         await daemon.stop();
       } catch (error) {
-        if (error instanceof PeersyncError && error.code === 'STOP_GAVE_UP') endAtOnce(error, log);
+        if (error instanceof PeersyncError && error.code === 'STOP_GAVE_UP') {
+          log.error({ event: 'stopped' }, messageOf(error));
+          // A thread that waits for a disk keeps a process from ending in any other way.
+          process.kill(process.pid, 'SIGKILL');
+        }
         failure ??= error;
       }
       if (failure !== undefined) throw failure;
@@ -93,60 +105,37 @@ export const runCommand = define({
       return EXIT.done;
     } finally {
       unlisten();
-      reloads.stop();
+      offHangUp();
     }
   },
 });
 
-/** A thread that waits for a disk keeps a process from ending in any other way. */
-function endAtOnce(error: unknown, log: Logger): never {
-  log.error({ event: 'stopped' }, messageOf(error));
-  process.kill(process.pid, 'SIGKILL');
-  throw error;
-}
-
 /**
- * SIGHUP, which asks a daemon to read its configuration anew.
+ * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal was closed that the process
+ * was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
  *
- * One that comes before `listen` is heard then: it must not end a daemon that is starting. Where the terminal was closed that
- * the process was started in, it means that, and ends the process as it always did: there is nobody left to tell anything.
+ * @returns what ends that
  */
-export class ReloadSignal {
-  readonly #hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
-  #isAsked = false;
-  #reload: () => Promise<void> = async () => {
-    this.#isAsked = true;
-  };
-  readonly #heard = () => {
-    if (!this.#hadTerminal || !isTerminalGone()) {
-      void this.#reload();
+function onHangUp(reload: () => void): () => void {
+  const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
+  const heard = () => {
+    if (!hadTerminal || hasTerminal()) {
+      reload();
       return;
     }
-    this.stop();
+    process.off('SIGHUP', heard);
     process.kill(process.pid, 'SIGHUP');
   };
-
-  constructor() {
-    process.on('SIGHUP', this.#heard);
-  }
-
-  /** Calls `reload`, which does not reject, at each signal. */
-  listen(reload: () => Promise<void>): void {
-    this.#reload = reload;
-    if (this.#isAsked) void reload();
-  }
-
-  stop(): void {
-    process.off('SIGHUP', this.#heard);
-  }
+  process.on('SIGHUP', heard);
+  return () => process.off('SIGHUP', heard);
 }
 
-function isTerminalGone(): boolean {
+function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
-    return false;
-  } catch {
     return true;
+  } catch {
+    return false;
   }
 }
 

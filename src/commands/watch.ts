@@ -10,7 +10,7 @@ import { configOf, define, onSignals, print, printJson } from './context.js';
 import { rateText } from './progress.js';
 import { conditionLines, peerTrouble, statusSections } from './status.js';
 import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
-import { clockText, counted, displayWidth, numberText, safe } from './text.js';
+import { clockText, counted, numberText, safe } from './text.js';
 
 /** Between two pictures, in ms. */
 const PICTURE_MS = 1_000;
@@ -108,7 +108,7 @@ async function show(config: Config, model: WatchModel, ending: AbortController):
   const { stdin, stdout } = process;
   const screen = new Screen(stdout);
   const keys = stdin.isTTY ? 'q quit   p pause or resume   Ctrl-L draw anew' : 'Ctrl-C quits';
-  const draw = () => screen.draw(watchView(model, screen, timeOf(model), keys));
+  const draw = () => screen.draw(watchView(model, screen.rows, timeOf(model), keys));
   const redraw = () => {
     screen.wipe();
     draw();
@@ -151,7 +151,6 @@ async function pauseOrResume(config: Config, { status }: WatchModel): Promise<st
   return ask === 'pause' ? 'paused: files are watched, the peer is left alone' : 'resumed';
 }
 
-const KEPT_SAMPLES = 360;
 const KEPT_EVENTS = 100;
 
 /** What is known of the daemon that is watched; its size does not depend on how many files there are. */
@@ -162,8 +161,6 @@ export class WatchModel {
   heardAt: number | undefined;
   /** Why nothing comes, in a sentence; undefined while something does. */
   away: string | undefined;
-  /** How many were confirmed between two moments, oldest first. */
-  confirmed: number[] = [];
   /** Oldest first. */
   events: RecentEvent[] = [];
   /** What became of the last key, and when it was pressed, in ms since the epoch. */
@@ -173,17 +170,12 @@ export class WatchModel {
     this.away = undefined;
     this.heardAt = now;
     if (line.kind === 'status') this.status = line.status;
-    if (line.kind === 'samples')
-      this.confirmed = [...this.confirmed, ...line.samples.map((each) => each.confirmed)].slice(
-        -KEPT_SAMPLES,
-      );
     if (line.kind === 'recents') this.events = [...this.events, ...line.recents].slice(-KEPT_EVENTS);
   }
 
   /** The daemon went away; what it did is told anew when it is back. */
   lose(why: string): void {
     this.away = why;
-    this.confirmed = [];
     this.events = [];
   }
 }
@@ -200,12 +192,7 @@ function styled(style: Style, text: string): Line {
 }
 
 /** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
-export function watchView(
-  model: WatchModel,
-  { columns, rows }: { readonly columns: number; readonly rows: number },
-  now: number,
-  keys: string,
-): Line[] {
+export function watchView(model: WatchModel, rows: number, now: number, keys: string): Line[] {
   const { note } = model;
   const head = headLine(model, now);
   if (rows < 2) return [head];
@@ -213,7 +200,7 @@ export function watchView(
   const events = eventLines(model, room);
   // The latest events are worth more than the end of a long status.
   const most = Math.max(room - events.length, Math.ceil(room * STATUS_SHARE));
-  const body = cutTo(most, [[head], ...statusParts(model, columns, now)]);
+  const body = cutTo(most, [[head], ...statusParts(model, now)]);
   const lines = [...body, ...events].slice(0, room);
   while (lines.length < room) lines.push('');
   const isNoted = note !== undefined && now - note.at < NOTE_MS;
@@ -221,8 +208,7 @@ export function watchView(
 }
 
 /** What `status` tells, with the mirrors in trouble alone; under each other what stands together. */
-function statusParts(model: WatchModel, columns: number, now: number): Line[][] {
-  const { away, heardAt, status } = model;
+function statusParts({ away, heardAt, status }: WatchModel, now: number): Line[][] {
   if (status === undefined) return [];
   const mirrors = status.mirrors.filter(({ alarm, conflicts = [], failure }) => {
     return (alarm ?? failure) !== undefined || conflicts.length > 0;
@@ -240,7 +226,7 @@ function statusParts(model: WatchModel, columns: number, now: number): Line[][] 
   ].join('  ');
   return [
     [...lastWord, ...(away === undefined ? peerLines(status, now) : [])],
-    [quarantined > 0 ? styled('red', totals) : totals, speed(model, status, columns, now)],
+    [quarantined > 0 ? styled('red', totals) : totals, speedLine(status, now)],
     conditionLines(status, now).map((line) => (/^ /.test(line) ? line : styled('red', line))),
     ...statusSections({ ...status, mirrors }, now).map(([first = '', ...rest]) => [
       styled('bold', first),
@@ -312,24 +298,17 @@ function peerState(status: StatusReport, now: number): { readonly words: string;
 function peerLines(status: StatusReport, now: number): Line[] {
   const { dialect, queue, url } = status.peer;
   const { words, style } = peerState(status, now);
-  const first = `peer      ${words}  ${safe(url)}  speaks ${dialect ?? 'a dialect not known yet'}`;
-  if (queue === undefined) return [styled(style, first)];
-  const { limit, running } = queue.concurrency;
-  const latency = queue.lanes.push.p50LatencyMs ?? queue.lanes.confirm.p50LatencyMs;
-  const slow = latency === undefined ? '' : `, answers in ${durationText(latency)}`;
-  const trouble = queue.circuit.reason === undefined ? [] : peerTrouble(status, now);
+  const trouble = queue?.circuit.reason === undefined ? [] : peerTrouble(status, now);
   return [
-    styled(style, `${first}, ${running} of ${limit} requests at once${slow}`),
+    styled(style, `peer      ${words}  ${safe(url)}  speaks ${dialect ?? 'a dialect not known yet'}`),
     ...trouble.map((line) => `          ${line}`),
   ];
 }
 
-function speed({ confirmed }: WatchModel, { figures }: StatusReport, columns: number, now: number): Line {
+function speedLine({ figures }: StatusReport, now: number): Line {
   const last = figures?.lastConfirmedAt;
-  const words = `speed     ${rateText(figures?.confirmedPerSecond ?? 0)} documents/s  `;
   const ago = last === undefined ? '' : `  last confirmed ${durationText(Math.max(0, now - last))} ago`;
-  const room = Math.min(60, columns - displayWidth(words + ago) - 1);
-  return words + sparkline(confirmed, room) + ago;
+  return `speed     ${rateText(figures?.confirmedPerSecond ?? 0)} documents/s${ago}`;
 }
 
 const LEVEL_STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red' };
@@ -343,16 +322,4 @@ function eventLines({ events }: WatchModel, rows: number): Line[] {
     return style === undefined ? text : styled(style, text);
   });
   return ['', styled('bold', 'latest events'), ...lines.reverse()];
-}
-
-const BARS = '▂▃▄▅▆▇█';
-const NOTHING = '▁';
-
-/** The last numbers as bars beside each other, the tallest for the largest; more than fit are left out at the begin. */
-export function sparkline(numbers: readonly number[], width: number): string {
-  const last = width <= 0 ? [] : numbers.slice(-width);
-  const most = Math.max(...last, 0);
-  return last
-    .map((n) => (n <= 0 ? NOTHING : BARS[Math.min(BARS.length - 1, Math.floor((n / most) * BARS.length))]))
-    .join('');
 }

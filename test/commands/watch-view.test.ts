@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { rendered, Screen } from '../../src/commands/terminal.js';
 import { displayWidth } from '../../src/commands/text.js';
-import { sparkline, WatchModel, watchLine, watchView } from '../../src/commands/watch.js';
+import { WatchModel, watchLine, watchView } from '../../src/commands/watch.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';
 import { counts, folder, NOW, queue, report } from './report.js';
@@ -18,8 +18,8 @@ const event = (id: number) => ({
 });
 
 function shown(model: WatchModel, columns = 110, rows = 40): string[] {
-  const lines = watchView(model, { columns, rows }, NOW, 'q quit').map((line) => rendered(line, columns));
-  for (const line of watchView(model, { columns, rows }, NOW, 'q quit'))
+  const lines = watchView(model, rows, NOW, 'q quit').map((line) => rendered(line, columns));
+  for (const line of watchView(model, rows, NOW, 'q quit'))
     expect(typeof line === 'string' ? line : line.text).not.toContain('\x1b');
   return lines.map(withoutLooks);
 }
@@ -79,13 +79,12 @@ function troubled(): StatusReport {
 
 describe('the view', () => {
   it('tells daemon, peer, files, speed and folders', () => {
-    const confirmed = [0, 10, 40, 80];
-    expect(shown(modelOf(report(), { confirmed, events: [event(1), event(2)] }), 110, 16)).toEqual([
+    expect(shown(modelOf(report(), { events: [event(1), event(2)] }), 110, 16)).toEqual([
       'peersync  runs for 2h 1m (version 1.2.3, pid 77)  12:30:00',
-      'peer      answers  http://127.0.0.1:8090  speaks yacy, 2 of 4 requests at once, answers in 12ms',
+      'peer      answers  http://127.0.0.1:8090  speaks yacy',
       '',
       'files     12,345 confirmed  1,204,311 pending  40 accepted  12 passed over',
-      'speed     17 documents/s  ▁▂▅█  last confirmed 2s ago',
+      'speed     17 documents/s  last confirmed 2s ago',
       '',
       'folder  pending    accepted  confirmed  quarantined  gone  passed over',
       'inbox   1,204,311        40     12,345            0     7           12  watching',
@@ -193,32 +192,18 @@ describe('the view', () => {
 });
 
 describe('the model', () => {
-  it('keeps an hour of samples and the latest events, whatever comes', () => {
+  it('keeps the latest events, whatever comes', () => {
     const model = new WatchModel();
     model.lose('away');
     for (let i = 0; i < 2_000; i += 1) {
-      const sample = { at: i, confirmed: i, accepted: 0, waiting: 0 };
-      model.take({ kind: 'samples', samples: [sample] }, NOW);
       model.take({ kind: 'recents', recents: [event(i)] }, NOW);
     }
     model.take({ kind: 'status', status: report() }, NOW + 1);
     expect(model).toMatchObject({ heardAt: NOW + 1, status: { pid: 77 } });
     expect(model.away).toBeUndefined();
-    expect(model.confirmed.length).toBe(360);
-    expect(model.confirmed.at(-1)).toBe(1_999);
     expect(model.events.length).toBe(100);
     model.lose('away');
-    expect(model).toMatchObject({ confirmed: [], events: [], status: { pid: 77 } });
-  });
-});
-
-describe('a sparkline', () => {
-  it('is as tall as its numbers, of which the last are shown', () => {
-    expect(sparkline([0, 1, 4, 8], 10)).toBe('▁▂▅█');
-    expect(sparkline([9, 0, 0], 2)).toBe('▁▁');
-    expect(sparkline([1, 2], 0)).toBe('');
-    expect(sparkline([1, 2], -5)).toBe('');
-    expect(sparkline([], 5)).toBe('');
+    expect(model).toMatchObject({ events: [], status: { pid: 77 } });
   });
 });
 

@@ -17,7 +17,7 @@ describe('a condition', () => {
     const status = { ...report(), conditions: [unheard] };
     expect(statusText(status, NOW).join('\n')).toContain('A thing is odd.');
     const model = Object.assign(new WatchModel(), { status, heardAt: NOW });
-    const rows = watchView(model, { columns: 200, rows: 40 }, NOW, '');
+    const rows = watchView(model, 40, NOW, '');
     expect(JSON.stringify(rows)).toContain('A thing is odd.');
     expect(concernsOf(status)).toMatchObject([
       { level: 'bad', about: 'thing', text: 'A thing is odd. Look at the thing.' },

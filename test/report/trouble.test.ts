@@ -36,12 +36,7 @@ describe('a state whose disk is full', () => {
     const full = `The state in ${config.state.dir} cannot grow: no space is left on its disk (ENOSPC).`;
     const seen = () => {
       const status = statusReport(config, state, undefined, now);
-      const rows = watchView(
-        Object.assign(new WatchModel(), { status, heardAt: now }),
-        { columns: 400, rows: 40 },
-        now,
-        '',
-      );
+      const rows = watchView(Object.assign(new WatchModel(), { status, heardAt: now }), 40, now, '');
       return {
         status: statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
         watch: rows.some((row) => JSON.stringify(row).includes(full)),
