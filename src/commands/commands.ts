@@ -7,28 +7,23 @@ type Module = CommandModule<GlobalOptions, GlobalOptions>;
 /** In the order in which the help names them. Each is loaded by itself: a command is quick that needs little, and so is the help. */
 const COMMANDS = {
   run: {
-    usage: 'run',
     describe: 'Watch the folders, push and confirm, until SIGTERM or SIGINT',
     load: async () => (await import('./run.js')).runCommand,
   },
   once: {
-    usage: 'once',
     describe: 'Scan the folders, push and confirm what is new, bring the mirrors up to date, then exit',
     load: async () => (await import('./once.js')).onceCommand,
   },
   status: {
-    usage: 'status',
     describe: 'Tell how everything stands',
     load: async () => (await import('./status.js')).statusCommand,
   },
   watch: {
-    usage: 'watch',
     describe:
       'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
     load: async () => (await import('./watch.js')).watchCommand,
   },
   list: {
-    usage: 'list',
     describe: 'List the known files',
     load: async () => (await import('./items.js')).listCommand,
   },
@@ -43,7 +38,6 @@ const COMMANDS = {
     load: async () => (await import('./items.js')).retryCommand,
   },
   verify: {
-    usage: 'verify',
     describe: 'Look up in the peer once more what is confirmed, and tell what is missing',
     load: async () => (await import('./verify.js')).verifyCommand,
   },
@@ -53,17 +47,14 @@ const COMMANDS = {
     load: async () => (await import('./control.js')).rescanCommand,
   },
   reload: {
-    usage: 'reload',
     describe: 'Let the running daemon take up its changed configuration, as SIGHUP does',
     load: async () => (await import('./control.js')).reloadCommand,
   },
   pause: {
-    usage: 'pause',
     describe: 'Send nothing to the peer for a while; what changes on disk is still read, and waits',
     load: async () => (await import('./control.js')).pauseCommand,
   },
   resume: {
-    usage: 'resume',
     describe: 'End a pause: the work with the peer goes on',
     load: async () => (await import('./control.js')).resumeCommand,
   },
@@ -73,18 +64,15 @@ const COMMANDS = {
     load: async () => (await import('./mirror.js')).mirrorCommand,
   },
   check: {
-    usage: 'check',
     describe:
       'Check the configuration, the folders, the watch limit, the state, the ports, the peer, the access to it and what is mirrored',
     load: async () => (await import('./check.js')).checkCommand,
   },
   init: {
-    usage: 'init',
     describe: 'Write a first configuration; never overwrites one',
     load: async () => (await import('./init.js')).initCommand,
   },
   schema: {
-    usage: 'schema',
     describe: 'Print the JSON Schema of the configuration, so that editors complete it',
     load: async () => (await import('./init.js')).schemaCommand,
   },
@@ -104,22 +92,18 @@ const COMMANDS = {
     load: async () => (await import('./push.js')).pushCommand,
   },
   share: {
-    usage: 'share',
     describe: 'Fetch a shared object of the peer',
     load: async () => (await import('./share.js')).shareCommand,
   },
   table: {
-    usage: 'table',
     describe: 'Show and change tables of the peer',
     load: async () => (await import('./table.js')).tableCommand,
   },
   peer: {
-    usage: 'peer',
     describe: 'Run the embedded peer alone, until SIGTERM or SIGINT',
     load: async () => (await import('./peer.js')).peerCommand,
   },
   service: {
-    usage: 'service',
     describe: 'Let systemd run the daemon, from every start of the machine on',
     load: async () => (await import('./service/service.js')).serviceCommand,
   },
@@ -129,7 +113,7 @@ const COMMANDS = {
       'Print the script that completes commands in your shell, or in the one named: bash, zsh or fish',
     load: async () => (await import('./completion.js')).completionCommand,
   },
-} satisfies Readonly<Record<string, Head & { load(): Promise<CommandBody> }>>;
+} satisfies Readonly<Record<string, Partial<Head> & { describe: string; load(): Promise<CommandBody> }>>;
 
 type CommandName = keyof typeof COMMANDS;
 
@@ -139,9 +123,14 @@ function isName(word: string): word is CommandName {
   return Object.hasOwn(COMMANDS, word);
 }
 
+/** A command that takes no arguments is called by its name alone. */
+function headOf(name: CommandName): Head {
+  const { describe, usage = name }: Partial<Head> & { readonly describe: string } = COMMANDS[name];
+  return { describe, usage };
+}
+
 async function loaded(name: CommandName): Promise<Command> {
-  const { usage, describe, load } = COMMANDS[name];
-  return { usage, describe, ...(await load()) };
+  return { ...headOf(name), ...(await COMMANDS[name].load()) };
 }
 
 /** Every command. The manual page is made from the same list. */
@@ -158,7 +147,7 @@ export async function commandsFor(args: readonly string[]): Promise<readonly Mod
   return await Promise.all(
     NAMES.map(async (name) => {
       if (meant.includes(name)) return moduleOf(await loaded(name));
-      const { usage, describe } = COMMANDS[name];
+      const { describe, usage } = headOf(name);
       return { command: usage, describe, handler: () => {} };
     }),
   );

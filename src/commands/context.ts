@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { LoadedConfig } from '../config/load.js';
 import { asErrorLines, isJournal, LOG_LEVELS, type Log, type LogLevel } from '../daemon/log.js';
-import { EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
+import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
 import { parseDuration, parseSize } from '../lib/units.js';
 import { safe } from './text.js';
 
@@ -178,6 +178,12 @@ function withRest(usage: string, options: GlobalOptions): GlobalOptions {
   return { ...options, [rest]: [...before, ...words] };
 }
 
+/** The same error with other words. */
+export function restated(error: PeersyncError, parts: Partial<ErrorParts>): PeersyncError {
+  const { code, details, exitCode, hint, message } = error;
+  return new PeersyncError({ code, message, hint, details, exitCode, cause: error, ...parts });
+}
+
 /** Says what happened and what to do on stderr; returns the exit code. */
 export function reportError(error: unknown, json: boolean): ExitCode {
   if (error instanceof AggregateError) {
@@ -303,9 +309,25 @@ export function name(of: string, text: string): string {
   throw new UsageError(`${of}: received ${received}.`, `Give 1 to ${LONGEST_NAME} characters.`);
 }
 
-/** Writes pieces as fast as the reader takes them, so that memory does not grow with what is written. */
-export async function writeAll(out: Writable, pieces: AsyncIterable<string | Uint8Array>): Promise<void> {
-  for await (const piece of pieces) if (!out.write(piece)) await once(out, 'drain');
+/**
+ * Writes pieces as fast as the reader takes them, so that memory does not grow with what is written. On a terminal what would
+ * act there is shown as escapes.
+ */
+export async function writeAll(
+  out: Writable & { readonly isTTY?: boolean },
+  pieces: AsyncIterable<string | Uint8Array>,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const piece of pieces) {
+    const text = () => (typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true }));
+    // Between the characters that part lines and columns, which stay.
+    const shown = () =>
+      text()
+        .split(/(\r?\n|\t)/)
+        .map((part, i) => (i % 2 === 0 ? safe(part) : part))
+        .join('');
+    if (!out.write(out.isTTY === true ? shown() : piece)) await once(out, 'drain');
+  }
 }
 
 /** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
@@ -328,4 +350,16 @@ export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () =>
   process.on('SIGTERM', listener);
   process.on('SIGINT', listener);
   return unlisten;
+}
+
+/** Lets `use` work until it is done, or called off by the first SIGTERM or SIGINT; what else it started ends with it. */
+export async function untilStopped<T>(use: (ending: AbortController) => Promise<T>): Promise<T> {
+  const ending = new AbortController();
+  const unlisten = onSignals(() => ending.abort());
+  try {
+    return await use(ending);
+  } finally {
+    ending.abort();
+    unlisten();
+  }
 }

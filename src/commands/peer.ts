@@ -12,11 +12,12 @@ import {
   define,
   flag,
   type GlobalOptions,
-  onSignals,
   openLog,
   prepare,
   preset,
+  restated,
   UsageError,
+  untilStopped,
 } from './context.js';
 import { runningStatus } from './daemon-access.js';
 
@@ -36,43 +37,28 @@ export const peerCommand = define({
         'Give a port from 1 to 65535, or 0 for any free one.',
       );
     const log = await openLog(options, 1, 'info');
-    let stop: () => void = () => {};
-    const stopped = new Promise<undefined>((done) => {
-      stop = () => done(undefined);
-    });
-    const unlisten = onSignals(() => stop());
-    try {
-      const peer = await startPeer({
-        dir: options.data,
-        port,
-        requireAuthEverywhere: options.requireAuth,
-        log,
-      });
+    const { data, requireAuth: requireAuthEverywhere } = options;
+    return await untilStopped(async ({ signal }) => {
+      const peer = await startPeer({ dir: data, port, requireAuthEverywhere, log });
       log.info({ event: 'peer', url: peer.url }, `the peer listens on ${peer.url}/ (its search page)`);
-      const password = join(resolve(options.data), 'admin-password');
       log.info(
         { event: 'access' },
-        `pushing needs the user "${peer.credentials.username}" with the password in ${password}`,
+        `pushing needs the user "${peer.credentials.username}" with the password in ${join(resolve(data), 'admin-password')}`,
       );
+      const stopped = new Promise<undefined>((done) => {
+        signal.addEventListener('abort', () => done(undefined));
+        if (signal.aborted) done(undefined);
+      });
       const failure = await Promise.race([peer.exited, stopped]);
       await peer.close();
       if (failure !== undefined) throw failure;
       log.info({ event: 'stopped' }, 'stopped');
       return EXIT.done;
-    } catch (error) {
+    }).catch((error: unknown) => {
       if (error instanceof PeersyncError && error.code === 'EMBEDDED_PORT_IN_USE')
-        throw new PeersyncError({
-          code: error.code,
-          message: error.message,
-          details: error.details,
-          exitCode: error.exitCode,
-          hint: 'Stop that program, or give another --port (0 takes any free one).',
-          cause: error,
-        });
+        throw restated(error, { hint: 'Stop that program, or give another --port (0 takes any free one).' });
       throw error;
-    } finally {
-      unlisten();
-    }
+    });
   },
 });
 
@@ -94,20 +80,20 @@ export async function withPeer<T>(
   log: Logger,
   use: (client: PeerClient, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const stopping = new AbortController();
-  const unlisten = onSignals(() => stopping.abort());
-  try {
-    const { client, close } = await peerFor(config, log);
+  return await untilStopped(async ({ signal }) => {
     try {
-      return await use(client, stopping.signal);
-    } finally {
-      await close();
+      const { client, close } = await peerFor(config, log);
+      try {
+        return await use(client, signal);
+      } finally {
+        await close();
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const message = 'Stopped before it was done.';
+      throw new PeersyncError({ code: 'STOPPED', message, hint: 'Run the command again.', cause: error });
     }
-  } catch (error) {
-    throw stopping.signal.aborted ? stopped(error) : error;
-  } finally {
-    unlisten();
-  }
+  });
 }
 
 /** The same for a command that needs nothing else of the configuration. */
@@ -148,21 +134,10 @@ async function peerFor(
   };
 }
 
-function stopped(cause: unknown): PeersyncError {
-  return new PeersyncError({
-    code: 'STOPPED',
-    message: 'Stopped before it was done.',
-    hint: 'Run the command again.',
-    cause,
-  });
-}
-
 /** Throws the error on; of an answer that was too large it says which option is meant for it. */
 export function nameMaxSize(error: unknown): never {
   if (!(error instanceof PeerError) || error.code !== 'PEER_ANSWER_TOO_LARGE') throw error;
-  const { code, message, details, exitCode } = error;
-  const hint = 'Give a larger --max-size if that is expected.';
-  throw new PeersyncError({ code, message, details, exitCode, hint, cause: error });
+  throw restated(error, { hint: 'Give a larger --max-size if that is expected.' });
 }
 
 /** The peer has no such table; names the one that was probably meant. */

@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { answer, define, needed, preset, size, UsageError, value, writeAll } from './context.js';
+import { answer, define, needed, preset, restated, size, UsageError, value, writeAll } from './context.js';
 import { askPeer, nameMaxSize } from './peer.js';
 import { safe } from './text.js';
 
@@ -41,7 +41,7 @@ const shareGet = define({
         query,
         async (share): Promise<Written> => {
           if (target !== undefined) return { to: 'file', share, ...(await save(share, target, signal)) };
-          await writeAll(process.stdout, process.stdout.isTTY ? onlyText(share) : share.chunks);
+          await writeAll(process.stdout, share.chunks);
           return { to: 'stdout' };
         },
         { maxBytes, signal },
@@ -87,39 +87,11 @@ async function save(
     return await replaceWhole(spot, share.chunks, { signal });
   } catch (error) {
     if (!(error instanceof PeersyncError) || !error.code.startsWith('MIRROR_')) throw error;
-    throw new PeersyncError({
-      code: error.code.replace('MIRROR_', 'FILE_'),
-      message: error.message,
-      hint: 'Free space or make the directory writable, or name another file with --output; nothing was changed.',
-      details: { file: target },
-      cause: error,
-    });
+    const code = error.code.replace('MIRROR_', 'FILE_');
+    const hint =
+      'Free space or make the directory writable, or name another file with --output; nothing was changed.';
+    throw restated(error, { code, hint, details: { file: target } });
   }
-}
-
-const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** The object as it comes, as long as it is text that a terminal only shows. */
-export async function* onlyText({ chunks }: Pick<ShareStream, 'chunks'>): AsyncGenerator<Uint8Array> {
-  const text = decoder();
-  const checked = (chunk: Uint8Array, stream: boolean) => {
-    try {
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-      if (!/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/.test(text.decode(chunk, { stream }))) return;
-    } catch {
-      // What follows is said of it.
-    }
-    throw new PeersyncError({
-      code: 'NOT_TEXT',
-      message: 'The object is not plain text, which a terminal should not be given.',
-      hint: 'Write it to a file with --output FILE, or into a pipe.',
-    });
-  };
-  for await (const chunk of chunks) {
-    checked(chunk, true);
-    yield chunk;
-  }
-  checked(new Uint8Array(), false);
 }
 
 function noShare({ data, c }: ShareQuery): PeersyncError {

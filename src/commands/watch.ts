@@ -6,7 +6,7 @@ import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
-import { configOf, define, onSignals, print, printJson } from './context.js';
+import { configOf, define, print, printJson, untilStopped } from './context.js';
 import { rateText } from './progress.js';
 import { conditionLines, peerTrouble, statusSections } from './status.js';
 import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
@@ -30,28 +30,16 @@ export const watchCommand = define({
   ],
   run: async (options) => {
     const { config } = await configOf(options);
-    const ending = new AbortController();
-    const { signal } = ending;
-    const unlisten = onSignals(() => ending.abort());
     const { env, stdout } = process;
-    const model = new WatchModel();
-    const followed = options.json
-      ? follow(config, signal, printJson, () => {})
-      : follow(
-          config,
-          signal,
-          (line) => model.take(line, timeOf(model)),
-          (why) => model.lose(why),
-        );
-    try {
-      if (options.json) await followed;
-      else if (canDraw(stdout, env) && wantsColour(env))
-        await Promise.race([followed, show(config, model, ending)]);
-      else await Promise.race([followed, tell(model, signal)]);
-    } finally {
-      ending.abort();
-      unlisten();
-    }
+    await untilStopped(async (ending) => {
+      const { signal } = ending;
+      if (options.json) return await follow(config, signal, printJson, () => {});
+      const model = new WatchModel();
+      const take = (line: LiveLine) => model.take(line, timeOf(model));
+      const followed = follow(config, signal, take, (why) => model.lose(why));
+      const isDrawn = canDraw(stdout, env) && wantsColour(env);
+      await Promise.race([followed, isDrawn ? show(config, model, ending) : tell(model, signal)]);
+    });
     return EXIT.done;
   },
 });
