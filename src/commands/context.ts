@@ -36,12 +36,14 @@ const USAGE_WORDS = {
 /** An option that is there or not. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const;
 /** An option or argument with a value. */
-export const value = (describe: string) => ({ type: 'string', describe }) as const;
+export const value = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const;
 /** One that is `usual` unless given. */
-export const preset = (usual: string, describe: string) =>
-  ({ type: 'string', default: usual, describe }) as const;
+export const preset = (usual: string, describe: string) => ({ ...value(describe), default: usual }) as const;
 /** One that has to be given. */
-export const needed = (describe: string) => ({ type: 'string', demandOption: true, describe }) as const;
+export const needed = (describe: string) => ({ ...value(describe), demandOption: true }) as const;
+/** One that is one of these words. */
+export const oneOf = <const T extends string>(choices: readonly T[], describe: string) =>
+  ({ choices, requiresArg: true, describe }) as const;
 /** Any number of arguments. */
 export const several = (describe: string) =>
   ({ type: 'string', array: true, default: [] as readonly string[], describe }) as const;
@@ -50,19 +52,18 @@ export const several = (describe: string) =>
 export const GLOBAL_OPTIONS = {
   config: {
     alias: 'c',
-    type: 'string',
+    ...value('The configuration file'),
     defaultDescription: `$PEERSYNC_CONFIG or ${DEFAULT_CONFIG}`,
-    describe: 'The configuration file',
   },
   json: flag('Answer in JSON'),
-  'log-level': { choices: LOG_LEVELS, describe: 'How much to log' },
+  'log-level': oneOf(LOG_LEVELS, 'How much to log'),
 } as const;
 
 export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
   return yargs
     .locale('en')
     .updateStrings(USAGE_WORDS as unknown as Record<string, string>)
-    .options(valued(GLOBAL_OPTIONS))
+    .options(GLOBAL_OPTIONS)
     .default(
       'config',
       process.env.PEERSYNC_CONFIG ?? DEFAULT_CONFIG,
@@ -70,7 +71,7 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
     ) as unknown as Argv<GlobalOptions>;
 }
 
-/** Options or arguments by name. One that takes a value needs it. */
+/** Options or arguments by name. */
 export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
 
 /** How a command is called, and what the help shows of it. */
@@ -132,7 +133,7 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
     ...{ command: usage, describe },
     builder: (yargs) => {
       for (const [argument, words] of Object.entries(positionals)) yargs.positional(argument, words);
-      yargs.options(valued(options)).example(examples.map(([line, what]) => [line, what]));
+      yargs.options(options).example(examples.map(([line, what]) => [line, what]));
       for (const below of commands) yargs.command(moduleOf(below, `${name} `));
       return run === undefined ? yargs.demandCommand(1, nameOne(name, commands)).recommendCommands() : yargs;
     },
@@ -145,16 +146,6 @@ export function moduleOf(command: Command, above = ''): CommandModule<GlobalOpti
       }
     },
   };
-}
-
-function valued(options: OptionTable): Record<string, Options> {
-  const entries = Object.entries(options);
-  return Object.fromEntries(
-    entries.map(([name, words]) => [
-      name,
-      words.type === 'boolean' ? words : { ...words, requiresArg: true },
-    ]),
-  );
 }
 
 function nameOne(name: string, commands: readonly Command[]): string {
@@ -190,29 +181,24 @@ export function reportError(error: unknown, json: boolean): ExitCode {
     const codes = error.errors.map((each: unknown) => reportError(each, json));
     return codes[0] ?? EXIT.failure;
   }
-  if (error instanceof PeersyncError) {
-    const { code, message, hint, details, exitCode } = error;
-    complain(
-      json
-        ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
-        : safeLines(`peersync: ${message}\n  ${hint}\n`),
-    );
-    return exitCode;
-  }
-  // What yargs throws where it does not come to say it: of an option without its value.
-  if (error instanceof Error && error.name === 'YError')
-    return reportError(new UsageError(error.message), json);
-  const message = messageOf(error);
+  const { code, message, hint, details, exitCode } = asPeersyncError(error);
   complain(
     json
-      ? `${JSON.stringify({ error: { code: 'BUG', message } })}\n`
-      : safeLines(
-          `peersync: This should not have happened: ${message}\n  Please report it, with the output of PEERSYNC_DEBUG=1.\n`,
-        ),
+      ? `${JSON.stringify({ error: { code, message, hint, ...details } })}\n`
+      : safeLines(`peersync: ${message}\n  ${hint}\n`),
   );
-  if (process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
+  if (code === 'BUG' && process.env.PEERSYNC_DEBUG !== undefined && error instanceof Error)
     complain(safeLines(`${error.stack}\n`));
-  return EXIT.failure;
+  return exitCode;
+}
+
+function asPeersyncError(error: unknown): PeersyncError {
+  if (error instanceof PeersyncError) return error;
+  // What yargs throws where it does not come to say it: of an option without its value.
+  if (error instanceof Error && error.name === 'YError') return new UsageError(error.message);
+  const message = `This should not have happened: ${messageOf(error)}`;
+  const hint = 'Please report it, with the output of PEERSYNC_DEBUG=1.';
+  return new PeersyncError({ code: 'BUG', message, hint });
 }
 
 /** What the peer says, or a file is called, is not to act on a terminal. */

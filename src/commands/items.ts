@@ -14,6 +14,7 @@ import {
   flag,
   type GlobalOptions,
   needed,
+  oneOf,
   several,
   UsageError,
   value,
@@ -24,10 +25,7 @@ import { counted, safe, timeText } from './text.js';
 /** Every known file, one a line. */
 export const listCommand = define({
   options: {
-    status: {
-      choices: LISTED_STATUSES,
-      describe: 'Only those with this status (passed: kept back by a rule)',
-    },
+    status: oneOf(LISTED_STATUSES, 'Only those with this status (passed: kept back by a rule)'),
     folder: value('Only those of the folder with this name'),
   },
   examples: [

@@ -11,6 +11,7 @@ import {
   type GlobalOptions,
   name,
   needed,
+  oneOf,
   preset,
   print,
   printJson,
@@ -47,10 +48,7 @@ const tableGet = define({
   options: {
     search: value('Only rows that the peer finds by this'),
     count: value('Most rows that the peer is asked for'),
-    format: {
-      choices: FORMATS,
-      describe: '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json',
-    },
+    format: oneOf(FORMATS, '`table` on a terminal and `csv` elsewhere unless given; `ndjson` with --json'),
     'max-size': preset('1 GiB', 'Refuse an answer that is larger'),
   },
   examples: [
@@ -209,44 +207,35 @@ export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<str
   return cells;
 }
 
-async function cellText(text: string): Promise<string> {
-  if (text.startsWith('\\@')) return text.slice(1);
-  return text.startsWith('@') ? textOf(text.slice(1)) : text;
-}
-
 const LARGEST_FILE = 64 * 2 ** 20;
 
-async function textOf(file: string): Promise<string> {
-  const content = await contentOf(file);
+/** @returns the cell that a text stands for; `@FILE` is the content of that */
+async function cellText(text: string): Promise<string> {
+  if (!text.startsWith('@')) return text.startsWith('\\@') ? text.slice(1) : text;
+  const file = text.slice(1);
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
-  } catch {
-    throw new PeersyncError({
-      code: 'NOT_TEXT',
-      message: `${file} is not text in UTF-8, and a cell holds only text.`,
-      hint: 'Convert it to text in UTF-8.',
-    });
-  }
-}
-
-async function contentOf(file: string): Promise<Uint8Array> {
-  let bytes: number;
-  try {
-    bytes = (await stat(file)).size;
-    if (bytes <= LARGEST_FILE) return await readFile(file);
+    const { size: bytes } = await stat(file);
+    if (bytes > LARGEST_FILE)
+      throw new UsageError(
+        `${file} has ${formatBytes(bytes)}.`,
+        `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
+      );
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file));
   } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const isNoText = error instanceof TypeError;
     throw new PeersyncError({
-      code: 'UNREADABLE',
-      message: `${file} cannot be read: ${messageOf(error)}.`,
-      hint: 'Name a file that can be read, or write \\@ where the value begins with @.',
-      exitCode: EXIT.usage,
+      code: isNoText ? 'NOT_TEXT' : 'UNREADABLE',
+      message: isNoText
+        ? `${file} is not text in UTF-8, and a cell holds only text.`
+        : `${file} cannot be read: ${messageOf(error)}.`,
+      hint: isNoText
+        ? 'Convert it to text in UTF-8.'
+        : 'Name a file that can be read, or write \\@ where the value begins with @.',
+      exitCode: isNoText ? EXIT.failure : EXIT.usage,
       cause: error,
     });
   }
-  throw new UsageError(
-    `${file} has ${formatBytes(bytes)}.`,
-    `Give a file of at most ${formatBytes(LARGEST_FILE)} for one cell.`,
-  );
 }
 
 const YES = flag('Do it without asking');
