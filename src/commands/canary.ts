@@ -6,14 +6,17 @@ import { normaliseBase } from '../config/url.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { durationText } from '../lib/units.js';
+import type { Citation } from '../peer/citation.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
-import { type Canary, type CanaryReport, canaryPlan, type Probed, reportOf } from './canary-report.js';
+import type { Dialect, DialectName } from '../peer/dialect.js';
+import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
+import { DomainGate, gateHint, reachOf } from '../uplink/failure-attribution.js';
 import { isThere, UsageError } from './context.js';
 import { withPeer } from './peer.js';
-import { readyFiles } from './push.js';
-import { pushFile, untilShown } from './push-and-wait.js';
+import { type Outcome, pushFile, readyFiles, untilShown } from './push.js';
 import { type Asked, consent } from './terminal.js';
-import { counted, safe } from './text.js';
+import { columns, counted, safe } from './text.js';
 
 /**
  * Pushes canaries to the configured peer, once somebody agreed: the peer keeps them.
@@ -156,4 +159,277 @@ export async function pushCanaries(
 function failure(error: unknown): { readonly status: 'failed'; readonly error: PeersyncError } {
   if (!(error instanceof PeersyncError)) throw error;
   return { status: 'failed', error };
+}
+
+/** A tiny document that shows whether a peer takes its kind, and the addresses of some folders. */
+export interface Canary {
+  /** `address`: only to show whether the peer takes the addresses of its folders. */
+  readonly kind: 'canary' | 'address';
+  readonly what: string;
+  /** The last name of its URL. */
+  readonly name: string;
+  readonly url: string;
+  /** Whose addresses it has. */
+  readonly folders: readonly string[];
+  readonly bytes: Uint8Array;
+  /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
+  readonly sentence: { readonly ascii: string; readonly whole: string };
+  /** How many words it has. */
+  readonly words: number;
+}
+
+const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
+const GREETINGS = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
+const ADDRESS = 'It shows whether this peer takes documents with an address such as this one.';
+
+/** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
+export function canaryPlan(
+  base: string,
+  folders: readonly { readonly name: string; readonly url: string }[],
+  now: number,
+): readonly Canary[] {
+  // So that an earlier canary is not taken for this one.
+  const stamp = new Date(now).toISOString();
+  const canary = (what: string, url: string, sentence: string, ascii: string, whole = ascii) => {
+    const lines = [
+      `This document (${what}) was pushed by peersync at ${stamp}.`,
+      'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
+      sentence,
+    ];
+    const text = `${lines.join('\n')}\n`;
+    const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(text);
+    const name = url.slice(url.lastIndexOf('/') + 1);
+    return { what, name, url, bytes, sentence: { ascii, whole }, words: text.trim().split(/\s+/).length };
+  };
+  const isBelow = ({ url }: { readonly url: string }) => base.startsWith(url);
+  const canaries = [
+    canary('plain text', `${base}plain.txt`, GULLS, GULLS.slice(0, 22)),
+    canary('PDF', `${base}document.pdf`, GULLS, GULLS.slice(0, 22)),
+    canary(
+      ...(['non-ASCII text', `${base}greetings.txt`, GREETINGS] as const),
+      ...(['Greetings from afar', 'Grüße aus Łódź und Kraków'] as const),
+    ),
+  ];
+  const names = folders.filter(isBelow).map(({ name }) => name);
+  return [
+    ...canaries.map((each, i) => ({ ...each, kind: 'canary' as const, folders: i > 0 ? [] : names })),
+    ...folders
+      .filter((folder) => !isBelow(folder))
+      .map(({ name, url }) => ({
+        ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS, ADDRESS.slice(0, 30)),
+        ...{ kind: 'address' as const, folders: [name] },
+      })),
+  ];
+}
+
+/** A PDF of one page that shows lines of ASCII. */
+function pdfOf(lines: readonly string[]): Uint8Array {
+  const shown = lines.map((line) => `(${line.replace(/[\\()]/g, '\\$&')}) Tj T*`).join('\n');
+  const stream = `BT /F1 10 Tf 14 TL 72 720 Td\n${shown}\nET`;
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>',
+  ];
+  let file = '%PDF-1.4\n%\xe2\xe3\xcf\xd3\n';
+  const places: string[] = [];
+  objects.forEach((object, i) => {
+    places.push(`${String(file.length).padStart(10, '0')} 00000 n \n`);
+    file += `${i + 1} 0 obj\n${object}\nendobj\n`;
+  });
+  const size = objects.length + 1;
+  const end = `xref\n0 ${size}\n0000000000 65535 f \n${places.join('')}trailer\n<< /Size ${size} /Root 1 0 R >>\n`;
+  return Buffer.from(`${file}${end}startxref\n${file.length}\n%%EOF\n`, 'latin1');
+}
+
+export interface CanaryRow {
+  readonly check: string;
+  readonly status: 'works' | 'fails' | 'not tried';
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export interface CanaryReport {
+  readonly dialect: DialectName;
+  /** How long a document has to be shown until it counts, in ms. */
+  readonly holdMs: number;
+  readonly takesBinary: boolean;
+  /** From the push until the peer showed the last of them for good, in ms; undefined when it never did. */
+  readonly timeToVisibleMs?: number | undefined;
+  readonly rows: readonly CanaryRow[];
+  /** The folders whose documents the peer would take and never show. */
+  readonly dropped: readonly string[];
+}
+
+interface Failure {
+  readonly status: 'failed';
+  readonly error: PeersyncError;
+}
+
+/** What became of one document; no outcome: it was not sent. */
+export interface Probed extends Canary {
+  readonly outcome: Outcome | Failure | undefined;
+  readonly sent?: SentVersion | undefined;
+  readonly doc?: Peerdoc | undefined;
+  readonly citation?: Citation | Failure | undefined;
+  readonly visibleMs?: number | undefined;
+}
+
+/** A document of which the peer shows a smaller part of its words was not read. */
+const READ_SHARE = 0.5;
+
+/**
+ * What a canary tells of the peer: which kinds of document it takes, reads and shows, what of the first it shows where, and whether
+ * it takes the addresses of the folders.
+ */
+export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number): CanaryReport {
+  const [first] = probed;
+  const gate = new DomainGate();
+  for (const { url, sent, outcome } of probed)
+    if (outcome?.status === 'confirmed' && sent !== undefined) gate.saw(url, sent.at);
+  const addresses = probed.flatMap((each) =>
+    each.folders.map((folder) => ({
+      folder,
+      outcome: each.outcome,
+      row: addressRow(folder, each, gate, dialect),
+    })),
+  );
+  const { takesBinary } = dialect.content;
+  const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
+  return {
+    ...{ dialect: dialect.name, holdMs, takesBinary },
+    dropped: addresses.flatMap(({ folder, outcome }) => (outcome?.status === 'unseen' ? folder : [])),
+    ...(visible.length === 0 ? {} : { timeToVisibleMs: Math.max(...visible) }),
+    rows: [
+      ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
+      ...(first?.outcome?.status === 'confirmed' ? viewRows(first, dialect) : []),
+      ...addresses.map(({ row }) => row),
+    ],
+  };
+}
+
+/** The report for a person, line by line. */
+export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeToVisibleMs }: CanaryReport) {
+  const shown = rows.map(({ check, status, message }) => [WORDS[status], check, safe(message)]);
+  const hints = new Set(rows.flatMap(({ hint }) => (hint === undefined ? [] : `  ${safe(hint)}`)));
+  const visible =
+    timeToVisibleMs === undefined ? 'not known' : `${durationText(timeToVisibleMs)} after the push`;
+  return [
+    ...columns([...shown, ['', 'time to visible', visible]]),
+    ...hints,
+    'What the daemon will do:',
+    `  It speaks the dialect ${dialect}.`,
+    holdMs === 0
+      ? '  It confirms a file as soon as the peer shows it.'
+      : `  It confirms a file when the peer still shows it ${durationText(holdMs)} after its push.`,
+    takesBinary
+      ? '  It pushes all files, those that are no text as they are.'
+      : '  It pushes text files; those that are no text are passed over.',
+    ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
+  ];
+}
+
+const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
+
+function works(check: string, message: string): CanaryRow {
+  return { check, status: 'works', message };
+}
+
+function fails(check: string, message: string, hint?: string): CanaryRow {
+  return { check, status: 'fails', message, ...(hint === undefined ? {} : { hint }) };
+}
+
+function notTried(check: string, message: string): CanaryRow {
+  return { check, status: 'not tried', message };
+}
+
+/** Whether the peer took a kind of document, shows it, and read its words. */
+function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
+  const { outcome, url, what: check } = probed;
+  if (outcome === undefined) return notTried(check, 'not sent: this peer takes only text');
+  if (outcome.status !== 'confirmed') return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
+  const unread = unreadBecause(probed);
+  if (unread !== undefined)
+    return fails(check, unread, 'What the peer cannot read is not found by its words.');
+  const { kind } = outcome.evidence;
+  const words = probed.doc?.words === undefined ? '' : `, ${probed.doc.words} words`;
+  return works(check, `confirmed (${kind}: ${outcome.evidence.shown})${words}`);
+}
+
+/** What shows that the peer has the document and not its words; undefined where nothing does. */
+function unreadBecause({ citation, doc, sentence, words }: Probed): string | undefined {
+  const { ascii, whole } = sentence;
+  const sentences = citation === undefined || 'status' in citation ? [] : citation.sentences;
+  const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
+  if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
+    return `the peer changed its letters: "${whole}" became "${about.text}"`;
+  // The words of the URL are what is left of a document that a peer cannot read.
+  if (about === undefined && doc?.words !== undefined && doc.words < words * READ_SHARE)
+    return `the peer shows ${doc.words} words of about ${words}`;
+  return undefined;
+}
+
+function comparable(text: string): string {
+  return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
+}
+
+/** What the peer shows of a document, beside that it has it. */
+function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): CanaryRow[] {
+  const page = 'document page';
+  const shown = [
+    ...(doc?.words === undefined ? [] : [`${doc.words} words`]),
+    ...(doc?.size === undefined ? [] : [`${doc.size} bytes`]),
+  ];
+  const modified = 'last modified';
+  const isKept =
+    doc?.lastModified !== undefined && Math.floor(doc.lastModified / 1000) * 1000 === sent?.lastModified;
+  return [
+    doc === undefined
+      ? fails(page, 'the document is gone again')
+      : works(page, shown.join(', ') || 'shows the document'),
+    citation === undefined
+      ? fails('citations', 'the peer knows none of a document that it shows')
+      : 'status' in citation
+        ? fails('citations', citation.error.message, citation.error.hint)
+        : works('citations', `${citation.sentences.length} sentences shown`),
+    !content.takesBinary
+      ? notTried(modified, 'not sent: this dialect has no place for it')
+      : sent?.lastModified === undefined
+        ? notTried(modified, 'the clock of the peer is too far behind ours to tell')
+        : isKept
+          ? works(modified, 'kept to the second')
+          : fails(modified, 'not kept: versions are told apart by load date or size'),
+  ];
+}
+
+function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: Dialect): CanaryRow {
+  const { outcome, sent, url } = probed;
+  const check = `folder ${folder}`;
+  if (outcome?.status === 'confirmed') return works(check, `${url} is taken and shown`);
+  if (outcome === undefined) return notTried(check, 'not sent');
+  const isGated =
+    outcome.status === 'unseen' && dialect.hasDomainGate && sent !== undefined && gate.explains(url, sent.at);
+  return { check, status: 'fails', ...(isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect)) };
+}
+
+function troubleOf(
+  outcome: Exclude<Probed['outcome'], undefined>,
+  url: string,
+  { hasDomainGate }: Dialect,
+): { readonly message: string; readonly hint?: string } {
+  switch (outcome.status) {
+    case 'failed':
+      return { message: outcome.error.message, hint: outcome.error.hint };
+    case 'refused':
+      return { message: `the peer refused ${url}: ${outcome.message}` };
+    case 'unseen':
+      return {
+        message: `the peer took ${url} and did not show it: ${outcome.message}`,
+        hint: hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
+      };
+    default:
+      return { message: `${outcome.status}, and no more` };
+  }
 }

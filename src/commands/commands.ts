@@ -39,7 +39,7 @@ const COMMANDS = {
   },
   verify: {
     describe: 'Look up in the peer once more what is confirmed, and tell what is missing',
-    load: async () => (await import('./verify.js')).verifyCommand,
+    load: async () => (await import('./items.js')).verifyCommand,
   },
   rescan: {
     usage: 'rescan [folder]',
@@ -93,7 +93,7 @@ const COMMANDS = {
   },
   share: {
     describe: 'Fetch a shared object of the peer',
-    load: async () => (await import('./share.js')).shareCommand,
+    load: async () => (await import('./documents.js')).shareCommand,
   },
   table: {
     describe: 'Show and change tables of the peer',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CanaryRow, canaryPlan, type Probed, reportOf } from '../../src/commands/canary-report.js';
+import { type CanaryRow, canaryPlan, type Probed, reportOf } from '../../src/commands/canary.js';
 import { DIALECTS } from '../../src/peer/client.js';
 import { PeerError } from '../../src/peer/errors.js';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CanaryPeer, pushCanaries } from '../../src/commands/canary.js';
-import { type CanaryReport, canaryPlan } from '../../src/commands/canary-report.js';
+import { type CanaryPeer, type CanaryReport, canaryPlan, pushCanaries } from '../../src/commands/canary.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { PushItem } from '../../src/peer/push.js';
 

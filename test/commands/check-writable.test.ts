@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkWritable } from '../../src/commands/check-places.js';
+import { checkWritable } from '../../src/commands/check.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const checked = (path: string, free?: (asked: string) => Promise<number>) =>

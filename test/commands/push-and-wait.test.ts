@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type PushPeer, pushFile, type ReadyFile, untilShown } from '../../src/commands/push-and-wait.js';
+import { type PushPeer, pushFile, type ReadyFile, untilShown } from '../../src/commands/push.js';
 import { PeerError, type PeerErrorCode } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { PushAnswer } from '../../src/peer/push.js';

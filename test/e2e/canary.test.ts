@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import type { CanaryReport } from '../../src/commands/canary-report.js';
+import type { CanaryReport } from '../../src/commands/canary.js';
 import { afterwards } from '../support/afterwards.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';

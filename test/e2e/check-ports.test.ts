@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkPorts, type Finding } from '../../src/commands/check-places.js';
+import { checkPorts, type Finding } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/load.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';

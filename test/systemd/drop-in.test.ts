@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { assertOurs, isOurs, Steps, siteOf } from '../../src/commands/service/site.js';
-import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/unit-drop-in.js';
+import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/site.js';
 import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
 

@@ -65,7 +65,6 @@ const light = {
   'commands/mirror.ts': [],
   'commands/peer.ts': [],
   'commands/status.ts': [],
-  'commands/verify.ts': [],
   'commands/watch.ts': [],
   'config/load.ts': ['zod'],
   'report/status.ts': [],

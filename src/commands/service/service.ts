@@ -18,8 +18,19 @@ import {
   value,
 } from '../context.js';
 import { named, safe } from '../text.js';
-import { assertOurs, configHome, isOurs, runTool, type Site, Steps, siteOf } from './site.js';
-import { credentialOf, dropIn, readFiles, writtenDirectories } from './unit-drop-in.js';
+import {
+  assertOurs,
+  configHome,
+  credentialOf,
+  dropIn,
+  isOurs,
+  readFiles,
+  runTool,
+  type Site,
+  Steps,
+  siteOf,
+  writtenDirectories,
+} from './site.js';
 
 /** The user of a system service, as in the unit. */
 const SERVICE_USER = 'peersync';
