@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkPeer } from '../../src/commands/check.js';
 import type { Finding } from '../../src/commands/check.js';
+import { checkPeer } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';

@@ -12,8 +12,16 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { assertOurs, isOurs, Steps, siteOf } from '../../src/commands/service/site.js';
-import { dropIn, type Runs, unitCommand, unitWord } from '../../src/commands/service/site.js';
+import {
+  assertOurs,
+  dropIn,
+  isOurs,
+  type Runs,
+  Steps,
+  siteOf,
+  unitCommand,
+  unitWord,
+} from '../../src/commands/service/site.js';
 import { checkConfig } from '../../src/config/load.js';
 import { temporaryDirectory } from '../support/temp.js';
 
