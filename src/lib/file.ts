@@ -1,5 +1,3 @@
-import type { Stats } from 'node:fs';
-
 /** What the file system says of a file: enough to see that it changed, without reading it. */
 export interface FileStat {
   /** Bytes. */
@@ -9,8 +7,8 @@ export interface FileStat {
   readonly ino: number;
 }
 
-/** The part of `fs.Stats` that shows that a file changed. */
-export function fileStat({ size, mtimeMs, ctimeMs, ino }: Stats): FileStat {
+/** The part of `fs.Stats`, or of a version, that shows that a file changed. */
+export function fileStat({ size, mtimeMs, ctimeMs, ino }: FileStat): FileStat {
   return { size, mtimeMs, ctimeMs, ino };
 }
 

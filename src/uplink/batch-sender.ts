@@ -1,6 +1,6 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialect.js';
-import { PeerError } from '../peer/errors.js';
+import { PeerError, type PeerErrorCode } from '../peer/errors.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Outcome } from '../queue/options.js';
 import type { PendingItem, Sent } from '../state/entry.js';
@@ -179,27 +179,18 @@ function mayMisfit({ code }: PeersyncError): boolean {
   return code === 'PEER_ANSWER' || code === 'PEER_REFUSED' || code === 'PEER_FAILED';
 }
 
-/** What an error of the peer client says about the peer, for the queue. */
+/** What the errors of the peer client say about the peer; of the others, that it answered. */
+const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
+  ...{ PEER_UNREACHABLE: 'unreachable', PEER_TIMEOUT: 'unreachable', PEER_AUTH: 'denied' },
+  ...{ PEER_FAILED: 'failing', PEER_REFUSED: 'failing' },
+  ...{ PEER_ANSWER: 'failing', PEER_ANSWER_TOO_LARGE: 'failing' },
+  ...{ PEER_SOURCE: 'aborted', PEER_ABORTED: 'aborted' },
+};
+
+/** What an error says about the peer, for the queue. */
 export function classify(error: unknown): Outcome {
   if (!(error instanceof PeerError)) return { kind: 'aborted' };
   const { code, retryAfterMs } = error;
-  switch (code) {
-    case 'PEER_UNREACHABLE':
-    case 'PEER_TIMEOUT':
-      return { kind: 'unreachable' };
-    case 'PEER_AUTH':
-      return { kind: 'denied' };
-    case 'PEER_BUSY':
-      return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
-    case 'PEER_FAILED':
-    case 'PEER_REFUSED':
-    case 'PEER_ANSWER':
-    case 'PEER_ANSWER_TOO_LARGE':
-      return { kind: 'failing' };
-    case 'PEER_SOURCE':
-    case 'PEER_ABORTED':
-      return { kind: 'aborted' };
-    default:
-      return { kind: 'answered' };
-  }
+  if (code === 'PEER_BUSY') return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { kind: OUTCOMES[code] ?? 'answered' };
 }

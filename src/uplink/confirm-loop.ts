@@ -18,6 +18,10 @@ const LONGEST_INDEXING_MS = 60_000;
 /** How much two moments in whole seconds may be further apart than they look, in ms. */
 const WHOLE_SECONDS_MS = 2_000;
 const VISIBLE_META = 'timeToVisibleMs';
+/** From so many scouts the time-to-visible is learned. */
+const REMEMBERED = 64;
+const FIRST_GUESS_MS = 1_000;
+const SHORTEST_MS = 50;
 /**
  * So many looks are held; what else is accepted waits in the state. A peer that takes 200 files a second and shows them after a
  * minute has 12,000 of them under way.
@@ -37,8 +41,8 @@ interface Look {
   readonly since: number;
   /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
   readonly heldUntil: number;
-  /** Of the first of its batch, the scout: the looks at the others. */
-  others: readonly Look[] | undefined;
+  /** Whether the time-to-visible is learned from it. */
+  readonly isScout: boolean;
   due: number;
   interval: number;
   /** Once it was not shown, a showing has to hold. */
@@ -67,9 +71,8 @@ export interface NextLook {
 /**
  * Confirms that accepted items are searchable.
  *
- * An item is *due* when the peer is likely to show it. Of the items of one batch the first is the scout: it is due at
- * the learned time-to-visible and then again at short intervals, and once it is shown the others are due at once;
- * whatever becomes of the scout, they are due at twice that time. So one look-up an item is the rule. Looked up while due, an item is
+ * An item is *due* when the peer is likely to show it, at the learned time-to-visible, so that one look-up an item is the rule. The
+ * first of each batch is due a little earlier: the scout, from which that time is learned. Looked up while due, an item is
  *
  * - shown in this version: confirmed with the evidence;
  * - not shown, or shown in an older version: due again, after a doubling interval up to `confirm.maxInterval`;
@@ -98,14 +101,16 @@ export class ConfirmLoop {
   readonly #isolation: Isolation;
   readonly #work: Background;
   readonly #looks = new Map<string, Look>();
-  /** Whether accepted items may be in the state that are not held; at first they all are. */
+  /** Whether another pass is to begin; at first all that is accepted is in the state only. */
   #isBeyond = true;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
   /** Whether a pass may come upon items that were looked up in vain. */
   #hasLeftSome = false;
   /** Those that are due, the first one first. */
   readonly #due: Look[] = [];
-  readonly #visibility: Visibility;
+  /** After how long the last scouts were first shown, and what three of four of them took at most, in ms. */
+  readonly #seenAfterMs: number[] = [];
+  #typicalMs = FIRST_GUESS_MS;
   /** How many look-ups the peer answered. */
   #answers = 0;
   /** When the latest of what is shown for good was sent. */
@@ -120,17 +125,17 @@ export class ConfirmLoop {
     this.#attribution = attribution;
     this.#isolation = isolation;
     this.#work = new Background(deps.clock);
-    this.#visibility = new Visibility(deps.state.meta(VISIBLE_META));
+    const known = deps.state.meta(VISIBLE_META);
+    if (typeof known === 'number') this.#learn(known);
   }
 
   /** Whether nothing waits to be shown, and no look-up is under way. */
   get isIdle(): boolean {
-    const isBeyond = this.#isBeyond || this.#pass !== undefined;
-    return this.#looks.size === 0 && this.#work.size === 0 && !isBeyond;
+    return this.#looks.size === 0 && this.#work.size === 0 && !this.#hasMore;
   }
 
   get timeToVisibleMs(): number {
-    return this.#visibility.typicalMs;
+    return this.#typicalMs;
   }
 
   /** When an item is looked up next, and what the last look-up said. */
@@ -143,14 +148,10 @@ export class ConfirmLoop {
 
   /** Items that one batch brought to the peer. */
   watch(items: readonly AcceptedItem[]): void {
-    const [first, ...rest] = items;
-    if (first === undefined || this.#isFull) return;
-    const { typicalMs } = this.#visibility;
+    if (this.#isFull) return;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
-    // A little early for the scout, or a peer that became faster would never be found out.
-    const scout = this.#add(first, first.sent, heldUntil, first.sent.at + 0.75 * typicalMs);
-    scout.others = rest.map((item) => this.#add(item, item.sent, heldUntil, item.sent.at + 2 * typicalMs));
+    for (const [i, item] of items.entries()) this.#add(item, item.sent, heldUntil, i === 0);
   }
 
   /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
@@ -159,7 +160,7 @@ export class ConfirmLoop {
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
     if (item.status === 'accepted' && this.#isFull) return;
     const since = this.#sinceOf(item, sent);
-    this.#add(item, sent, this.#heldUntil(since, sent.size), since + this.#visibility.typicalMs);
+    this.#add(item, sent, this.#heldUntil(since, sent.size));
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -174,7 +175,7 @@ export class ConfirmLoop {
       const look = this.#take();
       this.health.progress();
       if (look !== undefined) this.#work.start(this.#lookUp(look, signal));
-    } else if (!this.#wantsMore) await this.#work.wait(waitMs, signal);
+    } else if (!this.#wantsMore) await this.#work.wait(waitMs);
   }
 
   /** Whether no more is held; then it is noted that there is more. */
@@ -184,8 +185,13 @@ export class ConfirmLoop {
     return true;
   }
 
+  /** Whether accepted items may be in the state that are not held. */
+  get #hasMore(): boolean {
+    return this.#isBeyond || this.#pass !== undefined;
+  }
+
   get #wantsMore(): boolean {
-    return this.#looks.size < HELD / 2 && (this.#isBeyond || this.#pass !== undefined);
+    return this.#looks.size < HELD / 2 && this.#hasMore;
   }
 
   /** Takes up the next slice of what is accepted in the state. */
@@ -231,7 +237,7 @@ export class ConfirmLoop {
   }
 
   /** Takes the place of an earlier look at the same item. */
-  #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, due: number): Look {
+  #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, isScout = false): void {
     const look: Look = {
       place: { folder: item.folder, path: item.path },
       url: sent.url,
@@ -239,17 +245,18 @@ export class ConfirmLoop {
       isDoubt: item.status === 'pending',
       since: this.#sinceOf(item, sent),
       heldUntil,
-      others: undefined,
+      isScout,
       due: 0,
-      interval: Math.max(SHORTEST_INTERVAL_MS, this.#visibility.typicalMs / 4),
+      interval: Math.max(SHORTEST_INTERVAL_MS, this.#typicalMs / 4),
       wasMissing: false,
       shownSince: undefined,
       why: undefined,
       unanswered: undefined,
     };
     this.#looks.set(keyOf(look.place), look);
-    this.#plan(look, Math.max(due, heldUntil));
-    return look;
+    // A scout a little early, or a peer that became faster would never be found out.
+    const likelyMs = this.#typicalMs * (isScout ? 0.75 : 1);
+    this.#plan(look, Math.max(look.since + likelyMs, heldUntil));
   }
 
   #plan(look: Look, due: number): void {
@@ -316,7 +323,7 @@ export class ConfirmLoop {
       return;
     }
     const now = clock.now();
-    if (look.shownSince === undefined && look.others !== undefined) this.#learn(look.due - look.sentAt);
+    if (look.shownSince === undefined && look.isScout) this.#learn(look.due - look.sentAt);
     look.shownSince ??= now;
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
@@ -352,7 +359,6 @@ export class ConfirmLoop {
     const now = clock.now();
     const took = Math.round((look.shownSince ?? now) - look.sentAt);
     this.#forget(look);
-    this.#lookUpOthers(look);
     const inPeer =
       item.status === 'accepted'
         ? item
@@ -365,15 +371,6 @@ export class ConfirmLoop {
       { event: 'confirmed', folder, path, url, evidence: evidence.kind, tookMs: took },
       `confirmed ${placeName(item)} (${durationText(took)} after its push)`,
     );
-  }
-
-  /** What became of the scout of a batch tells of the others. */
-  #lookUpOthers(look: Look): void {
-    const now = this.#deps.clock.now();
-    for (const other of look.others ?? []) {
-      const isWaiting = other.shownSince === undefined && other.due > now;
-      if (isWaiting && this.#looks.get(keyOf(other.place)) === other) this.#plan(other, now);
-    }
   }
 
   /** @param before undefined where there was no answer */
@@ -390,23 +387,23 @@ export class ConfirmLoop {
       this.#plan(look, clock.now());
       return;
     }
-    const patience = this.#attribution.patienceMs(item, this.#visibility.typicalMs);
+    const patience = this.#attribution.patienceMs(item, this.#typicalMs);
     const isOver = before !== undefined && Math.min(now - look.since, queue.answeringForMs) >= patience;
     if (loss !== true && !isOver) {
       this.#plan(look, now + look.interval);
       look.interval = Math.min(look.interval * 2, settings.confirm.maxInterval);
-      if (!this.#isBeyond || look.isDoubt || now < this.#lateFrom(look)) return;
+      const doOthersWait = this.#hasMore && this.#looks.size >= HELD / 2;
+      if (!doOthersWait || look.isDoubt || now < this.#lateFrom(look)) return;
+      // It leaves its place to others, and is taken up by the next pass.
       this.#forget(look);
+      this.#isBeyond = true;
       this.#hasLeftSome = true;
       return;
     }
     this.#forget(look);
     if (item.status === 'pending') await this.#attribution.doubtOver(item);
     else if (loss !== true) this.#attribution.notShown(item, patience, why);
-    else {
-      this.#lookUpOthers(look);
-      this.#attribution.lost(item, why);
-    }
+    else this.#attribution.lost(item, why);
     await commit();
   }
 
@@ -433,7 +430,7 @@ export class ConfirmLoop {
 
   /** When the peer should show what it was sent: after the hold, or later if it is known to be slow. */
   #lateFrom(look: Look): number {
-    return look.heldUntil + Math.max(0, 1.25 * this.#visibility.typicalMs - holdMs(this.#deps));
+    return look.heldUntil + Math.max(0, 1.25 * this.#typicalMs - holdMs(this.#deps));
   }
 
   /** Has the peer commit its index, unless it did since `since`. @returns whether it did */
@@ -461,36 +458,13 @@ export class ConfirmLoop {
 
   /** A scout was shown first so long after its push. What counts is when that look-up was due: it may have queued behind others. */
   #learn(ms: number): void {
-    this.#visibility.saw(ms);
-    const typical = Math.round(this.#visibility.typicalMs);
+    this.#seenAfterMs.push(Math.max(SHORTEST_MS, ms));
+    if (this.#seenAfterMs.length > REMEMBERED) this.#seenAfterMs.shift();
+    const sorted = this.#seenAfterMs.toSorted((a, b) => a - b);
+    this.#typicalMs = sorted[Math.floor((sorted.length - 1) * 0.75)] ?? FIRST_GUESS_MS;
+    const typical = Math.round(this.#typicalMs);
     const known = this.#deps.state.meta(VISIBLE_META);
     if (typeof known === 'number' && Math.abs(known - typical) < known / 5) return;
     this.#deps.state.setMeta(VISIBLE_META, typical);
-  }
-}
-
-/** How many observations are remembered. */
-const REMEMBERED = 64;
-const FIRST_GUESS_MS = 1_000;
-const SHORTEST_MS = 50;
-
-/** What was learned of the peer's time-to-visible: from the answer to a push until a look-up shows it. */
-class Visibility {
-  readonly #seen: number[] = [];
-  #next = 0;
-  /** The wait after which three of four items were visible, in ms. */
-  typicalMs = FIRST_GUESS_MS;
-
-  /** @param learned by an earlier run */
-  constructor(learned: unknown) {
-    if (typeof learned === 'number') this.saw(learned);
-  }
-
-  /** An item was first shown `ms` after it was accepted. */
-  saw(ms: number): void {
-    this.#seen[this.#next] = Math.max(SHORTEST_MS, ms);
-    this.#next = (this.#next + 1) % REMEMBERED;
-    const sorted = this.#seen.toSorted((a, b) => a - b);
-    this.typicalMs = sorted[Math.floor((sorted.length - 1) * 0.75)] ?? FIRST_GUESS_MS;
   }
 }

@@ -126,20 +126,14 @@ export class Background {
     this.#wake();
   }
 
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#isNotified && !signal.aborted && ms > 0) {
+  async wait(ms: number): Promise<void> {
+    if (!this.#isNotified && ms > 0) {
       await new Promise<void>((resolve) => {
-        const timer =
-          ms === Number.POSITIVE_INFINITY
-            ? undefined
-            : this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), finish);
-        signal.addEventListener('abort', finish, { once: true });
-        this.#wake = finish;
-        function finish(): void {
-          timer?.cancel();
-          signal.removeEventListener('abort', finish);
+        const timer = this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), resolve);
+        this.#wake = () => {
+          timer.cancel();
           resolve();
-        }
+        };
       });
     }
     this.#wake = () => {};
@@ -153,6 +147,7 @@ export class Background {
 
   /** Takes one step after the other until it is time to stop, then awaits what was started. @throws the first failure */
   async loop(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.notify());
     try {
       while (!signal.aborted && this.#failures.length === 0) await step();
     } catch (error) {

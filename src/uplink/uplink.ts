@@ -1,10 +1,47 @@
-import type { HealthCheck } from '../lib/health.js';
+import { pathBelow } from '../config/url.js';
+import { type FileStat, fileStat } from '../lib/file.js';
+import { HealthCheck } from '../lib/health.js';
+import type { ContentRules } from '../peer/dialect.js';
 import type { Place } from '../state/entries.js';
+import {
+  type AcceptedItem,
+  claims,
+  type Entry,
+  type PendingItem,
+  type Sent,
+  type Trouble,
+} from '../state/entry.js';
+import {
+  accepted,
+  leaving,
+  overtaken,
+  passedOver,
+  quarantined,
+  replaced,
+  returned,
+} from '../state/transitions.js';
+import { Backlog } from './backlog.js';
+import { BatchSender, type PreparedDocument, type PushResult } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
-import type { UplinkDeps } from './deps.js';
-import { FailureAttribution } from './failure-attribution.js';
+import { Background, currentOf, type UplinkDeps } from './deps.js';
+import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
+import { FailureAttribution, sayQuarantined, troubleOf } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
-import { PushLoop } from './push-loop.js';
+
+/** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
+const LONGEST_PACKING_MS = 15 * 60_000;
+/** How long an item is left alone that waits for a scan of its folder, in ms; less where that changes it. */
+const SCAN_PAUSE_MS = 10_000;
+/** How long a file that changed under our hands is left alone, in ms. */
+const STALE_PAUSE_MS = 2_000;
+/** How soon to look again for suspects that are not due yet, or whose folder is missing, in ms. */
+const POLL_MS = 5_000;
+/** Files up to this many bytes are read whole; larger ones are streamed. */
+const WHOLE_BYTES = 256 * 1024;
+/** A text with fewer words is not told from one whose text the peer dropped. */
+const FEWEST_WORDS = 10;
+/** Two clocks are hardly ever further apart, in ms. */
+const CLOCKS_APART_MS = 60_000;
 
 export interface UplinkStatus {
   /** Items in requests that are under way. */
@@ -15,28 +52,54 @@ export interface UplinkStatus {
   readonly timeToVisibleMs: number;
 }
 
+/** What came of reading an item, if it was read. */
+type Content = Packed | { readonly kind: 'tooLarge' } | undefined;
+
 /**
- * What goes to the peer: pushes what the state says is pending, confirms what it says is accepted.
+ * What goes to the peer: pushes what the state says is pending, in batches, and has the confirm loop look up what it says is accepted.
  *
  * Life: made from its parts; `start` waits until the peer's dialect is known, takes up what an earlier run left (accepted items
  * are looked up, items in doubt are looked up before they are pushed again) and follows every change of the state from then on;
  * `stop` ends both loops once what is under way has settled, which stopping the queue brings about.
+ *
+ * One producer takes items from the backlog when the queue has room, until a batch is full (in number or bytes) or has waited for
+ * `push.linger`. The batch is read, its items are marked as in doubt on disk, it is sent, and the results are brought to the state
+ * and to the disk. Then what the peer accepted is looked up by the confirm loop, and so is what is still in doubt; what is pending is
+ * due again.
+ *
+ * Suspects (see Isolation) are pushed while nothing else is under way.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
-  readonly #push: PushLoop;
+  readonly #backlog: Backlog;
   readonly #confirm: ConfirmLoop;
+  readonly #attribution: FailureAttribution;
+  readonly #isolation: Isolation;
+  readonly #sender: BatchSender;
+  readonly #work: Background;
+  readonly #pushing = new HealthCheck('push', 'items that are due are not pushed', {
+    busy: () => this.#mayPush(),
+  });
+  readonly #packing = new HealthCheck('packing', 'a batch is not read from the disk', {
+    limitMs: LONGEST_PACKING_MS,
+  });
   readonly #stopping = new AbortController();
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
+  /** Whether a change of the state is ours. */
+  #isOwnChange = false;
+  /** Whether suspects are pushed, and nothing else. */
+  #isApart = false;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    const isolation = new Isolation(deps);
-    const attribution = new FailureAttribution(deps, isolation);
-    this.#confirm = new ConfirmLoop(deps, attribution, isolation);
-    this.#push = new PushLoop(deps, this.#confirm, attribution, isolation);
+    this.#backlog = new Backlog(deps);
+    this.#isolation = new Isolation(deps);
+    this.#attribution = new FailureAttribution(deps, this.#isolation);
+    this.#confirm = new ConfirmLoop(deps, this.#attribution, this.#isolation);
+    this.#sender = new BatchSender(deps);
+    this.#work = new Background(deps.clock);
   }
 
   /** Starts both loops. `onFailure` is called with an error that ended one of them, which is a bug or a disk that fails. */
@@ -49,11 +112,12 @@ export class Uplink {
     // What is to travel, and when it is looked up, depends on it.
     if (!(await dialect.known(signal))) return;
     this.#unsubscribe = state.onChange((after, _before, place) => {
-      if (after !== undefined) this.#push.takeUp(after);
-      else this.#push.forget(place);
+      if (after !== undefined) this.#takeUp(after);
+      else this.#forget(place);
     });
     this.#isRunning = true;
-    await Promise.all([this.#push.run(signal).catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
+    const pushing = this.#work.loop(() => this.#step(signal), signal);
+    await Promise.all([pushing.catch(onFailure), this.#confirm.run(signal).catch(onFailure)]);
   }
 
   async stop(): Promise<void> {
@@ -65,12 +129,12 @@ export class Uplink {
 
   /** Of both loops, while they run. */
   get health(): readonly HealthCheck[] {
-    return this.#isRunning ? [this.#push.health, this.#push.packing, this.#confirm.health] : [];
+    return this.#isRunning ? [this.#pushing, this.#packing, this.#confirm.health] : [];
   }
 
   status(): UplinkStatus {
     return {
-      inFlight: this.#push.inFlight,
+      inFlight: this.#backlog.out,
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
     };
@@ -78,21 +142,339 @@ export class Uplink {
 
   /** To be called whenever the root of a folder stands otherwise than before. */
   foldersChanged(): void {
-    this.#push.foldersChanged();
+    this.#backlog.foldersChanged();
+    this.#work.notify();
   }
 
   /** Whether nothing is left to do until the state changes or a folder is back; false before it has taken up what there is. */
   get isIdle(): boolean {
-    return this.#isRunning && this.#push.isIdle && this.#confirm.isIdle;
+    const isPushing =
+      this.#work.size > 0 || this.#isApart || !this.#backlog.isIdle || !this.#isolation.isIdle;
+    return this.#isRunning && !isPushing && this.#confirm.isIdle;
   }
 
   /** Whether the item is on its way to the peer at this moment. */
   isInFlight(place: Place): boolean {
-    return this.#push.isOut(place);
+    return this.#backlog.isOut(place);
   }
 
   /** When the item is looked up next. */
   nextLook(place: Place): NextLook | undefined {
     return this.#confirm.next(place);
   }
+
+  /** A record changed, or was met in a pass over the state, which keeps the turn that an item has. */
+  #takeUp(entry: Entry, isPass = false): void {
+    // What is out is decided about when it is given back.
+    if (this.#backlog.isOut(entry)) {
+      if (!this.#isOwnChange) this.#backlog.noteChange(entry);
+      return;
+    }
+    if (entry.status === 'pending') {
+      if (entry.doubt !== undefined) this.#confirm.resume(entry, entry.doubt);
+      else if (isPass && this.#backlog.holds(entry)) return;
+      else if (!this.#isolation.take(entry)) this.#backlog.add(entry);
+      this.#work.notify();
+    } else {
+      this.#forget(entry, entry.status === 'accepted');
+      if (entry.status === 'accepted') this.#confirm.resume(entry, entry.sent);
+    }
+  }
+
+  /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
+  #forget(place: Place, isAccepted = false): void {
+    this.#backlog.noteChange(place);
+    this.#attribution.forget(place);
+    this.#backlog.forget(place);
+    if (!isAccepted) this.#isolation.forget(place);
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
+    const { clock, queue } = this.#deps;
+    if (this.#backlog.wantsMore) await this.#takeUpMore();
+    const isDue = this.#backlog.hasDue;
+    if (this.#isolation.isDue(isDue)) {
+      await this.#pushApart(signal);
+    } else if (isDue && !this.#isFull) {
+      await queue.ready('push', signal);
+      const batch = await this.#gather(signal);
+      if (batch.length > 0) this.#work.start(this.#deliver(batch));
+    } else if (!this.#backlog.wantsMore) {
+      const waitMs = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextDue - clock.now();
+      await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
+    }
+  }
+
+  async #takeUpMore(): Promise<void> {
+    for (const entry of await this.#backlog.more()) this.#takeUp(entry, true);
+  }
+
+  /** One batch more than may travel is made ready, so that none waits for the disk. */
+  get #isFull(): boolean {
+    return this.#work.size > this.#deps.settings.push.concurrency;
+  }
+
+  /** Whether something is due, and nothing keeps it from being pushed. */
+  #mayPush(): boolean {
+    if (this.#isApart || this.#isFull || !this.#backlog.hasDue) return false;
+    return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
+  }
+
+  /** Takes due items until the batch is full or has waited for `push.linger`. */
+  async #gather(signal: AbortSignal): Promise<PendingItem[]> {
+    const { clock, settings } = this.#deps;
+    const { maxItems, maxBytes, linger } = settings.push;
+    const batch: PendingItem[] = [];
+    const end = clock.now() + linger;
+    let bytes = 0;
+    let isFull = false;
+    const accepts = (item: PendingItem) => {
+      const isAlone = this.#attribution.isSuspect(item);
+      isFull ||= batch.length > 0 && (isAlone || bytes + item.version.size > maxBytes);
+      if (isFull) return false;
+      batch.push(item);
+      bytes += item.version.size;
+      isFull = isAlone || batch.length >= maxItems || bytes >= maxBytes;
+      return true;
+    };
+    for (;;) {
+      this.#backlog.take(accepts);
+      const left = end - clock.now();
+      if (isFull || left <= 0 || signal.aborted) return batch;
+      if (this.#backlog.wantsMore) await this.#takeUpMore();
+      else await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()));
+    }
+  }
+
+  /** Pushes suspects while nothing else is under way, so that they are in an update of the index of their own. */
+  async #pushApart(signal: AbortSignal): Promise<void> {
+    const { clock, queue } = this.#deps;
+    this.#isApart = true;
+    await this.#work.settled();
+    await this.#isolation.round(async (group) => {
+      const batch: PendingItem[] = [];
+      for (const item of group) {
+        if (this.#backlog.takeOut(item)) batch.push(item);
+        else this.#isolation.take(item);
+      }
+      await queue.ready('push', signal);
+      // A synchronous push of a URL that its network does not take is an error to a YaCy.
+      await this.#deliver(
+        batch,
+        batch.every(({ url }) => this.#attribution.hasShownLike(url)),
+      );
+      return this.#confirm.commitIndex(clock.now());
+    }, signal);
+    this.#isApart = false;
+  }
+
+  /** @param synchronous whether the peer is to answer only when it has indexed the batch */
+  async #deliver(
+    batch: readonly PendingItem[],
+    synchronous = this.#deps.settings.push.synchronous,
+  ): Promise<void> {
+    const { commit, dialect } = this.#deps;
+    const spoken = dialect.current;
+    if (spoken === undefined) throw new Error('a batch was gathered before the dialect was known');
+    this.#pushing.progress();
+    const documents = await this.#packing.during(() => this.#prepare(batch, spoken.content));
+    await commit();
+    const before = this.#attribution.successes;
+    const results = await this.#sender.send(documents, spoken, synchronous);
+    const taken: AcceptedItem[] = [];
+    for (const [i, document] of documents.entries()) this.#accept(document, results[i], taken);
+    if (taken.length > 0) this.#attribution.succeeded(taken);
+    for (const [i, { item }] of documents.entries()) await this.#fail(item, results[i], before);
+    this.#isolation.pushed();
+    await commit();
+    // What others changed meanwhile may be looked up in a later version already.
+    const settled = taken.filter((item) => !this.#backlog.isChanged(item));
+    this.#confirm.watch(settled);
+    for (const item of settled) this.#backlog.giveBack(item);
+    for (const item of batch) if (this.#backlog.isOut(item)) this.#release(item);
+  }
+
+  /** Changes an item that is out. */
+  #put(entry: Entry): void {
+    this.#isOwnChange = true;
+    this.#deps.state.put(entry);
+    this.#isOwnChange = false;
+  }
+
+  /** An item that is out as it stands now, if it is still to be pushed. It is read again only where others changed it. */
+  #current(item: PendingItem): PendingItem | undefined {
+    return this.#backlog.isChanged(item) ? currentOf(this.#deps.state, item) : item;
+  }
+
+  /** Brings a positive result to the state. */
+  #accept(document: PreparedDocument, result: PushResult | undefined, taken: AcceptedItem[]): void {
+    const { clock, state } = this.#deps;
+    if (result?.kind !== 'accepted') return;
+    const sent = dated(document, result.at, result.peerAt);
+    const current = this.#current(document.item);
+    if (current !== undefined) {
+      const after = accepted(current, sent, clock.now());
+      this.#put(after);
+      taken.push(after);
+      return;
+    }
+    // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
+    const now = state.get(document.item.folder, document.item.path);
+    if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
+      state.put(overtaken(now, sent, clock.now()));
+  }
+
+  /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
+  async #fail(item: PendingItem, result: PushResult | undefined, before: number): Promise<void> {
+    if (result === undefined || result.kind === 'accepted') return;
+    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.error, before);
+    else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
+    else {
+      const current = currentOf(this.#deps.state, item);
+      if (current === undefined) return;
+      if (result.kind === 'refused') this.#attribution.refused(current, result.words);
+      else if (result.kind === 'stale') this.#putOff(current);
+      else
+        this.#deps.state.put(
+          returned(current, this.#deps.clock.now(), result.error && troubleOf(result.error)),
+        );
+    }
+  }
+
+  /** Leaves a file alone that changed under our hands, and has it looked at. */
+  #putOff(item: PendingItem): void {
+    const { clock, look, state } = this.#deps;
+    state.put(returned(item, clock.now() + STALE_PAUSE_MS));
+    look(item);
+  }
+
+  #release(taken: PendingItem): void {
+    const { pathOf, standing, state } = this.#deps;
+    this.#backlog.giveBack(taken);
+    const entry = state.get(taken.folder, taken.path);
+    if (entry === undefined) this.#forget(taken);
+    else if (entry.status !== 'pending' || entry.doubt !== undefined || !state.isCurrent(taken))
+      this.#takeUp(entry);
+    // It was left as it was. What has no file in a doubtful folder waits until that changes, the rest for a scan of its folder.
+    else if (!this.#isolation.take(entry) && standing(entry.folder) !== 'doubtful')
+      this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
+  }
+
+  /**
+   * Reads what is to travel and marks it as leaving, and what it replaces in the peer as replaced, in memory: to be committed
+   * before it does. What is not the expected version any more, or cannot be read, is settled here; what the configuration has
+   * at another URL now, or at none, and what cannot be told while its folder is held, is left: the very same record.
+   */
+  async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
+    const { clock, pathOf, standing, state } = this.#deps;
+    const contents = await this.#readAll(batch, rules);
+    const documents: PreparedDocument[] = [];
+    for (const [i, taken] of batch.entries()) {
+      const item = this.#current(taken);
+      const content = contents[i];
+      // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
+      if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
+      const stands = standing(item.folder);
+      // Without its hash, so that the next look that can read it takes it up again.
+      const stat = fileStat(item.version);
+      if (content.kind === 'content') documents.push(this.#leave(item, content, rules));
+      else if (content.kind === 'wordless')
+        state.put(passedOver(item, item, stat, withoutWords(), clock.now()));
+      else if (content.kind === 'tooLarge')
+        this.#quarantine(item, item.version, tooLarge(stat.size, rules.maxBytes));
+      else if (content.kind === 'unreadable' && stands !== 'missing')
+        this.#quarantine(item, stat, unreadable(content.code));
+      else if (content.kind === 'stale' && stands === 'there') this.#putOff(item);
+    }
+    return documents;
+  }
+
+  #quarantine(item: PendingItem, version: PendingItem['version'] | FileStat, trouble: Trouble): void {
+    this.#deps.state.put(quarantined(item, item, version, trouble, this.#deps.clock.now()));
+    sayQuarantined(this.#deps.log, item, trouble);
+  }
+
+  #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {
+    const { clock, state } = this.#deps;
+    const { url, collection, version } = item;
+    const { size, digest, words = 0 } = content;
+    const now = clock.now();
+    const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
+    const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
+    const document = { item, content, sent };
+    this.#put(leaving(item, dated(document, now, undefined)));
+    for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
+    return document;
+  }
+
+  /**
+   * Other files of which the peer was sent a document at the URL of this one: those of folders that had another name, URL or place
+   * in an earlier configuration. The last push to a URL is what the peer has there, so what was sent for them counts no more.
+   */
+  *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
+    const { entries } = this.#deps.state;
+    for (const base of entries.urlBases()) {
+      const below = pathBelow(base, url);
+      if (below === undefined) continue;
+      for (const form of new Set([below, below.normalize('NFD')])) {
+        for (const name of entries.folders()) {
+          if ((name === folder && form === path) || entries.line(name, form) === undefined) continue;
+          const entry = this.#deps.state.get(name, form);
+          if (entry !== undefined && claims(entry, url)) yield entry;
+        }
+      }
+    }
+  }
+
+  /** The contents of a batch: small files all at once in the thread, large ones each by itself. */
+  async #readAll(batch: readonly PendingItem[], rules: ContentRules): Promise<readonly Content[]> {
+    const { pack, pathOf } = this.#deps;
+    const contents: Content[] = [];
+    const small: { readonly file: string; readonly version: PendingItem['version'] }[] = [];
+    const places: number[] = [];
+    for (const [i, item] of batch.entries()) {
+      const { version } = item;
+      const file = pathOf(item);
+      // What the dialect does not take was read before it was known: the look that follows passes it over.
+      if (file === undefined || cannotTravel(version.encoding, rules) !== undefined)
+        contents[i] = { kind: 'stale' };
+      else if (version.size > (rules.maxBytes ?? version.size)) contents[i] = { kind: 'tooLarge' };
+      else if (version.size > WHOLE_BYTES) contents[i] = await streamed(file, version, rules);
+      else places[small.push({ file, version }) - 1] = i;
+    }
+    const packed = await pack({ rules, files: small });
+    for (const [n, i] of places.entries()) contents[i] = packed[n];
+    return contents;
+  }
+}
+
+/**
+ * What was sent, with when that was by both clocks, and with the last modification in whole seconds where the peer will keep it: YaCy
+ * puts its own clock's time in the place of one that is later, and 1970 in the place of an earlier one.
+ */
+function dated({ item, content, sent }: PreparedDocument, at: number, peerAt: number | undefined): Sent {
+  const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
+  const isKept = content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - CLOCKS_APART_MS);
+  return {
+    ...sent,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(isKept ? { lastModified } : {}),
+  };
+}
+
+function tooLarge(bytes: number, most = 0): Trouble {
+  return {
+    code: 'TOO_LARGE_FOR_PEER',
+    message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
+    hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
+  };
+}
+
+function unreadable(code: string): Trouble {
+  return {
+    code: 'UNREADABLE',
+    message: `The file could not be read: ${code}.`,
+    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry`.',
+  };
 }
