@@ -1,3 +1,4 @@
+import type { Timer } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { keyOf, type UplinkDeps } from './deps.js';
@@ -26,8 +27,7 @@ const URL_TAKEN_MS = 1_000;
 export class Backlog {
   readonly #deps: UplinkDeps;
   readonly #due = new Map<string, Place>();
-  readonly #later = new Map<string, { readonly place: Place; readonly due: number }>();
-  #nextLater = Number.POSITIVE_INFINITY;
+  readonly #later = new Map<string, { readonly place: Place; readonly timer: Timer }>();
   /** When the first item falls due that is beyond; at first they all are. */
   #nextBeyond = 0;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
@@ -35,8 +35,12 @@ export class Backlog {
   readonly #out = new Map<string, { readonly url: string; isChanged: boolean }>();
   readonly #urls = new Set<string>();
 
-  constructor(deps: UplinkDeps) {
+  readonly #onDue: () => void;
+
+  /** @param onDue called when an item falls due */
+  constructor(deps: UplinkDeps, onDue: () => void) {
     this.#deps = deps;
+    this.#onDue = onDue;
   }
 
   /** How many items are out. */
@@ -61,22 +65,22 @@ export class Backlog {
 
   /** Whether nothing is out, and nothing falls due unless an item is added or a folder is back. */
   get isIdle(): boolean {
-    return this.out === 0 && this.#pass === undefined && this.nextDue === Number.POSITIVE_INFINITY;
-  }
-
-  /** When something falls due: a time that is over where something is, infinite where nothing waits. */
-  get nextDue(): number {
-    return this.#due.size > 0 ? 0 : Math.min(this.#nextLater, this.#nextBeyond);
+    const held = this.#out.size + this.#due.size + this.#later.size;
+    return held === 0 && this.#pass === undefined && this.#nextBeyond === Number.POSITIVE_INFINITY;
   }
 
   get hasDue(): boolean {
-    if (this.#nextLater <= this.#now) this.#moveLater();
     return this.#due.size > 0;
+  }
+
+  /** How long until a pass is to begin, in ms; infinite where none is. */
+  get nextPassInMs(): number {
+    return this.#nextBeyond - this.#deps.clock.now();
   }
 
   /** Whether a pass over the state is to go on, or to begin. */
   get wantsMore(): boolean {
-    return this.#due.size < HELD / 2 && (this.#pass !== undefined || this.#nextBeyond <= this.#now);
+    return this.#due.size < HELD / 2 && (this.#pass !== undefined || this.nextPassInMs <= 0);
   }
 
   /** The next items of the pass, in a slice that takes a few milliseconds: `add` what is not held yet. */
@@ -100,23 +104,25 @@ export class Backlog {
    * @param waitMs how long it waits in any case
    */
   add({ folder, path, notBefore }: PendingItem, waitMs = 0): void {
-    const { settings } = this.#deps;
+    const { clock, settings } = this.#deps;
     if (!this.#isHere(folder)) return;
     const place = { folder, path };
     const key = keyOf(place);
-    this.#due.delete(key);
-    this.#later.delete(key);
+    this.forget(place);
     // A time far ahead was written before the clock was set.
     const longestMs = Math.max(LONGEST_OTHER_WAIT_MS, settings.push.backoff.max);
-    const due = this.#now + Math.max(waitMs, Math.min(notBefore - this.#now, longestMs));
-    const held = due <= this.#now ? this.#due : this.#later;
-    if (held.size >= HELD) {
-      const from = held === this.#due ? due : Math.max(due, this.#now + BETWEEN_PASSES_MS);
-      this.#nextBeyond = Math.min(this.#nextBeyond, from);
-    } else if (held === this.#due) this.#due.set(key, place);
+    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestMs));
+    const fallDue = () => {
+      this.#later.delete(key);
+      this.#due.set(key, place);
+      this.#onDue();
+    };
+    if (leftMs <= 0 && this.#due.size < HELD) this.#due.set(key, place);
+    else if (leftMs > 0 && this.#later.size < HELD)
+      this.#later.set(key, { place, timer: clock.after(leftMs, fallDue, { background: true }) });
     else {
-      this.#later.set(key, { place, due });
-      this.#nextLater = Math.min(this.#nextLater, due);
+      const pauseMs = leftMs <= 0 ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS);
+      this.#nextBeyond = Math.min(this.#nextBeyond, clock.now() + pauseMs);
     }
   }
 
@@ -124,12 +130,12 @@ export class Backlog {
   forget(place: Place): void {
     const key = keyOf(place);
     this.#due.delete(key);
-    if (this.#later.delete(key) && this.#later.size === 0) this.#nextLater = Number.POSITIVE_INFINITY;
+    this.#later.get(key)?.timer.cancel();
+    this.#later.delete(key);
   }
 
   /** Offers the items that are due one after the other until one is not accepted; those that are go out. */
   take(accepts: (item: PendingItem) => boolean): void {
-    if (!this.hasDue) return;
     for (const [key, { folder, path }] of this.#due) {
       const item = this.#isHere(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting = item?.status === 'pending' && item.doubt === undefined && !this.#out.has(key);
@@ -158,31 +164,15 @@ export class Backlog {
   }
 
   foldersChanged(): void {
-    for (const [key, { folder }] of this.#due) if (!this.#isHere(folder)) this.#due.delete(key);
-    for (const [key, { place }] of this.#later) if (!this.#isHere(place.folder)) this.#later.delete(key);
-    this.#moveLater();
+    for (const place of this.#due.values()) if (!this.#isHere(place.folder)) this.forget(place);
+    for (const { place } of this.#later.values()) if (!this.#isHere(place.folder)) this.forget(place);
     this.#pass = undefined;
     this.#nextBeyond = 0;
-  }
-
-  get #now(): number {
-    return this.#deps.clock.now();
   }
 
   #isHere(folder: string): boolean {
     const standing = this.#deps.standing(folder);
     return standing === 'there' || standing === 'doubtful';
-  }
-
-  #moveLater(): void {
-    this.#nextLater = Number.POSITIVE_INFINITY;
-    for (const [key, { place, due }] of this.#later) {
-      if (due > this.#now) this.#nextLater = Math.min(this.#nextLater, due);
-      else {
-        this.#later.delete(key);
-        this.#due.set(key, place);
-      }
-    }
   }
 
   async *#pending(): AsyncGenerator<Iterable<Entry>> {

@@ -4,7 +4,6 @@ import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
-import type { Peerdoc } from '../peer/peerdoc.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
 import type { Item, PendingItem } from '../state/entry.js';
@@ -12,12 +11,7 @@ import type { State } from '../state/state.js';
 import type { Packed, PackOrder } from './documents.js';
 
 /** What the uplink asks of a peer. */
-export interface UplinkPeer extends Pick<PeerClient, 'push' | 'commitIndex'> {
-  peerdoc(
-    target: { readonly url: string },
-    options: { readonly signal?: AbortSignal },
-  ): Promise<Peerdoc | undefined>;
-}
+export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex'>;
 
 export interface DialectSource {
   readonly current: Dialect | undefined;

@@ -11,7 +11,7 @@ import { type Isolation, lostTrouble } from './isolation.js';
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
-/** An item that took others along and was lost so often alone is to blame; one that took none along after all its attempts. */
+/** An item that was lost so often alone is to blame. */
 const ALONE_ATTEMPTS = 2;
 /** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
 const GATE_ATTEMPTS = 2;
@@ -73,12 +73,11 @@ export class FailureAttribution {
 
   /** The peer answered, and refused this item. */
   refused(item: PendingItem, words: string): void {
-    const trouble = {
+    this.#spend(item, {
       code: 'REFUSED',
       message: `The peer refused it: ${sentence(words)}`,
       hint: 'Mend what the peer complains about, then `peersync retry` the file.',
-    };
-    this.#spend(item, trouble, this.#backoff(item.attempts + 1));
+    });
   }
 
   /**
@@ -149,30 +148,27 @@ export class FailureAttribution {
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
     const { clock, log, settings, state } = this.#deps;
     const { folder, path } = item;
-    if (isRemembered(item)) {
-      state.put(unremembered(item, why, clock.now()));
-    } else {
+    if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
+    else {
       const isGated = this.#isGated(item);
       // What is pushed again at the same time may be lost again together; but where nothing was ever shown, all wait for the peer.
       if (losesUpdates(this.#deps) && this.#gate.hasShown) this.#isolation.lost(item, false);
       else this.#isolation.forget(item);
       const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShownTrouble(item, patienceMs, why);
-      const attempts = isGated ? Math.min(settings.push.attempts, GATE_ATTEMPTS) : settings.push.attempts;
-      if (this.#spend(item, trouble, 0, attempts)) return;
+      const { attempts } = settings.push;
+      if (this.#spend(item, trouble, isGated ? Math.min(attempts, GATE_ATTEMPTS) : attempts)) return;
     }
-    const attempts = isRemembered(item) ? 0 : item.attempts + 1;
     log.info(
-      { event: 'not-shown', folder, path, attempts },
+      { event: 'not-shown', folder, path },
       `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
     );
   }
 
   /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
   lost(item: AcceptedItem, why: string): void {
-    const { clock, log, settings, state } = this.#deps;
-    const { timesAlone, hadCompany } = this.#isolation.lost(item, true);
-    if (timesAlone >= (hadCompany ? ALONE_ATTEMPTS : settings.push.attempts)) {
-      this.#quarantine(item, hadCompany ? REFUSED_BY_INDEX : NEVER_INDEXED);
+    const { clock, log, state } = this.#deps;
+    if (this.#isolation.lost(item, true) >= ALONE_ATTEMPTS) {
+      this.#quarantine(item, REFUSED_BY_INDEX);
       return;
     }
     state.put(lost(item, lostTrouble, clock.now()));
@@ -198,7 +194,7 @@ export class FailureAttribution {
       this.successes > known.successes || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
     const current = currentOf(state, item);
     if (current === undefined) return;
-    if (isToBlame) this.#spend(current, trouble, this.#backoff(current.attempts + 1));
+    if (isToBlame) this.#spend(current, trouble);
     else state.put(returned(current, clock.now() + this.#backoff(failures), trouble));
   }
 
@@ -213,14 +209,14 @@ export class FailureAttribution {
     }
   }
 
-  /** @returns whether that was the last one */
+  /** Spends an attempt: the next one is made after the backoff, or at once where the peer took it. @returns whether it was the last */
   #spend(
     item: PendingItem | AcceptedItem,
     trouble: Trouble,
-    waitMs: number,
     attempts = this.#deps.settings.push.attempts,
   ): boolean {
     const { clock, state } = this.#deps;
+    const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item.attempts + 1);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
     const isLast = again.attempts >= attempts;
     if (isLast) this.#quarantine(again, trouble);
@@ -286,16 +282,11 @@ const TEXT_NOT_INDEXED: Trouble = {
     'The peer shows the document and indexed none of its text: it is found by the words of its URL only.',
   hint: 'Look for control characters in the file, or in a page for `&lt;`, or save it in another format; a changed file is pushed again by itself.',
 };
-const NEVER_INDEXED: Trouble = {
-  code: 'NEVER_INDEXED',
-  message: 'The peer accepts it each time and never indexes it, while it indexes others.',
-  hint: 'See in the log of the peer what it says of this URL; `peersync retry` pushes it again.',
-};
 const REFUSED_BY_INDEX: Trouble = {
   code: 'REFUSED_BY_INDEX',
   message:
     'Each time it was pushed, nothing that came with it was indexed, and alone it is not indexed either: the index of the peer refuses it.',
-  hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; `peersync retry` pushes it again.',
+  hint: 'Look for damaged characters in it (U+FFFF from inside a PDF is one), save it anew, or keep it out with a rule; the log of the peer may say more. `peersync retry` pushes it again.',
 };
 
 /** Where an address leads: into the network around the peer, or into the world. */

@@ -18,8 +18,6 @@ interface Suspect {
   mostWith: number;
   /** How often it was pushed alone and lost. */
   failedAlone: number;
-  /** Whether others were lost at the same time. */
-  hadCompany: boolean;
 }
 
 /** A suspect whose item may be pushed. */
@@ -81,12 +79,9 @@ export class Isolation {
    * The peer accepted the item and lost it: it is a suspect from now on, and comes back by `take` when it is pending.
    *
    * @param isCertain whether it must have been indexed by now, if it was not to blame
-   * @returns how often it was lost alone, and whether others were lost with it
+   * @returns how often it was lost alone
    */
-  lost(
-    item: Pick<PendingItem, 'folder' | 'path' | 'version'>,
-    isCertain: boolean,
-  ): { readonly timesAlone: number; readonly hadCompany: boolean } {
+  lost(item: Pick<PendingItem, 'folder' | 'path' | 'version'>, isCertain: boolean): number {
     const suspect = this.#suspects.get(keyOf(item)) ?? this.#add(item);
     if (isCertain && suspect.pushedWith === 1) suspect.failedAlone += 1;
     if (suspect.pushedWith > 0) suspect.mostWith = Math.ceil(suspect.pushedWith / 4);
@@ -94,7 +89,7 @@ export class Isolation {
     // Behind those that wait for their first turn.
     this.#suspects.delete(keyOf(item));
     this.#suspects.set(keyOf(item), suspect);
-    return { timesAlone: suspect.failedAlone, hadCompany: suspect.hadCompany };
+    return suspect.failedAlone;
   }
 
   /** Takes a pending item if it is a suspect, also one of an earlier run. @returns whether it is one */
@@ -157,11 +152,8 @@ export class Isolation {
 
   #add({ folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>): Suspect {
     const place = { folder, path };
-    const hadCompany = this.#suspects.size > 0;
-    // The first of many did not know of the others.
-    if (this.#suspects.size === 1) for (const first of this.#suspects.values()) first.hadCompany = true;
     const counts = { pushedWith: 0, mostWith: Number.POSITIVE_INFINITY, failedAlone: 0 };
-    const suspect = { place, sha256: version.sha256, ...counts, hadCompany };
+    const suspect = { place, sha256: version.sha256, ...counts };
     this.#suspects.set(keyOf(place), suspect);
     return suspect;
   }

@@ -94,7 +94,7 @@ export class Uplink {
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    this.#backlog = new Backlog(deps);
+    this.#backlog = new Backlog(deps, () => this.#work.notify());
     this.#isolation = new Isolation(deps);
     this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution, this.#isolation);
@@ -190,7 +190,7 @@ export class Uplink {
   }
 
   async #step(signal: AbortSignal): Promise<void> {
-    const { clock, queue } = this.#deps;
+    const { queue } = this.#deps;
     if (this.#backlog.wantsMore) await this.#takeUpMore();
     const isDue = this.#backlog.hasDue;
     if (this.#isolation.isDue(isDue)) {
@@ -200,7 +200,7 @@ export class Uplink {
       const batch = await this.#gather(signal);
       if (batch.length > 0) this.#work.start(this.#deliver(batch));
     } else if (!this.#backlog.wantsMore) {
-      const waitMs = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextDue - clock.now();
+      const waitMs = isDue ? Number.POSITIVE_INFINITY : this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
     }
   }
@@ -242,7 +242,7 @@ export class Uplink {
       const left = end - clock.now();
       if (isFull || left <= 0 || signal.aborted) return batch;
       if (this.#backlog.wantsMore) await this.#takeUpMore();
-      else await this.#work.wait(Math.min(left, this.#backlog.nextDue - clock.now()));
+      else await this.#work.wait(Math.min(left, this.#backlog.nextPassInMs));
     }
   }
 

@@ -110,10 +110,11 @@ export async function* verify(
     if (missing.length === 0) return;
     yield progress(missing);
     await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs), signal);
-    if (signal?.aborted) return;
     const still: Missing[] = [];
-    for await (const _ of atATime(missing, concurrency, ({ item }) => look(item, still)))
+    for await (const group of groupsOf(missing, concurrency)) {
       if (signal?.aborted) return;
+      await Promise.all(group.map(({ item }) => look(item, still)));
+    }
     for (const { item, why } of still) {
       if (!isCurrent(state, item)) continue;
       counts.missed += 1;
@@ -129,12 +130,10 @@ export async function* verify(
   }
   const missing: Missing[] = [];
   let reportedAt = clock.now();
-  const checking = atATime(items, concurrency, async (item) => {
-    await look(item, missing);
-    counts.checked += 1;
-  });
-  for await (const _ of checking) {
+  for await (const group of groupsOf(items, concurrency)) {
     if (signal?.aborted) return;
+    await Promise.all(group.map((item) => look(item, missing)));
+    counts.checked += group.length;
     if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
       reportedAt = clock.now();
       yield progress(missing);
@@ -145,22 +144,14 @@ export async function* verify(
   if (!signal?.aborted) yield { kind: 'verified', ...counts };
 }
 
-/** Does the work for each item, up to `most` at a time; yields when another may begin, which it does when it is asked on. */
-async function* atATime<T>(
-  items: Iterable<T> | AsyncIterable<T>,
-  most: number,
-  work: (item: T) => Promise<void>,
-): AsyncGenerator<void> {
-  const running = new Set<Promise<void>>();
+async function* groupsOf<T>(items: Iterable<T> | AsyncIterable<T>, size: number): AsyncGenerator<T[]> {
+  let group: T[] = [];
   for await (const item of items) {
-    // What failed stays, and is thrown by the race; where the consumer left before, it is nobody's any more.
-    const one: Promise<void> = work(item).then(() => void running.delete(one));
-    one.catch(() => {});
-    running.add(one);
-    if (running.size >= most) await Promise.race(running);
-    yield;
+    if (group.push(item) < size) continue;
+    yield group;
+    group = [];
   }
-  await Promise.all(running);
+  if (group.length > 0) yield group;
 }
 
 function isCurrent(state: Pick<State, 'get'>, item: ConfirmedItem): boolean {
