@@ -7,8 +7,5 @@ import { listWork } from './watch/lister.js';
 serve({
   ...listWork,
   read: (orders: readonly ReadOrder[]) => ({ value: orders.map(fingerprintNow) }),
-  pack: (order: PackOrder) => {
-    const { packed, bytes } = pack(order);
-    return { value: packed, transfer: [bytes.buffer] };
-  },
+  pack: (order: PackOrder) => ({ value: pack(order) }),
 });

@@ -32,95 +32,88 @@ export type PushResult =
 
 const RETURNED: PushResult = { kind: 'returned' };
 
-/** Brings batches to the peer. It changes nothing in the state: whoever sends applies the results. */
-export class BatchSender {
-  readonly #deps: UplinkDeps;
+/**
+ * Brings one batch to the peer; where that fails as a whole in halves, down to single items. Both halves go before either is
+ * split further, so that the peer takes good ones in between, and one bad item is no trouble of the peer. It changes nothing in the
+ * state: whoever sends applies the results.
+ *
+ * @param dialect the one that it was made ready for
+ * @param synchronous whether the peer is to answer only when it has indexed them
+ * @returns the results in the order of the documents
+ */
+export async function sendBatch(
+  deps: UplinkDeps,
+  documents: readonly PreparedDocument[],
+  dialect: Dialect,
+  synchronous = false,
+): Promise<readonly PushResult[]> {
+  const send = async (batch: readonly PreparedDocument[]) => {
+    const outcome = await request(deps, batch, dialect, synchronous);
+    // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
+    const mayBeRefused = synchronous && !deps.settings.push.synchronous;
+    const isError = outcome instanceof PeersyncError;
+    return isError && mayBeRefused ? request(deps, batch, dialect, false) : outcome;
+  };
+  const settle = async (
+    batch: readonly PreparedDocument[],
+    outcome: readonly PushResult[] | PeersyncError,
+  ): Promise<readonly PushResult[]> => {
+    if (!(outcome instanceof PeersyncError)) return outcome;
+    if (batch.length === 1) return [{ kind: 'failed', error: outcome }];
+    const { code, message } = outcome;
+    deps.log.debug(
+      { event: 'split', items: batch.length, code },
+      `a batch of ${batch.length} failed and is split: ${message}`,
+    );
+    const middle = Math.ceil(batch.length / 2);
+    const [first, second] = [batch.slice(0, middle), batch.slice(middle)];
+    const [firstOutcome, secondOutcome] = [await send(first), await send(second)];
+    return [...(await settle(first, firstOutcome)), ...(await settle(second, secondOutcome))];
+  };
+  return documents.length === 0 ? [] : settle(documents, await send(documents));
+}
 
-  constructor(deps: UplinkDeps) {
-    this.#deps = deps;
-  }
-
-  /**
-   * Sends one batch; where that fails as a whole in halves, down to single items. Both halves go before either is
-   * split further, so that the peer takes good ones in between, and one bad item is no trouble of the peer.
-   *
-   * @param dialect the one that it was made ready for
-   * @param synchronous whether the peer is to answer only when it has indexed them
-   * @returns the results in the order of the documents
-   */
-  async send(
-    documents: readonly PreparedDocument[],
-    dialect: Dialect,
-    synchronous = false,
-  ): Promise<readonly PushResult[]> {
-    const { log, settings } = this.#deps;
-    const request = async (batch: readonly PreparedDocument[]) => {
-      const outcome = await this.#request(batch, dialect, synchronous);
-      // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
-      const mayBeRefused = synchronous && !settings.push.synchronous;
-      const isError = outcome instanceof PeersyncError;
-      return isError && mayBeRefused ? this.#request(batch, dialect, false) : outcome;
-    };
-    const settle = async (
-      batch: readonly PreparedDocument[],
-      outcome: readonly PushResult[] | PeersyncError,
-    ): Promise<readonly PushResult[]> => {
-      if (!(outcome instanceof PeersyncError)) return outcome;
-      if (batch.length === 1) return [{ kind: 'failed', error: outcome }];
-      const { code, message } = outcome;
-      log.debug(
-        { event: 'split', items: batch.length, code },
-        `a batch of ${batch.length} failed and is split: ${message}`,
-      );
-      const middle = Math.ceil(batch.length / 2);
-      const [first, second] = [batch.slice(0, middle), batch.slice(middle)];
-      const [firstOutcome, secondOutcome] = [await request(first), await request(second)];
-      return [...(await settle(first, firstOutcome)), ...(await settle(second, secondOutcome))];
-    };
-    return documents.length === 0 ? [] : settle(documents, await request(documents));
-  }
-
-  /** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
-  async #request(
-    documents: readonly PreparedDocument[],
-    dialect: Dialect,
-    synchronous: boolean,
-  ): Promise<readonly PushResult[] | PeersyncError> {
-    const { clock, dialect: spoken, log, peer, queue, settings, state } = this.#deps;
-    const options = {
-      ...(synchronous ? { synchronous } : {}),
-      ...(settings.push.commit ? { commit: true } : {}),
-    };
-    const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
-      ...{ url, collection, data: text },
-      ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
-    }));
-    let began: number | undefined;
-    let answer: PushAnswer | undefined;
-    try {
-      answer = await queue.run('push', async (signal) => {
-        began = clock.now();
-        // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
-        if (spoken.current !== dialect || documents.some(({ item }) => isGone(state, item))) return undefined;
-        return await peer.push(items, { ...options, signal });
-      });
-    } catch (error) {
-      const failure = pushFailure(error, began !== undefined);
-      if (failure.kind === 'stale')
-        return documents.map((_, i) => (i === failure.item ? { kind: 'stale' } : RETURNED));
-      if (mayMisfit(failure.error) && (await spoken.misfits())) return documents.map(() => RETURNED);
-      return failure.kind === 'failed' ? failure.error : documents.map(() => failure);
-    }
-    if (answer === undefined) return documents.map(() => RETURNED);
-    const { results, peerTime: peerAt } = answer;
-    log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
-    const at = began ?? clock.now();
-    return documents.map((_, i) => {
-      const result = results[i];
-      if (result?.ok) return { kind: 'accepted', at, peerAt };
-      return { kind: 'refused', words: result?.message ?? 'the peer did not answer for this item' };
+/** Sends one request. @returns the result of each item, or the error where one of them may be the reason */
+async function request(
+  deps: UplinkDeps,
+  documents: readonly PreparedDocument[],
+  dialect: Dialect,
+  synchronous: boolean,
+): Promise<readonly PushResult[] | PeersyncError> {
+  const { clock, dialect: spoken, log, peer, queue, settings, state } = deps;
+  const options = {
+    ...(synchronous ? { synchronous } : {}),
+    ...(settings.push.commit ? { commit: true } : {}),
+  };
+  const items = documents.map(({ item: { url, collection, version }, content: { text, type } }) => ({
+    ...{ url, collection, data: text },
+    ...(type === '' ? {} : { contentType: type, lastModified: version.mtimeMs }),
+  }));
+  let began: number | undefined;
+  let answer: PushAnswer | undefined;
+  try {
+    answer = await queue.run('push', async (signal) => {
+      began = clock.now();
+      // It may have waited long: the dialect was found out to be another, or a file, or its whole folder, is gone.
+      if (spoken.current !== dialect || documents.some(({ item }) => isGone(state, item))) return undefined;
+      return await peer.push(items, { ...options, signal });
     });
+  } catch (error) {
+    const failure = pushFailure(error, began !== undefined);
+    if (failure.kind === 'stale')
+      return documents.map((_, i) => (i === failure.item ? { kind: 'stale' } : RETURNED));
+    if (mayMisfit(failure.error) && (await spoken.misfits())) return documents.map(() => RETURNED);
+    return failure.kind === 'failed' ? failure.error : documents.map(() => failure);
   }
+  if (answer === undefined) return documents.map(() => RETURNED);
+  const { results, peerTime: peerAt } = answer;
+  log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);
+  const at = began ?? clock.now();
+  return documents.map((_, i) => {
+    const result = results[i];
+    if (result?.ok) return { kind: 'accepted', at, peerAt };
+    return { kind: 'refused', words: result?.message ?? 'the peer did not answer for this item' };
+  });
 }
 
 function isGone(state: State, { folder, path }: PendingItem): boolean {

@@ -6,7 +6,7 @@ import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialect.js';
-import { encode, type Text } from '../peer/form.js';
+import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
 import { htmlRewriting, plainTextRewriting, type Rewriting } from '../peer/yacy-text.js';
 import type { Trouble, Version } from '../state/entry.js';
 
@@ -115,44 +115,30 @@ export interface PackOrder {
 }
 
 /**
- * Reads files, each of which proves to be the version it should be, treats them as their way asks for and encodes them, one after
- * the other into `bytes`. Blocks while it reads: meant for a thread of its own.
+ * Reads files, each of which proves to be the version it should be, treats them as their way asks for and encodes them. Blocks
+ * while it reads: meant for a thread of its own.
  */
-export function pack({ rules, files }: PackOrder): {
-  readonly packed: readonly Packed[];
-  readonly bytes: Uint8Array<ArrayBuffer>;
-} {
-  const { encoding } = rules;
-  const encoded: Uint8Array[] = [];
-  const ends = [0];
-  const packed = files.map(({ file, version }, i) => {
-    const content = packOne(file, version, rules, encoded);
-    const length = content.kind === 'content' ? (encoded.at(-1)?.length ?? 0) : 0;
-    ends.push((ends[i] ?? 0) + length);
-    return content;
-  });
-  // Memory of its own, which can be handed over.
-  const bytes = new Uint8Array(Buffer.concat(encoded));
-  const texts = packed.map((content, i) =>
-    content.kind === 'content'
-      ? { ...content, text: { encoding, size: content.size, encoded: bytes.subarray(ends[i], ends[i + 1]) } }
-      : content,
-  );
-  return { packed: texts, bytes };
+export function pack({ rules, files }: PackOrder): readonly Packed[] {
+  return files.map(({ file, version }) => packOne(file, version, rules));
 }
 
-function packOne(file: string, version: Version, rules: ContentRules, encoded: Uint8Array[]): Packed {
+function packOne(file: string, version: Version, rules: ContentRules): Packed {
   const bytes = readWhole({ file, stat: version });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return { kind: 'stale' };
-  const { type, rewriting, words: counter } = wayOf(file, version.encoding, bytes, rules);
-  const text = rewritten(bytes, rewriting);
-  counter?.write(text);
+  const way = wayOf(file, version.encoding, bytes, rules);
+  const text = rewritten(bytes, way.rewriting);
+  way.words?.write(text);
+  const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
+  const { encoding } = rules;
+  return contentOf(way, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
+}
+
+/** What travels, if there is a word in it. */
+function contentOf({ type, words: counter }: Way, text: EncodedText | TextSource, digest: string): Packed {
   const words = counter?.end();
   if (counter !== undefined && words === undefined) return { kind: 'wordless' };
-  encoded.push(encode(text, rules.encoding));
-  const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
-  return { kind: 'content', text: NOTHING, size: text.length, digest, type, words };
+  return { kind: 'content', text, size: text.size, digest, type, words };
 }
 
 const NOTHING = new Uint8Array();
@@ -167,20 +153,18 @@ export async function streamed(file: string, version: Version, rules: ContentRul
   const order = { file, stat: version };
   try {
     const head = await headOf(order);
-    const way = () => wayOf(file, version.encoding, head, rules);
-    const { type, rewriting, words: counter } = way();
+    const newWay = () => wayOf(file, version.encoding, head, rules);
+    const way = newWay();
     const [raw, travelling] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
-    for await (const piece of rewrittenPieces(order, rewriting, raw)) {
+    for await (const piece of rewrittenPieces(order, way.rewriting, raw)) {
       size += piece.length;
       travelling.update(piece);
-      counter?.write(piece);
+      way.words?.write(piece);
     }
     if (raw.digest('hex') !== version.sha256) return { kind: 'stale' };
-    const words = counter?.end();
-    if (counter !== undefined && words === undefined) return { kind: 'wordless' };
-    const text = { size, chunks: () => rewrittenPieces(order, way().rewriting) };
-    return { kind: 'content', text, size, digest: travelling.digest('hex'), type, words };
+    const text = { size, chunks: () => rewrittenPieces(order, newWay().rewriting) };
+    return contentOf(way, text, travelling.digest('hex'));
   } catch (error) {
     return refused(refusalFor(error));
   }

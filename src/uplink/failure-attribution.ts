@@ -1,9 +1,9 @@
 import type { PeersyncError } from '../lib/errors.js';
-import type { Logger } from '../lib/logger.js';
+import type { FileStat } from '../lib/file.js';
 import { encodePath, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Place } from '../state/entries.js';
-import type { AcceptedItem, PendingItem, Trouble } from '../state/entry.js';
+import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
 import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { pushFailure } from './batch-sender.js';
 import { currentOf, holdMs, keyOf, losesUpdates, placeName, type UplinkDeps } from './deps.js';
@@ -88,7 +88,7 @@ export class FailureAttribution {
   async failedAlone(item: PendingItem, error: PeersyncError, before: number): Promise<void> {
     const current = currentOf(this.#deps.state, item);
     if (error.code !== 'PEER_TOO_LARGE') await this.#charge(item, troubleOf(error), before);
-    else if (current !== undefined) this.#quarantine(current, troubleOf(error));
+    else if (current !== undefined) this.quarantine(current, troubleOf(error));
   }
 
   /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
@@ -108,10 +108,9 @@ export class FailureAttribution {
 
   /** The peer shows the document of this item for good. */
   shown({ url, path }: Pick<AcceptedItem, 'url' | 'path'>, pushedAt: number): void {
-    const { dialect, state } = this.#deps;
-    if (dialect.current?.hasDomainGate !== true) return;
+    if (!this.#mayBeGate) return;
     const base = url.endsWith(encodePath(path)) ? url.slice(0, -encodePath(path).length) : url;
-    if (this.#gate.saw(base, pushedAt)) state.setMeta(GATE_META, this.#gate.kept);
+    if (this.#gate.saw(base, pushedAt)) this.#deps.state.setMeta(GATE_META, this.#gate.kept);
   }
 
   /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
@@ -168,7 +167,7 @@ export class FailureAttribution {
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
     if (this.#isolation.lost(item, true) >= ALONE_ATTEMPTS) {
-      this.#quarantine(item, REFUSED_BY_INDEX);
+      this.quarantine(item, REFUSED_BY_INDEX);
       return;
     }
     state.put(lost(item, lostTrouble, clock.now()));
@@ -180,7 +179,7 @@ export class FailureAttribution {
 
   /** The peer shows this version, and indexed none of its text: another push would end no better. */
   withoutText(item: AcceptedItem | PendingItem): void {
-    this.#quarantine(item, TEXT_NOT_INDEXED);
+    this.quarantine(item, TEXT_NOT_INDEXED);
   }
 
   /** Spends an attempt if the item is to blame, and else puts it off. */
@@ -219,16 +218,30 @@ export class FailureAttribution {
     const waitMs = item.status === 'accepted' ? 0 : this.#backoff(item.attempts + 1);
     const again = failed(item, trouble, clock.now() + waitMs, clock.now());
     const isLast = again.attempts >= attempts;
-    if (isLast) this.#quarantine(again, trouble);
+    if (isLast) this.quarantine(again, trouble);
     else state.put(again);
     return isLast;
   }
 
-  #quarantine(item: PendingItem | AcceptedItem, trouble: Trouble): void {
+  /**
+   * Gives an item up, and tells the person why.
+   *
+   * @param version without its hash where the next look that can read the file is to take it up again
+   */
+  quarantine(
+    item: PendingItem | AcceptedItem,
+    trouble: Trouble,
+    version: Version | FileStat = item.version,
+  ): void {
     const { clock, log, state } = this.#deps;
+    const { folder, path } = item;
+    const { code, message, hint } = trouble;
     this.forget(item);
-    state.put(quarantined(item, item, item.version, trouble, clock.now()));
-    sayQuarantined(log, item, trouble);
+    state.put(quarantined(item, item, version, trouble, clock.now()));
+    log.warn(
+      { event: 'quarantined', folder, path, code },
+      `quarantined ${placeName(item)}: ${sentence(message)} ${hint}`,
+    );
   }
 
   /** The wait after the n-th failure: doubling from `min` to `max`, in ms. */
@@ -239,17 +252,19 @@ export class FailureAttribution {
 
   #notShownTrouble({ url }: AcceptedItem, patienceMs: number, why: string): Trouble {
     const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
-    const mayBeGated = this.#deps.dialect.current?.hasDomainGate === true && !this.#gate.hasShownBelow(url);
     return {
       code: 'NOT_SHOWN',
       message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-      hint: mayBeGated ? `${look} ${gateHint(reachOf(url))}` : look,
+      hint: this.#mayBeGate && !this.#gate.hasShownBelow(url) ? `${look} ${gateHint(reachOf(url))}` : look,
     };
   }
 
+  get #mayBeGate(): boolean {
+    return this.#deps.dialect.current?.hasDomainGate === true;
+  }
+
   #isGated(item: AcceptedItem): boolean {
-    const isGate = this.#deps.dialect.current?.hasDomainGate === true;
-    return isGate && this.#gate.explains(item.url, firstAcceptedAt(item));
+    return this.#mayBeGate && this.#gate.explains(item.url, firstAcceptedAt(item));
   }
 }
 
@@ -261,14 +276,6 @@ function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
 
 export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
   return { code, message, hint };
-}
-
-/** Tells the person that a file is given up, and why. */
-export function sayQuarantined(log: Logger, place: Place, trouble: Trouble): void {
-  log.warn(
-    { event: 'quarantined', folder: place.folder, path: place.path, code: trouble.code },
-    `quarantined ${placeName(place)}: ${sentence(trouble.message)} ${trouble.hint}`,
-  );
 }
 
 const UNANSWERED: Trouble = {
@@ -322,9 +329,8 @@ export class DomainGate {
   readonly #shown: Map<string, number>;
 
   /** @param kept what an earlier run knew */
-  constructor(kept?: unknown) {
-    const entries = typeof kept === 'object' && kept !== null ? Object.entries(kept) : [];
-    this.#shown = new Map(entries.map(([base, at]) => [base, Number(at)]));
+  constructor(kept: unknown = {}) {
+    this.#shown = new Map(Object.entries(kept as Record<string, number>));
   }
 
   /** For a later run. */

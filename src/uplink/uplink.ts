@@ -1,5 +1,5 @@
 import { pathBelow } from '../config/url.js';
-import { type FileStat, fileStat } from '../lib/file.js';
+import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { ContentRules } from '../peer/dialect.js';
 import type { Place } from '../state/entries.js';
@@ -11,21 +11,13 @@ import {
   type Sent,
   type Trouble,
 } from '../state/entry.js';
-import {
-  accepted,
-  leaving,
-  overtaken,
-  passedOver,
-  quarantined,
-  replaced,
-  returned,
-} from '../state/transitions.js';
+import { accepted, leaving, overtaken, passedOver, replaced, returned } from '../state/transitions.js';
 import { Backlog } from './backlog.js';
-import { BatchSender, type PreparedDocument, type PushResult } from './batch-sender.js';
+import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
 import { Background, currentOf, type UplinkDeps } from './deps.js';
 import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
-import { FailureAttribution, sayQuarantined, troubleOf } from './failure-attribution.js';
+import { FailureAttribution, troubleOf } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
@@ -75,7 +67,6 @@ export class Uplink {
   readonly #confirm: ConfirmLoop;
   readonly #attribution: FailureAttribution;
   readonly #isolation: Isolation;
-  readonly #sender: BatchSender;
   readonly #work: Background;
   readonly #pushing = new HealthCheck('push', 'items that are due are not pushed', {
     busy: () => this.#mayPush(),
@@ -98,7 +89,6 @@ export class Uplink {
     this.#isolation = new Isolation(deps);
     this.#attribution = new FailureAttribution(deps, this.#isolation);
     this.#confirm = new ConfirmLoop(deps, this.#attribution, this.#isolation);
-    this.#sender = new BatchSender(deps);
     this.#work = new Background(deps.clock);
   }
 
@@ -280,7 +270,7 @@ export class Uplink {
     const documents = await this.#packing.during(() => this.#prepare(batch, spoken.content));
     await commit();
     const before = this.#attribution.successes;
-    const results = await this.#sender.send(documents, spoken, synchronous);
+    const results = await sendBatch(this.#deps, documents, spoken, synchronous);
     const taken: AcceptedItem[] = [];
     for (const [i, document] of documents.entries()) this.#accept(document, results[i], taken);
     if (taken.length > 0) this.#attribution.succeeded(taken);
@@ -381,17 +371,12 @@ export class Uplink {
       else if (content.kind === 'wordless')
         state.put(passedOver(item, item, stat, withoutWords(), clock.now()));
       else if (content.kind === 'tooLarge')
-        this.#quarantine(item, item.version, tooLarge(stat.size, rules.maxBytes));
+        this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
       else if (content.kind === 'unreadable' && stands !== 'missing')
-        this.#quarantine(item, stat, unreadable(content.code));
+        this.#attribution.quarantine(item, unreadable(content.code), stat);
       else if (content.kind === 'stale' && stands === 'there') this.#putOff(item);
     }
     return documents;
-  }
-
-  #quarantine(item: PendingItem, version: PendingItem['version'] | FileStat, trouble: Trouble): void {
-    this.#deps.state.put(quarantined(item, item, version, trouble, this.#deps.clock.now()));
-    sayQuarantined(this.#deps.log, item, trouble);
   }
 
   #leave(item: PendingItem, content: PreparedDocument['content'], rules: ContentRules): PreparedDocument {

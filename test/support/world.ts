@@ -192,7 +192,7 @@ export class World {
       dialect: this.dialect,
       pack: async (order) => {
         await this.packs();
-        return this.packed ?? pack(order).packed;
+        return this.packed ?? pack(order);
       },
       clock,
       log: { ...silentLogger, warn: (_, message) => void this.warnings.push(message) },

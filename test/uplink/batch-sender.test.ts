@@ -7,7 +7,7 @@ import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import type { Entry } from '../../src/state/entry.js';
 import { gone } from '../../src/state/transitions.js';
-import { BatchSender, type PreparedDocument, pushFailure } from '../../src/uplink/batch-sender.js';
+import { type PreparedDocument, pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, QUICK, unreachable } from '../support/world.js';
@@ -18,7 +18,7 @@ function setting() {
   const entries = new Map<string, Entry>();
   const hooks = { inQueue: () => {}, misfits: false };
   const spoken: Dialect = DIALECTS.standard;
-  const sender = new BatchSender({
+  const deps = {
     ...{ peer, clock: systemClock, log: silentLogger, settings: QUICK },
     dialect: { current: spoken, known: async () => true, misfits: async () => hooks.misfits },
     queue: {
@@ -28,7 +28,7 @@ function setting() {
       },
     },
     state: { get: (_: string, path: string) => entries.get(path) },
-  } as unknown as UplinkDeps);
+  } as unknown as UplinkDeps;
   const documents = (paths: string): PreparedDocument[] =>
     [...paths].map((path) => {
       const item = pendingRecord(path);
@@ -43,7 +43,7 @@ function setting() {
     remove: (path: string) => void entries.set(path, gone(pendingRecord(path), 0)),
     /** What became of each, by the first letters of the results. */
     send: async (paths: string, dialect = spoken, synchronous = false) => {
-      const results = await sender.send(documents(paths), dialect, synchronous);
+      const results = await sendBatch(deps, documents(paths), dialect, synchronous);
       return results.map(({ kind }) => kind);
     },
     pushed: () => peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join('')),
