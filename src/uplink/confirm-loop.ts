@@ -151,16 +151,19 @@ export class ConfirmLoop {
     if (this.#isFull) return;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
-    for (const [i, item] of items.entries()) this.#add(item, item.sent, heldUntil, i === 0);
+    for (const [i, item] of items.entries()) this.#add(item, item.sent, heldUntil, { isScout: i === 0 });
   }
 
-  /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
-  resume(item: AcceptedItem | PendingItem, sent: Sent): void {
+  /**
+   * An item that was accepted some time ago, or one in doubt: its push left and was never answered.
+   *
+   * @param wasMissing whether it may have been looked up in vain
+   */
+  resume(item: AcceptedItem | PendingItem, sent: Sent, wasMissing = false): void {
     const look = this.#looks.get(keyOf(item));
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
     if (item.status === 'accepted' && this.#isFull) return;
-    const since = this.#sinceOf(item, sent);
-    this.#add(item, sent, this.#heldUntil(since, sent.size));
+    this.#add(item, sent, this.#heldUntil(this.#sinceOf(item, sent), sent.size), { wasMissing });
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -200,12 +203,8 @@ export class ConfirmLoop {
     this.#pass ??= this.#deps.state.entries.slices({ status: ['accepted'] });
     const { value, done } = await this.#pass.next();
     if (done) this.#pass = undefined;
-    for (const entry of value ?? []) {
-      if (entry.status !== 'accepted') continue;
-      this.resume(entry, entry.sent);
-      const look = this.#hasLeftSome ? this.#looks.get(keyOf(entry)) : undefined;
-      if (look !== undefined) look.wasMissing = true;
-    }
+    for (const entry of value ?? [])
+      if (entry.status === 'accepted') this.resume(entry, entry.sent, this.#hasLeftSome);
   }
 
   /** How long until a look-up may begin, in ms; infinite where nothing is due. */
@@ -237,7 +236,12 @@ export class ConfirmLoop {
   }
 
   /** Takes the place of an earlier look at the same item. */
-  #add(item: AcceptedItem | PendingItem, sent: Sent, heldUntil: number, isScout = false): void {
+  #add(
+    item: AcceptedItem | PendingItem,
+    sent: Sent,
+    heldUntil: number,
+    { isScout = false, wasMissing = false },
+  ): void {
     const look: Look = {
       place: { folder: item.folder, path: item.path },
       url: sent.url,
@@ -248,7 +252,7 @@ export class ConfirmLoop {
       isScout,
       due: 0,
       interval: Math.max(SHORTEST_INTERVAL_MS, this.#typicalMs / 4),
-      wasMissing: false,
+      wasMissing,
       shownSince: undefined,
       why: undefined,
       unanswered: undefined,
