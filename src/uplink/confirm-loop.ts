@@ -263,22 +263,18 @@ export class ConfirmLoop {
     this.#plan(look, Math.max(look.since + likelyMs, heldUntil));
   }
 
+  /** The look is due then, unless it is planned anew or forgotten meanwhile. */
   #plan(look: Look, due: number): void {
-    look.due = due;
-    this.#fallDue(look, due);
-  }
-
-  /** Waits until the look is due, unless it is planned anew or forgotten meanwhile. */
-  #fallDue(look: Look, due: number): void {
     const { clock } = this.#deps;
-    if (look.due !== due || this.#looks.get(keyOf(look.place)) !== look) return;
+    const fallDue = () => {
+      if (look.due !== due || this.#looks.get(keyOf(look.place)) !== look) return;
+      this.#due.push(look);
+      this.#work.notify();
+    };
+    look.due = due;
     const leftMs = Math.ceil(due - clock.now());
-    if (leftMs > 0) {
-      clock.after(leftMs, () => this.#fallDue(look, due), { background: true });
-      return;
-    }
-    this.#due.push(look);
-    this.#work.notify();
+    if (leftMs > 0) clock.after(leftMs, fallDue, { background: true });
+    else fallDue();
   }
 
   #forget(look: Look): void {

@@ -10,24 +10,19 @@ export interface Scope {
   readonly path: string;
 }
 
-export interface RetryReport {
-  /** Items that are pending again, with all their attempts. */
-  readonly retried: number;
-  /** Files that are read again first, for their content was not known. */
-  readonly lookedAt: readonly Place[];
-}
-
 /**
  * Gives quarantined items another try, ends the wait of pending ones, and forgets why files were passed over, so that the
  * next look decides anew. Nothing is pushed that is confirmed already.
  *
  * @param scopes what to try again; undefined for everything
+ * @returns how many items are pending again, with all their attempts, and the files that are to be read again first, for their
+ *   content was not known
  */
 export async function retryItems(
   state: Pick<State, 'entries' | 'get' | 'put' | 'remove'>,
   scopes: readonly Scope[] | undefined,
   clock: Clock,
-): Promise<RetryReport> {
+): Promise<{ readonly retried: number; readonly lookedAt: readonly Place[] }> {
   const lookedAt: Place[] = [];
   let again = 0;
   for await (const slice of chosenOf(state, scopes)) {

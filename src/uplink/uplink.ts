@@ -44,8 +44,8 @@ export interface UplinkStatus {
   readonly timeToVisibleMs: number;
 }
 
-/** What came of reading an item, if it was read. */
-type Content = Packed | { readonly kind: 'tooLarge' } | undefined;
+/** What came of reading an item. */
+type Content = Packed | { readonly kind: 'tooLarge' };
 
 /**
  * What goes to the peer: pushes what the state says is pending, in batches, and has the confirm loop look up what it says is accepted.
@@ -359,9 +359,9 @@ export class Uplink {
     const { clock, pathOf, standing, state } = this.#deps;
     const contents = await this.#readAll(batch, rules);
     const documents: PreparedDocument[] = [];
-    for (const [i, taken] of batch.entries()) {
+    for (const taken of batch) {
       const item = this.#current(taken);
-      const content = contents[i];
+      const content = contents.get(taken);
       // At its old URL it could replace what another folder has there now: a scan gives it the new one, or lets it go.
       if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
       const stands = standing(item.folder);
@@ -412,23 +412,26 @@ export class Uplink {
   }
 
   /** The contents of a batch: small files all at once in the thread, large ones each by itself. */
-  async #readAll(batch: readonly PendingItem[], rules: ContentRules): Promise<readonly Content[]> {
+  async #readAll(
+    batch: readonly PendingItem[],
+    rules: ContentRules,
+  ): Promise<ReadonlyMap<PendingItem, Content>> {
     const { pack, pathOf } = this.#deps;
-    const contents: Content[] = [];
-    const small: { readonly file: string; readonly version: PendingItem['version'] }[] = [];
-    const places: number[] = [];
-    for (const [i, item] of batch.entries()) {
+    const contents = new Map<PendingItem, Content>();
+    const small: { readonly item: PendingItem; readonly file: string }[] = [];
+    for (const item of batch) {
       const { version } = item;
       const file = pathOf(item);
       // What the dialect does not take was read before it was known: the look that follows passes it over.
       if (file === undefined || cannotTravel(version.encoding, rules) !== undefined)
-        contents[i] = { kind: 'stale' };
-      else if (version.size > (rules.maxBytes ?? version.size)) contents[i] = { kind: 'tooLarge' };
-      else if (version.size > WHOLE_BYTES) contents[i] = await streamed(file, version, rules);
-      else places[small.push({ file, version }) - 1] = i;
+        contents.set(item, { kind: 'stale' });
+      else if (version.size > (rules.maxBytes ?? version.size)) contents.set(item, { kind: 'tooLarge' });
+      else if (version.size > WHOLE_BYTES) contents.set(item, await streamed(file, version, rules));
+      else small.push({ item, file });
     }
-    const packed = await pack({ rules, files: small });
-    for (const [n, i] of places.entries()) contents[i] = packed[n];
+    const files = small.map(({ item: { version }, file }) => ({ file, version }));
+    for (const [i, content] of (await pack({ rules, files })).entries())
+      if (small[i] !== undefined) contents.set(small[i].item, content);
     return contents;
   }
 }
