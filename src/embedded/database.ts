@@ -126,6 +126,10 @@ export class Database {
     }
   }
 
+  get isOpen(): boolean {
+    return this.#connection.isOpen;
+  }
+
   close(): void {
     for (const statement of this.#statements.values()) statement.finalize();
     this.#statements.clear();

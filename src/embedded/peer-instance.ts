@@ -15,7 +15,7 @@ import { type Handler, openServer, type ServerOptions } from './server.js';
 import { share } from './share.js';
 import { ShareStore } from './share-store.js';
 import { TableStore } from './table-store.js';
-import { tablePages } from './tables.js';
+import { clearDropped, tablePages } from './tables.js';
 
 /** The options of a peer, all of them decided. */
 export interface PeerOptions extends ServerOptions {
@@ -70,13 +70,13 @@ export async function openPeerInstance(
     add('/Tables_p', (context) => tablePages(context, 'editor', { tables, log, maxBody }));
   }
   try {
-    await tables.clearDropped();
     const server = await openServer(handlers, options, { administrator, forms, clock, log });
     const waiting = documents.count('waiting');
     if (waiting > 0) {
       log.info({ waiting }, `${waiting} documents were accepted before the start and are indexed now`);
       indexer.notify();
     }
+    clearDropped(tables, log);
     const end = async (): Promise<void> => {
       await server.close();
       await indexer.stop();

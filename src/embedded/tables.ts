@@ -1,3 +1,4 @@
+import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
@@ -24,7 +25,7 @@ interface View {
   readonly columns: readonly string[];
   readonly choice: RowChoice;
   /** In groups, each made in a slice of time. */
-  readonly groups: () => Iterable<readonly StoredRow[]>;
+  readonly groups: Iterable<readonly StoredRow[]>;
   /** Keys of the rows that this request deleted. */
   readonly deleted?: readonly string[];
   /** What the page for people says of what was done. */
@@ -50,10 +51,8 @@ const ACTIONS = ['commitrow', 'deleterows', 'deletetable', 'addrow'] as const;
  * @param path the editor's page, read by people, shows 100 rows unless told otherwise
  */
 export async function tablePages(context: Context, path: 'api' | 'editor', deps: TableDeps): Promise<Body> {
-  const { tables, log, maxBody } = deps;
-  const isPage = context.as === 'html';
   const limits: FormLimits = {
-    body: maxBody,
+    body: deps.maxBody,
     fields: MOST_KEYS + MOST_COLUMNS + 20,
     name: COLUMN.length + LONGEST_NAME,
   };
@@ -64,54 +63,78 @@ export async function tablePages(context: Context, path: 'api' | 'editor', deps:
   if (action !== undefined && action !== 'addrow') context.requireChange();
   const name = readName(form, 'table');
   const pk = readName(form, 'pk');
+  const { tables, log } = deps;
   if (name === undefined) {
     if (action !== undefined) throw new Refusal(400, `${action} needs the parameter table.`);
-    return isPage ? listPage(tables.list()) : listJson(tables.list());
+    return listAnswer(context, tables);
   }
-  const found = (): StoredTable => {
-    const table = tables.find(name);
-    if (!table) throw new Refusal(404, `There is no table ${JSON.stringify(name)}.`);
-    return table;
-  };
-  const rows = (choice: RowChoice, done: Partial<View> = {}): Iterable<string> => {
-    const table = found();
-    const columns = [...tables.columns(table).values()];
-    const view = { table, columns, choice, groups: () => tables.read(table, choice), ...done };
-    return isPage ? tablePage(view) : tableJson(view);
-  };
   if (action === 'commitrow') {
     const committed = tables.commit(name, pk, readCells(form, name, pk, tables));
-    return rows({ pk: committed.pk }, { notice: `The row ${committed.pk} is saved.` });
+    const notice = `The row ${committed.pk} is saved.`;
+    return rowsAnswer(context, found(name, tables), { pk: committed.pk }, tables, { notice });
   }
+  const table = found(name, tables);
   if (action === 'deletetable') {
-    const table = found();
     tables.drop(table);
-    await tables.clearDropped();
+    clearDropped(tables, log);
     log.info({ table: name, rows: table.rows }, `The table ${name} was deleted`);
-    return isPage ? listPage(tables.list(), `The table ${name} is deleted.`) : listJson(tables.list());
+    return listAnswer(context, tables, `The table ${name} is deleted.`);
   }
-  const isEdited = action === 'addrow' || (form.text('edittable') !== undefined && pk !== undefined);
-  if (isEdited) {
-    const table = found();
-    const key = action === 'addrow' ? undefined : pk;
-    // For programs the form is the table without its rows, or with the one that is edited.
-    if (!isPage) return rows(key === undefined ? { count: 0 } : { pk: key });
-    const row = key === undefined ? undefined : tables.row(table, key);
-    return rowPage(table, [...tables.columns(table).values()], row, key);
-  }
+  if (action === 'addrow') return editAnswer(context, table, undefined, tables);
+  if (action === undefined && form.text('edittable') !== undefined && pk !== undefined)
+    return editAnswer(context, table, pk, tables);
+  const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
   const count = form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
-  const isScreen = path === 'editor' && isPage && form.text('count') === undefined;
   const choice = {
     pk,
     after: readName(form, 'after'),
     search: form.text('search'),
     count: isScreen ? PAGE_ROWS : count,
   };
-  if (action === undefined) return rows(choice);
-  const keys = readKeys(form);
-  found();
-  const deleted = await tables.deleteRows(name, keys);
-  return rows(choice, { deleted, notice: `${counted(deleted.length, 'row')} deleted.` });
+  if (action === undefined) return rowsAnswer(context, table, choice, tables);
+  const deleted = await tables.deleteRows(name, readKeys(form));
+  const notice = `${counted(deleted.length, 'row')} deleted.`;
+  return rowsAnswer(context, found(name, tables), choice, tables, { deleted, notice });
+}
+
+function found(name: string, tables: TableStore): StoredTable {
+  const table = tables.find(name);
+  if (!table) throw new Refusal(404, `There is no table ${JSON.stringify(name)}.`);
+  return table;
+}
+
+function listAnswer({ as }: Context, tables: TableStore, notice?: string): string {
+  const list = tables.list();
+  if (as === 'json') return `${JSON.stringify({ tables: list.map(({ name }) => name) })}\n`;
+  return listPage(list, notice);
+}
+
+function rowsAnswer(
+  { as }: Context,
+  table: StoredTable,
+  choice: RowChoice,
+  tables: TableStore,
+  done: Pick<View, 'deleted' | 'notice'> = {},
+): Iterable<string> {
+  const columns = [...tables.columns(table).values()];
+  const view = { table, columns, choice, groups: tables.read(table, choice), ...done };
+  return as === 'json' ? tableJson(view) : tablePage(view);
+}
+
+/** For programs the form is the table without its rows, or with the one that is edited. */
+function editAnswer(context: Context, table: StoredTable, pk: string | undefined, tables: TableStore): Body {
+  if (context.as === 'json')
+    return rowsAnswer(context, table, pk === undefined ? { count: 0 } : { pk }, tables);
+  const row = pk === undefined ? undefined : tables.row(table, pk);
+  return rowPage(table, [...tables.columns(table).values()], row, pk);
+}
+
+/** In the background. */
+export function clearDropped(tables: TableStore, log: Logger): void {
+  tables.clearDropped().catch((error: unknown) => {
+    const why = messageOf(error);
+    log.error({ err: why }, `The rows of a deleted table cannot be cleared away now: ${why}`);
+  });
 }
 
 function readName(form: Form, name: string): string | undefined {
@@ -179,7 +202,7 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
   const gone = deleted ? `"deleted":${JSON.stringify(deleted)},` : '';
   yield `{"table":${JSON.stringify(table.name)},"columns":${JSON.stringify(columns)},${gone}"rows":[`;
   let separator = '\n';
-  for (const group of groups()) {
+  for (const group of groups) {
     for (const { pk, cells } of group) {
       const pairs = cells.map(([column, value]) => `${JSON.stringify(column)}:${JSON.stringify(value)}`);
       yield `${separator}{"pk":${JSON.stringify(pk)},"cells":{${pairs.join(',')}}}`;
@@ -188,10 +211,6 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
     yield '';
   }
   yield '\n]}\n';
-}
-
-function listJson(tables: readonly StoredTable[]): string {
-  return `${JSON.stringify({ tables: tables.map(({ name }) => name) })}\n`;
 }
 
 const PATH = '/Tables_p.html';
@@ -205,7 +224,7 @@ function* tablePage({ table, columns, choice, groups, notice }: View): Generator
 <thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}<th></th></tr></thead>\n<tbody>\n`;
   let count = 0;
   let last: string | undefined;
-  for (const group of groups()) {
+  for (const group of groups) {
     for (const row of group) {
       yield rowLine(row, table, columns, count);
       count += 1;

@@ -182,6 +182,20 @@ describe('a request', () => {
     expect(await rawRequest(peer, `${head}Content-Length: 100\r\n\r\nurl=`)).not.toContain(' 200 ');
   });
 
+  it('that is only half there ends, also where its client keeps the connection open', async () => {
+    const peer = await openPeer({ timeouts: { headers: 200 } });
+    const socket = connect({ port: Number(new URL(peer.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    let isCut = false;
+    socket.on('error', () => {
+      isCut = true;
+    });
+    socket.resume().write('GET / HTT');
+    await until(() => {
+      if (!isCut) socket.write('P');
+      return isCut;
+    }, 'the peer has let the connection go');
+  });
+
   it('may take long for its body as long as that goes on', async () => {
     const peer = await openPeer({ timeouts: { idle: 2_000 } });
     const { port } = new URL(peer.url);

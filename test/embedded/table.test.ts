@@ -4,6 +4,7 @@ import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { TableStore } from '../../src/embedded/table-store.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 import { basic, openPeer, type RawAnswer, send } from './support.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -385,9 +386,12 @@ describe('the rows of a deleted table', () => {
       return counts;
     };
     expect(left()).toEqual([121, 1]);
-    const peer = await openPeer({ dir });
-    expect(await names(peer)).toEqual(['other']);
-    await peer.close();
+    await until(async () => {
+      const peer = await openPeer({ dir });
+      for (let n = 0; n < 5; n += 1) expect(await names(peer)).toEqual(['other']);
+      await peer.close();
+      return left()[1] === 0;
+    }, 'nothing is left');
     expect(left()).toEqual([1, 0]);
   });
 });
