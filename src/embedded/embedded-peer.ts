@@ -8,17 +8,7 @@ import type { Logger } from '../lib/logger.js';
 import { EmbeddedError, failures } from './errors.js';
 import type { PeerOptions } from './peer-instance.js';
 
-export interface EmbeddedPeerOptions {
-  /** Where it keeps everything; made where it is missing. */
-  readonly dir: string;
-  /** On loopback; 0 takes any free port. */
-  readonly port: number;
-  /** Milliseconds until an accepted document becomes visible. @default 1000 */
-  readonly commitEveryMs?: number;
-  /** Largest request body, in bytes. @default 67108864 (64 MiB) */
-  readonly maxBody?: number;
-  /** Whether the search page and document information need the administrator as well. @default false */
-  readonly requireAuthEverywhere?: boolean;
+export interface EmbeddedPeerOptions extends PeerOptions {
   readonly log: Logger;
 }
 
@@ -42,18 +32,12 @@ const CLOSE_MS = 10_000;
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE, EMBEDDED_DIR_LOCKED,
  *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
-export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
+export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const dir = resolvePath(options.dir);
   const lock = await lockDirectory(dir);
-  const start: PeerOptions = {
-    dir,
-    port: options.port,
-    commitEveryMs: options.commitEveryMs ?? 1_000,
-    maxBody: options.maxBody ?? 67_108_864,
-    requireAuthEverywhere: options.requireAuthEverywhere ?? false,
-  };
+  const workerData: PeerOptions = { ...options, dir };
   // The process's own flags (--eval, --import) are not meant for this thread.
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: start, execArgv: [] });
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, execArgv: [] });
   let closing = false;
   let failure: Error | undefined;
   worker.on('error', (error) => {
@@ -67,7 +51,7 @@ export async function startEmbeddedPeer(options: EmbeddedPeerOptions): Promise<E
   const ready = new Promise<Ready>((resolve) => {
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'ready') resolve(message);
-      else options.log[message.level](message.fields, message.message);
+      else log[message.level](message.fields, message.message);
     });
   });
   const first = await Promise.race([ready, exited]);

@@ -17,11 +17,13 @@ import { ShareStore } from './share-store.js';
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 
-/** The options of a peer, all of them decided. */
 export interface PeerOptions extends ServerOptions {
+  /** Where it keeps everything; made where it is missing. */
   readonly dir: string;
-  readonly commitEveryMs: number;
-  readonly maxBody: number;
+  /** Milliseconds until an accepted document becomes visible. @default 1000 */
+  readonly commitEveryMs?: number;
+  /** Largest request body, in bytes. @default 67108864 (64 MiB) */
+  readonly maxBody?: number;
 }
 
 export interface PeerInstance {
@@ -41,7 +43,7 @@ export async function openPeerInstance(
   clock: Clock,
   log: Logger,
 ): Promise<PeerInstance> {
-  const { dir, port, commitEveryMs, maxBody } = options;
+  const { dir, port, commitEveryMs = 1_000, maxBody = 67_108_864 } = options;
   const password = await administratorPassword(dir, log);
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
     throw new EmbeddedError(failures.directoryUnwritable(dir, error));

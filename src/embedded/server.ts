@@ -18,8 +18,10 @@ export interface ServerDeps {
 }
 
 export interface ServerOptions {
+  /** On loopback; 0 takes any free port. */
   readonly port: number;
-  readonly requireAuthEverywhere: boolean;
+  /** Whether the search page and document information need the administrator as well. @default false */
+  readonly requireAuthEverywhere?: boolean;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
@@ -114,7 +116,7 @@ export class Context {
 /** Opens the HTTP side of the peer on loopback: who may ask, for what, how much; the handlers do the rest. @throws the system's error */
 export async function openServer(
   handlers: Readonly<Record<string, Handler>>,
-  { port, requireAuthEverywhere, timeouts: given }: ServerOptions,
+  { port, requireAuthEverywhere = false, timeouts: given }: ServerOptions,
   deps: ServerDeps,
 ): Promise<PeerServer> {
   const { administrator, clock, log } = deps;

@@ -73,8 +73,9 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     // What is not HTTP at all gets no words, and is no event for the log.
     clientErrorHandler: (_error, socket) => {
       if (socket.writable)
-        socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-      else socket.destroy();
+        socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      // Also where the client keeps its side open.
+      socket.destroySoon();
     },
   });
   app.server.maxConnections = MOST_CONNECTIONS;
