@@ -356,8 +356,6 @@ const PHASES = {
 
 /** As many bytes of an answer as an error shows. */
 const BEGIN_BYTES = 1024;
-/** An answer of so many bytes that is not streamed is taken at once. */
-const SMALL_BYTES = 64 * 1024;
 const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
@@ -456,18 +454,14 @@ class Exchange {
     }
     const date = Date.parse(String(headers.date));
     const at = this.options.clock.now();
-    const isSmall = !this.request.isStreamed && Number(headers['content-length']) <= SMALL_BYTES;
     return {
       ...{ url: this.url, status, headers, at, peerAt: Number.isNaN(date) ? undefined : date },
-      ...{ tookMs: at - began, delivered: this.#delivered, chunks: this.#chunks(body, isSmall) },
+      ...{ tookMs: at - began, delivered: this.#delivered, chunks: this.#chunks(body) },
     };
   }
 
-  async *#chunks(
-    body: Dispatcher.ResponseData['body'],
-    isSmall: boolean,
-  ): AsyncGenerator<Buffer, void, undefined> {
-    const pieces = isSmall ? atOnce(body) : body[Symbol.asyncIterator]();
+  async *#chunks(body: Dispatcher.ResponseData['body']): AsyncGenerator<Buffer, void, undefined> {
+    const pieces = body[Symbol.asyncIterator]();
     let received = 0;
     try {
       for (;;) {
@@ -553,11 +547,6 @@ class Exchange {
     const what = `${PHASES[this.#phase].failure}: ${described(error)}`;
     return this.#error(isCutShort ? 'PEER_ANSWER' : 'PEER_UNREACHABLE', what, error);
   }
-}
-
-/** The whole of an answer as its only piece: to read it piece by piece takes longer than all the rest of a small request. */
-async function* atOnce(body: Dispatcher.ResponseData['body']): AsyncGenerator<Buffer> {
-  yield Buffer.from(await body.arrayBuffer());
 }
 
 /** Several attempts (IPv6, IPv4) come as one AggregateError without a text of its own. undici's own codes tell nobody anything. */
