@@ -1,5 +1,5 @@
 import { lstat, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
@@ -71,7 +71,7 @@ export async function explain(
   const found = await lookAt(absolute, folder.followSymlinks);
   const onDisk = isHeld && found === 'absent' ? 'held' : found;
   const rules = new FolderRules(folder);
-  await rules.readIgnoreFiles(dirname(path));
+  await rules.readIgnoreFiles(path);
   const decision = rules.decide(path);
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../lib/clock.js';
+import type { Clock } from '../lib/clock.js';
 import { type FileStat, sameStat } from '../lib/file.js';
 import { directoryOf, joinPath } from './lister.js';
 
@@ -37,9 +37,10 @@ export class Debouncer {
   readonly #settleMs: number;
   /** By path; a directory that something changed in ends in a slash. */
   readonly #waiting = new Map<string, Waiting>();
+  readonly #stopping = new AbortController();
+  #isLooking = false;
+  /** Settled when nothing waits any more. */
   #looking: Promise<void> | undefined;
-  #timer: { readonly at: number; readonly timer: Timer } | undefined;
-  #stopped = false;
 
   /**
    * @param settleMs a file is at rest when it did not change for so long
@@ -56,11 +57,11 @@ export class Debouncer {
 
   /** Whether anything waits or is looked at. */
   get busy(): boolean {
-    return this.isLooking || this.#waiting.size > 0;
+    return this.#looking !== undefined;
   }
 
   get isLooking(): boolean {
-    return this.#looking !== undefined;
+    return this.#isLooking;
   }
 
   /** How many files were written a moment ago. */
@@ -108,14 +109,12 @@ export class Debouncer {
 
   /** Forgets everything that waits. */
   clear(): void {
-    this.#timer?.timer.cancel();
-    this.#timer = undefined;
     this.#waiting.clear();
   }
 
   /** Forgets what waits, and resolves when nothing is looked at any more. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     this.clear();
     await this.#looking;
   }
@@ -127,40 +126,29 @@ export class Debouncer {
   }
 
   #set(path: string, waiting: Waiting): void {
-    if (this.#stopped) return;
+    if (this.#stopping.signal.aborted) return;
     const isTooMuch = this.#waiting.size >= MOST_PATHS && !this.#waiting.has(path) && !path.endsWith('/');
     if (isTooMuch && !waiting.isAsked) {
       this.#add(`${directoryOf(path)}/`, { due: waiting.due, isAsked: false });
       return;
     }
     this.#waiting.set(path, waiting);
-    this.#wakeAt(waiting.due);
-  }
-
-  /** One timer, at the earliest due time, but no more often than every `GATHER_MS`. */
-  #wakeAt(due: number): void {
-    const now = this.clock.now();
-    const at = Math.max(due, now + GATHER_MS);
-    if (this.isLooking || at === Number.POSITIVE_INFINITY || (this.#timer?.at ?? at + 1) <= at) return;
-    this.#timer?.timer.cancel();
-    this.#timer = { at, timer: this.clock.after(at - now, () => this.#wake()) };
-  }
-
-  #wake(): void {
-    this.#timer = undefined;
-    this.#looking = this.#lookAround().finally(() => {
+    this.#looking ??= this.#lookAround().finally(() => {
       this.#looking = undefined;
-      let next = Number.POSITIVE_INFINITY;
-      for (const { due } of this.#waiting.values()) next = Math.min(next, due);
-      this.#wakeAt(next);
     });
   }
 
+  /** Looks at what is due, for as long as anything waits. */
   async #lookAround(): Promise<void> {
-    const now = this.clock.now();
-    const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
-    for (let i = 0; i < due.length; i += LOOKS_AT_ONCE)
-      await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map(([path]) => this.#lookAt(path, now)));
+    while (this.#waiting.size > 0) {
+      await this.clock.sleep(GATHER_MS, this.#stopping.signal);
+      const now = this.clock.now();
+      const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
+      this.#isLooking = true;
+      for (let i = 0; i < due.length; i += LOOKS_AT_ONCE)
+        await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map(([path]) => this.#lookAt(path, now)));
+      this.#isLooking = false;
+    }
   }
 
   async #lookAt(path: string, now: number): Promise<void> {

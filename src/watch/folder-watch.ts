@@ -1,7 +1,6 @@
 import { lstat, opendir, realpath, stat } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
-import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { ENCODINGS } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
@@ -165,13 +164,13 @@ export interface FolderStatus {
    */
   readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded';
   readonly since: number;
-  readonly trouble?: Trouble;
-  readonly lastScan?: ScanReport & { readonly at: number };
+  readonly trouble?: Trouble | undefined;
+  readonly lastScan?: (ScanReport & { readonly at: number }) | undefined;
   readonly directoriesWatched: number;
   /** Files that were written a moment ago and are waited for. */
   readonly settling: number;
   /** Paths that could not be looked at, besides those that are named; only where there are too many. */
-  readonly unnamedProblems?: number;
+  readonly unnamedProblems?: number | undefined;
 }
 
 /** One step of a look: a disk that is far away may take long for it. In ms. */
@@ -204,10 +203,9 @@ export class FolderWatch {
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
   #degraded: { readonly since: number; readonly trouble: Trouble } | undefined;
-  /** The limit that keeps a directory from being watched which the present scan met: the system's code. */
-  #limitMet: string | undefined;
-  #timer: Timer | undefined;
-  #stopped = false;
+  /** The present scan met a directory that a limit keeps from being watched. */
+  #isLimitMet = false;
+  readonly #stopping = new AbortController();
 
   /** @param openEvents undefined where changes are to be found by scans alone */
   constructor(
@@ -222,21 +220,18 @@ export class FolderWatch {
     this.health = new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
       limitMs: LONGEST_STEP_MS,
       busy: () =>
-        !this.#stopped && !deps.hashQueue.isCrowded && (this.#isScanning || this.#deps.debouncer.isLooking),
+        !this.#isStopped && !deps.hashQueue.isCrowded && (this.#isScanning || this.#deps.debouncer.isLooking),
     });
     this.#deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       ...{ problems: this.problems, health: this.health },
       debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
-      mayLook: () => !this.#stopped && this.root.standing !== 'missing',
+      mayLook: () => !this.#isStopped && this.root.standing !== 'missing',
       isCertain: async () =>
         !(await this.#follow()) && this.root.standing === 'there' && this.#deps.mayLook(),
       absolute: (path) => joinPath(this.root.real, path),
-      onUnwatched: (code) => {
-        // Any other code (EACCES) is met, and reported, by the listing that follows.
-        if (LIMITS.has(code)) this.#degrade(code);
-      },
+      onUnwatched: (code) => this.#unwatched(code),
     };
     this.#reconciler = new Reconciler(this.#deps);
     this.#scanner = new Scanner(this.#deps, this.#reconciler);
@@ -244,29 +239,27 @@ export class FolderWatch {
 
   /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
-    if (this.#stopped) return false;
+    if (this.#isStopped) return false;
     const isScanned = this.#isScanning || this.#nextScan !== undefined;
     return isScanned || this.#deps.debouncer.busy || this.#reconciler.busy;
   }
 
   status(): FolderStatus {
     const { events, debouncer } = this.#deps;
-    const { unnamed } = this.problems;
-    const why = this.root.held ?? this.#degraded?.trouble;
     return {
       name: this.folder.name,
       ...this.#state(),
-      ...(why === undefined ? {} : { trouble: why }),
-      ...(this.#lastScan === undefined ? {} : { lastScan: this.#lastScan }),
+      trouble: this.root.held ?? this.#degraded?.trouble,
+      lastScan: this.#lastScan,
       directoriesWatched: events?.watched ?? 0,
       settling: debouncer.settling,
-      ...(unnamed === 0 ? {} : { unnamedProblems: unnamed }),
+      unnamedProblems: this.problems.unnamed === 0 ? undefined : this.problems.unnamed,
     };
   }
 
   start(): void {
     void this.rescan();
-    this.#checkLater();
+    void this.#keepChecking();
   }
 
   /**
@@ -292,8 +285,7 @@ export class FolderWatch {
   /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
   async stop(): Promise<void> {
     const { events, debouncer } = this.#deps;
-    this.#stopped = true;
-    this.#timer?.cancel();
+    this.#stopping.abort();
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
 
@@ -305,18 +297,22 @@ export class FolderWatch {
     return { state: this.#deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
   }
 
-  #checkLater(): void {
-    const { clock, policy } = this.#deps;
-    const { rootCheckMs, degradedRescanMs } = policy;
-    this.#timer = clock.after(Math.min(rootCheckMs, policy.rescanMs), async () => {
+  get #isStopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  async #keepChecking(): Promise<void> {
+    const { clock, policy, mayLook } = this.#deps;
+    for (;;) {
+      await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
+      if (this.#isStopped) return;
       await this.#follow();
       const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
-      const interval = this.#degraded === undefined ? policy.rescanMs : degradedRescanMs;
+      const interval = this.#degraded === undefined ? policy.rescanMs : policy.degradedRescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
-      if (isDue && !this.#isScanning && this.#deps.mayLook()) void this.rescan();
-      if (!this.#stopped) this.#checkLater();
-    });
+      if (isDue && !this.#isScanning && mayLook()) void this.rescan();
+    }
   }
 
   /** Checks the root, and scans everything when it is there and not what it was. @returns whether it is not */
@@ -332,7 +328,7 @@ export class FolderWatch {
     const { standing, identity, real } = this.root;
     await this.root.check();
     const isSame = this.root.standing === standing && this.root.identity === identity;
-    if (this.#stopped || isSame) return false;
+    if (this.#isStopped || isSame) return false;
     digests.clear();
     changed();
     // Where it is another one or none, no watch of it lives.
@@ -354,14 +350,17 @@ export class FolderWatch {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
-        this.#limitMet = undefined;
+        this.#isLimitMet = false;
         this.problems.beginScan();
         met = await this.#scanner.all();
         this.problems.endScan();
       }
       if (this.#deps.mayLook()) {
         this.#reconciler.scannedFrom = began;
-        if (this.#limitMet === undefined) this.#degrade(undefined);
+        if (this.#degraded !== undefined && !this.#isLimitMet) {
+          this.#degraded = undefined;
+          log.info({ folder: name }, `${name}: all directories are watched again.`);
+        }
       }
     } catch (error) {
       this.#failed('The scan', error);
@@ -391,17 +390,17 @@ export class FolderWatch {
     this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 
-  /** @param code of the limit that is met; undefined when all that the scan met is watched */
-  #degrade(code: string | undefined): void {
+  /** @param code the system's, for a directory that cannot be watched */
+  #unwatched(code: string): void {
     const { clock, log, folder } = this.#deps;
     const { name } = folder;
-    this.#limitMet = code;
-    if ((code === undefined) === (this.#degraded === undefined)) return;
-    this.#degraded =
-      code === undefined ? undefined : { since: clock.now(), trouble: trouble.watchLimit(code) };
-    const { message, hint } = this.#degraded?.trouble ?? {};
-    if (code === undefined) log.info({ folder: name }, `${name}: all directories are watched again.`);
-    else log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
+    // Any other code (EACCES) is met, and reported, by the listing that follows.
+    if (!LIMITS.has(code)) return;
+    this.#isLimitMet = true;
+    if (this.#degraded !== undefined) return;
+    this.#degraded = { since: clock.now(), trouble: trouble.watchLimit(code) };
+    const { message, hint } = this.#degraded.trouble;
+    log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
   }
 
   #failed(what: string, error: unknown): void {

@@ -19,18 +19,16 @@ const MOST_BY_CHOKIDAR = 250;
 const LARGE_BYTES = 32_768;
 
 /** A watch that opens or stands. */
-interface Opened {
-  /** Resolves once, when the watch stands or with the code of what kept it from that. */
-  readonly opened: Promise<string | undefined>;
-  readonly close: () => Promise<void>;
-}
-
-interface Watch extends Opened {
+interface Watch {
   readonly identity: string;
   readonly byChokidar: boolean;
   /** The watched directories that stand in this one. */
   readonly below: Set<string>;
+  /** Resolves once, when the watch stands or with the code of what kept it from that. */
+  readonly opened: Promise<string | undefined>;
+  readonly close: () => Promise<void>;
 }
+type Opened = Pick<Watch, 'opened' | 'close'>;
 
 /**
  * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
@@ -68,9 +66,10 @@ export class DirectoryEvents {
    * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), or CLOSED
    */
   async watch(directory: string): Promise<string> {
-    const stat = await look(directory);
-    if (stat instanceof Error) return stat.code ?? 'UNKNOWN';
-    if (!stat.isDirectory()) return 'ENOTDIR';
+    const there = await look(directory);
+    if ('code' in there) return there.code;
+    if (there.kind !== 'directory') return 'ENOTDIR';
+    const { stat } = there;
     if (this.#watches.get(directory)?.identity !== identityOf(stat)) this.unwatch(directory);
     // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
@@ -170,8 +169,8 @@ export class DirectoryEvents {
   }
 
   async #checkSelf(directory: string, watch: Watch): Promise<void> {
-    const stat = await look(directory);
-    if (!(stat instanceof Error) && identityOf(stat) === watch.identity) return;
+    const there = await look(directory);
+    if ('stat' in there && identityOf(there.stat) === watch.identity) return;
     if (this.#watches.get(directory) !== watch) return;
     this.unwatch(directory);
     this.listener(dirname(directory), basename(directory));

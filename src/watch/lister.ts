@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { FileStat } from '../lib/file.js';
-import type { Answered, WorkThread } from '../lib/work-thread.js';
+import type { WorkThread } from '../lib/work-thread.js';
 
 /**
  * Lists directories in threads: names and stats, synchronously, one directory at a time. A thread sends what it found
@@ -15,12 +15,12 @@ const KINDS = ['file', 'directory', 'link', 'other'] as const;
 /** Of each entry: kind, size, mtime, ctime, inode. */
 const FIGURES = 5;
 
-/** What stands at a name in a directory. */
+/** What stands at a path. */
 export interface Found {
-  readonly name: string;
   readonly kind: (typeof KINDS)[number];
   readonly stat: FileStat;
 }
+type Looked = Found & { readonly stat: Stats };
 
 /** What distinguishes a directory from another one that takes its place, when it was changed, and how large it is. */
 export type DirectoryStat = Pick<Stats, 'dev' | 'ino' | 'birthtimeMs' | 'mtimeMs' | 'ctimeMs' | 'size'>;
@@ -35,7 +35,7 @@ export interface Listing {
   /** Names that could not be looked at, with the system's code. */
   readonly failed: readonly { readonly name: string; readonly code: string }[];
   /** What stands in it; nothing where the digest is the known one. */
-  readonly entries: Iterable<Found>;
+  readonly entries: Iterable<Found & { readonly name: string }>;
 }
 
 export interface ListOrder {
@@ -51,7 +51,7 @@ type Answer =
   | (Omit<Listing, 'entries'> & {
       /** One text, which crosses to another thread at little cost: a NUL behind each name. */
       readonly names: string;
-      readonly figures: Float64Array<ArrayBuffer>;
+      readonly figures: Float64Array;
     });
 
 /** Lists a directory; resolves to the system's code where it cannot be listed. */
@@ -60,7 +60,7 @@ export type List = (order: ListOrder) => Promise<Listing | { readonly code: stri
 /** Lists in this thread. */
 export const listHere: List = async (order) => decoded(list(order));
 
-/** Lists in threads that serve `listWork`. */
+/** Lists in threads that serve `list`. */
 export function listIn(threads: readonly [WorkThread, ...WorkThread[]]): List {
   return async (order) => {
     const thread = threads.reduce((a, b) => (b.waiting < a.waiting ? b : a));
@@ -68,15 +68,8 @@ export function listIn(threads: readonly [WorkThread, ...WorkThread[]]): List {
   };
 }
 
-/** What a thread that lists serves. */
-export const listWork = {
-  list: (order: ListOrder): Answered => {
-    const value = list(order);
-    return 'code' in value ? { value } : { value, transfer: [value.figures.buffer] };
-  },
-};
-
-function list({ directory, known, follow }: ListOrder): Answer {
+/** What a thread that lists does; the answer is for `listIn`. */
+export function list({ directory, known, follow }: ListOrder): Answer {
   try {
     const stats = follow ? statSync(directory) : lstatSync(directory);
     if (!stats.isDirectory()) return { code: 'ENOTDIR' };
@@ -118,7 +111,7 @@ function decoded(answer: Answer): Listing | { readonly code: string } {
   if ('code' in answer) return answer;
   const { names, figures, ...rest } = answer;
   const entries = {
-    *[Symbol.iterator](): Generator<Found> {
+    *[Symbol.iterator](): Generator<Found & { readonly name: string }> {
       const figure = (i: number) => figures[i] ?? 0;
       for (let [at, begin] = [0, 0]; at < figures.length; at += FIGURES) {
         const end = names.indexOf('\0', begin);
@@ -151,13 +144,18 @@ export function kindOf(found: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolic
   return found.isSymbolicLink() ? 'link' : 'other';
 }
 
-/** Resolves to the stat of a path, a link itself and not its target, or to the error. */
-export async function look(path: string): Promise<Stats | NodeJS.ErrnoException> {
-  return await lstat(path).catch((error: NodeJS.ErrnoException) => error);
+/** Resolves to what stands at a path, a link itself and not its target, or to the system's code. */
+export async function look(path: string): Promise<Looked | { readonly code: string }> {
+  try {
+    const stat = await lstat(path);
+    return { kind: kindOf(stat), stat };
+  } catch (error) {
+    return { code: systemCode(error) ?? messageOf(error) };
+  }
 }
 
 /** Whether an error of the system says that there is nothing at a path; any other says nothing about it. */
-export function isAbsence(code: string | undefined): boolean {
+export function isAbsence(code: string): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { HashQueue } from '../content/hash-queue.js';
 import type { Fingerprint } from '../content/reader.js';
@@ -7,7 +8,7 @@ import { messageOf } from '../lib/errors.js';
 import { ENCODINGS, type Encoding, type FileStat, sameStat } from '../lib/file.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import { type Entry, hasContent, isItem, type Trouble, type Version } from '../state/entry.js';
+import { type Entry, hasContent, isItem, type Trouble } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { gone, passedOver, quarantined, read } from '../state/transitions.js';
 import type { Debouncer } from './debouncer.js';
@@ -29,23 +30,19 @@ export const WATCH_POLICY = {
   crowd: 500,
 };
 
-/** What all folders share, given from outside. */
-export interface WatchOptions {
+/** What all folders share. */
+export interface WatchDeps {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
   readonly list: List;
+  readonly hashQueue: HashQueue;
   /** Whether the peer can take text in an encoding: nothing, or why it cannot. Depends on the encoding alone. */
   readonly accepts: (encoding: Encoding) => Trouble | undefined;
-  /** Called when the root of a folder stands otherwise than before. */
-  readonly onStanding?: () => void;
-}
-
-/** What all folders share. */
-export interface WatchDeps extends WatchOptions {
-  readonly hashQueue: HashQueue;
   /** To be called after a change of state, which is on disk a moment later. */
   readonly changed: () => void;
+  /** Called when the root of a folder stands otherwise than before. */
+  readonly onStanding?: () => void;
   readonly policy: typeof WATCH_POLICY;
 }
 
@@ -104,10 +101,10 @@ export class Reconciler {
    *
    * @param file where to read it: the absolute path, or of a followed link the target
    * @param isAsked whether it is to be read though it looks as it did
-   * @param movedAt when a directory that it stands in was last moved, as far as is known; in ms since the epoch
+   * @param isInNew whether its directory is watched only since a moment ago: it was made, or moved there
    */
-  file(path: string, file: string, stat: FileStat, isAsked: boolean, movedAt: number): void {
-    const { folder, rules, state, debouncer, mayLook } = this.deps;
+  file(path: string, file: string, stat: FileStat, isAsked: boolean, isInNew = false): void {
+    const { folder, rules, state, clock, debouncer, mayLook } = this.deps;
     if (!mayLook()) return;
     const decision = rules.decideEntered(path);
     if (!decision.take) {
@@ -122,7 +119,11 @@ export class Reconciler {
     if (isSame && bySize === undefined && !isAsked && this.#isSettled(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#open(path);
     else if (bySize !== undefined) this.#keepOut(path, stat, bySize);
-    else void this.#read(path, file, stat, Math.max(movedAt, this.scannedFrom));
+    else {
+      // At first everything is new, and counts from when it was at rest.
+      const isLater = isInNew && this.scannedFrom >= this.#beganAt;
+      void this.#read(path, file, stat, isLater ? clock.now() : this.scannedFrom);
+    }
   }
 
   /** A rule keeps the path out: there is nothing to remember of it. */
@@ -144,7 +145,8 @@ export class Reconciler {
     for (const { path, version } of live) {
       const known = state.get(folder.name, path);
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
-      if (known === undefined || known.status === 'gone' || !sameVersion(known.version, version)) continue;
+      if (known === undefined || known.status === 'gone' || !isDeepStrictEqual(known.version, version))
+        continue;
       if (certain) {
         if (isItem(known)) state.put(gone(known, clock.now()));
         else state.remove(folder.name, path);
@@ -314,8 +316,4 @@ function otherForms(path: string): string[] {
 /** Whether another name has the document of this file. */
 function isWaitingForName(entry: Entry | undefined): boolean {
   return entry?.status === 'quarantined' && entry.trouble.code === trouble.sameDocument('').code;
-}
-
-function sameVersion(a: Version | FileStat, b: Version | FileStat): boolean {
-  return sameStat(a, b) && (hasContent(a) ? a.sha256 : undefined) === (hasContent(b) ? b.sha256 : undefined);
 }

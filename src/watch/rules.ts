@@ -73,11 +73,9 @@ export class FolderRules {
     }));
   }
 
-  /** Reads the `.peersyncignore` files of a directory (`''` or `.` is the folder) and of those above it. */
-  async readIgnoreFiles(directory: string): Promise<void> {
-    const isTop = directory === '' || directory === '.';
-    for (const each of isTop ? [''] : [...directoriesAbove(directory), directory])
-      await this.readIgnoreFile(each);
+  /** Reads the `.peersyncignore` files that rule a path. */
+  async readIgnoreFiles(path: string): Promise<void> {
+    for (const directory of directoriesAbove(path)) await this.readIgnoreFile(directory);
   }
 
   /**
@@ -182,11 +180,10 @@ export class FolderRules {
 /** @returns `before` where it is still that, and undefined where there is none */
 async function readRules(path: string, before: RulesFile | undefined): Promise<RulesFile | undefined> {
   const found = await look(path);
-  if (found instanceof Error && isAbsence(found.code)) return undefined;
-  if (found instanceof Error) return { stat: ABSENT, patterns: found.code ?? 'UNKNOWN' };
-  const stat = fileStat(found);
+  if ('code' in found) return isAbsence(found.code) ? undefined : { stat: ABSENT, patterns: found.code };
+  const stat = fileStat(found.stat);
   if (before?.patterns instanceof PatternList && sameStat(before.stat, stat)) return before;
-  if (!found.isFile()) return { stat, patterns: 'it is not a regular file' };
+  if (found.kind !== 'file') return { stat, patterns: 'it is not a regular file' };
   if (stat.size > LARGEST_BYTES) return { stat, patterns: 'it is larger than 1 MiB' };
   try {
     const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -279,72 +276,63 @@ export class Problems {
 
 /** Why a file or a directory was not taken: everything that watching can say, in one place. */
 export const trouble = {
-  empty: () => said('EMPTY', 'The file is empty.', 'It is taken as soon as something is in it.'),
-  tooLarge: (size: number, limit: number) =>
-    said(
-      'TOO_LARGE',
-      `The file has ${formatBytes(size)}; the limit of its folder is ${formatBytes(limit)}.`,
-      'Raise `maxFileSize` of the folder if the peer takes such large documents.',
-    ),
-  unreadable: (code: string) =>
-    said(
-      'UNREADABLE',
-      `The file cannot be read (${code}).`,
+  empty: () => ({
+    code: 'EMPTY',
+    message: 'The file is empty.',
+    hint: 'It is taken as soon as something is in it.',
+  }),
+  tooLarge: (size: number, limit: number) => ({
+    code: 'TOO_LARGE',
+    message: `The file has ${formatBytes(size)}; the limit of its folder is ${formatBytes(limit)}.`,
+    hint: 'Raise `maxFileSize` of the folder if the peer takes such large documents.',
+  }),
+  unreadable: (code: string) => ({
+    code: 'UNREADABLE',
+    message: `The file cannot be read (${code}).`,
+    hint:
       code === 'EACCES' || code === 'EPERM'
         ? 'Give the user that peersync runs as the right to read it.'
         : 'See the system log: the disk or the network mount may be failing.',
-    ),
-  sameDocument: (other: string) =>
-    said(
-      'SAME_DOCUMENT',
-      `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
-      'Rename or remove one of the two; both have the same URL.',
-    ),
-  directoryUnreadable: (code: string) =>
-    said(
-      'DIRECTORY_UNREADABLE',
-      `The directory cannot be listed (${code}); what is in it is not known.`,
-      'Give the user that peersync runs as the right to read and enter it.',
-    ),
-  pathTooLong: () =>
-    said(
-      'PATH_TOO_LONG',
-      'The path is longer than the system allows; what is there cannot be read.',
-      'Move it up some levels, or watch a directory further down as a folder of its own.',
-    ),
-  nameNotUtf8: () =>
-    said(
-      'NAME_NOT_UTF8',
-      'The name is not valid UTF-8 and has no URL.',
-      'Rename it, for instance with convmv; `ls -b` shows its bytes.',
-    ),
-  rulesUnreadable: (reason: string) =>
-    said(
-      'RULES_UNREADABLE',
-      `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
-      'Make the file readable, or remove it.',
-    ),
+  }),
+  sameDocument: (other: string) => ({
+    code: 'SAME_DOCUMENT',
+    message: `Its document is already that of ${other}, a name that only differs in its Unicode form.`,
+    hint: 'Rename or remove one of the two; both have the same URL.',
+  }),
+  directoryUnreadable: (code: string) => ({
+    code: 'DIRECTORY_UNREADABLE',
+    message: `The directory cannot be listed (${code}); what is in it is not known.`,
+    hint: 'Give the user that peersync runs as the right to read and enter it.',
+  }),
+  pathTooLong: () => ({
+    code: 'PATH_TOO_LONG',
+    message: 'The path is longer than the system allows; what is there cannot be read.',
+    hint: 'Move it up some levels, or watch a directory further down as a folder of its own.',
+  }),
+  nameNotUtf8: () => ({
+    code: 'NAME_NOT_UTF8',
+    message: 'The name is not valid UTF-8 and has no URL.',
+    hint: 'Rename it, for instance with convmv; `ls -b` shows its bytes.',
+  }),
+  rulesUnreadable: (reason: string) => ({
+    code: 'RULES_UNREADABLE',
+    message: `The rules cannot be read (${reason}), so everything that they are for is passed over.`,
+    hint: 'Make the file readable, or remove it.',
+  }),
   /** @param wasSeen it was there before: an empty one in its place would hide that something is not mounted */
-  rootMissing: (path: string, code: string, wasSeen: boolean) =>
-    said(
-      'FOLDER_MISSING',
-      `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
-      `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
-    ),
-  rootReplaced: (path: string, name: string) =>
-    said(
-      'FOLDER_REPLACED',
-      `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
-      `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder.`,
-    ),
-  watchLimit: (code: string) =>
-    said(
-      'WATCH_LIMIT',
-      `The system's limit of watched directories is reached (${code}): changes are found by rescans only, some minutes late.`,
-      'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
-    ),
-} as const;
-
-function said(code: string, message: string, hint: string): Trouble {
-  return { code, message, hint };
-}
+  rootMissing: (path: string, code: string, wasSeen: boolean) => ({
+    code: 'FOLDER_MISSING',
+    message: `The folder ${path} is not there or cannot be read (${code}); nothing is concluded from that.`,
+    hint: `${wasSeen ? 'Mount it or bring it back' : 'Mount or create it'}; peersync looks for it every few seconds and goes on by itself.`,
+  }),
+  rootReplaced: (path: string, name: string) => ({
+    code: 'FOLDER_REPLACED',
+    message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
+    hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder.`,
+  }),
+  watchLimit: (code: string) => ({
+    code: 'WATCH_LIMIT',
+    message: `The system's limit of watched directories is reached (${code}): changes are found by rescans only, some minutes late.`,
+    hint: 'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
+  }),
+} satisfies Record<string, (...values: never[]) => Trouble>;

@@ -22,8 +22,6 @@ interface Step {
   readonly path: string;
   /** It was reached through a link: links to directories in it are not followed again, so a walk always ends. */
   readonly linked: boolean;
-  /** When it, or one that it stands in, was last moved, as far as the walk knows; in ms since the epoch. */
-  readonly movedAt: number;
 }
 
 /** What a walk met so far. */
@@ -103,7 +101,7 @@ export class Scanner {
     const real = await realpath(path).catch(() => path);
     const linked = real !== path;
     if (!linked || (folder.followSymlinks && isWithin(real, absolute(''))))
-      return { path: directory, linked, movedAt: Number.NEGATIVE_INFINITY };
+      return { path: directory, linked };
     // A link stands where the directory was: what is known below it is not there any more.
     await this.path(directory);
     return undefined;
@@ -124,7 +122,8 @@ export class Scanner {
     const { path, linked } = step;
     this.deps.health.progress();
     // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
-    const known = (await this.#beginsToWatch(step)) ? undefined : digests.get(path);
+    const isNew = await this.#beginsToWatch(step);
+    const known = isNew ? undefined : digests.get(path);
     const order = { directory: absolute(path), known, follow: linked || path === '' };
     let listing = await list(order);
     // The list shows whether what is watched is still the same directory.
@@ -137,22 +136,18 @@ export class Scanner {
     }
     if (!mayLook()) return [];
     walk.directories += 1;
-    const { ctimeMs, mtimeMs } = listing.stat;
-    // Only that it was moved, or let us in, changes the ctime of a directory alone.
-    const isMoved = path !== '' && ctimeMs > mtimeMs;
-    const from = { ...step, movedAt: isMoved ? Math.max(step.movedAt, ctimeMs) : step.movedAt };
     // What was opened while it was listed is compared by the next scan.
     if (listing.digest === known) {
       walk.files += listing.files;
       return listing.directories
-        .map((name) => ({ ...from, path: joinPath(path, name) }))
+        .map((name) => ({ path: joinPath(path, name), linked }))
         .filter((below) => rules.closedEntered(below.path) === undefined);
     }
     await this.#readRules(path);
     if (this.#isUnknown(path)) return [];
     // What is found to be open from here on takes it away again.
     digests.set(path, listing.digest);
-    return await this.#compare(listing, walk, from);
+    return await this.#compare(listing, walk, step, isNew);
   }
 
   /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
@@ -164,7 +159,8 @@ export class Scanner {
     return result === 'watched';
   }
 
-  async #compare(listing: Listing, walk: Walk, from: Step): Promise<readonly Step[]> {
+  /** @param isNew whether the directory is watched only since a moment ago */
+  async #compare(listing: Listing, walk: Walk, from: Step, isNew: boolean): Promise<readonly Step[]> {
     const { hashQueue, folder, state, digests, health, mayLook, absolute } = this.deps;
     const directory = from.path;
     const statusOf = (name: string) => state.get(folder.name, joinPath(directory, name))?.status ?? 'gone';
@@ -188,7 +184,7 @@ export class Scanner {
       if (found.kind === 'file') {
         files.add(name);
         walk.files += 1;
-        this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, from.movedAt);
+        this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, isNew);
       } else if (statusOf(name) === 'gone') {
         const step = await this.#found(path, found, walk, from);
         if (typeof step === 'object') {
@@ -224,35 +220,31 @@ export class Scanner {
     for (const path of paths) {
       health.progress();
       const before = state.get(folder.name, path);
-      const stats = await look(absolute(path));
+      const there = await look(absolute(path));
       let found: Step | 'file' | undefined;
-      if (!(stats instanceof Error)) {
-        found = await this.#found(path, { kind: kindOf(stats), stat: fileStat(stats) }, walk, from);
-      } else if (isAbsence(stats.code)) {
+      if ('kind' in there) found = await this.#found(path, there, walk, from);
+      else if (isAbsence(there.code)) {
         digests.delete(path);
         events?.unwatch(absolute(path));
         rules.forget(path);
       } else {
-        this.#unreadable(path, path, stats.code ?? 'UNKNOWN');
+        this.#unreadable(path, path, there.code);
         continue;
       }
       if (found !== 'file' && before !== undefined) missing.push(before);
       if (typeof found === 'object') steps.push(found);
       // Of a directory that a rule keeps out only removed files may be remembered, and it stays where it is.
-      else if (stats instanceof Error || !stats.isDirectory())
-        await this.#below(path, (entries) => this.reconciler.removed(entries));
+      else if ('code' in there || there.kind !== 'directory')
+        await inSlices(state.entries.underDirectory(folder.name, path), (entries) =>
+          this.reconciler.removed(entries),
+        );
     }
     await this.reconciler.removed(missing);
     return steps;
   }
 
   /** Hands over a file; returns a directory that is to be entered, and undefined for what is neither. */
-  async #found(
-    path: string,
-    found: Omit<Found, 'name'>,
-    walk: Walk,
-    { linked, movedAt }: Step,
-  ): Promise<Step | 'file' | undefined> {
+  async #found(path: string, found: Found, walk: Walk, { linked }: Step): Promise<Step | 'file' | undefined> {
     const { folder, rules, digests, absolute } = this.deps;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
     // What it leads to may change without a trace here.
@@ -261,12 +253,12 @@ export class Scanner {
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
       walk.files += 1;
-      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk.isAsked, movedAt);
+      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk.isAsked);
       return 'file';
     }
     if (kind !== 'directory' || (linked && target !== undefined)) return undefined;
     const closed = rules.closedEntered(path);
-    if (closed === undefined) return { path, linked: linked || target !== undefined, movedAt };
+    if (closed === undefined) return { path, linked: linked || target !== undefined };
     await this.#exclude(path, closed);
     return undefined;
   }
@@ -302,18 +294,10 @@ export class Scanner {
 
   /** A rule keeps a directory out: there is nothing to remember of what is below it. */
   async #exclude(directory: string, rule: string): Promise<void> {
-    const { events, absolute } = this.deps;
+    const { folder, state, events, absolute } = this.deps;
     events?.unwatch(absolute(directory));
-    await this.#below(directory, async (entries) => {
-      for (const { path } of entries) this.reconciler.excluded(path, rule);
-    });
-  }
-
-  async #below(directory: string, work: (known: readonly Entry[]) => Promise<void>): Promise<void> {
-    const { folder, state, health } = this.deps;
     await inSlices(state.entries.underDirectory(folder.name, directory), async (entries) => {
-      health.progress();
-      await work(entries);
+      for (const { path } of entries) this.reconciler.excluded(path, rule);
     });
   }
 }
@@ -340,7 +324,7 @@ async function inSlices<T>(items: Iterable<T>, work: (slice: readonly T[]) => Pr
 async function followLink(
   root: string,
   link: string,
-): Promise<(Omit<Found, 'name'> & { readonly path: string }) | undefined> {
+): Promise<(Found & { readonly path: string }) | undefined> {
   try {
     const path = await realpath(joinPath(root, link));
     if (!isWithin(path, root)) return undefined;

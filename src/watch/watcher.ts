@@ -6,7 +6,7 @@ import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
 import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
-import { WATCH_POLICY, type WatchDeps, type WatchOptions } from './reconciler.js';
+import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import type { PathProblem } from './rules.js';
 
 export type { FolderStatus, PathProblem, ScanReport };
@@ -19,7 +19,7 @@ export interface WatchSettings {
   readonly rescanMs: number;
 }
 
-export interface WatcherOptions extends WatchSettings, WatchOptions {
+export interface WatcherOptions extends WatchSettings, Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy'> {
   /** Brings all changes of the state so far to the disk. */
   readonly commit: () => Promise<void>;
   /** Reads small files. */

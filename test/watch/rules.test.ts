@@ -23,7 +23,7 @@ async function withFiles(
     writeFileSync(join(root, directory, '.peersyncignore'), text);
   }
   const rules = new FolderRules(folderOf(root, changes));
-  for (const directory of Object.keys(files)) await rules.readIgnoreFiles(directory);
+  for (const directory of Object.keys(files)) await rules.readIgnoreFiles(join(directory, 'file'));
   return rules;
 }
 
@@ -150,7 +150,7 @@ describe('.peersyncignore files', () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'a/.peersyncignore'), { recursive: true });
     const unreadable = new FolderRules(folderOf(root));
-    await unreadable.readIgnoreFiles('a');
+    await unreadable.readIgnoreFiles('a/y');
     expect(rules.decide('a/y').take).toBe(true);
     expect(unreadable.decide('a/y')).toEqual({
       take: false,
