@@ -2,9 +2,9 @@ import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
-import { sentence } from '../lib/text.js';
+import { isWithin, sentence } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import type { Entry, Evidence, HistoryEntry, Trouble } from '../state/entry.js';
+import type { Entry, Evidence, HistoryEntry, PassedOver, Trouble, Version } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
@@ -41,8 +41,6 @@ export interface WhyReport {
   readonly nextAt?: number | undefined;
 }
 
-type Next = Pick<WhyReport, 'next' | 'nextAt'>;
-
 /** What stands at a path and is no file. A link is one that is not followed. */
 type NoFile = 'directory' | 'link' | 'other';
 
@@ -58,7 +56,12 @@ export async function explain(
 ): Promise<WhyReport> {
   const absolute = resolve(file);
   const { folder, path = '' } = (await locate(config, absolute)) ?? {};
-  if (folder === undefined) return outside(absolute, config);
+  if (folder === undefined)
+    return {
+      ...{ file: absolute, verdict: 'outside', history: [] },
+      rule: `It is in none of the watched folders (${config.folders.map((one) => one.path).join(', ')}).`,
+      next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
+    };
   if (path === '')
     throw new PeersyncError({
       code: 'NOT_A_FILE',
@@ -75,26 +78,17 @@ export async function explain(
   const decision = rules.decide(path);
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);
-  const base = { file: absolute, folder: folder.name, path, history: entry?.history ?? [] };
+  const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
   if (entry !== undefined) {
-    const { since, status, version } = entry;
-    const { size, mtimeMs } = version;
-    const item = status === 'passed' ? undefined : entry;
     const isElsewhere =
-      status === 'pending' && onDisk === 'file' && decision.take && decision.url !== entry.url;
+      entry.status === 'pending' && onDisk === 'file' && decision.take && decision.url !== entry.url;
     return {
-      ...{ ...base, verdict: status, rule, since },
-      version: { size, mtimeMs, sha256: 'sha256' in version ? version.sha256 : undefined },
-      conversion: conversionOf(entry),
-      ...{ url: item?.url, collection: item?.collection, attempts: item?.attempts },
-      evidence: status === 'confirmed' ? entry.evidence : undefined,
-      trouble: entry.trouble,
+      ...{ ...base, ...known(entry) },
       ...(isElsewhere ? { next: ELSEWHERE } : nextOf(entry, onDisk, live, state.failure)),
     };
   }
-  const problem = live?.parts.watcher
-    .problems()
-    .find((p) => absolute === p.path || absolute.startsWith(`${p.path}/`));
+  const problems = live?.parts.watcher.problems() ?? [];
+  const problem = problems.find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
       ...{ ...base, verdict: 'unknown' },
@@ -105,9 +99,8 @@ export async function explain(
   // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
     return { ...base, verdict: 'ignored', kind: onDisk, ...noFile(onDisk, folder, rules.closed(path)) };
-  if (!decision.take)
-    return { ...base, verdict: 'ignored', rule, next: 'Nothing, unless the rule is changed.' };
-  const unknown = { ...base, verdict: 'unknown', rule, trouble: problem?.trouble } as const;
+  if (!decision.take) return { ...base, verdict: 'ignored', next: UNLESS_RULE };
+  const unknown = { ...base, verdict: 'unknown', trouble: problem?.trouble } as const;
   // It has no URL as long as its name is the problem.
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
@@ -115,18 +108,29 @@ export async function explain(
   return { ...unknown, url, collection, next: nextOfUnknown(onDisk, live !== undefined) };
 }
 
-/** What is said of everything that is in no folder, whether it exists or not. */
-function outside(file: string, { folders }: Pick<Config, 'folders'>): WhyReport {
-  return {
-    ...{ file, verdict: 'outside', history: [] },
-    rule: `It is in none of the watched folders (${folders.map(({ path }) => path).join(', ')}).`,
-    next: 'Nothing, unless it is moved into one of them or its directory is added to `folders`.',
-  };
-}
-
+const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
 const ELSEWHERE =
   'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.';
+
+/** What the state has of a file. */
+function known(entry: Entry) {
+  const { since, status, trouble } = entry;
+  const {
+    size,
+    mtimeMs,
+    sha256,
+    encoding = 'utf-8',
+  }: PassedOver['version'] & Partial<Version> = entry.version;
+  const item = status === 'passed' ? undefined : entry;
+  const isConverted = encoding !== 'utf-8' && encoding !== 'binary';
+  return {
+    ...{ verdict: status, since, trouble, version: { size, mtimeMs, sha256 } },
+    conversion: isConverted ? `The file is ${encoding}; its text travels as UTF-8.` : undefined,
+    ...{ url: item?.url, collection: item?.collection, attempts: item?.attempts },
+    evidence: status === 'confirmed' ? entry.evidence : undefined,
+  };
+}
 
 function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
   if (onDisk === 'held') return HELD;
@@ -137,6 +141,11 @@ function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
     : 'It is taken up by the scan when the daemon starts (`peersync run`) or by `peersync once`.';
 }
 
+type Next = Pick<WhyReport, 'next' | 'nextAt'>;
+const say = (next: string, nextAt?: number): Next => ({ next, nextAt });
+
+const NO_REMOVAL = 'Nothing: the peer keeps the document, for its interface has no way to remove one.';
+
 function nextOf(
   entry: Entry,
   onDisk: OnDisk,
@@ -144,67 +153,47 @@ function nextOf(
   unrecorded: Pick<Trouble, 'message' | 'hint'> | undefined,
 ): Next {
   const { status } = entry;
-  if (status === 'gone')
-    return {
-      next: entry.sent
-        ? 'Nothing: the peer keeps the document, for its interface has no way to remove one.'
-        : 'Nothing.',
-    };
-  if (onDisk === 'held') return { next: HELD };
-  if (onDisk === 'absent') return { next: 'The file is not there any more; the next scan marks it as gone.' };
-  if (status === 'confirmed') return { next: 'Nothing, until the file changes.' };
+  if (status === 'gone') return say(entry.sent ? NO_REMOVAL : 'Nothing.');
+  if (onDisk === 'held') return say(HELD);
+  if (onDisk === 'absent') return say('The file is not there any more; the next scan marks it as gone.');
+  if (status === 'confirmed') return say('Nothing, until the file changes.');
   if (status === 'quarantined')
-    return { next: 'Nothing, until the file changes or `peersync retry` asks for another try.' };
-  if (status === 'passed') return { next: 'Nothing, until the file or the rule changes.' };
-  if (unrecorded !== undefined)
-    return { next: `It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}` };
+    return say('Nothing, until the file changes or `peersync retry` asks for another try.');
+  if (status === 'passed') return say('Nothing, until the file or the rule changes.');
+  if (unrecorded !== undefined) return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
   if (live === undefined) {
     const what = status === 'pending' ? 'pushed' : 'looked up in the peer';
-    return { next: `It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.` };
+    return say(`It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.`);
   }
-  const isInFlight = live.parts.uplink.isInFlight(entry);
+  const { uplink } = live.parts;
+  const isInFlight = uplink.isInFlight(entry);
   const isDoubtful = status === 'pending' && entry.doubt !== undefined && !isInFlight;
   const waiting = waitingForPeer(live.parts, status === 'accepted' || isDoubtful ? 'confirm' : 'push');
   if (waiting !== undefined) return waiting;
-  const look = live.parts.uplink.nextLook(entry);
-  if (isDoubtful) {
-    const next =
-      'Its push was never answered: it is looked up in the peer, and pushed again if it is not there.';
-    return { next, nextAt: look?.at };
-  }
-  if (status === 'pending')
-    return isInFlight
-      ? { next: 'It is on its way to the peer at this moment.' }
-      : { next: 'It is pushed.', nextAt: entry.notBefore };
-  const soFar = look?.lastAnswer === undefined ? '' : ` (so far: ${look.lastAnswer})`;
-  const next = isRemembered(entry)
-    ? `The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`
-    : `It is looked up in the peer${soFar}.`;
-  return { next, nextAt: look?.at };
+  if (isInFlight) return say('It is on its way to the peer at this moment.');
+  if (status === 'pending' && !isDoubtful) return say('It is pushed.', entry.notBefore);
+  const { at, lastAnswer } = uplink.nextLook(entry) ?? {};
+  if (isDoubtful)
+    return say('Its push was never answered: it is looked up, and pushed again if it is not there.', at);
+  const soFar = lastAnswer === undefined ? '' : ` (so far: ${lastAnswer})`;
+  return status === 'accepted' && isRemembered(entry)
+    ? say(`The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`, at)
+    : say(`It is looked up in the peer${soFar}.`, at);
 }
 
 /** What keeps requests of this lane from the peer, if anything does. */
 function waitingForPeer({ client, queue }: Live['parts'], lane: 'push' | 'confirm'): Next | undefined {
   const { circuit, paused, pausedUntil } = queue.status();
   if (paused !== undefined)
-    return {
-      next: 'It waits, for peersync is paused: `peersync resume` lets it go on.',
-      nextAt: paused.until,
-    };
+    return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);
   const { reason, held, nextProbeAt } = circuit;
   // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
   if (reason !== undefined && (held.includes(lane) || client.dialect === undefined)) {
     const next = `It waits for the peer, which ${TROUBLE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
-    return { next: nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextAt: nextProbeAt };
+    return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
   }
   if (pausedUntil === undefined) return undefined;
-  return { next: 'It waits, for the peer asked to be left alone for a while.', nextAt: pausedUntil };
-}
-
-function conversionOf({ version }: Entry): string | undefined {
-  if (!('encoding' in version) || version.encoding === 'utf-8' || version.encoding === 'binary')
-    return undefined;
-  return `The file is ${version.encoding}; its text travels as UTF-8.`;
+  return say('It waits, for the peer asked to be left alone for a while.', pausedUntil);
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
@@ -220,11 +209,7 @@ async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
 }
 
 /** What holds for what is no file. @param closed the rule that keeps a directory out with all that is in it */
-function noFile(
-  kind: NoFile,
-  { name }: FolderConfig,
-  closed: string | undefined,
-): { readonly rule: string; readonly next: string } {
+function noFile(kind: NoFile, { name }: FolderConfig, closed: string | undefined) {
   if (kind === 'link')
     return {
       rule: `A symbolic link is not followed: followSymlinks of folder ${name} is false.`,
@@ -233,10 +218,7 @@ function noFile(
   if (kind === 'other')
     return { rule: 'Only regular files are taken: no socket, pipe or device.', next: 'Nothing.' };
   if (closed !== undefined)
-    return {
-      rule: `A rule keeps it out with everything in it: ${closed}.`,
-      next: 'Nothing, unless the rule is changed.',
-    };
+    return { rule: `A rule keeps it out with everything in it: ${closed}.`, next: UNLESS_RULE };
   return {
     rule: `No rule keeps it out: each file in it is taken or not by the rules of folder ${name}.`,
     next: 'Nothing for the directory itself: ask about a file in it; `peersync list` names those that are known.',
