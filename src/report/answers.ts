@@ -21,40 +21,100 @@ import { explain } from './why.js';
 const nothing = z.object({});
 const filter = z.object({ status: z.enum(LISTED_STATUSES).optional(), folder: z.string().optional() });
 const names = z.array(z.string()).min(1);
+/** Everything, or these files and directories with all below. */
+const toRetry = z.union([z.object({ all: z.literal(true) }), z.object({ paths: names })]);
+const page = filter.extend({
+  after: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+});
+
+type Answer = AsyncIterable<unknown> | Iterable<unknown>;
 
 /** What can be asked of the daemon, and with which parameters: by commands, and by the page. */
-const REQUESTS = {
-  status: nothing,
-  /** Follows what the daemon does; see `LiveLine`. */
-  live: nothing,
-  list: filter,
-  /** One page of `list`. */
-  items: filter.extend({
-    after: z.string().optional(),
-    limit: z.coerce.number().int().min(1).max(500).default(100),
-  }),
-  /** An absolute path, or `FOLDER/path`. */
-  why: z.object({ path: z.string() }),
-  /** Everything, or these files and directories with all below. */
-  retry: z.union([z.object({ all: z.literal(true) }), z.object({ paths: names })]),
-  rescan: z.object({ folder: z.string().optional() }),
-  verify: z.object({
-    /** So many items by chance; all of them unless given. */
-    sample: z.number().optional(),
-    /** Whether what is missing is pushed again. */
-    repair: z.boolean().optional(),
-  }),
-  reload: nothing,
-  /** Until `resume` unless given. */
-  pause: z.object({ forMs: z.number().min(SHORTEST_PAUSE_MS).max(LONGEST_PAUSE_MS).optional() }),
-  resume: nothing,
-  /** All mirrors unless given. */
-  mirror: z.object({ names: names.optional() }),
-  'mirror-accept': z.object({ names }),
-};
+function requestsTo(live: Live, feed: LiveFeed) {
+  const { clock, current, log, parts } = live;
+  const { client, dialect, mirrors, queue, state, watcher } = parts;
+  const pausing = { state, queue, clock, log };
+  return {
+    status: request(nothing, () => [live.status()]),
+    /** Follows what the daemon does; see `LiveLine`. */
+    live: request(nothing, () => feed.follow(live.stopping)),
+    list: request(filter, ({ folder, status }) =>
+      listEntries(state, { folder: knownFolder(current.config, folder), status }),
+    ),
+    /** One page of `list`. */
+    items: request(page, async (asked) => {
+      knownFolder(current.config, asked.folder);
+      return [await itemsPage(current.config, state.entries, asked)];
+    }),
+    /** Of an absolute path, or `FOLDER/path`. */
+    why: request(z.object({ path: z.string() }), async ({ path }) => [
+      await explain(namedPath(current.config, path), current.config, state, live),
+    ]),
+    retry: request(toRetry, async (asked) => {
+      const scopes = 'paths' in asked ? await scopesOf(current.config, asked.paths) : undefined;
+      const { lookedAt, retried } = await retryItems(state, scopes, clock);
+      await state.commit();
+      for (const place of lookedAt) watcher.lookSoon(place);
+      queue.tryNow();
+      return [{ retried, lookedAt: lookedAt.length }];
+    }),
+    rescan: request(z.object({ folder: z.string().optional() }), ({ folder }) =>
+      watcher.rescan(knownFolder(current.config, folder)),
+    ),
+    /** So many items by chance, or all of them; `repair` pushes again what is missing. */
+    verify: request(
+      z.object({ sample: z.number().optional(), repair: z.boolean().default(false) }),
+      async ({ repair, sample }) => {
+        const { items, of } = await chosen(state, sample);
+        const looking = {
+          ...{ state, clock, log, concurrency: 2, holdMs: holdMs({ settings: current.config, dialect }) },
+          commit: () => state.commit(),
+          lookUp: (url: string) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
+        };
+        return verify(items, looking, { repair, of });
+      },
+    ),
+    reload: request(nothing, async () => [await live.reload()]),
+    /** Until `resume` unless it is given for how long. */
+    pause: request(
+      z.object({ forMs: z.number().min(SHORTEST_PAUSE_MS).max(LONGEST_PAUSE_MS).optional() }),
+      async ({ forMs }) => [await pause(pausing, forMs)],
+    ),
+    resume: request(nothing, async () => [{ wasPaused: await resume(pausing) }]),
+    /** All mirrors unless given. */
+    mirror: request(z.object({ names: names.optional() }), (asked) => {
+      unlessPaused(queue);
+      return mirrors.run(asked.names);
+    }),
+    'mirror-accept': request(z.object({ names }), async function* (asked) {
+      unlessPaused(queue);
+      for (const name of asked.names) yield await mirrors.accept(name);
+    }),
+  };
+}
 
-/** As they are sent. */
-export type Requests = { readonly [ask in keyof typeof REQUESTS]: z.input<(typeof REQUESTS)[ask]> };
+/** @throws PeersyncError BAD_REQUEST where the parameters are not as `schema` has them */
+function request<Schema extends z.ZodType>(
+  schema: Schema,
+  answer: (asked: z.output<Schema>) => Answer | Promise<Answer>,
+) {
+  return (parameters: z.input<Schema>) => {
+    const asked = schema.safeParse(parameters);
+    if (asked.success) return answer(asked.data);
+    const { issues } = asked.error;
+    throw new PeersyncError({
+      code: 'BAD_REQUEST',
+      message: `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`,
+      hint: 'See "Status page" in the README for what can be asked.',
+      exitCode: EXIT.usage,
+    });
+  };
+}
+
+type RequestTable = ReturnType<typeof requestsTo>;
+/** Parameters as they are sent. */
+export type Requests = { readonly [ask in keyof RequestTable]: Parameters<RequestTable[ask]>[0] };
 
 /** A question to the daemon: one word and its parameters, which are not checked yet. */
 export interface Question {
@@ -62,81 +122,21 @@ export interface Question {
   readonly parameters: unknown;
 }
 
-type Answer = AsyncIterable<unknown> | Iterable<unknown>;
-
 /** Answers a question with lines, each one JSON value or a list of such. @throws PeersyncError */
 export type Answerer = (question: Question) => Answer;
 
 /** What the running daemon answers, to commands and to the page alike. */
 export function answers(live: Live, feed: LiveFeed): Answerer {
-  const { clock, current, log, parts } = live;
-  const { client, dialect, mirrors, queue, state, watcher } = parts;
-  const pausing = { state, queue, clock, log };
-  const handlers: {
-    readonly [ask in keyof Requests]: (asked: z.output<(typeof REQUESTS)[ask]>) => Answer | Promise<Answer>;
-  } = {
-    status: () => [live.status()],
-    live: () => feed.follow(live.stopping),
-    list: ({ folder, status }) => listEntries(state, { folder: knownFolder(current.config, folder), status }),
-    items: async (asked) => {
-      knownFolder(current.config, asked.folder);
-      return [await itemsPage(current.config, state.entries, asked)];
-    },
-    why: async ({ path }) => [await explain(namedPath(current.config, path), current.config, state, live)],
-    retry: async (asked) => {
-      const scopes = 'paths' in asked ? await scopesOf(current.config, asked.paths) : undefined;
-      const { lookedAt, retried } = await retryItems(state, scopes, clock);
-      await state.commit();
-      for (const place of lookedAt) watcher.lookSoon(place);
-      queue.tryNow();
-      return [{ retried, lookedAt: lookedAt.length }];
-    },
-    rescan: ({ folder }) => watcher.rescan(knownFolder(current.config, folder)),
-    verify: async ({ repair = false, sample }) => {
-      const { items, of } = await chosen(state, sample);
-      const looking = {
-        ...{ state, clock, log, concurrency: 2, holdMs: holdMs({ settings: current.config, dialect }) },
-        commit: () => state.commit(),
-        lookUp: (url: string) => queue.run('interactive', (signal) => client.peerdoc({ url }, { signal })),
-      };
-      return verify(items, looking, { repair, of });
-    },
-    reload: async () => [await live.reload()],
-    pause: async ({ forMs }) => [await pause(pausing, forMs)],
-    resume: async () => [{ wasPaused: await resume(pausing) }],
-    mirror: (asked) => {
-      unlessPaused(queue);
-      return mirrors.run(asked.names);
-    },
-    'mirror-accept': async function* (asked) {
-      unlessPaused(queue);
-      for (const name of asked.names) yield await mirrors.accept(name);
-    },
-  };
+  const requests = requestsTo(live, feed);
   return async function* ({ ask, parameters }) {
-    if (!isKnown(ask))
+    if (!Object.hasOwn(requests, ask))
       throw new PeersyncError({
         code: 'UNKNOWN_QUESTION',
         message: `The daemon does not know the question "${ask}".`,
         hint: 'Use the command of the same version as the daemon.',
       });
-    const asked = REQUESTS[ask].safeParse(parameters);
-    if (!asked.success) throw badRequest(asked.error);
-    yield* await handlers[ask](asked.data as never);
+    yield* await requests[ask as keyof Requests](parameters as never);
   };
-}
-
-function isKnown(ask: string): ask is keyof Requests {
-  return Object.hasOwn(REQUESTS, ask);
-}
-
-function badRequest({ issues }: z.ZodError): PeersyncError {
-  return new PeersyncError({
-    code: 'BAD_REQUEST',
-    message: `${issues.map(({ message, path }) => [...path, message].join(': ')).join('; ')}.`,
-    hint: 'See "Status page" in the README for what can be asked.',
-    exitCode: EXIT.usage,
-  });
 }
 
 /** Mirrors would wait for the end of the pause, and who asked for them as well. */
