@@ -81,12 +81,13 @@ export class Housekeeping {
     this.#timer?.cancel();
     if (this.#stopped) return;
     this.#timer = clock.after(DAY_MS, () => this.#forget(), { background: true });
-    const forgetting = this.#last.then(() => state.forgetGone(this.#keepGoneMs));
-    this.#last = forgetting.then(
-      (files) =>
-        log.debug({ event: 'forgotten', files }, `${counted(files, 'file')} gone for long: forgotten`),
-      (error: unknown) =>
-        log.warn({}, `what was gone for long could not be forgotten yet: ${messageOf(error)}`),
-    );
+    this.#last = this.#last
+      .then(() => state.forgetGone(this.#keepGoneMs))
+      .then(
+        (files) =>
+          log.debug({ event: 'forgotten', files }, `${counted(files, 'file')} gone for long: forgotten`),
+        (error: unknown) =>
+          log.warn({}, `what was gone for long could not be forgotten yet: ${messageOf(error)}`),
+      );
   }
 }

@@ -4,23 +4,20 @@ import { counted, numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/status.js';
 
-/** When lines of a level become too many. */
-interface Patience {
+/** When lines that tell of trouble become too many. */
+const TROUBLE = {
   /** So many alike pass. */
-  readonly first: number;
+  first: 5,
   /** In this time, in ms. */
-  readonly withinMs: number;
+  withinMs: 600_000,
   /** Then it is said how many more there were after each of these, the last again and again, in ms. */
-  readonly windowsMs: readonly number[];
-  /** A window with fewer than this was the last. */
-  readonly quietBelow: number;
-}
-
-const EVENTS: Patience = { first: 20, withinMs: 10_000, windowsMs: [10_000], quietBelow: 20 };
-const TROUBLE: Patience = {
-  ...{ first: 5, withinMs: 600_000, quietBelow: 1 },
   windowsMs: [10_000, 600_000, 3_600_000],
+  /** A window with fewer than this was the last. */
+  quietBelow: 1,
 };
+type Patience = typeof TROUBLE;
+/** The same of lines that tell of what was done. */
+const EVENTS: Patience = { first: 20, withinMs: 10_000, windowsMs: [10_000], quietBelow: 20 };
 
 /** So many kinds of lines are told apart; before there are more, all are counted anew. */
 const MOST_KINDS = 500;

@@ -118,7 +118,6 @@ export async function openParts(deps: OpenDeps) {
   const statistics = new Statistics({
     ...{ state, clock, log, dir: config.state.dir },
     settings: () => current.config,
-    paused: () => queue.status().paused !== undefined,
   });
   /** Of every loop; asked anew each time, for a reload brings others. */
   const health = (): readonly HealthCheck[] => [

@@ -34,8 +34,6 @@ export interface StatisticsDeps {
   readonly settings: () => Pick<Config, 'folders' | 'alerts'>;
   /** Where statistics outlive a restart. */
   readonly dir: string;
-  /** Whether a person paused peersync. */
-  readonly paused: () => boolean;
 }
 
 const sampleSchema = z.object({
@@ -371,7 +369,7 @@ export class Statistics {
   }
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
-    const { log, paused } = this.#deps;
+    const { log } = this.#deps;
     const { alert, collection, took } = one;
     const { count, p95Ms = 0 } = percentilesOf(took.at(now).hour);
     const { waiting, oldestSince = now } = one.waiting.read();
@@ -381,14 +379,11 @@ export class Statistics {
       late.push(`of ${waiting} waiting, the oldest waits for ${durationText(now - oldestSince)}`);
     if (late.length > 0) {
       const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
-      const message = `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`;
       one.wellSince = undefined;
       one.alert = {
         ...{ code: 'TIME_TO_SEARCH', collection, since: alert?.since ?? now },
-        message: paused() ? `${message} A person paused peersync.` : message,
-        hint: paused()
-          ? 'Nothing is lost; `peersync resume` lets the work go on.'
-          : 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
+        message: `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`,
+        hint: 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       };
       const { code, hint } = one.alert;
       if (alert === undefined)

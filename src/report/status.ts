@@ -178,8 +178,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     configuration: live?.current.report,
     /** What a person paused. */
     paused: live === undefined ? keptPause(state, now) : queue?.paused,
-    /** The keys of the configuration whose new values wait for a restart, if any do. */
-    restart: someOf(live?.current.restart),
+    /** The keys of the configuration whose new values wait for a restart. */
+    restart: live?.current.restart ?? [],
     /** Where the status page is; only while it is open. */
     page: live?.page?.url,
     peer: {
@@ -206,15 +206,11 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     stateTrouble: failure && { code: failure.code, message: failure.message, hint: failure.hint },
     /** A disk that does not answer; what it keeps waits. */
     diskTrouble: watchdog?.diskTrouble,
-    /** What does not go on by itself, if anything does not. */
-    stuck: someOf(watchdog?.stuck),
+    /** What does not go on by itself. */
+    stuck: watchdog?.stuck ?? [],
     /** What opening the state repaired. */
     repairs: state.repairs,
   };
-}
-
-function someOf<T>(list: readonly T[] = []): readonly T[] | undefined {
-  return list.length === 0 ? undefined : list;
 }
 
 /** What the peer speaks, as far as is known without asking it. */
@@ -249,7 +245,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     } else for (const one of list) add(severity, one.code, one);
   };
 
-  for (const { name: subject, since, what } of status.stuck ?? []) {
+  for (const { name: subject, since, what } of status.stuck) {
     const hint = 'Start peersync again, and tell its makers what the log says.';
     add('critical', 'STUCK', { subject, message: `It stands still: ${what}`, hint, since });
   }
@@ -327,7 +323,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     const words = `The changed configuration was refused, and the one before holds: ${message}`;
     add('warning', 'CONFIG_REFUSED', { subject: 'configuration', message: words, hint, since });
   }
-  if (restart !== undefined)
+  if (restart.length > 0)
     add('warning', 'RESTART_NEEDED', {
       subject: 'configuration',
       message: `A restart is needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}.`,

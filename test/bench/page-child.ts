@@ -77,7 +77,6 @@ const mirrors = new Mirrors({
 const statistics = new Statistics({
   ...{ state, clock, log, dir: config.state.dir },
   settings: () => config,
-  paused: () => false,
 });
 await statistics.start();
 for (let i = 0; i < 200; i += 1)

@@ -27,8 +27,8 @@ export function folder(name: string): FolderReport {
 /** A status without trouble. */
 export function report(parts: Partial<StatusFacts> = {}): StatusReport {
   const status: StatusFacts = {
-    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
-    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: undefined },
+    ...{ configuration: undefined, paused: undefined, restart: [], page: undefined },
+    ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
     wallAheadMs: undefined,
     version: '1.2.3',
     running: true,

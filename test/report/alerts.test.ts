@@ -89,15 +89,6 @@ describe('alerts.timeToSearch', () => {
     expect(d.said).toHaveLength(1);
   });
 
-  it('says so when a person paused peersync', async () => {
-    const d = await desk();
-    d.isPaused = true;
-    await d.drop('a.txt');
-    await d.clock.advance(2 * MINUTE);
-    expect(alertsOf(d)[0]?.message).toMatch(/A person paused peersync\.$/);
-    expect(alertsOf(d)[0]?.hint).toMatch(/peersync resume/);
-  });
-
   it('follows the configuration: another limit counts at once, and none ends it', async () => {
     const d = await desk();
     await d.drop('a.txt');

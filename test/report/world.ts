@@ -15,7 +15,6 @@ export class Desk {
   readonly dir = temporaryDirectory();
   readonly lines: string[] = [];
   limitMs: number | undefined;
-  isPaused = false;
   folders = [
     { name: 'f', path: '/srv/f', collection: 'docs', settle: SETTLE, rules: [] as { collection: string }[] },
   ];
@@ -34,7 +33,6 @@ export class Desk {
       ...{ state: this.state, clock: this.clock, log: this.log, dir: this.dir },
       settings: () =>
         ({ folders: this.folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
-      paused: () => this.isPaused,
     });
   }
 
