@@ -178,8 +178,8 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     configuration: live?.current.report,
     /** What a person paused. */
     paused: live === undefined ? keptPause(state, now) : queue?.paused,
-    /** The keys of the configuration whose new values wait for a restart. */
-    restart: live?.current.restart ?? [],
+    /** The keys of the configuration whose new values wait for a restart, if any do. */
+    restart: live?.current.restart.length ? live.current.restart : undefined,
     /** Where the status page is; only while it is open. */
     page: live?.page?.url,
     peer: {
@@ -323,7 +323,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     const words = `The changed configuration was refused, and the one before holds: ${message}`;
     add('warning', 'CONFIG_REFUSED', { subject: 'configuration', message: words, hint, since });
   }
-  if (restart.length > 0)
+  if (restart !== undefined)
     add('warning', 'RESTART_NEEDED', {
       subject: 'configuration',
       message: `A restart is needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}.`,

@@ -65,7 +65,7 @@ export function statusOf(folders: readonly FolderReport[], over: Partial<StatusF
       items[status] += own[status];
   }
   const status: StatusFacts = {
-    ...{ configuration: undefined, paused: undefined, restart: [], page: undefined },
+    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
     ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
     wallAheadMs: undefined,
     version: '0.1.0',

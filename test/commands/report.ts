@@ -27,7 +27,7 @@ export function folder(name: string): FolderReport {
 /** A status without trouble. */
 export function report(parts: Partial<StatusFacts> = {}): StatusReport {
   const status: StatusFacts = {
-    ...{ configuration: undefined, paused: undefined, restart: [], page: undefined },
+    ...{ configuration: undefined, paused: undefined, restart: undefined, page: undefined },
     ...{ truncated: undefined, stateTrouble: undefined, diskTrouble: undefined, stuck: [] },
     wallAheadMs: undefined,
     version: '1.2.3',
