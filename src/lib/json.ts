@@ -111,20 +111,19 @@ export class JsonScanner {
   /** What stands between commas, up to the end of the object or list. */
   *#parts(end: '}' | ']'): Generator<void, void> {
     const opened = this.#at;
-    this.#at += 1;
-    this.#blank();
-    while (this.#next() !== end) {
+    for (let comma: number | undefined; ; comma = this.#at) {
+      this.#at += 1;
+      this.#blank();
+      if (this.#next() === end && comma !== undefined)
+        this.#fail(`a comma before "${end}": remove the comma`, comma);
+      if (this.#next() === end) break;
       this.#failAtEnd(opened);
       yield;
       this.#blank();
       if (this.#next() === end) break;
       this.#failAtEnd(opened);
-      const comma = this.#at;
       if (this.#next() !== ',')
         this.#fail(`neither "," nor "${end}" after a value (is a comma missing before?)`);
-      this.#at += 1;
-      this.#blank();
-      if (this.#next() === end) this.#fail(`a comma before "${end}": remove the comma`, comma);
     }
     this.#at += 1;
   }
