@@ -118,7 +118,9 @@ export class ConfirmLoop {
   /** When a look-up was last left without an answer, and when the peer was last had commit its index. */
   #unansweredAt = Number.NEGATIVE_INFINITY;
   #committedAt = Number.NEGATIVE_INFINITY;
-  #committing: Promise<boolean> | undefined;
+  #committing: Promise<void> | undefined;
+  /** Whether it did so the last time. */
+  #hasCommitted = false;
 
   constructor(deps: UplinkDeps, attribution: FailureAttribution, isolation: Isolation) {
     this.#deps = deps;
@@ -383,7 +385,8 @@ export class ConfirmLoop {
     const { clock, commit, queue, settings } = this.#deps;
     const loss = before !== undefined && this.#isLost(look, item, before);
     const now = clock.now();
-    if (loss === 'unsure' && (await this.commitIndex(before?.began ?? now))) {
+    if (loss === 'unsure') {
+      await this.commitIndex(before?.began ?? now);
       this.#plan(look, clock.now());
       return;
     }
@@ -411,15 +414,17 @@ export class ConfirmLoop {
    * Whether the peer lost an item that it accepted. The look-up must have begun when the peer should show it, and after the peer
    * committed what it had indexed by then: `unsure` until that is so.
    *
-   * An item that was sent alone is only lost if all the while the peer answered, and shows what was sent lately.
+   * An item that was sent alone is only lost if all the while the peer answered, and shows what was sent lately; and if it is not
+   * there after the hold once more, where the peer did not commit.
    */
   #isLost(look: Look, item: AcceptedItem | PendingItem, { began, shownSentAt }: Before): boolean | 'unsure' {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
     const { queue, settings } = this.#deps;
-    const from = this.#lateFrom(look);
+    const isAlone = this.#isolation.isAlone(item);
+    const from = this.#lateFrom(look) + (isAlone && !this.#hasCommitted ? holdMs(this.#deps) : 0);
     if (began < from) return false;
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
-    if (this.#isolation.isAlone(item)) {
+    if (isAlone) {
       const latelyMs = Math.max(settings.confirm.timeout, 2 * holdMs(this.#deps));
       const isUninterrupted = queue.answeringForMs >= began - look.sentAt && this.#unansweredAt < look.sentAt;
       return isUninterrupted && shownSentAt >= look.sentAt - latelyMs;
@@ -433,27 +438,27 @@ export class ConfirmLoop {
     return look.heldUntil + Math.max(0, 1.25 * this.#typicalMs - holdMs(this.#deps));
   }
 
-  /** Has the peer commit its index, unless it did since `since`. @returns whether it did */
+  /** Has the peer commit its index, unless it did since `since`. @returns whether it did; the usual time has to do where it did not */
   async commitIndex(since: number): Promise<boolean> {
-    if (this.#committedAt > since) return true;
-    this.#committing ??= this.#commit().finally(() => {
-      this.#committing = undefined;
-    });
-    return await this.#committing;
+    if (this.#committedAt > since) return this.#hasCommitted;
+    this.#committing ??= this.#commit();
+    await this.#committing;
+    return this.#hasCommitted;
   }
 
-  async #commit(): Promise<boolean> {
+  async #commit(): Promise<void> {
     const { clock, queue, log, peer } = this.#deps;
     try {
       await queue.run('confirm', (signal) => peer.commitIndex({ signal }));
-      this.#committedAt = clock.now();
-      return true;
+      this.#hasCommitted = true;
     } catch (error) {
       if (!(error instanceof PeersyncError)) throw error;
       const { code, message } = error;
+      this.#hasCommitted = false;
       log.debug({ event: 'commit', code }, `the peer did not commit its index: ${message}`);
-      return false;
     }
+    this.#committedAt = clock.now();
+    this.#committing = undefined;
   }
 
   /** A scout was shown first so long after its push. What counts is when that look-up was due: it may have queued behind others. */
