@@ -9,7 +9,7 @@ import type { Logger } from '../lib/logger.js';
 import { EmbeddedError, failures } from './errors.js';
 import { Refusal } from './form.js';
 
-/** How long the answer to a wrong password takes, in milliseconds; one after the other, however many come at once. */
+/** How long the answer to a wrong password takes, in milliseconds; who gives the right one never waits. */
 const WRONG_MS = 500;
 
 /** The one user of the peer who may push, known by Basic authentication (RFC 7617): the peer listens on loopback alone. */
@@ -17,7 +17,6 @@ export class Administrator {
   readonly username = 'admin';
   readonly password: string;
   readonly #clock: Clock;
-  #lastWrong = Promise.resolve();
 
   constructor(password: string, clock: Clock) {
     this.password = password;
@@ -29,11 +28,7 @@ export class Administrator {
     const encoded = /^Basic +(\S+)$/i.exec(authorization ?? '')?.[1];
     const given = Buffer.from(encoded ?? '', 'base64').toString();
     if (isSame(given, `${this.username}:${this.password}`)) return;
-    if (encoded !== undefined) {
-      // Who gives the right password never waits for those who guess.
-      this.#lastWrong = this.#lastWrong.then(() => this.#clock.sleep(WRONG_MS));
-      await this.#lastWrong;
-    }
+    if (encoded !== undefined) await this.#clock.sleep(WRONG_MS);
     const why =
       encoded === undefined ? 'This page needs the administrator.' : 'The user or the password is wrong.';
     throw new Refusal(401, why, {

@@ -42,13 +42,12 @@ ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { marg
 mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }
 nav { display: flex; justify-content: space-between; border-top: 1px solid var(--line); padding-top: .8rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
-dl.long { display: block; } dl.long dd { margin-bottom: .6rem; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
-  border-bottom: 1px solid var(--line); }
+  border-bottom: 1px solid var(--line); } th { white-space: nowrap; } td { overflow-wrap: break-word; } td a { overflow-wrap: anywhere; }
 body.wide { max-width: none; } body.wide form.search { max-width: 46rem; }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
-table.rows { width: auto; min-width: 40%; } table.rows th { white-space: nowrap; color: var(--dim); font-weight: 600; }
-table.rows td, table.rows th { padding-right: 1.2rem; overflow-wrap: break-word; }
+table.rows { width: auto; min-width: 40%; } table.rows th { color: var(--dim); font-weight: 600; }
+table.rows td, table.rows th { padding-right: 1.2rem; }
 table.rows td { min-width: 8em; }
 table.rows td div { white-space: pre-wrap; max-width: 40rem; max-height: 12rem; overflow: auto; }
 input[type=checkbox] { width: 1.1rem; height: 1.1rem; padding: 0; margin: .2rem 0 0; }
@@ -56,7 +55,7 @@ textarea { font: inherit; width: 100%; padding: .45rem .7rem; border: 1px solid 
   background: var(--field); color: var(--text); resize: vertical; }
 form.fields { max-width: 46rem; } form.fields label { margin: 0 0 .9rem; } form.fields fieldset { border: 1px solid var(--line);
   border-radius: .4rem; margin: 0 0 1rem; padding: .6rem .9rem 0; } legend { font-size: .875rem; color: var(--dim); padding: 0 .3rem; }
-label.count { flex: 0 1 7rem; } .actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
+.actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
 .notice { border-left: 3px solid var(--accent); padding: .3rem .8rem; background: var(--field); }
 button.quiet { background: none; color: var(--danger); border-color: var(--danger); }
 details { margin: 1.2rem 0; } summary { cursor: pointer; color: var(--link); } details form { margin-top: .8rem; }
