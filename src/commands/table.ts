@@ -96,7 +96,7 @@ async function writeTo(
   const write = async (known: readonly string[], groups: AsyncIterable<readonly TableRow[]>) => {
     if (format === 'table') return await writeAll(out, tableText(known, groups, terminalWidth(out)));
     const { writeTable } = await import('../mirror/formats/write.js');
-    await writeAll(out, writeTable(format, { name: table, columns: known }, groups, { neutralise: false }));
+    await writeAll(out, writeTable(format, { name: table, columns: known }, groups));
   };
   if (columns !== undefined) return await write(columns, onlyOf(rows, columns, table));
   const { RowStore } = await import('../mirror/row-store.js');

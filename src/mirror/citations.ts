@@ -4,7 +4,7 @@ import type { Citation, CitingDocument } from '../peer/citation.js';
 import { PeerError } from '../peer/errors.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import { MirrorError } from './errors.js';
-import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
+import { type Followed, type FollowOptions, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
@@ -48,12 +48,12 @@ interface Result {
  *
  * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the middle of the next pass.
  */
-export class CitationsMirror extends PlannedMirror<CitationsPlan> {
+export class CitationsMirror extends Mirror<CitationsPlan> {
   /** Since when there may be new items to look at. At first there may be those of an earlier process. */
   #newSince: number | undefined = this.deps.clock.now();
 
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
-  nextIn(): number | undefined {
+  override nextIn(): number | undefined {
     const pass = passes.of(this.deps.state, this.name);
     if (pass === undefined || pass.after !== undefined) return undefined;
     const untilPass = this.#untilNext(pass);

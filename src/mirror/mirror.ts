@@ -48,25 +48,9 @@ export type Followed =
   | { readonly kind: 'over'; readonly changed: boolean };
 
 /** One mirror: how often it runs, and what a run does. */
-export interface Mirror {
+export abstract class Mirror<P extends Plan = Plan> {
   readonly name: string;
-  readonly identity: Identity;
   /** In ms. */
-  readonly every: number;
-  /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
-  nextIn?(): number | undefined;
-  /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
-  looksEdited?(): Promise<boolean>;
-  /**
-   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
-   * MirrorAlarm waits for a person, anything else is tried again.
-   */
-  follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
-}
-
-/** What all mirrors have in common. */
-export abstract class PlannedMirror<P extends Plan> implements Mirror {
-  readonly name: string;
   readonly every: number;
   readonly identity: Identity;
   readonly plan: P;
@@ -85,9 +69,17 @@ export abstract class PlannedMirror<P extends Plan> implements Mirror {
     this.notes = pathNotes({ path, changed });
   }
 
-  looksEdited?(): Promise<boolean>;
-
+  /**
+   * Asks the peer, and writes what differs. What goes wrong is thrown, and then the file is as it was: a
+   * MirrorAlarm waits for a person, anything else is tried again.
+   */
   abstract follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed>;
+
+  /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
+  nextIn?(): number | undefined;
+
+  /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
+  looksEdited?(): Promise<boolean>;
 
   async close(): Promise<void> {}
 }
@@ -99,7 +91,7 @@ const MOST_MEMBERS = 10_000;
  * A pattern over the tables, or the shared objects, of the peer. A run asks for the list of them; each that matches is a mirror of
  * its own, and stays one when it is not on the list any more, until a person accepts that.
  */
-export class PatternMirror extends PlannedMirror<ListedPlan> {
+export class PatternMirror extends Mirror<ListedPlan> {
   /** @param onList is given all that the peer has, each time it was asked */
   constructor(
     plan: ListedPlan,

@@ -11,7 +11,7 @@ import type { Entry } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
-import { type MirrorDeps, type MirrorPeer, PatternMirror, type PlannedMirror } from './mirror.js';
+import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
 import { dataOf, type Listed, type Plan, passes, planOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
@@ -41,13 +41,6 @@ export interface MirrorsParts {
   readonly random?: () => number;
 }
 
-/** A mirror with what it was made from. */
-type Made = PlannedMirror<Plan>;
-
-interface Asked {
-  readonly signal?: AbortSignal;
-}
-
 /**
  * What comes from the peer: shared objects, tables and citations as files that follow it. There is a mirror for each entry of the
  * configuration, and one for each table and each shared object that a pattern matches, from the moment it was first listed.
@@ -62,11 +55,12 @@ export class Mirrors {
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
   readonly #scheduler: Scheduler;
   /** By name. */
-  readonly #mirrors = new Map<string, Made>();
+  readonly #mirrors = new Map<string, Mirror>();
   readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
     limitMs: LONGEST_SILENCE_MS,
     busy: () => this.#scheduler.isBusy && this.#elsewhere === 0,
   });
+  readonly health: readonly HealthCheck[] = [this.#health];
   /** Requests and commits under way, which have health checks of their own. */
   #elsewhere = 0;
   readonly #asked = new PQueue({ concurrency: AT_ONCE });
@@ -145,9 +139,9 @@ export class Mirrors {
    */
   async *run(
     names: readonly string[] | undefined,
-    { signal }: Asked = {},
+    { signal }: { readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<MirrorReport, void> {
-    const wanted = (isPattern: boolean): Made[] => {
+    const wanted = (isPattern: boolean): Mirror[] => {
       const named = names?.flatMap((name) => this.#called(name)) ?? this.#mirrors.values();
       return [...new Set(named)].filter((mirror) => mirror instanceof PatternMirror === isPattern);
     };
@@ -162,17 +156,16 @@ export class Mirrors {
    *
    * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NO_ALARM; else as `Scheduler.run`
    */
-  async accept(name: string, { signal = this.#stopping.signal }: Asked = {}): Promise<MirrorReport> {
+  async accept(
+    name: string,
+    { signal = this.#stopping.signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<MirrorReport> {
     const [mirror] = this.#called(name);
     const alarm = records.of(this.#state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
     return (await this.#scheduler.run(mirror, { accepted: [alarm.code], isAsked: true, signal })).report;
-  }
-
-  get health(): readonly HealthCheck[] {
-    return [this.#health];
   }
 
   /** Of all mirrors, in the order of the configuration. */
@@ -189,7 +182,7 @@ export class Mirrors {
   }
 
   /** Ends early when a run throws, or when nobody wants to know any more: the others are called off then, and waited for. */
-  #runEach(mirrors: readonly Made[], asked: AbortSignal | undefined): ReadableStream<MirrorReport> {
+  #runEach(mirrors: readonly Mirror[], asked: AbortSignal | undefined): ReadableStream<MirrorReport> {
     const ending = new AbortController();
     const signal = AbortSignal.any([ending.signal, ...(asked ? [asked] : [])]);
     const end = async (): Promise<void> => {
@@ -243,7 +236,7 @@ export class Mirrors {
    *
    * @throws MirrorError MIRROR_UNKNOWN
    */
-  #called(name: string): readonly Made[] {
+  #called(name: string): readonly Mirror[] {
     const called = this.#mirrors.get(name);
     if (called === undefined) {
       const meant = nearest(name, [...this.#mirrors.keys()]);
@@ -283,7 +276,7 @@ export class Mirrors {
     };
   }
 
-  #make(plan: Plan, target: TargetPath): Made {
+  #make(plan: Plan, target: TargetPath): Mirror {
     const deps: MirrorDeps = { ...this.#deps };
     if (plan.kind === 'citations') return new CitationsMirror(plan, target, deps);
     if (plan.role === 'pattern') {

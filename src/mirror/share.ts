@@ -1,6 +1,6 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted } from './errors.js';
-import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
+import { type Followed, type FollowOptions, Mirror } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
 import { removeWhole, replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
@@ -22,7 +22,7 @@ const SAME_MOMENT_MS = 2_000;
  *
  * Where the peer tells versions apart, an object that is here already is asked for only if it changed.
  */
-export class ShareMirror extends PlannedMirror<SharePlan> {
+export class ShareMirror extends Mirror<SharePlan> {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { peer, ask } = this.deps;
     const { c, maxSize } = this.plan.settings;

@@ -3,7 +3,7 @@ import { compareByCodePoint } from '../lib/text.js';
 import type { TableStream } from '../peer/table.js';
 import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
-import { type Followed, type FollowOptions, PlannedMirror } from './mirror.js';
+import { type Followed, type FollowOptions, Mirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
 import type { Conflict, MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
@@ -16,7 +16,7 @@ interface ReadTable {
 }
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
-export abstract class AnyTableMirror extends PlannedMirror<TablePlan> {
+export abstract class AnyTableMirror extends Mirror<TablePlan> {
   /**
    * Reads the table whole.
    *
@@ -125,8 +125,8 @@ export class TableMirror extends AnyTableMirror {
     }
     const { rows, columns } = read;
     try {
-      const table = { name: plan.source, columns: columns.written };
-      const text = writeTable(format, table, rows.read(), { neutralise });
+      const table = { name: plan.source, columns: columns.written, neutralise };
+      const text = writeTable(format, table, rows.read());
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, {
         before: before?.path === this.target.path ? before : undefined,
         versions,

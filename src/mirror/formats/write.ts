@@ -8,11 +8,8 @@ export interface WrittenTable {
   readonly name: string;
   /** Without the key, which comes first; in the order in which they are written. Cells of other columns are left out. */
   readonly columns: readonly string[];
-}
-
-export interface WriteOptions {
-  /** Puts a ' before what a spreadsheet would take for a formula (CSV only). */
-  readonly neutralise: boolean;
+  /** Whether a ' is put before what a spreadsheet would take for a formula (CSV only). */
+  readonly neutralise?: boolean;
 }
 
 /** Rows in groups, as they come. */
@@ -32,16 +29,11 @@ export function columnInPeer(column: string): string {
 }
 
 /** The text of a table in a format, piece by piece; every row has every column, an absent cell is an empty one. */
-export function writeTable(
-  format: TableFormat,
-  table: WrittenTable,
-  rows: Rows,
-  options: WriteOptions,
-): AsyncIterable<string> {
+export function writeTable(format: TableFormat, table: WrittenTable, rows: Rows): AsyncIterable<string> {
   const slices = slicesOf(rows, table.columns.length);
   switch (format) {
     case 'csv':
-      return writeCsv(table, slices, options);
+      return writeCsv(table, slices);
     case 'json':
       return writeJson(table, slices);
     case 'ndjson':
@@ -69,9 +61,9 @@ async function* slicesOf(rows: Rows, columns: number): AsyncGenerator<readonly T
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** CSV as RFC 4180 has it: a header line, CRLF after every line, quotes where they are needed. */
-async function* writeCsv({ columns }: WrittenTable, slices: Rows, options: WriteOptions) {
+async function* writeCsv({ columns, neutralise }: WrittenTable, slices: Rows) {
   const cell = (text: string): string => {
-    const shown = options.neutralise && FORMULA.test(text) ? `'${text}` : text;
+    const shown = neutralise && FORMULA.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
   };
   // A line of one empty field would be an empty line.

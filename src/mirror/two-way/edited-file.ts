@@ -59,7 +59,8 @@ export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
-  #replaced: { readonly file: ReadFile; readonly handle: FileHandle; stamp: FileStamp } | undefined;
+  /** What was replaced last; of its bytes only the sha256 is kept. */
+  #replaced: (Omit<ReadFile, 'bytes'> & { readonly handle: FileHandle }) | undefined;
 
   constructor(target: Target, clock: Clock, alarm: (code: AlarmCode, detail: string) => MirrorAlarm) {
     this.#target = target;
@@ -114,7 +115,8 @@ export class EditedFile {
       if (written.changed && read !== undefined && handle !== undefined) {
         // The one that was replaced before may have been written while this run went on.
         await this.close();
-        this.#replaced = { file: read, handle, stamp: read.stamp };
+        const { bytes: _, ...file } = read;
+        this.#replaced = { ...file, handle };
         isKept = true;
       }
       return written;
@@ -141,22 +143,19 @@ export class EditedFile {
   async saveLate(): Promise<string | undefined> {
     const replaced = this.#replaced;
     if (replaced === undefined || !(await this.#isWrittenLate())) return undefined;
-    const { handle, file } = replaced;
-    const { sha256, mode } = file;
+    const { handle, sha256, mode } = replaced;
+    this.#replaced = { ...replaced, stamp: stampOf(await handle.stat()) };
     const bytes = await contentOf(handle);
-    const saved = (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
-    replaced.stamp = stampOf(await handle.stat());
-    return saved;
+    return (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
   }
 
   /** Ends with the inode that was replaced last; what was written into it is saved before. */
   async close(): Promise<void> {
-    const replaced = this.#replaced;
     try {
       await this.saveLate();
     } finally {
+      await this.#replaced?.handle.close();
       this.#replaced = undefined;
-      await replaced?.handle.close();
     }
   }
 

@@ -31,10 +31,9 @@ const MOST_ROWS = 100_000;
 /** Characters: longer keys and names of columns are none. */
 const LONGEST_NAME = 500;
 
-/** The peer's table, in memory. */
+/** The peer's table, in memory: all cells, and as columns those in which something stands. */
 interface PeerTable {
   readonly columns: Columns;
-  /** All cells; its columns are those in which something stands. */
   readonly grid: Grid;
 }
 
@@ -52,7 +51,6 @@ class NoTable extends Error {}
 
 /** What a person left in the file. */
 interface Edit {
-  readonly read: ReadFile;
   readonly mine: TableText;
   /** Where the file was made from an earlier copy than the last. */
   readonly earlier: Earlier | undefined;
@@ -137,13 +135,13 @@ export class TwoWayTable extends AnyTableMirror {
     const last = await this.#bases.load(read?.sha256);
     const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
     const peer = await this.#readPeer(run);
-    const sent = edit && (await this.#send(edit, peer, last, run));
+    const sent = edit && (await this.#send(read, edit, peer, last, run));
     const after = run.isWritten ? await this.#readPeer(run) : peer;
     const { conflicts = [], returned = [] } = sent ?? {};
     const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
     this.#step('what clashes is saved');
     const now = this.deps.clock.now();
-    const seen = edit?.earlier && { saved: edit.read.sha256, at: now, copyAt: edit.earlier.at };
+    const seen = edit?.earlier && { saved: read?.sha256, at: now, copyAt: edit.earlier.at };
     const stale = edit ? seen : last?.base.stale;
     const had = read === undefined ? [] : (edit?.mine.columns ?? last?.base.shown ?? []);
     const shown = [...after.columns.written, ...this.#unfilled(had, after, last)];
@@ -151,16 +149,11 @@ export class TwoWayTable extends AnyTableMirror {
     const sinceBase = sent?.sinceBase ?? last?.sent ?? NOTHING;
     const written = await this.#write(read, content, last?.base, sinceBase, run.options.signal);
     const { changed, bytes, sha256, file } = written;
-    return {
-      kind: 'followed',
-      changed,
-      facts: {
-        rows: after.grid.rows.size,
-        ...{ bytes, sha256, file, columns: after.columns.remembered },
-        conflicts: await this.#file.standing(run.before?.conflicts, conflictFile, conflicts),
-        notes: [...this.notes, ...staleNotes(stale, now), ...returnedNotes(returned)],
-      },
-    };
+    const [rows, columns] = [after.grid.rows.size, after.columns.remembered];
+    const standing = await this.#file.standing(run.before?.conflicts, conflictFile, conflicts);
+    const notes = [...this.notes, ...staleNotes(stale, now), ...returnedNotes(returned)];
+    const facts = { rows, bytes, sha256, file, columns, conflicts: standing, notes };
+    return { kind: 'followed', changed, facts };
   }
 
   /**
@@ -173,14 +166,14 @@ export class TwoWayTable extends AnyTableMirror {
     if (base?.file === read.sha256) {
       // What was not touched need not be read, whatever a format loses on the way.
       const rows = [...base.grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
-      return { read, mine: { columns: base.shown, rows }, earlier: undefined };
+      return { mine: { columns: base.shown, rows }, earlier: undefined };
     }
     const mine = await this.#tableOf(read);
     const isMeant = base?.stale?.saved === read.sha256;
     const now = this.deps.clock.now();
     const earlier = base && !isMeant ? await findEarlier(mine, base, now) : undefined;
     this.#checkColumns(mine, earlier ?? base);
-    return { read, mine, earlier };
+    return { mine, earlier };
   }
 
   async #tableOf({ bytes }: ReadFile): Promise<TableText> {
@@ -200,13 +193,11 @@ export class TwoWayTable extends AnyTableMirror {
     if (rows.length > MOST_ROWS) {
       throw this.#alarm('EDIT_TOO_LARGE', `it has ${rows.length} rows, of at most ${MOST_ROWS}`);
     }
-    for (const { pk, line } of rows) {
-      if (pk.length > LONGEST_NAME)
-        throw unreadable(`line ${line}: a key of more than ${LONGEST_NAME} characters`);
-      if (pk.endsWith('\0'))
-        throw unreadable(`line ${line}: a key that ends with NUL, which peers take for padding`);
-    }
-    return result.table;
+    const odd = rows.find(({ pk }) => pk.length > LONGEST_NAME || pk.endsWith('\0'));
+    if (odd === undefined) return result.table;
+    const isLong = odd.pk.length > LONGEST_NAME && `of more than ${LONGEST_NAME} characters`;
+    const what = isLong || 'that ends with NUL, which peers take for padding';
+    throw unreadable(`line ${odd.line}: a key ${what}`);
   }
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
@@ -278,7 +269,8 @@ export class TwoWayTable extends AnyTableMirror {
    * @throws MirrorAlarm EDIT_DELETES before anything was sent
    */
   async #send(
-    { read, mine: text, earlier }: Edit,
+    read: ReadFile | undefined,
+    { mine: text, earlier }: Edit,
     { grid: theirs }: PeerTable,
     last: Last | undefined,
     run: Run,
@@ -293,7 +285,7 @@ export class TwoWayTable extends AnyTableMirror {
     const common = earlier?.common ?? grid;
     const absorbed = common && last && absorb(common, last.sent, theirs);
     // A file that is as it was written is its own base.
-    const base = absorbed?.base ?? (read.sha256 === run.before?.sha256 ? mine : undefined);
+    const base = absorbed?.base ?? (read?.sha256 === run.before?.sha256 ? mine : undefined);
     const merged = await merge(base, theirs, mine, { deletes });
     this.#checkDeletes(merged.deletes, maxDeletes, run);
     const { set, deletes: keys } = merged;
@@ -382,7 +374,7 @@ export class TwoWayTable extends AnyTableMirror {
       for await (const group of inGroups(rows, ROWS_A_TURN))
         yield group.map(([pk, cells]) => ({ pk, cells }));
     }
-    return writeTable(settings.format, { name: source, columns }, groups(), { neutralise: false });
+    return writeTable(settings.format, { name: source, columns }, groups());
   }
 
   async #saveLate(): Promise<void> {

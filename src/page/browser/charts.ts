@@ -3,6 +3,7 @@ import { byId, h, text } from './dom.js';
 import type { Model } from './model.js';
 import uPlot from './uPlot.esm.js';
 import { amount, count, duration, hour } from './words.js';
+import { waitingOf } from './world.js';
 
 const HOUR_MS = 3_600_000;
 const SHORTEST_MS = 600_000;
@@ -182,7 +183,7 @@ class ChartView {
 
   #point(index: number | null | undefined): void {
     const { samples, status } = this.#model;
-    const waiting = status === undefined ? 0 : status.items.pending + status.items.accepted;
+    const waiting = status === undefined ? 0 : waitingOf(status);
     const sample = index === null || index === undefined ? undefined : samples[index];
     const words =
       sample === undefined

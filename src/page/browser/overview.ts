@@ -15,7 +15,7 @@ import {
   sentences,
   together,
 } from './words.js';
-import { type Level, lostWorld, worldOf } from './world.js';
+import { type Level, lostWorld, waitingOf, worldOf } from './world.js';
 
 const FAVICONS: Readonly<Record<Level, string>> = {
   ok: '/assets/favicon-ok.svg',
@@ -32,25 +32,19 @@ export function showWorld(model: Model): void {
 
   model.follow(['status', 'connection', 'tick'], () => {
     const { status, lost } = model;
-    attr(
-      document.body,
-      'data-connection',
-      lost !== undefined ? 'lost' : status === undefined ? 'connecting' : 'open',
-    );
-    text(
-      connection,
+    const [state, words] =
       lost !== undefined
-        ? `tries again ${ahead(lost.nextAt, model.here())}`
+        ? ['lost', `tries again ${ahead(lost.nextAt, model.here())}`]
         : status === undefined
-          ? 'connecting'
-          : 'live',
-    );
+          ? ['connecting', 'connecting']
+          : ['open', 'live'];
+    attr(document.body, 'data-connection', state);
+    text(connection, words);
     if (lost === undefined && status === undefined) return;
-    const waiting = status === undefined ? undefined : status.items.pending + status.items.accepted;
     const world =
-      lost !== undefined || status === undefined
-        ? lostWorld(lost?.at ?? model.here(), model.here(), waiting)
-        : worldOf(status, model.now());
+      lost === undefined && status !== undefined
+        ? worldOf(status, model.now())
+        : lostWorld(lost?.at ?? model.here(), model.here(), status && waitingOf(status));
     attr(document.body, 'data-level', world.level);
     attr(favicon, 'href', FAVICONS[world.level]);
     text(sentence, together(world.sentence));

@@ -17,12 +17,9 @@ const LANES = [
 
 const FIGURES = ['Answers in', 'Running', 'Waiting', 'Failed'] as const;
 
-interface Health {
-  readonly shape: 'confirmed' | 'warn' | 'error' | 'unknown';
-  readonly tone: 's-confirmed' | 's-warn' | 's-bad' | 's-unknown';
-  readonly words: string;
-  readonly detail: string;
-}
+/** Of each shape that a state of the peer has, its tone. */
+const TONES = { confirmed: 's-confirmed', warn: 's-warn', error: 's-bad', unknown: 's-unknown' } as const;
+type Health = readonly [shape: keyof typeof TONES, words: string, detail?: string];
 
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function showPeer(model: Model): void {
@@ -33,7 +30,7 @@ export function showPeer(model: Model): void {
 
 function cardOf(status: StatusReport, now: number): Child {
   const { peer, uplink } = status;
-  const { shape, tone, words, detail } = healthOf(status, now);
+  const [shape, words, detail] = healthOf(status, now);
   const facts: [string, string | undefined][] = [
     ['Address', peer.url],
     ['Speaks', peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect]],
@@ -63,8 +60,8 @@ function cardOf(status: StatusReport, now: number): Child {
     h('tbody', lanes),
   );
   return [
-    h('p', { class: `peer-state ${tone}` }, icon(shape), h('span', words)),
-    detail !== '' && h('p.voice', { 'data-key': 'detail' }, prose(detail)),
+    h('p', { class: `peer-state ${TONES[shape]}` }, icon(shape), h('span', words)),
+    detail !== undefined && h('p.voice', { 'data-key': 'detail' }, prose(detail)),
     peer.queue?.circuit.nextProbeAt !== undefined &&
       h('button', { class: 'small', 'data-key': 'try', onclick: (button) => void tryNow(button) }, 'Try now'),
     h('dl.facts', factsOf(facts)),
@@ -96,8 +93,7 @@ export function factsOf(
 
 function healthOf({ peer }: StatusReport, now: number): Health {
   const { queue } = peer;
-  if (queue === undefined)
-    return { shape: 'unknown', tone: 's-unknown', words: 'Nothing is known', detail: '' };
+  if (queue === undefined) return ['unknown', 'Nothing is known'];
   const { circuit, paused, pausedUntil } = queue;
   const { reason, since, nextProbeAt, tries } = circuit;
   if (reason !== undefined) {
@@ -107,26 +103,22 @@ function healthOf({ peer }: StatusReport, now: number): Health {
       denied: 'Refuses the credentials',
     };
     const next = nextProbeAt === undefined ? 'now' : ahead(nextProbeAt, now);
-    return {
-      shape: 'error',
-      tone: 's-bad',
-      words: `${words[reason.kind]}, for ${calm(now - since)}`,
-      detail: `${sentences(reason.message, reason.hint)} Tried ${counted(tries, 'time')}. The next try is ${next}.`,
-    };
+    const tried = `Tried ${counted(tries, 'time')}. The next try is ${next}.`;
+    return [
+      'error',
+      `${words[reason.kind]}, for ${calm(now - since)}`,
+      `${sentences(reason.message, reason.hint)} ${tried}`,
+    ];
   }
   if (paused !== undefined) {
-    const until = paused.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
-    return { shape: 'warn', tone: 's-warn', words: `Left alone ${until}`, detail: '' };
+    return [
+      'warn',
+      `Left alone ${paused.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`}`,
+    ];
   }
   if (pausedUntil !== undefined && pausedUntil > now) {
-    return {
-      shape: 'warn',
-      tone: 's-warn',
-      words: 'Asked to be left alone',
-      detail: `It goes on ${ahead(pausedUntil, now)}.`,
-    };
+    return ['warn', 'Asked to be left alone', `It goes on ${ahead(pausedUntil, now)}.`];
   }
-  if (peer.dialect === undefined)
-    return { shape: 'unknown', tone: 's-unknown', words: 'Being asked how it speaks', detail: '' };
-  return { shape: 'confirmed', tone: 's-confirmed', words: `Answers, for ${calm(now - since)}`, detail: '' };
+  if (peer.dialect === undefined) return ['unknown', 'Being asked how it speaks'];
+  return ['confirmed', `Answers, for ${calm(now - since)}`];
 }

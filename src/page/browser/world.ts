@@ -21,13 +21,18 @@ const TROUBLE = {
   denied: 'has refused the credentials',
 } as const;
 
+/** How many files are on their way. */
+export function waitingOf({ items }: Report): number {
+  return items.pending + items.accepted;
+}
+
 function waits(files: number): string {
   return `${counted(files, 'file')} ${files === 1 ? 'waits' : 'wait'}`;
 }
 
 /** Says how everything stands; of several things that are so, the one that explains the others. */
 export function worldOf(status: Report, now: number): World {
-  const waiting = status.items.pending + status.items.accepted;
+  const waiting = waitingOf(status);
   return (
     unrecorded(status, waiting) ??
     silentDisk(status, waiting, now) ??
