@@ -35,6 +35,8 @@ const USAGE_WORDS = {
 
 /** An option that is there or not. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const;
+/** One that is there unless `--no-…` takes it away. */
+export const unlessNo = (describe: string) => ({ type: 'boolean', default: true, describe }) as const;
 /** An option or argument with a value. */
 export const value = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const;
 /** One that is `usual` unless given. */

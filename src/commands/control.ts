@@ -8,7 +8,7 @@ import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { answer, complain, configOf, define, duration, UsageError, value } from './context.js';
+import { answer, complain, configOf, define, duration, restated, UsageError, value } from './context.js';
 import { askOnce, missingState, runningStatus, withState } from './daemon-access.js';
 import { counted, dueText, safe } from './text.js';
 
@@ -102,8 +102,7 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
 /** The same problems that the daemon would find. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
-  const { code, message, details } = error;
-  throw new ConfigError(code, `${message}\n  A running daemon goes on as before.`, details);
+  throw restated(error, { message: `${error.message}\n  A running daemon goes on as before.` });
 }
 
 function reloadLines({ changes, restart }: ReloadReport): string[] {

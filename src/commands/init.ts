@@ -20,12 +20,11 @@ export const initCommand = define({
       await writeFile(path, await readFile(EXAMPLE_FILE), { flag: 'wx', mode: 0o644 });
     } catch (error) {
       const exists = systemCode(error) === 'EEXIST';
+      const where = 'name another file with --config.';
       throw new PeersyncError({
         code: exists ? 'CONFIG_EXISTS' : 'CONFIG_UNWRITABLE',
         message: exists ? `${path} is there already.` : `${path} could not be written: ${messageOf(error)}.`,
-        hint: exists
-          ? 'It was left as it is; move it away, or name another file with --config.'
-          : 'Name another file with --config.',
+        hint: exists ? `It was left as it is; move it away, or ${where}` : `Check the directory, or ${where}`,
         exitCode: EXIT.usage,
         cause: error,
       });

@@ -26,7 +26,7 @@ import {
 } from './context.js';
 import { answerAlone, askOnce, readState, withState } from './daemon-access.js';
 import { Progress, type Step } from './progress.js';
-import { counted, safe, timeText } from './text.js';
+import { counted, named, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */
 export const listCommand = define({
@@ -104,37 +104,33 @@ const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
 
 /** The report for a person, line by line. */
 export function whyText(report: WhyReport, now: number): string[] {
-  const lines: string[] = [];
-  const row = (name: string, value: string) => lines.push(`${name.padEnd(11)} ${value}`);
-  row('file', safe(report.file));
+  const { attempts, evidence, kind, nextAt, trouble, version } = report;
   const since = report.since === undefined ? '' : `, since ${timeText(report.since, now)}`;
-  row('status', `${report.kind === undefined ? VERDICTS[report.verdict] : KINDS[report.kind]}${since}`);
-  if (report.trouble) {
-    row('reason', `${safe(report.trouble.message)} [${report.trouble.code}]`);
-    row('what to do', safe(report.trouble.hint));
-  }
-  if (report.evidence)
-    row(
-      'evidence',
-      `${report.evidence.kind}: ${safe(report.evidence.shown)}, seen ${timeText(report.evidence.at, now)}`,
-    );
-  row('rule', safe(report.rule));
-  if (report.url !== undefined) row('document', safe(report.url));
-  if (report.collection !== undefined) row('collection', safe(report.collection));
-  if (report.version) {
-    const { size, mtimeMs, sha256 } = report.version;
-    row(
+  const sha256 = version?.sha256 === undefined ? '' : `, sha256 ${version.sha256}`;
+  return named([
+    ['file', report.file],
+    ['status', `${kind === undefined ? VERDICTS[report.verdict] : KINDS[kind]}${since}`],
+    ['reason', trouble && `${trouble.message} [${trouble.code}]`],
+    ['what to do', trouble?.hint],
+    ['evidence', evidence && `${evidence.kind}: ${evidence.shown}, seen ${timeText(evidence.at, now)}`],
+    ['rule', report.rule],
+    ['document', report.url],
+    ['collection', report.collection],
+    [
       'version',
-      `${formatBytes(size)}, modified ${timeText(mtimeMs, now)}${sha256 ? `, sha256 ${sha256}` : ''}`,
-    );
-  }
-  if (report.conversion) row('encoding', report.conversion);
-  if (report.attempts) row('attempts', String(report.attempts));
-  row('next', `${report.next}${report.nextAt === undefined ? '' : ` ${nextText(report.nextAt, now)}`}`);
-  report.history.forEach(({ status, at, note }, i) => {
-    row(i === 0 ? 'history' : '', `${timeText(at, now)} ${status}${note ? `: ${safe(note)}` : ''}`);
-  });
-  return lines;
+      version && `${formatBytes(version.size)}, modified ${timeText(version.mtimeMs, now)}${sha256}`,
+    ],
+    ['encoding', report.conversion],
+    ['attempts', attempts ? String(attempts) : undefined],
+    ['next', nextAt === undefined ? report.next : `${report.next} ${nextText(nextAt, now)}`],
+    ...report.history.map(
+      ({ status, at, note }, i) =>
+        [
+          i === 0 ? 'history' : '',
+          `${timeText(at, now)} ${status}${note === undefined ? '' : `: ${note}`}`,
+        ] as const,
+    ),
+  ]);
 }
 
 function nextText(at: number, now: number): string {

@@ -27,6 +27,7 @@ import {
   printJson,
   several,
   UsageError,
+  unlessNo,
   value,
 } from './context.js';
 import { withPeer } from './peer.js';
@@ -41,11 +42,7 @@ export const pushCommand = define({
     collection: needed('The collection that their documents are tagged with'),
     url: value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),
     timeout: preset('2m', 'How long the peer may take to show them'),
-    wait: {
-      type: 'boolean',
-      default: true,
-      describe: 'Wait until the peer shows them; --no-wait: do not',
-    },
+    wait: unlessNo('Wait until the peer shows them; --no-wait: do not'),
   },
   examples: [
     ['$0 push a.md --collection notes --url https://example.org/a.md', 'One file'],

@@ -15,9 +15,10 @@ import {
   print,
   printJson,
   UsageError,
+  unlessNo,
   value,
 } from '../context.js';
-import { named, safe } from '../text.js';
+import { named } from '../text.js';
 import {
   assertOurs,
   configHome,
@@ -85,11 +86,7 @@ function lookLines({ command, unit, scope }: Site): readonly string[] {
 
 const INSTALL_OPTIONS = {
   ...PLACE,
-  start: {
-    type: 'boolean',
-    default: true,
-    describe: 'Start it now and with the machine; --no-start leaves that to you',
-  },
+  start: unlessNo('Start it now and with the machine; --no-start leaves that to you'),
   'dry-run': DRY_RUN,
   'run-as': value(`The user that a system service runs as; ${SERVICE_USER}, which is made, unless given`),
   'credential-file': value(
@@ -131,7 +128,8 @@ const serviceInstall = define({
     await install(job, Number(version ?? 0), steps);
     const advice = await adviceFor(job);
     await steps.run([...site.command, 'daemon-reload']);
-    if (start) await enable(site, steps);
+    for (const word of start ? ['enable', 'restart'] : [])
+      await steps.run([...site.command, word, site.unit]);
     if (options.json) printJson({ unit: site.unit, did: steps.did, advice });
     else {
       for (const line of advice) print(`! ${line}`);
@@ -172,20 +170,6 @@ async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
   const owner = site.scope === 'user' ? undefined : (runAs ?? SERVICE_USER);
   for (const path of writtenDirectories(config))
     await steps.directory(path, path === config.state.dir ? 0o700 : 0o755, owner);
-}
-
-/** Starts it now and with the machine. What it said before it failed to start says why. */
-async function enable({ command, scope, unit }: Site, steps: Steps): Promise<void> {
-  await steps.run([...command, 'enable', unit]);
-  try {
-    await steps.run([...command, 'restart', unit]);
-  } catch (error) {
-    const user = scope === 'user' ? ['--user'] : [];
-    const words = ['journalctl', ...user, '-u', unit, '-n', '10', '-o', 'cat', '--no-pager'];
-    const last = await runTool(words).catch(() => '');
-    for (const line of last.trimEnd().split('\n')) steps.tell(`  ${safe(line)}`);
-    throw error;
-  }
 }
 
 function credentialFile({ config, options, site }: Job, credential: string): string {
@@ -281,20 +265,12 @@ const serviceStatus = define({
       restarts: Number(shown.NRestarts ?? 0),
       ...(shown.ActiveEnterTimestamp ? { since: shown.ActiveEnterTimestamp } : {}),
     };
-    const { active, since } = report;
+    const { active } = report;
     if (options.json) printJson(report);
     else if (!report.found) print(`${site.unit} is not installed; \`peersync service install\` does that.`);
     else {
-      const rows = named([
-        ['unit', `${site.unit} (${report.installed ? 'by service install' : 'by other means'})`],
-        ['state', `${active} (${report.state})${active === 'active' && since ? ` since ${since}` : ''}`],
-        ['result', active === 'failed' ? report.result : undefined],
-        ['process', report.pid?.toString()],
-        ['says', report.says],
-        ['at start', report.enabled ? 'started with the machine' : 'not started with the machine'],
-        ['restarts', `${report.restarts}`],
-      ]);
-      for (const line of [...rows, 'More:', ...lookLines(site)]) print(line);
+      const rows = Object.entries(report).map(([name, value]) => [name, `${value}`] as const);
+      for (const line of [...named(rows), 'More:', ...lookLines(site)]) print(line);
     }
     return active === 'active' ? EXIT.done : EXIT.failure;
   },
