@@ -22,12 +22,7 @@ export const rescanCommand = define({
     const { config } = await configOf(options);
     const parameters = options.folder === undefined ? {} : { folder: options.folder };
     const reports = await askDaemon(config.state.dir, { ask: 'rescan', parameters }, { patienceMs: 0 });
-    if (reports === undefined)
-      throw new PeersyncError({
-        code: 'NOT_RUNNING',
-        message: 'No daemon runs with this configuration.',
-        hint: 'Start it with `peersync run`, which scans first, or scan once with `peersync once`.',
-      });
+    if (reports === undefined) throw await nobodyAnswers(config.state.dir);
     for await (const report of reports) answer(options, report, () => [scanText(report as ScanReport)]);
     const status = await runningStatus(config.state.dir);
     for (const { code, subject, message, hint } of status?.conditions ?? [])
@@ -89,14 +84,11 @@ async function nobodyAnswers(stateDir: string): Promise<PeersyncError> {
       message: `The daemon of this configuration (pid ${holder.pid} on ${holder.host}) does not take commands now.`,
       hint: 'Where it is starting or stopping, try again in a moment; where that is another machine, ask it there.',
     });
-  const missing = await missingState(stateDir);
-  if (missing === undefined)
-    return new PeersyncError({
-      code: 'NOT_RUNNING',
-      message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
-      hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
-    });
-  return new PeersyncError({ code: 'NOT_RUNNING', ...missing });
+  const unused = {
+    message: `No daemon runs with this configuration: none uses the state in ${stateDir}.`,
+    hint: 'Start it with `peersync run`. If state.dir was changed, a daemon that runs on the old directory takes it up only by a restart.',
+  };
+  return new PeersyncError({ code: 'NOT_RUNNING', ...((await missingState(stateDir)) ?? unused) });
 }
 
 /** The same problems that the daemon would find. */

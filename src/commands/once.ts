@@ -6,7 +6,7 @@ import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import { define, duration, onSignals, prepare, preset, print, printJson } from './context.js';
+import { define, duration, prepare, preset, print, printJson, untilStopped } from './context.js';
 import { lastingTrouble, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
@@ -29,9 +29,7 @@ export const onceCommand = define({
     const { config, log } = await prepare(options);
     const started = systemClock.now();
     const progress = new Progress(json ? undefined : process.stdout, systemClock);
-    const ending = new AbortController();
-    const unlisten = onSignals(() => ending.abort());
-    try {
+    return await untilStopped(async (ending) => {
       growHeapSlowly();
       const { Daemon } = await import('../daemon/daemon.js');
       const daemon = await Daemon.open({
@@ -74,9 +72,7 @@ export const onceCommand = define({
       if (failures.length > 0) throw failures[0];
       const code: ExitCode = items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
       return reports.map(mirrorExitCode).reduce(worse, code);
-    } finally {
-      unlisten();
-    }
+    });
   },
 });
 
