@@ -57,20 +57,13 @@ export async function readCa(path: string): Promise<string> {
   });
   // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
   const certificates = text.split(BEGINNING).filter((part) => BEGINNING.test(part));
-  if (certificates.length > 0 && certificates.every(isCertificate)) return text;
-  throw wrong(
-    certificates.length === 0
-      ? 'holds no certificate in PEM format'
-      : 'holds a certificate that is damaged or cut off',
-    'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.',
-  );
-}
-
-function isCertificate(pem: string): boolean {
+  const mend = 'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.';
+  if (certificates.length === 0) throw wrong('holds no certificate in PEM format', mend);
   try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
+    for (const each of certificates) void new X509Certificate(each);
+    return text;
+  } catch (error) {
+    throw wrong('holds a certificate that is damaged or cut off', mend, error);
   }
 }
 

@@ -66,7 +66,7 @@ export class Housekeeping {
         else state.remove(folder, entry.path);
         files += 1;
       }
-      await commit();
+      if (state.figures().unsaved > 0) await commit();
     }
     if (files > 0)
       log.info(

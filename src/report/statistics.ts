@@ -108,6 +108,7 @@ export type DurationSlot = readonly [start: number, histogram: string];
 
 const SLOT_MS = 300_000;
 const DAY_MS = 86_400_000;
+const WINDOWS = [['hour', HOUR_MS] as const, ['day', DAY_MS] as const];
 
 function newHistogram(): Histogram {
   return build({
@@ -134,10 +135,6 @@ export function percentilesOf(histogram: Histogram): Percentiles {
  */
 export class RecentDurations {
   readonly #sums = { hour: newHistogram(), day: newHistogram() };
-  readonly #windows = [
-    { lastsMs: HOUR_MS, sum: this.#sums.hour },
-    { lastsMs: DAY_MS, sum: this.#sums.day },
-  ];
   readonly #open = newHistogram();
   #openStart = Number.NEGATIVE_INFINITY;
   /** Those that are over, oldest first. */
@@ -154,10 +151,10 @@ export class RecentDurations {
     this.#openStart = start;
     if (this.#open.totalCount > 0) this.#slots.push([before, encodeIntoCompressedBase64(this.#open)]);
     this.#open.reset();
-    for (const { lastsMs, sum } of this.#windows)
+    for (const [name, lastsMs] of WINDOWS)
       for (const [at, text] of this.#slots)
         if (at > before - lastsMs && at <= start - lastsMs)
-          sum.subtract(decodeFromCompressedBase64(text, 32));
+          this.#sums[name].subtract(decodeFromCompressedBase64(text, 32));
     this.#slots = this.#slots.filter(([at]) => at > start - DAY_MS);
     return this.#sums;
   }
@@ -176,8 +173,8 @@ export class RecentDurations {
       if (start > now || start <= this.#openStart - DAY_MS) continue;
       try {
         const histogram = decodeFromCompressedBase64(text, 32);
-        for (const { lastsMs, sum } of this.#windows)
-          if (start > this.#openStart - lastsMs) sum.add(histogram);
+        for (const [name, lastsMs] of WINDOWS)
+          if (start > this.#openStart - lastsMs) this.#sums[name].add(histogram);
         this.#slots.push(slot);
       } catch {}
     }

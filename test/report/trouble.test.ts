@@ -114,7 +114,7 @@ describe('a status whose lists are cut short', () => {
     };
     const told = { status: none, report: none };
     const live = {
-      ...{ clock: new FakeClock(), current: {} },
+      ...{ clock: new FakeClock(), current: { restart: [] } },
       parts: {
         client: {},
         queue: told,
