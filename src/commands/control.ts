@@ -15,7 +15,7 @@ import { counted, dueText, safe } from './text.js';
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand = define({
   positionals: {
-    folder: value('Only the folder with this name'),
+    folder: value('Only the folder with this name; if it was replaced, what stands there now is it'),
   },
   examples: [['$0 rescan inbox', 'Scan one folder']],
   run: async (options) => {

@@ -190,9 +190,7 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  */
 export class FolderWatch {
   readonly root: Root;
-  readonly problems: Problems;
-  readonly health: HealthCheck;
-  readonly #deps: FolderDeps;
+  readonly deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
   #isScanning = false;
@@ -216,36 +214,33 @@ export class FolderWatch {
     const { clock, log } = deps;
     const { name } = folder;
     this.root = new Root(folder, deps);
-    this.problems = new Problems(name, clock, log);
-    this.health = new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
-      limitMs: LONGEST_STEP_MS,
-      busy: () =>
-        !this.#isStopped && !deps.hashQueue.isCrowded && (this.#isScanning || this.#deps.debouncer.isLooking),
-    });
-    this.#deps = {
+    this.deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
-      ...{ problems: this.problems, health: this.health },
+      problems: new Problems(name, clock, log),
+      health: new HealthCheck(`folder ${name}`, `the scan of ${name} does not go on`, {
+        limitMs: LONGEST_STEP_MS,
+        busy: () => this.#isLooking,
+      }),
       debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
       mayLook: () => !this.#isStopped && this.root.standing !== 'missing',
-      isCertain: async () =>
-        !(await this.#follow()) && this.root.standing === 'there' && this.#deps.mayLook(),
+      isCertain: async () => !(await this.#follow()) && this.root.standing === 'there' && this.deps.mayLook(),
       absolute: (path) => joinPath(this.root.real, path),
       onUnwatched: (code) => this.#unwatched(code),
     };
-    this.#reconciler = new Reconciler(this.#deps);
-    this.#scanner = new Scanner(this.#deps, this.#reconciler);
+    this.#reconciler = new Reconciler(this.deps);
+    this.#scanner = new Scanner(this.deps, this.#reconciler);
   }
 
   /** Whether something is being looked at, read, waited for, or due to be. */
   get busy(): boolean {
     if (this.#isStopped) return false;
     const isScanned = this.#isScanning || this.#nextScan !== undefined;
-    return isScanned || this.#deps.debouncer.busy || this.#reconciler.busy;
+    return isScanned || this.deps.debouncer.busy || this.#reconciler.busy;
   }
 
   status(): FolderStatus {
-    const { events, debouncer } = this.#deps;
+    const { events, debouncer, problems } = this.deps;
     return {
       name: this.folder.name,
       ...this.#state(),
@@ -253,7 +248,7 @@ export class FolderWatch {
       lastScan: this.#lastScan,
       directoriesWatched: events?.watched ?? 0,
       settling: debouncer.settling,
-      unnamedProblems: this.problems.unnamed === 0 ? undefined : this.problems.unnamed,
+      unnamedProblems: problems.unnamed === 0 ? undefined : problems.unnamed,
     };
   }
 
@@ -279,12 +274,12 @@ export class FolderWatch {
 
   /** Looks at a path and reads it, also when nothing says that it changed. */
   look(path: string): void {
-    this.#deps.debouncer.look(path, true);
+    this.deps.debouncer.look(path, true);
   }
 
   /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
   async stop(): Promise<void> {
-    const { events, debouncer } = this.#deps;
+    const { events, debouncer } = this.deps;
     this.#stopping.abort();
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
@@ -294,15 +289,20 @@ export class FolderWatch {
     if (held !== undefined) return { state: 'held', since };
     if (this.#degraded !== undefined) return { state: 'degraded', since: this.#degraded.since };
     if (this.#isScanning || this.#lastScan === undefined) return { state: 'scanning', since };
-    return { state: this.#deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
+    return { state: this.deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
   }
 
   get #isStopped(): boolean {
     return this.#stopping.signal.aborted;
   }
 
+  get #isLooking(): boolean {
+    const { hashQueue, debouncer } = this.deps;
+    return !this.#isStopped && !hashQueue.isCrowded && (this.#isScanning || debouncer.isLooking);
+  }
+
   async #keepChecking(): Promise<void> {
-    const { clock, policy, mayLook } = this.#deps;
+    const { clock, policy, mayLook } = this.deps;
     for (;;) {
       await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
       if (this.#isStopped) return;
@@ -318,13 +318,13 @@ export class FolderWatch {
   /** Checks the root, and scans everything when it is there and not what it was. @returns whether it is not */
   async #follow(): Promise<boolean> {
     const isOther = await this.#checkRoot();
-    if (isOther && this.#deps.mayLook()) void this.rescan();
+    if (isOther && this.deps.mayLook()) void this.rescan();
     return isOther;
   }
 
   /** @returns whether the root stands otherwise than before, or is another one */
   async #checkRoot(): Promise<boolean> {
-    const { digests, debouncer, events, changed, onStanding } = this.#deps;
+    const { digests, debouncer, events, changed, onStanding } = this.deps;
     const { standing, identity, real } = this.root;
     await this.root.check();
     const isSame = this.root.standing === standing && this.root.identity === identity;
@@ -339,23 +339,23 @@ export class FolderWatch {
   }
 
   async #scan(): Promise<ScanReport> {
-    const { clock, log, accepts, digests } = this.#deps;
+    const { clock, log, accepts, digests, problems } = this.deps;
     const { name } = this.folder;
     const began = clock.now();
     let met = { files: 0, directories: 0 };
     this.#isScanning = true;
     try {
       await this.#checkRoot();
-      if (this.#deps.mayLook()) {
+      if (this.deps.mayLook()) {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
         this.#isLimitMet = false;
-        this.problems.beginScan();
+        problems.beginScan();
         met = await this.#scanner.all();
-        this.problems.endScan();
+        problems.endScan();
       }
-      if (this.#deps.mayLook()) {
+      if (this.deps.mayLook()) {
         this.#reconciler.scannedFrom = began;
         if (this.#degraded !== undefined && !this.#isLimitMet) {
           this.#degraded = undefined;
@@ -376,7 +376,7 @@ export class FolderWatch {
 
   async #lookAt(path: string, isAsked: boolean): Promise<void> {
     try {
-      if (this.#deps.mayLook()) await this.#scanner.path(path, isAsked);
+      if (this.deps.mayLook()) await this.#scanner.path(path, isAsked);
     } catch (error) {
       this.#failed(`Looking at ${path}`, error);
       void this.rescan();
@@ -385,14 +385,14 @@ export class FolderWatch {
 
   #onEvent(directory: string, name: string | undefined): void {
     const { real } = this.root;
-    if (!this.#deps.mayLook() || !isWithin(directory, real)) return;
+    if (!this.deps.mayLook() || !isWithin(directory, real)) return;
     if (directory === real && name === undefined) void this.#follow();
-    this.#deps.debouncer.changed(directory.slice(real.length + 1), name);
+    this.deps.debouncer.changed(directory.slice(real.length + 1), name);
   }
 
   /** @param code the system's, for a directory that cannot be watched */
   #unwatched(code: string): void {
-    const { clock, log, folder } = this.#deps;
+    const { clock, log, folder } = this.deps;
     const { name } = folder;
     // Any other code (EACCES) is met, and reported, by the listing that follows.
     if (!LIMITS.has(code)) return;
@@ -405,6 +405,6 @@ export class FolderWatch {
 
   #failed(what: string, error: unknown): void {
     const { name } = this.folder;
-    this.#deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
+    this.deps.log.error({ folder: name, err: error }, `${what} in ${name} failed: ${messageOf(error)}`);
   }
 }

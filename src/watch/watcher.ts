@@ -128,12 +128,12 @@ export class Watcher {
   }
 
   problems(): readonly PathProblem[] {
-    return [...this.#folders.values()].flatMap(({ problems }) => problems.list());
+    return [...this.#folders.values()].flatMap(({ deps }) => deps.problems.list());
   }
 
   /** What must not stand still while it watches. */
   get health(): readonly HealthCheck[] {
-    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].map(({ health }) => health)];
+    return [this.#deps.hashQueue.health, ...[...this.#folders.values()].map(({ deps }) => deps.health)];
   }
 
   /** Ends everything, and commits what is in state. */
