@@ -56,6 +56,7 @@ export class Scheduler {
   readonly #underWay = new Set<Promise<unknown>>();
   #onFailure: ((error: unknown) => void) | undefined;
   #timer: Timer | undefined;
+  #isLooking = false;
   /** When the timer ends, in ms since the epoch. */
   #timerAt = Number.POSITIVE_INFINITY;
 
@@ -175,23 +176,28 @@ export class Scheduler {
     if (at >= this.#timerAt || this.#stopping.signal.aborted) return;
     this.#timer?.cancel();
     this.#timerAt = at;
-    this.#timer = clock.after(at - now, () => void this.#track(this.#look()));
+    this.#timer = clock.after(at - now, () => void this.#look());
   }
 
   /** Begins what is due. What a person did to a file is not left until the next run. */
   async #look(): Promise<void> {
     this.#timerAt = Number.POSITIVE_INFINITY;
-    for (const [mirror, task] of this.#tasks) {
-      if (task.isDue || task.run !== undefined) continue;
+    const waiting = [...this.#tasks].filter(([, task]) => !task.isDue && task.run === undefined);
+    for (const [mirror, task] of waiting) {
       const { nextAt = Number.POSITIVE_INFINITY } = task;
-      let isDue = nextAt <= this.#deps.clock.now();
-      if (!isDue && mirror.looksEdited !== undefined && !this.#deps.hasFailed(mirror)) {
-        // What cannot be looked at is for a run to find out: it concerns this one mirror.
-        isDue = await mirror.looksEdited().catch(() => true);
-      }
-      if (isDue && !task.run) this.#due(mirror, task);
+      if (nextAt <= this.#deps.clock.now()) this.#due(mirror, task);
       else this.#wakeFor(mirror, nextAt);
     }
+    // A disk may take its time, and the next look does not add to that.
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    for (const [mirror, task] of waiting) {
+      if (mirror.looksEdited === undefined || task.isDue || this.#deps.hasFailed(mirror)) continue;
+      // What cannot be looked at is for a run to find out: it concerns this one mirror.
+      const isEdited = await mirror.looksEdited().catch(() => true);
+      if (isEdited && task.run === undefined) this.#due(mirror, task);
+    }
+    this.#isLooking = false;
   }
 
   /** Begins as soon as there is room. */

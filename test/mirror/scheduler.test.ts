@@ -13,8 +13,9 @@ interface Made {
   readonly every?: number;
   readonly kind?: MirrorRecord['kind'];
   readonly nextIn?: number;
-  /** `unknown` where it cannot be looked at. */
-  edited?: boolean | 'unknown';
+  /** `unknown` where it cannot be looked at, `hangs` where the disk does not answer. */
+  edited?: boolean | 'unknown' | 'hangs';
+  looks?: number;
 }
 
 /** A scheduler of mirrors whose runs a test decides about, on a clock that stands still. */
@@ -77,6 +78,8 @@ function mirror(name: string, made: Made): Mirror {
       ? {}
       : {
           looksEdited: async () => {
+            made.looks = (made.looks ?? 0) + 1;
+            if (made.edited === 'hangs') return new Promise(() => {});
             if (made.edited === 'unknown') throw new Error('it cannot be looked at');
             return made.edited === true;
           },
@@ -208,6 +211,16 @@ describe('a scheduler', () => {
     await turns.clock.advance(2 * SECOND);
     expect(turns.failures).toEqual([]);
     expect(turns.count('m')).toBe(2);
+  });
+
+  it('runs the others while a look at a file hangs, looks no second time, and can be stopped', async () => {
+    const made: Made = { every: 10 * MINUTE, edited: 'hangs' };
+    const turns = new Turns({ m: made, other: { every: MINUTE } });
+    turns.start();
+    await turns.clock.advance(3 * MINUTE + 5 * SECOND);
+    expect(turns.count('other')).toBe(4);
+    expect(made.looks).toBe(1);
+    await turns.scheduler.stop();
   });
 
   it('forgets what is over', async () => {
