@@ -72,7 +72,7 @@ export class PeerError extends PeersyncError {
     const url = new URL(parts.url);
     url.username = '';
     url.password = '';
-    const firstBytes = answer && printable(answer);
+    const firstBytes = (answer && printable(answer)) || undefined;
     const details = { url: url.href, status, delivered, retryAfterMs, item, firstBytes };
     super({
       code,

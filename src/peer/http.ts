@@ -545,7 +545,10 @@ class Exchange {
       return this.#error('PEER_ANSWER', `did not answer in HTTP (${error.message})`, error, shown);
     const isCutShort = this.#phase === 'receiving' && this.request.isStreamed;
     const what = `${PHASES[this.#phase].failure}: ${described(error)}`;
-    return this.#error(isCutShort ? 'PEER_ANSWER' : 'PEER_UNREACHABLE', what, error);
+    // Where the peer went away, what it began to say does not matter.
+    return isCutShort
+      ? this.#error('PEER_ANSWER', what, error)
+      : this.#error('PEER_UNREACHABLE', what, error, Buffer.alloc(0));
   }
 }
 
