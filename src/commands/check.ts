@@ -347,29 +347,25 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
         // Our own daemon would make room for itself.
         const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
         const another = `set another \`${key}\`.`;
-        if (isOurs) yield works(check, `the running daemon serves it at ${served}`);
-        else if (systemCode(error) === 'EADDRINUSE')
-          yield fails(
-            check,
-            `${at} is in use`,
-            running === 'unknown'
-              ? `If that is the daemon of this configuration, which could not be asked, all is well; else stop what listens there, or ${another}`
-              : `Stop what listens there, or ${another}`,
-          );
-        else if (systemCode(error) === 'EADDRNOTAVAIL')
-          yield fails(
-            check,
+        const mayBeOurs =
+          running === 'unknown'
+            ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
+            : 'Stop';
+        const known: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+          EADDRINUSE: [`${at} is in use`, `${mayBeOurs} what listens there, or ${another}`],
+          EADDRNOTAVAIL: [
             `this machine has no address ${listen.host}`,
             `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-          );
-        else if (systemCode(error) === 'EACCES')
-          yield fails(check, `this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`);
-        else
-          yield fails(
-            check,
-            `nobody can listen at ${at}: ${messageOf(error)}`,
-            `Mend what is wrong, or ${another}`,
-          );
+          ],
+          EACCES: [`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`],
+        };
+        const [message, hint] = known[systemCode(error) ?? ''] ?? [
+          `nobody can listen at ${at}: ${messageOf(error)}`,
+          `Mend what is wrong, or ${another}`,
+        ];
+        yield isOurs
+          ? works(check, `the running daemon serves it at ${served}`)
+          : fails(check, message, hint);
       }
     }
   } finally {

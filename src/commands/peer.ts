@@ -146,7 +146,12 @@ export async function noTable(
   table: string,
   signal: AbortSignal,
 ): Promise<PeersyncError> {
-  const meant = nearest(table, await tablesOf(client, signal));
+  // It only serves a suggestion: none where the peer tells no list.
+  const tables = await client.tables.list({ signal }).catch((error: unknown) => {
+    if (error instanceof PeerError) return [];
+    throw error;
+  });
+  const meant = nearest(table, tables);
   return new PeersyncError({
     code: 'NOT_FOUND',
     message: `The peer has no table "${table}".`,
@@ -156,14 +161,4 @@ export async function noTable(
         : `Did you mean "${meant}"?`,
     details: { table },
   });
-}
-
-/** None where the peer tells no list: it only serves a suggestion. */
-async function tablesOf(client: PeerClient, signal: AbortSignal): Promise<readonly string[]> {
-  try {
-    return await client.tables.list({ signal });
-  } catch (error) {
-    if (error instanceof PeerError) return [];
-    throw error;
-  }
 }

@@ -24,6 +24,7 @@ interface Column {
   readonly name: string;
   readonly width: number;
   readonly align: 'left' | 'right';
+  readonly of: (row: TableRow) => string;
 }
 
 /**
@@ -57,25 +58,24 @@ export async function* tableText(
 }
 
 interface Layout {
+  /** The key first. */
   readonly shown: readonly Column[];
   readonly hidden: readonly string[];
 }
 
 function layoutOf(names: readonly string[], sample: readonly TableRow[], width: number): Layout {
-  const natural = [undefined, ...names].map((name): Column => {
-    const cells = sample.map((row) => cellText(row, name));
-    const filled = cells.filter((cell) => cell !== '');
-    const isNumeric = filled.length > 0 && filled.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
-    const widths = [shownText(name ?? KEY), ...cells].map(displayWidth);
-    const widest = widths.reduce((a, b) => Math.max(a, b), 1);
-    return { name: name ?? KEY, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left' };
+  const natural = [KEY, ...names].map((name, i): Column => {
+    const of = ({ cells, pk }: TableRow) => shownText(i === 0 ? pk : (cells.get(name) ?? ''));
+    const cells = sample.map(of).filter((cell) => cell !== '');
+    const isNumeric = cells.length > 0 && cells.every((cell) => /^[-+]?\d+(?:[.,]\d+)*$/.test(cell));
+    const widest = [shownText(name), ...cells].map(displayWidth).reduce((a, b) => Math.max(a, b), 1);
+    return { name, width: Math.min(WIDEST, widest), align: isNumeric ? 'right' : 'left', of };
   });
   let shown = natural;
   for (let most = WIDEST; most >= NARROWEST && total(shown) > width; most -= 1)
-    shown = natural.map((column, i) => ({
-      ...column,
-      width: i === 0 ? column.width : Math.min(most, column.width),
-    }));
+    shown = natural.map((column, i) =>
+      i === 0 ? column : { ...column, width: Math.min(most, column.width) },
+    );
   while (shown.length > 1 && total(shown) > width) shown = shown.slice(0, -1);
   return { shown, hidden: names.slice(shown.length - 1) };
 }
@@ -91,16 +91,13 @@ function head({ shown }: Layout): string {
 }
 
 function lines({ shown }: Layout, rows: readonly TableRow[]): string {
-  return rows
-    .map((row) => {
-      const cells = shown.map(({ name, width, align }, i) => {
-        const text = cellText(row, i === 0 ? undefined : name);
-        // A key that is cut could not be named to another command.
-        return fitted(text, i === 0 ? Math.max(width, displayWidth(text)) : width, align);
-      });
-      return `${cells.join(GAP).trimEnd()}\n`;
-    })
-    .join('');
+  const line = (row: TableRow) =>
+    shown.map(({ align, of, width }, i) => {
+      const text = of(row);
+      // A key that is cut could not be named to another command.
+      return fitted(text, i === 0 ? Math.max(width, displayWidth(text)) : width, align);
+    });
+  return rows.map((row) => `${line(row).join(GAP).trimEnd()}\n`).join('');
 }
 
 function foot({ hidden }: Layout, count: number): string {
@@ -109,11 +106,6 @@ function foot({ hidden }: Layout, count: number): string {
       ? ''
       : `; no room for ${counted(hidden.length, 'column')}: ${hidden.map((name) => shownText(name)).join(', ')} (\`table get --format json\` has all)`;
   return `${count === 0 ? 'no rows' : counted(count, 'row')}${more}\n`;
-}
-
-/** @param column undefined for the key */
-function cellText({ pk, cells }: TableRow, column: string | undefined): string {
-  return shownText(column === undefined ? pk : (cells.get(column) ?? ''));
 }
 
 /** The beginning of a text in one line, without anything that a terminal would act on. */

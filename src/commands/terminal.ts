@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import type { ReadStream } from 'node:tty';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -200,6 +199,7 @@ export async function consent(
       hint: 'Give --yes when that is what you want.',
       exitCode: EXIT.usage,
     });
+  const { createInterface } = await import('node:readline/promises');
   // The terminal's own line editing: then Ctrl-C stays a signal.
   const lines = createInterface({ input: asked.input, output: asked.output, terminal: false });
   try {
