@@ -19,7 +19,6 @@ export default defineConfig({
         test: {
           name: 'programs',
           include: [`test/{${PROGRAMS.join(',')}}/**/*.test.ts`],
-          globalSetup: 'test/support/one-file.ts',
           // No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds.
           testTimeout: 240_000,
           hookTimeout: 240_000,

@@ -37,7 +37,7 @@ export async function startEmbeddedPeer({ log, ...options }: EmbeddedPeerOptions
   const lock = await lockDirectory(dir);
   const workerData: PeerOptions = { ...options, dir };
   // The process's own flags (--eval, --import) are not meant for this thread.
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, execArgv: [] });
+  const worker = new Worker(new URL('../embedded/worker.js', import.meta.url), { workerData, execArgv: [] });
   let closing = false;
   let failure: Error | undefined;
   worker.on('error', (error) => {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { peersync, SHIPPED_CLI } from '../support/cli.js';
+import { CLI, peersync } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { peersyncInPath } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -34,7 +34,7 @@ function inBash(words: readonly string[], cwd: string): string[] {
       env: {
         ...process.env,
         NODE: process.execPath,
-        CLI: SHIPPED_CLI,
+        CLI: CLI,
         SCRIPT: join(COMPLETIONS, 'peersync.bash'),
       },
     },
@@ -99,7 +99,7 @@ describe.skipIf(!exists('fish'))('fish completes (needs fish)', () => {
   it('commands, options, names and files', () => {
     const cwd = place();
     const directory = temporaryDirectory();
-    const inPath = peersyncInPath(SHIPPED_CLI);
+    const inPath = peersyncInPath(CLI);
     const offered = (line: string) => {
       const commands = `source "$SCRIPT"; complete -C '${line}'`;
       const { stdout } = spawnSync('fish', ['--no-config', '-c', commands], {

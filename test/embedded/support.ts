@@ -30,10 +30,10 @@ export async function openPeer(
 }
 
 /** The built module, for what needs a thread or a process of its own. */
-export const builtPeer = new URL('../../dist/embedded/embedded-peer.js', import.meta.url).href;
+export const builtPeer = new URL('../../.build/embedded/embedded-peer.js', import.meta.url).href;
 
 export async function builtStart(): Promise<typeof startEmbeddedPeer> {
-  if (!existsSync(new URL(builtPeer))) throw new Error('dist is missing: npm run build');
+  if (!existsSync(new URL(builtPeer))) throw new Error('the build is missing: npm run build');
   return ((await import(/* @vite-ignore */ builtPeer)) as { startEmbeddedPeer: typeof startEmbeddedPeer })
     .startEmbeddedPeer;
 }

@@ -233,6 +233,7 @@ export class PageAtWork {
     writeFileSync(join(directory, 'index.html'), INDEX);
     writeFileSync(join(directory, 'sign-in.html'), '<!doctype html><title>sign in</title>');
     writeFileSync(join(directory, 'main.js'), 'export {};');
+    writeFileSync(join(directory, 'main.css'), 'body {}');
     writeFileSync(join(directory, 'main.js.map'), '{}');
     writeFileSync(join(directory, 'tsconfig.json'), '{}');
     return directory;

@@ -1,14 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
-import { inject } from 'vitest';
 import { afterwards, type Life } from './afterwards.js';
 import { until } from './wait.js';
 
 /** The command line as it is built and shipped. */
-export const SHIPPED_CLI = resolve(import.meta.dirname, '../../dist/cli.js');
-
-/** The command line that tests start; for those of programs it is in few files, see `one-file.ts`. */
-export const CLI = inject('cli') ?? SHIPPED_CLI;
+export const CLI = resolve(import.meta.dirname, '../../dist/cli.js');
 
 export interface Ended {
   readonly code: number | null;

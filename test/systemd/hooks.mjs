@@ -9,19 +9,19 @@ import { isMainThread } from 'node:worker_threads';
 const { AT_SIGUSR2, DIST, HOLD_START, PROBE = '', PROBE_RESULT = '' } = process.env;
 
 if (isMainThread && process.argv.includes('run')) {
-  const { RequestQueue } = await import(`${DIST}/queue/request-queue.js`);
-  const { Daemon } = await import(`${DIST}/daemon/daemon.js`);
-  if (HOLD_START !== undefined) {
-    const start = Daemon.prototype.start;
-    Daemon.prototype.start = async function held() {
-      process.stdout.write('held back\n');
-      while (!existsSync(HOLD_START)) await new Promise((resolve) => setTimeout(resolve, 50));
-      await start.call(this);
-    };
-  }
+  const { Daemon } = await import(`${DIST}/chunks/daemon.js`);
+  const start = Daemon.prototype.start;
+  let queue;
+  Daemon.prototype.start = async function held() {
+    queue = this.parts.queue;
+    if (HOLD_START !== undefined) process.stdout.write('held back\n');
+    while (HOLD_START !== undefined && !existsSync(HOLD_START))
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    await start.call(this);
+  };
   const acts = {
     deaf: () => {
-      RequestQueue.prototype.ready = () => new Promise(() => {});
+      queue.ready = () => new Promise(() => {});
     },
     spin: () => {
       for (;;);

@@ -2,4 +2,5 @@
 import { rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-rmSync(resolve(import.meta.dirname, '../../dist'), { recursive: true, force: true });
+for (const name of ['.build', 'dist'])
+  rmSync(resolve(import.meta.dirname, '../..', name), { recursive: true, force: true });

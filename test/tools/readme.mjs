@@ -1,8 +1,8 @@
 // Writes the generated parts of the README anew: the configuration, from the schema, and the metrics, from their table. Needs
 // the build.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { jsonSchema } from '../../dist/config/schema.js';
-import { metricDocs } from '../../dist/page/metrics.js';
+import { jsonSchema } from '../../.build/config/schema.js';
+import { metricDocs } from '../../.build/page/metrics.js';
 import { configDocs } from './config-docs.mjs';
 
 const path = new URL('../../README.md', import.meta.url);

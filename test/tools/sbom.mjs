@@ -1,4 +1,4 @@
-// Prints what is installed with peersync, in CycloneDX, by npm's own command. That is run where there is nothing for
+// Prints what is in peersync's files and what is installed with them, in CycloneDX, by npm's own command. That is run where there is nothing for
 // development: it would leave out a package that something for development wants as well. And it calls the whole by the name
 // of the directory that it is run in.
 import { execFileSync } from 'node:child_process';
@@ -8,10 +8,14 @@ import { join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (name) => JSON.parse(readFileSync(join(root, name), 'utf8'));
-const { devDependencies: _, ...ours } = read('package.json');
+const { devDependencies, dependencies, ...ours } = read('package.json');
 const lock = read('package-lock.json');
-delete lock.packages[''].devDependencies;
-for (const [path, { dev }] of Object.entries(lock.packages)) if (dev) delete lock.packages[path];
+const licenses = readFileSync(join(root, 'dist/licenses.txt'), 'utf8');
+const isBundled = ([name]) => licenses.includes(`\n${name}@`) || licenses.startsWith(`${name}@`);
+ours.dependencies = {
+  ...dependencies,
+  ...Object.fromEntries(Object.entries(devDependencies).filter(isBundled)),
+};
 
 const place = mkdtempSync(join(tmpdir(), 'sbom-'));
 try {
@@ -19,6 +23,10 @@ try {
   mkdirSync(directory);
   writeFileSync(join(directory, 'package.json'), JSON.stringify(ours));
   writeFileSync(join(directory, 'package-lock.json'), JSON.stringify(lock));
+  // What is for development goes out of the list.
+  execFileSync('npm', ['prune', '--silent', '--package-lock-only', '--offline', '--ignore-scripts'], {
+    cwd: directory,
+  });
   const options = [
     '--sbom-format',
     'cyclonedx',
