@@ -5,6 +5,7 @@ import { answers, LiveFeed } from '../report/answers.js';
 import {
   type CurrentConfig,
   type Live,
+  type RecentEvent,
   type ReloadReport,
   type StatusReport,
   statusReport,
@@ -33,6 +34,7 @@ export class Daemon implements Live {
   readonly startedAt: number;
   readonly clock: Clock;
   readonly log: DaemonLog;
+  readonly recents: readonly RecentEvent[];
   readonly current: CurrentConfig;
   readonly parts: Parts;
   page: StatusPage | undefined;
@@ -44,6 +46,7 @@ export class Daemon implements Live {
     this.startedAt = deps.clock.now();
     this.clock = deps.clock;
     this.log = deps.log;
+    this.recents = deps.log.recents;
     this.current = deps.current;
     this.parts = parts;
     this.#deps = deps;
@@ -127,10 +130,6 @@ export class Daemon implements Live {
     } finally {
       this.log.flush();
     }
-  }
-
-  get recents() {
-    return this.log.recents;
   }
 
   get stopping(): AbortSignal {

@@ -9,15 +9,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** A log whose level may change. */
 export type Log = Logger & { level: string };
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface LogOptions {
   readonly level: LogLevel;
   /** 1 where the log is what the command prints (`run`), 2 where it goes beside a result. */
   readonly fd: 1 | 2;
   readonly terminal: boolean;
   /** @default process.env */
-  readonly env?: Environment;
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /**
@@ -51,7 +49,7 @@ export async function createLog({ level, fd, terminal, env = process.env }: LogO
 }
 
 /** Whether a file descriptor leads to the journal: systemd names the socket, which a redirection would have replaced. */
-export function isJournal(fd: number, { JOURNAL_STREAM }: Environment): boolean {
+export function isJournal(fd: number, { JOURNAL_STREAM }: NodeJS.ProcessEnv): boolean {
   if (JOURNAL_STREAM === undefined) return false;
   try {
     const { dev, ino } = fstatSync(fd, { bigint: true });

@@ -137,9 +137,7 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   const { dir, port, requireAuth } = peer.embedded;
   const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
   shutdown.add('embedded peer', () => embedded.close());
-  void embedded.exited.then((error) => {
-    if (error !== undefined) onFailure(error);
-  });
+  void embedded.exited.then((error) => error && onFailure(error));
   return { url: embedded.url, client: await configuredPeer(peer, { clock, log }, embedded) };
 }
 
@@ -155,14 +153,13 @@ const SHORTEST_TOTAL_MS = 5 * 60_000;
 /** What a configuration lets pass through the queue. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
   const { requestsPerSecond } = confirm;
-  const concurrency = SPARE_CONCURRENCY;
   return {
     longestMs: REQUESTS_A_TASK * Math.max(peer.timeouts.total, SHORTEST_TOTAL_MS),
     lanes: {
-      interactive: { requestsPerSecond, concurrency },
+      interactive: { requestsPerSecond, concurrency: SPARE_CONCURRENCY },
       confirm,
       push,
-      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency },
+      mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
       audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },
     maxConcurrency: push.concurrency + confirm.concurrency + SPARE_CONCURRENCY,
@@ -189,17 +186,15 @@ const SHORT_GRACE_MS = 3_000;
 
 /** The steps of a stop: what was begun last is ended first. */
 export class Shutdown {
-  readonly #clock: Clock;
-  readonly #log: Logger;
   readonly #stopping = new AbortController();
   /** Aborts when the daemon stops. */
   readonly signal: AbortSignal = this.#stopping.signal;
   readonly #steps: { readonly what: string; readonly end: () => Promise<void> | void }[] = [];
 
-  constructor(clock: Clock, log: Logger) {
-    this.#clock = clock;
-    this.#log = log;
-  }
+  constructor(
+    readonly clock: Clock,
+    readonly log: Logger,
+  ) {}
 
   add(what: string, end: () => Promise<void> | void): void {
     this.#steps.push({ what, end });
@@ -216,14 +211,14 @@ export class Shutdown {
     const failures: unknown[] = [];
     const grace = new AbortController();
     let isOver = false;
-    const over = this.#clock.sleep(isDiskSilent ? SHORT_GRACE_MS : GRACE_MS, grace.signal).then(() => {
+    const over = this.clock.sleep(isDiskSilent ? SHORT_GRACE_MS : GRACE_MS, grace.signal).then(() => {
       isOver = true;
     });
     for (const { what, end } of this.#steps.splice(0).reverse()) {
       const ended = Promise.resolve()
         .then(end)
         .catch((error: unknown) => {
-          this.#log.error({ what }, `stopping the ${what} failed: ${messageOf(error)}`);
+          this.log.error({ what }, `stopping the ${what} failed: ${messageOf(error)}`);
           failures.push(error);
         });
       await Promise.race([ended, over]);

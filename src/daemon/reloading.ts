@@ -80,9 +80,9 @@ export class Reloading {
       const { code, hint } =
         error instanceof PeersyncError ? error : { code: 'RELOAD_FAILED', hint: 'The log says more.' };
       // Several problems are told on lines of their own.
-      const message = messageOf(error).replace(/([.:])?\s*\n\s*/g, (_, end?: string) =>
-        end ? `${end} ` : '; ',
-      );
+      const message = messageOf(error)
+        .replace(/(?<![.:])\n\s*/g, '; ')
+        .replace(/\s*\n\s*/g, ' ');
       if (!this.#isStopped)
         current.report = { ...current.report, refused: { code, message, hint, at: clock.now() } };
       log.error(

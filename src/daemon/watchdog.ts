@@ -197,12 +197,10 @@ export function askDisk({ path, isOwn }: Disk): Promise<void> {
 /** How long one call of `systemd-notify` may take, in ms: it waits until systemd has read it, for 5 s at most. */
 const LONGEST_CALL_MS = 8_000;
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface NotifierDeps {
   readonly log: Logger;
   /** Brings assignments such as `READY=1` to systemd. @default the program `systemd-notify`: Node has no such sockets */
-  readonly send?: (assignments: readonly string[], env: Environment) => Promise<void>;
+  readonly send?: (assignments: readonly string[], env: NodeJS.ProcessEnv) => Promise<void>;
 }
 
 /**
@@ -214,13 +212,13 @@ export interface NotifierDeps {
 export class Notifier {
   /** Without a sign of life for so long systemd ends the process; undefined where it does not watch. */
   readonly watchdogMs: number | undefined;
-  readonly #env: Environment;
+  readonly #env: NodeJS.ProcessEnv;
   readonly #deps: NotifierDeps;
   #sentence = '';
   #last: Promise<void> = Promise.resolve();
   #hasFailed = false;
 
-  constructor(env: Environment, deps: NotifierDeps) {
+  constructor(env: NodeJS.ProcessEnv, deps: NotifierDeps) {
     this.#env = env;
     this.#deps = deps;
     const { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID = String(process.pid) } = env;
@@ -276,7 +274,7 @@ export class Notifier {
   }
 }
 
-function sendByProgram(assignments: readonly string[], env: Environment): Promise<void> {
+function sendByProgram(assignments: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   return new Promise((resolve, reject) => {
     const options = { env: { ...env }, timeout: LONGEST_CALL_MS, killSignal: 'SIGKILL' } as const;
     execFile('systemd-notify', [...assignments], options, (error, _stdout, stderr) => {

@@ -1,13 +1,13 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Environment, Notifier } from '../../src/daemon/watchdog.js';
+import { Notifier } from '../../src/daemon/watchdog.js';
 import { quoted } from '../support/system-tool.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 /** A notifier whose words a test brings to systemd itself, one by one; or, without `isPlayed`, a program. */
-function notifierOf(env: Environment = {}, isPlayed = true) {
+function notifierOf(env: NodeJS.ProcessEnv = {}, isPlayed = true) {
   const sent: string[][] = [];
   const warnings: string[] = [];
   const waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
@@ -88,7 +88,7 @@ describe('a notifier', () => {
 
   it('knows for how long systemd bears silence, unless that is meant for another process', () => {
     const pid = String(process.pid);
-    const grants = (env: Environment) => notifierOf(env).notifier.watchdogMs;
+    const grants = (env: NodeJS.ProcessEnv) => notifierOf(env).notifier.watchdogMs;
     expect(grants({ WATCHDOG_USEC: '120000000' })).toBe(120_000);
     expect(grants({ WATCHDOG_USEC: '120000000', WATCHDOG_PID: pid })).toBe(120_000);
     expect(grants({ WATCHDOG_USEC: '120000000', WATCHDOG_PID: '1' })).toBeUndefined();
