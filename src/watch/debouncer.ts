@@ -143,10 +143,11 @@ export class Debouncer {
     while (this.#waiting.size > 0) {
       await this.clock.sleep(GATHER_MS, this.#stopping.signal);
       const now = this.clock.now();
-      const due = [...this.#waiting].filter(([, waiting]) => waiting.due <= now);
+      const due: string[] = [];
+      for (const [path, waiting] of this.#waiting) if (waiting.due <= now) due.push(path);
       this.#isLooking = true;
       for (let i = 0; i < due.length; i += LOOKS_AT_ONCE)
-        await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map(([path]) => this.#lookAt(path, now)));
+        await Promise.all(due.slice(i, i + LOOKS_AT_ONCE).map((path) => this.#lookAt(path, now)));
       this.#isLooking = false;
     }
   }
