@@ -25,7 +25,6 @@ export const runCommand = define({
     const { config, log, path } = await prepare(options, 1);
     if (options.create) await makeMissingFolders(config, log);
     const notifier = new Notifier(process.env, { log });
-    void notifier.status(() => 'starting: reading what is known');
     let end: (failure?: unknown) => void = () => {};
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
@@ -50,8 +49,10 @@ export const runCommand = define({
     );
     try {
       growHeapSlowly();
-      // Loaded here, for the commands that need no daemon are quicker without it.
+      // Loaded here, for the commands that need no daemon are quicker without it; in two steps, so that the event loop turns.
+      await import('../peer/client.js');
       const { Daemon } = await import('../daemon/daemon.js');
+      void notifier.status(() => 'starting: reading what is known');
       const daemon = await Daemon.open({
         config,
         clock: systemClock,

@@ -82,8 +82,14 @@ function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
 }
 
 /** The error for an answer that came, but does not say what it should. */
-export function unusable({ url, status, body, delivered }: HttpAnswer, what: string): PeerError {
+export function unusable({ url, status, body, delivered }: HttpAnswer, fault: string): PeerError {
+  const what = isErrorPage(body.toString('latin1', 0, 65_536)) ? `${fault}, but shows an error page` : fault;
   return new PeerError('PEER_ANSWER', { url, what, status, answer: body, delivered });
+}
+
+/** A server's page about its failure may show anything besides. */
+export function isErrorPage(text: string): boolean {
+  return /HTTP ERROR:? \d{3}/.test(text);
 }
 
 /** One name with one value, as the peer wrote them; a repeated name stands once for each value. */

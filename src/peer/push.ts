@@ -6,6 +6,7 @@ import {
   fieldValue,
   fieldValues,
   type HttpAnswer,
+  isErrorPage,
   isSameUrl,
   readAnswer,
   unusable,
@@ -65,15 +66,13 @@ export function readPushResults(
 ): readonly PushResult[] {
   const urls = items.map(({ url }) => url);
   const read = readAnswer(answer);
-  // A server's page about its failure may show anything besides.
-  if (read.form === 'html' && /HTTP ERROR:? \d{3}/.test(read.text))
-    throw unusable(answer, 'answered a push with an error page');
+  const unclear = () => unusable(answer, 'does not say whether it accepted what was pushed');
+  if (read.form === 'html' && isErrorPage(read.text)) throw unclear();
   const { record } = read;
   const outermost =
     record.fields.length === 0 && record.records.length === 1 ? (record.records[0] ?? record) : record;
   const results = resultsOfItems(record, urls, isSame) ?? resultsOfAll(outermost, read, items.length);
-  if (results === undefined || !fits(outermost, results))
-    throw unusable(answer, 'does not say whether it accepted what was pushed');
+  if (results === undefined || !fits(outermost, results)) throw unclear();
   return results;
 }
 

@@ -41,6 +41,8 @@ export class ScaleDaemon {
   readonly stateDir: string;
   readonly #dir: string;
   readonly #config: string;
+  /** What the event loop did at the last start until the code was loaded. */
+  loading: Probed | undefined;
   #child: ChildProcess | undefined;
   #ended: string | undefined;
 
@@ -64,7 +66,10 @@ export class ScaleDaemon {
     writeFileSync(this.#config, JSON.stringify(config));
     // Takes the place of the program that notifies systemd: the daemon itself says when it is ready.
     const notify = join(dir, 'bin/systemd-notify');
-    writeFileSync(notify, `#!/bin/sh\ncase "$1" in READY=1) : > '${this.#ready}' ;; esac\n`);
+    writeFileSync(
+      notify,
+      `#!/bin/sh\ncase "$1" in READY=1) : > '${this.#ready}' ;; STATUS=starting*) : > '${this.#reading}' ;; esac\n`,
+    );
     chmodSync(notify, 0o755);
   }
 
@@ -72,9 +77,15 @@ export class ScaleDaemon {
     return join(this.#dir, 'ready');
   }
 
+  /** Is there once the code is loaded, and what is known is read. */
+  get #reading(): string {
+    return join(this.#dir, 'reading');
+  }
+
   /** Starts it. @returns how long it took until it was ready, in ms */
   async start(limitMs: number): Promise<number> {
-    rmSync(this.#ready, { force: true });
+    for (const file of [this.#ready, this.#reading]) rmSync(file, { force: true });
+    this.loading = undefined;
     this.#ended = undefined;
     const log = openSync(join(this.#dir, 'log'), 'a');
     const startedAt = performance.now();
@@ -96,7 +107,10 @@ export class ScaleDaemon {
       this.#ended = `the daemon ended with ${code ?? signal}`;
     });
     this.#child = child;
-    await this.#until('ready', limitMs, 10, async () => existsSync(this.#ready));
+    await this.#until('ready', limitMs, 2, async () => {
+      if (this.loading === undefined && existsSync(this.#reading)) this.loading = await this.probe();
+      return existsSync(this.#ready);
+    });
     return performance.now() - startedAt;
   }
 

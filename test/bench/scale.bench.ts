@@ -85,6 +85,15 @@ class ScaleBench {
         promise: { text: `at most ${seconds(limitMs)}`, kept: ms <= limitMs },
       });
       this.#blocks('start', await daemon.probe(), empty);
+      const loadingMs = daemon.loading?.longestMs ?? Number.NaN;
+      this.#rows.push(
+        row(
+          'block of the event loop, longest: loading the code, before a start',
+          loadingMs,
+          BLOCK_MS.longest,
+          'ms',
+        ),
+      );
       await daemon.scanned(60_000 + 120_000 * this.#millions);
       this.#blocks('first scan after a start', await daemon.probe());
     });
