@@ -92,10 +92,8 @@ export class Debouncer {
     const now = this.clock.now();
     const { seen } = this.#waiting.get(path) ?? {};
     const since = seen !== undefined && sameStat(seen.stat, stat) ? seen.since : now;
-    if (age >= this.#settleMs || now - since >= this.#settleMs) {
-      this.#waiting.delete(path);
-      return true;
-    }
+    // What waits goes on waiting: the stat may be older than the event that it waits for.
+    if (age >= this.#settleMs || now - since >= this.#settleMs) return true;
     const due = Math.min(since, now - Math.max(0, age)) + this.#settleMs;
     this.#set(path, { due, isAsked: false, seen: { stat, since } });
     return false;

@@ -81,8 +81,9 @@ export function list({ directory, known, follow }: ListOrder): Answer {
     let [names, at, files] = ['', 0, 0];
     for (const entry of entries) {
       const { name } = entry;
-      // The stat of a directory says nothing that its own listing does not.
-      const found = entry.isDirectory() ? entry : tryLstat(`${directory}/${name}`);
+      // The stat of a directory says nothing that its own listing does not; a name that is not UTF-8 leads nowhere.
+      const isPlain = entry.isDirectory() && !name.includes('\ufffd');
+      const found = isPlain ? entry : tryLstat(`${directory}/${name}`);
       if ('code' in found) {
         failed.push({ name, code: found.code });
         continue;

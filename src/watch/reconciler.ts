@@ -111,9 +111,7 @@ export class Reconciler {
       this.excluded(path, decision.rule);
       return;
     }
-    const { maxFileSize } = folder;
-    const tooLarge = stat.size > maxFileSize ? trouble.tooLarge(stat.size, maxFileSize) : undefined;
-    const bySize = stat.size === 0 ? trouble.empty() : tooLarge;
+    const bySize = this.#troubleOfSize(stat);
     const before = state.get(folder.name, path);
     const isSame = before !== undefined && before.status !== 'gone' && sameStat(before.version, stat);
     if (isSame && bySize === undefined && !isAsked && this.#isSettled(before, decision)) return;
@@ -124,6 +122,22 @@ export class Reconciler {
       const isLater = isInNew && this.scannedFrom >= this.#beganAt;
       void this.#read(path, file, stat, isLater ? clock.now() : this.scannedFrom);
     }
+  }
+
+  /**
+   * Whether the size of a file keeps it from being read, and that is not known yet. Nothing but a look of now shows it: a list may
+   * be old, and no reading compares what it says with the file.
+   */
+  isDecidedBySize(path: string, stat: FileStat): boolean {
+    const before = this.deps.state.get(this.deps.folder.name, path);
+    const isKnown = before?.status === 'passed' && sameStat(before.version, stat);
+    return !isKnown && this.#troubleOfSize(stat) !== undefined;
+  }
+
+  #troubleOfSize({ size }: FileStat): Trouble | undefined {
+    const { maxFileSize } = this.deps.folder;
+    if (size === 0) return trouble.empty();
+    return size > maxFileSize ? trouble.tooLarge(size, maxFileSize) : undefined;
   }
 
   /** A rule keeps the path out: there is nothing to remember of it. */
@@ -147,11 +161,13 @@ export class Reconciler {
       // Another version means that the file was found again meanwhile; another status is only the peer's word on it.
       if (known === undefined || known.status === 'gone' || !isDeepStrictEqual(known.version, version))
         continue;
+      // The same file may come back with its directory, which then looks as it did.
+      this.#open(path);
       if (certain) {
         if (isItem(known)) state.put(gone(known, clock.now()));
         else state.remove(folder.name, path);
         this.#freed(path);
-      } else this.#open(path);
+      }
     }
   }
 

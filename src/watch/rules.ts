@@ -109,10 +109,12 @@ export class FolderRules {
     return undefined;
   }
 
-  /** Forgets the `.peersyncignore` files of a directory and of all below it. */
-  forget(directory: string): void {
+  /** Forgets the `.peersyncignore` files of a directory and of all below it. @returns whether there were any */
+  forget(directory: string): boolean {
+    const { size } = this.#files;
     for (const known of this.#files.keys())
       if (known === directory || known.startsWith(`${directory}/`)) this.#files.delete(known);
+    return this.#files.size < size;
   }
 
   /** What becomes of the file at `path`, relative to the folder. */

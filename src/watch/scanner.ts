@@ -181,7 +181,10 @@ export class Scanner {
     for (const found of listing.entries) {
       const { name } = found;
       const path = joinPath(directory, name);
-      if (found.kind === 'file') {
+      if (found.kind === 'file' && this.reconciler.isDecidedBySize(path, found.stat)) {
+        files.add(name);
+        below.push(...(await this.#lookUp([path], walk, from)));
+      } else if (found.kind === 'file') {
         files.add(name);
         walk.files += 1;
         this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, isNew);
@@ -226,7 +229,8 @@ export class Scanner {
       else if (isAbsence(there.code)) {
         digests.delete(path);
         events?.unwatch(absolute(path));
-        rules.forget(path);
+        // Where rules went with it, what stands there next may look as it did and has to be decided anew.
+        if (rules.forget(path)) digests.clear();
       } else {
         this.#unreadable(path, path, there.code);
         continue;

@@ -31,6 +31,14 @@ describe('a settling file', () => {
     expect(debouncer.settling).toBe(0);
   });
 
+  it('is looked at for an event though an older stat of it is at rest', async () => {
+    const { clock, paths, debouncer, stat } = setUp();
+    debouncer.changed('', 'f');
+    expect(debouncer.atRest('f', stat(SETTLE))).toBe(true);
+    await clock.advance(100);
+    expect(paths()).toEqual(['f']);
+  });
+
   it('is looked at again as soon as it may be old enough, and not before', async () => {
     const { clock, paths, debouncer, stat } = setUp();
     const written = stat(500);

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -278,6 +279,20 @@ describe('a name', () => {
     writeFileSync(path, 'x');
     await until(() => inbox.watcher.problems().length === 1, 'a hint finds it too');
     rmSync(path);
+  });
+
+  it('that is a directory and not valid UTF-8 is a problem, too', async () => {
+    const world = new WatchWorld();
+    const path = Buffer.concat([Buffer.from(`${world.root}/caf`), Buffer.of(0xe9)]);
+    mkdirSync(path);
+    world.write('fine \ufffd/f');
+    const inbox = await world.start();
+    await inbox.watcher.idle();
+    expect(inbox.watcher.problems()).toMatchObject([
+      { path: join(world.root, 'caf\ufffd'), trouble: { code: 'NAME_NOT_UTF8' } },
+    ]);
+    expect(inbox.status('fine \ufffd/f')).toBe('pending');
+    rmdirSync(path);
   });
 
   it('200 levels deep is taken, and a path beyond what the system allows is a problem', async () => {

@@ -116,6 +116,60 @@ describe('a rescan', () => {
     expect(inbox.status('a/d0/f0')).toBe('pending');
   });
 
+  it('finds what is back with its directory as it was, and decides about it by the rules that came back, too', async () => {
+    const { world, inbox, rescan } = await setUp((w) => {
+      tree(w);
+      w.write('a/d0/.peersyncignore', 'secret');
+      w.write('a/d0/deep/open');
+      w.write('a/d0/deep/secret');
+    });
+    const directory = join(world.root, 'a');
+    const away = `${world.root}-away`;
+    renameSync(directory, away);
+    inbox.watcher.lookSoon({ folder: 'inbox', path: 'a' });
+    await inbox.watcher.idle();
+    expect(inbox.status('a/d0/deep/open')).toBe('gone');
+    renameSync(away, directory);
+    await rescan();
+    expect(['f0', 'deep/open', 'deep/secret'].map((name) => inbox.status(`a/d0/${name}`))).toEqual([
+      'pending',
+      'pending',
+      undefined,
+    ]);
+  });
+
+  it('does not take a file for empty, or for too large, that was it when its directory was listed', async () => {
+    const world = new WatchWorld();
+    world.write('empty', '');
+    world.write('large', 'x'.repeat(101));
+    let held: Promise<void> | undefined;
+    let isListed = false;
+    const list: List = async (order) => {
+      const listing = await listHere(order);
+      isListed = true;
+      await held;
+      return listing;
+    };
+    const inbox = await world.start({ list, folders: [folderOf(world.root, { maxFileSize: 100 })] });
+    await inbox.watcher.idle();
+    const statuses = () => ['empty', 'large'].map((name) => inbox.status(name));
+    expect(statuses()).toEqual(['passed', 'passed']);
+    let release = () => {};
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    isListed = false;
+    const scan = inbox.watcher.rescan();
+    await until(() => isListed, 'the folder is listed');
+    world.write('empty', 'words');
+    world.write('large', 'words');
+    await until(() => statuses().every((status) => status === 'pending'), 'both are read');
+    release();
+    await scan;
+    await inbox.watcher.idle();
+    expect(statuses()).toEqual(['pending', 'pending']);
+  });
+
   it('finds that a file is gone which went while its directory was listed', async () => {
     let vanishes = false;
     const list: List = async (order) => {
