@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { DomHandler, DomUtils, Parser } from 'htmlparser2';
+import { DomHandler, ElementType, Parser } from 'htmlparser2';
 import { wellFormed } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
@@ -213,9 +213,18 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
   return { name, fields, records };
 }
 
-type Node = DomHandler['root']['children'][number];
+/** What a page is made of. Not a type of htmlparser2, which nobody has who uses the declarations of the library. */
+export interface Node {
+  readonly type: string;
+  readonly data?: string;
+  readonly children?: readonly Node[];
+}
 /** An element of a page. */
-export type Element = Extract<Node, { readonly attribs: unknown }>;
+export interface Element extends Node {
+  readonly name: string;
+  readonly attribs: Readonly<Record<string, string>>;
+  readonly children: readonly Node[];
+}
 
 /** What an empty list of JSON is read as. */
 export const EMPTY_LIST = '[]';
@@ -318,9 +327,14 @@ export function isElement(node: Node): node is Element {
   return 'attribs' in node;
 }
 
+/** What a node itself says, without those inside. */
+export function wordsOf({ type, data = '' }: Node): string {
+  return type === ElementType.Text ? data : '';
+}
+
 /** All text inside, as it is. */
-function textOf(element: Element): string {
-  return DomUtils.textContent(element);
+function textOf(node: Node): string {
+  return wordsOf(node) + (node.children ?? []).map(textOf).join('');
 }
 
 /** All text inside, as a page shows it: blanks folded. */

@@ -1,4 +1,3 @@
-import { ElementType } from 'htmlparser2';
 import {
   type AnswerRecord,
   allRecords,
@@ -12,12 +11,14 @@ import {
   type HttpAnswer,
   isElement,
   isSameUrl,
+  type Node,
   parseHtml,
   readAnswer,
   saysNotFound,
   unusable,
   visible,
   within,
+  wordsOf,
 } from './answer.js';
 
 /** Which document: by its URL, or by a hash that the peer told earlier. */
@@ -176,13 +177,8 @@ function sentenceOf(term: Element, definition: Element): CitedSentence[] {
 }
 
 /** Nodes inside at any depth, in the order of the page: peers do not always escape or close what they show. */
-function flat(element: Element): Element['children'] {
+function flat(element: Element): readonly Node[] {
   return element.children.flatMap((child) => (isElement(child) ? [child, ...flat(child)] : [child]));
-}
-
-/** What a node itself says, without those inside. */
-function wordsOf(node: Element['children'][number]): string {
-  return node.type === ElementType.Text ? node.data : '';
 }
 
 function linksIn(element: Element): string[] {

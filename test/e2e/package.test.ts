@@ -115,6 +115,24 @@ describe('the package', () => {
       if (/\.(html|css|svg)$/.test(name)) expect(files).toContain(`dist/page/browser/${name}`);
   });
 
+  it('is a library whose types need no package but those of Node', () => {
+    const user = temporaryDirectory();
+    mkdirSync(join(user, 'node_modules/@types'), { recursive: true });
+    symlinkSync(content, join(user, 'node_modules/peersync'));
+    symlinkSync(join(REPOSITORY, 'node_modules/@types/node'), join(user, 'node_modules/@types/node'));
+    writeFileSync(
+      join(user, 'user.mts'),
+      "import { PeerClient } from 'peersync'; export const docs = PeerClient.prototype.peerdoc;",
+    );
+    const tsc = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
+    const options = ['--strict', '--noEmit', '--module', 'nodenext', '--types', 'node', 'user.mts'];
+    const { stdout, status } = spawnSync(process.execPath, [tsc, ...options], {
+      cwd: user,
+      encoding: 'utf8',
+    });
+    expect([status, stdout]).toEqual([0, '']);
+  }, 60_000);
+
   it('is built without git, and then names no commit', () => {
     expect(JSON.parse(read('dist/build.json'))).toEqual({});
   });
