@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
@@ -114,7 +115,7 @@ export class Mirrors {
     );
     await this.#scheduler.remove(leaving);
     for (const mirror of leaving) {
-      await mirror.close();
+      await this.#close(mirror);
       this.#mirrors.delete(mirror.name);
     }
     this.#settings = settings;
@@ -127,7 +128,15 @@ export class Mirrors {
     this.#stopping.abort();
     this.#unsubscribe();
     await this.#scheduler.stop();
-    for (const mirror of this.#mirrors.values()) await mirror.close();
+    for (const mirror of this.#mirrors.values()) await this.#close(mirror);
+  }
+
+  /** One that cannot save what an editor wrote too late keeps no other from going on. */
+  async #close(mirror: Mirror): Promise<void> {
+    const { name } = mirror;
+    await mirror.close().catch((error: unknown) => {
+      this.#log.error({ event: 'mirror', mirror: name }, `mirror ${name} ended badly: ${messageOf(error)}`);
+    });
   }
 
   /**

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } 
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { Engine, FakePeer } from './engine.js';
 
@@ -79,3 +80,30 @@ it('a root that somebody emptied on the same disk is filled again', async () => 
   mkdirSync(engine.root, { recursive: true });
   expect(engine.has('tables/prices.csv')).toBe(true);
 });
+
+it.skipIf(!hasTwo)(
+  'nothing is made there by looking for edits while the disk of the root is not mounted',
+  async () => {
+    const peer = new FakePeer();
+    peer.table('prices', { apple: { price: '1' } });
+    const clock = new FakeClock(Date.now() + 3_600_000);
+    const engine = new Engine(peer, clock);
+    const root = mounted(engine);
+    root.mount();
+    await engine.open({ tables: [{ table: 'prices', edit: true, every: '1h' }] });
+    await engine.once('prices');
+    /** Ten seconds. */
+    const pass = async (): Promise<void> => {
+      for (let i = 0; i < 10; i += 1) {
+        await clock.advance(1_000);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    engine.mirrors.start(() => {});
+    await pass();
+    root.unmount();
+    await pass();
+    expect(engine.mirrors.status()).toMatchObject([{ failure: { code: 'MIRROR_ROOT_AWAY' } }]);
+    expect(engine.has('tables')).toBe(false);
+  },
+);

@@ -68,9 +68,10 @@ export class EditedFile {
     this.#alarm = alarm;
   }
 
+  /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
   async looksEdited(): Promise<boolean> {
     if (await this.#isWrittenLate()) return true;
-    const now = await stampAt(await reach(this.#target));
+    const now = await statsAt(join(this.#target.root, this.#target.path));
     if (now === undefined || this.#left === undefined) return now !== this.#left;
     return !sameStamp(now, this.#left);
   }
@@ -144,9 +145,12 @@ export class EditedFile {
     const replaced = this.#replaced;
     if (replaced === undefined || !(await this.#isWrittenLate())) return undefined;
     const { handle, sha256, mode } = replaced;
-    this.#replaced = { ...replaced, stamp: stampOf(await handle.stat()) };
+    const stamp = stampOf(await handle.stat());
     const bytes = await contentOf(handle);
-    return (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
+    const saved = (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
+    // Not before: what could not be saved is tried again by the next run.
+    this.#replaced = { ...replaced, stamp };
+    return saved;
   }
 
   /** Ends with the inode that was replaced last; what was written into it is saved before. */
