@@ -111,8 +111,8 @@ function plainTitle(data: Buffer): string {
     .split(/\r?\n|\r/)
     .map((line) => cut(line));
   for (const line of lines) {
-    const heading = /^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*$/.exec(line)?.[1];
-    const title = tidy(withoutMarks(heading ?? ''));
+    const heading = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1] ?? '';
+    const title = tidy(withoutMarks(heading.replace(/#+$/, '')));
     if (title !== '') return title;
   }
   return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');

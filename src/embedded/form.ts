@@ -277,6 +277,7 @@ export async function readUrlencoded(body: Buffer, form: Pick<Form, 'set'>, slic
     const ampersand = body.indexOf(AMPERSAND, from);
     const pair = body.subarray(from, ampersand === -1 ? body.length : ampersand);
     from += pair.length + 1;
+    while (body[from] === AMPERSAND) from += 1;
     if (pair.length === 0) continue;
     const equals = pair.indexOf(EQUALS);
     const name = decoded(equals === -1 ? pair : pair.subarray(0, equals)).toString();

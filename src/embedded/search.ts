@@ -55,8 +55,9 @@ export async function searchJson(context: Context, deps: SearchDeps): Promise<st
   return context.record('', { query: request.query, total, totalIsExact, items });
 }
 
-/** `/`: the search page for people. */
+/** `/`: the search page for people, or the same in JSON for who prefers that. */
 export async function searchPage(context: Context, deps: SearchDeps): Promise<string> {
+  if (context.as === 'json') return searchJson(context, deps);
   const request = readRequest(await context.form());
   const result = find(request, deps);
   const { documents } = deps;

@@ -212,7 +212,7 @@ async function* paced(
 }
 
 function formOf({ url, headers }: FastifyRequest): AnswerForm {
-  return /\.json(\?|$)/.test(url) || prefersJson(headers.accept) ? 'json' : 'html';
+  return /^[^?]*\.json(\?|$)/.test(url) || prefersJson(headers.accept) ? 'json' : 'html';
 }
 
 /** Whether an Accept header names JSON, and HTML not before it. */

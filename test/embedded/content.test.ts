@@ -22,6 +22,15 @@ describe('the title of a document', () => {
   });
 });
 
+describe('a line that is nearly a heading', () => {
+  it('takes no longer than another', () => {
+    const began = Date.now();
+    const text = `# ${' '.repeat(1_500)}\u2028x\n`.repeat(5);
+    expect(read('http://h/a.txt', text).title).toBe('x');
+    expect(Date.now() - began).toBeLessThan(500);
+  });
+});
+
 describe('an HTML document', () => {
   const html = `<!DOCTYPE html><html><head><title>Tea &amp; Cake</title><style>p{color:red}</style></head>
     <body><h1>Menu</h1><p>Green <b>t</b>ea &mdash; 3&nbsp;€</p><script>alert("x")</script><p>Cake</p></body></html>`;

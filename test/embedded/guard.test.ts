@@ -112,6 +112,23 @@ describe('a request', () => {
     }
   });
 
+  it('is a page also where a parameter ends like an address of JSON', async () => {
+    const peer = await openPeer();
+    const headers = { authorization: basic(peer) };
+    for (const path of [
+      '/?query=package.json',
+      '/Tables_p.html?table=prices.json',
+      '/api/peerdoc.html?url=http://h/a.json',
+    ])
+      expect((await send(peer, path, { headers })).headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  it('to search by a program that prefers JSON is answered in JSON', async () => {
+    const peer = await openPeer();
+    const { body } = await send(peer, '/?query=x', { headers: { accept: 'application/json' } });
+    expect(JSON.parse(body)).toMatchObject({ query: 'x', total: 0 });
+  });
+
   it('for nothing there is, or by a wrong method, is told so in the form asked for', async () => {
     const peer = await openPeer();
     for (const path of [

@@ -33,4 +33,10 @@ describe('an urlencoded body', () => {
       { numRuns: 1_000 },
     );
   });
+
+  it('of nothing but separators holds nobody up', async () => {
+    const began = Date.now();
+    expect(await read('&'.repeat(16_000_000))).toEqual([]);
+    expect(Date.now() - began).toBeLessThan(400);
+  });
 });
