@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { FileStat } from '../lib/file.js';
-import { type Entry, type QuarantinedItem, statKey } from './entry.js';
+import type { Entry, QuarantinedItem } from './entry.js';
 import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
 import { LineStore } from './line-store.js';
 
@@ -69,7 +68,7 @@ export class Entries {
     return line === undefined ? undefined : decode(line, folder, path, this.bases);
   }
 
-  /** The record as text. It begins with the file's stat key (`statKey`); `statusOf` reads its status without parsing it. */
+  /** The record as text; `statusOf` reads its status without parsing it. */
   line(folder: string, path: string): string | undefined {
     const at = this.#directory(folder, parentOf(path))?.lines.get(nameOf(path));
     return at === undefined ? undefined : this.#lines.get(at);
@@ -139,12 +138,6 @@ export class Entries {
   /** The names of the files directly in `directory` that have records. */
   names(folder: string, directory: string): Iterable<string> {
     return (this.#directory(folder, directory)?.lines ?? NONE).keys();
-  }
-
-  /** Whether a record that is not `gone` has just this version of the file. Parses nothing. */
-  isUnchanged(folder: string, path: string, stat: FileStat): boolean {
-    const line = this.line(folder, path);
-    return line?.startsWith(statKey(stat)) === true && statusOf(line) !== 'gone';
   }
 
   /** The records of all files below `directory`, at a cost of its directories and its records. */

@@ -142,14 +142,6 @@ export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
 }
 
-/**
- * What a record's line begins with: a file whose key is that of its record has the recorded version. Compare it with
- * `line.startsWith(key)`; a worker that lists a directory can send keys instead of stats.
- */
-export function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
-  return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
-}
-
 /** Whether the peer has, or may have, what was sent to this address for the file. */
 export function claims(entry: Entry, url: string): boolean {
   return entry.sent?.url === url || (entry.status === 'pending' && entry.doubt?.url === url);

@@ -7,8 +7,8 @@ import { BEGINNINGS } from './transitions.js';
  * A record as one line of text, the same in memory and on disk: a JSON array of positions, from which the record's place
  * (folder and path) is left out, and everything that follows from something else.
  *
- * It begins with the stat key, so that a file is compared with its record as text; the status follows at once. Moments count
- * from `since`. `null` stands for what is not there, or follows; at the end it is left away.
+ * The status stands near the beginning, so that it is read without parsing. Moments count from `since`. `null` stands for what is
+ * not there, or follows; at the end it is left away.
  */
 type Row = readonly [
   size: number,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries } from '../../src/state/entries.js';
-import { type Entry, statKey } from '../../src/state/entry.js';
-import { gone, quarantined } from '../../src/state/transitions.js';
+import type { Entry } from '../../src/state/entry.js';
+import { quarantined } from '../../src/state/transitions.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { pendingRecord } from './records.js';
 
@@ -147,18 +147,5 @@ describe('the records in memory', () => {
       for (const { path } of slice) below.push(path);
     expect(below).toHaveLength(501);
     expect([...entries.paths('inbox')].sort()).toEqual([...entries.all()].map(({ path }) => path).sort());
-  });
-
-  it('tell a file that is as it was by its stat alone, unless it was gone', () => {
-    const entries = new Entries();
-    const item = pendingRecord('d/a.txt');
-    entries.put(item);
-    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(true);
-    expect(entries.isUnchanged('inbox', 'd/a.txt', { ...item.version, ino: 1_234_568 })).toBe(false);
-    expect(entries.isUnchanged('inbox', 'd/b.txt', item.version)).toBe(false);
-    const line = entries.line('inbox', 'd/a.txt');
-    expect(line?.startsWith(statKey(item.version))).toBe(true);
-    entries.put(gone(item, 1));
-    expect(entries.isUnchanged('inbox', 'd/a.txt', item.version)).toBe(false);
   });
 });

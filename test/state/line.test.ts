@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { type Entry, statKey } from '../../src/state/entry.js';
+import type { Entry } from '../../src/state/entry.js';
 import { decode, encode, statusOf, UrlBases } from '../../src/state/line.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -20,7 +20,6 @@ describe('a record as a line of text', () => {
         const line = encode(entry, bases);
         expect(decode(line, entry.folder, entry.path, bases)).toStrictEqual(entry);
         expect(statusOf(line)).toBe(entry.status);
-        expect(line.startsWith(statKey(entry.version))).toBe(true);
       }),
       { numRuns: 1_000 },
     );
@@ -33,19 +32,6 @@ describe('a record as a line of text', () => {
     expect(encode(confirmed, bases).length).toBeLessThanOrEqual(200);
     expect(encode(confirmed, bases)).not.toContain('example.org');
     expect(bases.size).toBe(1);
-  });
-
-  it('tells versions of a file apart by its stat key', () => {
-    const { version } = pendingRecord('a');
-    const keys = [
-      version,
-      { ...version, size: 204 },
-      { ...version, mtimeMs: version.mtimeMs + 0.001 },
-      { ...version, ctimeMs: version.mtimeMs },
-      { ...version, ino: 123 },
-    ].map(statKey);
-    expect(new Set(keys).size).toBe(keys.length);
-    for (const key of keys) expect(keys.filter((other) => other.startsWith(key))).toEqual([key]);
   });
 });
 
