@@ -1,7 +1,7 @@
 import type { Timer } from '../lib/clock.js';
 import type { Place } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { keyOf, type UplinkDeps } from './deps.js';
+import { keyOf, LONGEST_WAIT_MS, type UplinkDeps } from './deps.js';
 
 /** So many items are held that are due, and so many that are due later. */
 const HELD = 10_000;
@@ -107,20 +107,27 @@ export class Backlog {
     const { clock, settings } = this.#deps;
     if (!this.#isHere(folder)) return;
     const place = { folder, path };
-    const key = keyOf(place);
     this.forget(place);
     // A time far ahead was written before the clock was set.
     const longestMs = Math.max(LONGEST_OTHER_WAIT_MS, settings.push.backoff.max);
-    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), longestMs));
-    const fallDue = () => {
+    this.#hold(place, clock.now() + Math.max(waitMs, Math.min(notBefore - clock.now(), longestMs)));
+  }
+
+  /** Holds an item that is due then, if there is room. */
+  #hold(place: Place, due: number): void {
+    const { clock } = this.#deps;
+    const key = keyOf(place);
+    const leftMs = due - clock.now();
+    const goOn = () => {
       this.#later.delete(key);
-      this.#due.set(key, place);
+      this.#hold(place, due);
       this.#onDue();
     };
     if (leftMs <= 0 && this.#due.size < HELD) this.#due.set(key, place);
-    else if (leftMs > 0 && this.#later.size < HELD)
-      this.#later.set(key, { place, timer: clock.after(leftMs, fallDue, { background: true }) });
-    else {
+    else if (leftMs > 0 && this.#later.size < HELD) {
+      const timer = clock.after(Math.min(leftMs, LONGEST_WAIT_MS), goOn, { background: true });
+      this.#later.set(key, { place, timer });
+    } else {
       const pauseMs = leftMs <= 0 ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS);
       this.#nextBeyond = Math.min(this.#nextBeyond, clock.now() + pauseMs);
     }

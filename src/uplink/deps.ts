@@ -83,7 +83,7 @@ export function currentOf(state: State, item: PendingItem): PendingItem | undefi
 }
 
 /** Timers stand still while the machine is suspended: no wait is longer, in ms. */
-const LONGEST_WAIT_MS = 30_000;
+export const LONGEST_WAIT_MS = 30_000;
 
 /**
  * What a loop has going on beside itself, and what it waits for: a notification, the end of something that it started, a time, or

@@ -213,3 +213,39 @@ it('nothing is held of a folder that is missing; it is taken up from the state w
   await fill();
   expect(takeAll()).toEqual(expect.arrayContaining(['b', 'c']));
 });
+
+it('no more are held where they fall due and none leaves, as while the peer is paused', async () => {
+  const { add, backlog, clock, fill, takeAll } = setting();
+  const timers: (() => void)[] = [];
+  clock.after = (_, fn) => {
+    timers.push(fn);
+    return { cancel: () => {} };
+  };
+  await fill();
+  const items: PendingItem[] = [];
+  for (let round = 0; round < 4; round += 1) {
+    for (let i = 0; i < 10_000; i += 1) {
+      const item = at(pendingRecord(`r${round}f${i}`), clock.now() + 1_000);
+      items.push(item);
+      add(item);
+    }
+    clock.skip(1_000);
+    for (const fallDue of timers.splice(0)) fallDue();
+  }
+  expect(items.filter((each) => backlog.holds(each)).length).toBeLessThanOrEqual(20_000);
+  const taken = new Set<string>();
+  for (let some = takeAll(); some.length > 0; some = takeAll()) {
+    for (const path of some) taken.add(path);
+    clock.skip(30_000);
+    await fill();
+  }
+  expect(taken.size).toBe(40_000);
+});
+
+it('an item that is put off is due when its time is over, also where the machine was suspended meanwhile', async () => {
+  const { add, clock, take } = setting();
+  add(at(pendingRecord('a'), clock.now() + BACKOFF_MS));
+  clock.suspend(BACKOFF_MS);
+  await clock.advance(30_000);
+  expect(take()).toBe('a');
+});
