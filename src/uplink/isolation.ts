@@ -129,25 +129,27 @@ export class Isolation {
    */
   async round(push: (group: readonly PendingItem[]) => Promise<boolean>, signal: AbortSignal): Promise<void> {
     const hold = holdMs(this.#deps);
-    let isLastTry = false;
-    for (let left = GROUPS; left > 0 && !isLastTry; left -= 1) {
+    for (let left = GROUPS; left > 0; ) {
       const [next] = this.#ready();
       if (next === undefined) break;
-      isLastTry = next.suspect.failedAlone > 0;
-      await this.#apart(isLastTry ? hold : left === GROUPS ? hold * APART : 0, signal);
-      const group = this.#nextGroup(left);
-      if (signal.aborted || group.length === 0) break;
-      const hasCommitted = await push(group);
-      await this.#apart(isLastTry ? hold : hasCommitted ? 0 : hold * APART, signal);
+      const isLastTry = next.suspect.failedAlone > 0;
+      // Who is next may be another one behind the wait.
+      if (await this.#waits(isLastTry ? hold : left === GROUPS ? hold * APART : 0, signal)) continue;
+      if (signal.aborted) break;
+      const hasCommitted = await push(this.#nextGroup(left));
+      await this.#waits(isLastTry ? hold : hasCommitted ? 0 : hold * APART, signal);
+      left = isLastTry ? 0 : left - 1;
     }
     this.#othersUntil = this.#deps.clock.now() + hold;
   }
 
-  /** Resolves so long after the last push. */
-  async #apart(ms: number, signal: AbortSignal): Promise<void> {
+  /** Waits for so long after the last push. @returns whether that was not over */
+  async #waits(ms: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
-    const left = this.#pushedAt + ms - clock.now();
-    if (left > 0) await clock.sleep(left, signal);
+    const leftMs = this.#pushedAt + ms - clock.now();
+    if (leftMs <= 0 || signal.aborted) return false;
+    await clock.sleep(leftMs, signal);
+    return true;
   }
 
   #add({ folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>): Suspect {

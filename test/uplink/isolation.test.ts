@@ -215,6 +215,21 @@ describe('one that was lost alone', () => {
     await peer.clock.advance(HOLD_MS / 2);
     expect(peer.isInRound).toBe(false);
   });
+
+  it('is pushed as far apart where the other that was to go first goes away meanwhile', async () => {
+    const peer = new Peer(new Set(['f0']));
+    peer.lose(['f0']);
+    peer.begin();
+    await peer.clock.advance(1.5 * HOLD_MS);
+    peer.lose(['f1']);
+    const before = peer.clock.elapsed();
+    peer.isolation.pushed();
+    peer.begin();
+    peer.isolation.forget(pendingRecord('f1'));
+    peer.items.delete('f1');
+    await peer.clock.advance(1.5 * HOLD_MS);
+    expect(peer.groups[1]).toEqual({ size: 1, at: before + HOLD_MS });
+  });
 });
 
 describe('what is pushed beside suspects', () => {
