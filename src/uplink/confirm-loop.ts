@@ -37,7 +37,7 @@ interface Look {
   readonly sentAt: number;
   /** The push was never answered: a negative leads to another push and not to a failed attempt. */
   readonly isDoubt: boolean;
-  /** When the peer took it, or may have taken it. */
+  /** When the peer took it, or may have taken it at the latest. */
   readonly since: number;
   /** Until then nothing that the peer says proves anything; what is not shown from then on is late. */
   readonly heldUntil: number;
@@ -148,8 +148,10 @@ export class ConfirmLoop {
     return look.why === undefined ? { at } : { at, lastAnswer: look.why };
   }
 
-  /** Items that one batch brought to the peer. */
+  /** Items that one batch brought to the peer; to be called for each batch. */
   watch(items: readonly AcceptedItem[]): void {
+    // Nothing may be pushed any more: what is due need not wait for that.
+    this.#work.notify();
     if (this.#isFull) return;
     const bytes = items.reduce((sum, { sent }) => sum + sent.size, 0);
     const heldUntil = this.#heldUntil(this.#deps.clock.now(), bytes);
@@ -165,7 +167,7 @@ export class ConfirmLoop {
     const look = this.#looks.get(keyOf(item));
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
     if (item.status === 'accepted' && this.#isFull) return;
-    this.#add(item, sent, this.#heldUntil(this.#sinceOf(item, sent), sent.size), { wasMissing });
+    this.#add(item, sent, this.#heldUntil(this.#sinceOf(item), sent.size), { wasMissing });
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -232,9 +234,10 @@ export class ConfirmLoop {
     return hold === 0 ? at : at + hold + Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
   }
 
-  /** When the peer took the item, or may have taken it. A time in the future was before the clock was set. */
-  #sinceOf(item: AcceptedItem | PendingItem, sent: Sent): number {
-    return Math.min(this.#deps.clock.now(), item.status === 'pending' ? sent.at : item.since);
+  /** When the peer took the item, or may have taken it at the latest. A time in the future was before the clock was set. */
+  #sinceOf(item: AcceptedItem | PendingItem): number {
+    const now = this.#deps.clock.now();
+    return item.status === 'pending' ? now : Math.min(now, item.since);
   }
 
   /** Takes the place of an earlier look at the same item. */
@@ -249,7 +252,7 @@ export class ConfirmLoop {
       url: sent.url,
       sentAt: sent.at,
       isDoubt: item.status === 'pending',
-      since: this.#sinceOf(item, sent),
+      since: this.#sinceOf(item),
       heldUntil,
       isScout,
       due: 0,
@@ -325,7 +328,7 @@ export class ConfirmLoop {
       return;
     }
     const now = clock.now();
-    if (look.shownSince === undefined && look.isScout) this.#learn(look.due - look.sentAt);
+    if (look.shownSince === undefined && look.isScout) this.#learn(look.due - look.since);
     look.shownSince ??= now;
     const heldFrom = look.shownSince + holdMs(this.#deps);
     const countsFrom = Math.max(
@@ -461,7 +464,7 @@ export class ConfirmLoop {
     this.#committing = undefined;
   }
 
-  /** A scout was shown first so long after its push. What counts is when that look-up was due: it may have queued behind others. */
+  /** A scout was shown first so long after it was taken. What counts is when that look-up was due: it may have queued behind others. */
   #learn(ms: number): void {
     this.#seenAfterMs.push(Math.max(SHORTEST_MS, ms));
     if (this.#seenAfterMs.length > REMEMBERED) this.#seenAfterMs.shift();

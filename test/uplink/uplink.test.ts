@@ -247,6 +247,26 @@ describe('a push that fails', () => {
     expect(w.peer.pushes.length).toBe(1);
   });
 
+  it('without an answer is waited for from then on, however long it took', async () => {
+    const w = await world({ ...QUICK, confirm: { timeout: 60_000, maxInterval: 50, hold: 300 } });
+    const times = { unanswered: 0, looked: 0 };
+    w.peer.visibleAfter = 1_000;
+    w.peer.onPush = async (urls) => {
+      await new Promise((resolve) => setTimeout(resolve, 5_500));
+      for (const url of urls)
+        w.peer.documents.set(url, { text: 'one', collection: 'c', loadDate: Date.now() });
+      times.unanswered = Date.now();
+      throw unreachable('maybe');
+    };
+    w.peer.onLookup = () => {
+      times.looked ||= Date.now();
+    };
+    w.write('a.txt', 'one');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed');
+    expect(w.peer.pushes.length).toBe(1);
+    expect(times.looked - times.unanswered).toBeGreaterThanOrEqual(300);
+  }, 20_000);
+
   it('as a batch is split until the bad item stands alone in quarantine, and the others are confirmed', async () => {
     const w = await world();
     w.peer.onPush = (urls) => {
@@ -428,6 +448,34 @@ describe('an accepted item', () => {
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
     const item = w.state.get('inbox', 'a.txt');
     expect(item?.status === 'quarantined' && item.trouble.code).toBe('NOT_SHOWN');
+  });
+
+  it('is looked up as soon as the peer shows it, however long its push takes', async () => {
+    const w = await world();
+    w.peer.onPush = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return undefined;
+    };
+    for (let i = 0; i < 12; i += 1) {
+      w.write(`f${i}`, `content ${i}`);
+      await until(() => w.statusOf(`f${i}`) === 'confirmed', 'confirmed');
+    }
+    expect(w.uplink.status().timeToVisibleMs).toBeLessThan(200);
+  });
+
+  it('that is due waits no longer for a push than that takes', async () => {
+    const w = await world();
+    w.peer.onPush = async (urls) => {
+      if (urls.every((url) => !url.endsWith('b.txt'))) return undefined;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return { results: [{ ok: false, message: 'no' }] };
+    };
+    w.timeToVisibleMs = 200;
+    w.write('a.txt', 'a');
+    await until(() => w.statusOf('a.txt') === 'accepted', 'accepted');
+    w.peer.visibleAfter = 0;
+    w.write('b.txt', 'b');
+    await until(() => w.statusOf('a.txt') === 'confirmed', 'confirmed', 3_000);
   });
 
   it('that the peer may take back is not looked up within confirm.hold, and then once', async () => {
