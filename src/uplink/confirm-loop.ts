@@ -27,6 +27,8 @@ const SHORTEST_MS = 50;
  * minute has 12,000 of them under way.
  */
 const HELD = 30_000;
+/** An item that left its place waits for so long at least, or there would be a pass for each of them. In ms. */
+const BETWEEN_PASSES_MS = 30_000;
 
 /** One item that is being looked up. All times are in ms since the epoch. */
 interface Look {
@@ -101,8 +103,8 @@ export class ConfirmLoop {
   readonly #isolation: Isolation;
   readonly #work: Background;
   readonly #looks = new Map<string, Look>();
-  /** Whether another pass is to begin; at first all that is accepted is in the state only. */
-  #isBeyond = true;
+  /** When the next pass is to begin; at first all that is accepted is in the state only. */
+  #nextPass = 0;
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
   /** Whether a pass may come upon items that were looked up in vain. */
   #hasLeftSome = false;
@@ -158,15 +160,13 @@ export class ConfirmLoop {
     for (const [i, item] of items.entries()) this.#add(item, item.sent, heldUntil, { isScout: i === 0 });
   }
 
-  /**
-   * An item that was accepted some time ago, or one in doubt: its push left and was never answered.
-   *
-   * @param wasMissing whether it may have been looked up in vain
-   */
-  resume(item: AcceptedItem | PendingItem, sent: Sent, wasMissing = false): void {
+  /** An item that was accepted some time ago, or one in doubt: its push left and was never answered. */
+  resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     const look = this.#looks.get(keyOf(item));
     if (look?.sentAt === sent.at && look.isDoubt === (item.status === 'pending')) return;
     if (item.status === 'accepted' && this.#isFull) return;
+    // It may have left its place after it was looked up in vain.
+    const wasMissing = this.#hasLeftSome;
     this.#add(item, sent, this.#heldUntil(this.#sinceOf(item), sent.size), { wasMissing });
   }
 
@@ -188,27 +188,27 @@ export class ConfirmLoop {
   /** Whether no more is held; then it is noted that there is more. */
   get #isFull(): boolean {
     if (this.#looks.size < HELD) return false;
-    this.#isBeyond = true;
+    this.#nextPass = 0;
     return true;
   }
 
   /** Whether accepted items may be in the state that are not held. */
   get #hasMore(): boolean {
-    return this.#isBeyond || this.#pass !== undefined;
+    return this.#nextPass < Number.POSITIVE_INFINITY || this.#pass !== undefined;
   }
 
   get #wantsMore(): boolean {
-    return this.#looks.size < HELD / 2 && this.#hasMore;
+    const isDue = this.#pass !== undefined || this.#nextPass <= this.#deps.clock.now();
+    return isDue && this.#looks.size < HELD / 2;
   }
 
   /** Takes up the next slice of what is accepted in the state. */
   async #takeUpMore(): Promise<void> {
-    if (this.#pass === undefined) this.#isBeyond = false;
+    if (this.#pass === undefined) this.#nextPass = Number.POSITIVE_INFINITY;
     this.#pass ??= this.#deps.state.entries.slices({ status: ['accepted'] });
     const { value, done } = await this.#pass.next();
     if (done) this.#pass = undefined;
-    for (const entry of value ?? [])
-      if (entry.status === 'accepted') this.resume(entry, entry.sent, this.#hasLeftSome);
+    for (const entry of value ?? []) if (entry.status === 'accepted') this.resume(entry, entry.sent);
   }
 
   /** How long until a look-up may begin, in ms; infinite where nothing is due. */
@@ -402,7 +402,7 @@ export class ConfirmLoop {
       if (!doOthersWait || look.isDoubt || now < this.#lateFrom(look)) return;
       // It leaves its place to others, and is taken up by the next pass.
       this.#forget(look);
-      this.#isBeyond = true;
+      this.#nextPass = Math.min(this.#nextPass, now + BETWEEN_PASSES_MS);
       this.#hasLeftSome = true;
       return;
     }

@@ -591,25 +591,66 @@ describe('after a restart', () => {
   }, 20_000);
 });
 
-it('more accepted items than are held at a time are all looked up, though most of them are never shown', async () => {
-  const [hidden, shown] = [31_000, 500];
-  const w = await world({ ...QUICK, confirm: { timeout: 600_000, maxInterval: 60_000, hold: 0 } });
-  await w.stop();
-  const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
-  for (let i = 0; i < hidden + shown; i += 1) {
-    const item = { ...pendingRecord(`f${i}`), collection: 'c', url: w.url(`f${i}`) };
-    const sent = { ...sentOf(item), digest: createHash('sha256').update(item.path).digest('hex') };
-    state.put(accepted(item, { ...sent, url: item.url, collection: 'c' }, w.clock.now()));
-    if (i >= hidden)
-      w.peer.documents.set(item.url, { text: item.path, collection: 'c', loadDate: Date.now() });
+describe('more accepted items than are held at a time', () => {
+  /** A world that begins with so many of them; the last ones are shown. */
+  async function holding(hidden: number, shown: number, hold = 0): Promise<World> {
+    const w = new World();
+    worlds.push(w);
+    const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
+    for (let i = 0; i < hidden + shown; i += 1) {
+      const item = { ...pendingRecord(`f${i}`), collection: 'c', url: w.url(`f${i}`) };
+      const sent = { ...sentOf(item), digest: createHash('sha256').update(item.path).digest('hex') };
+      state.put(accepted(item, { ...sent, url: item.url, collection: 'c' }, w.clock.now()));
+      if (i >= hidden) show(w, item.path);
+    }
+    await state.close();
+    await w.start({ ...QUICK, confirm: { timeout: 600_000, maxInterval: 60_000, hold } });
+    return w;
   }
-  await state.close();
-  await w.start({ ...QUICK, confirm: { timeout: 600_000, maxInterval: 60_000, hold: 0 } });
-  await until(() => w.state.counts().confirmed === shown, 'all that are shown are confirmed', 60_000);
-  expect(w.state.counts().accepted).toBe(hidden);
-  expect(w.uplink.isIdle).toBe(false);
-  expect(w.peer.pushes).toEqual([]);
-}, 90_000);
+
+  function show(w: World, path: string): void {
+    w.peer.documents.set(w.url(path), { text: path, collection: 'c', loadDate: Date.now() });
+  }
+
+  it('are all looked up, though most of them are never shown', async () => {
+    const [hidden, shown] = [31_000, 500];
+    const w = await holding(hidden, shown);
+    await until(() => w.state.counts().confirmed === shown, 'all that are shown are confirmed', 60_000);
+    expect(w.state.counts().accepted).toBe(hidden);
+    expect(w.uplink.isIdle).toBe(false);
+    expect(w.peer.pushes).toEqual([]);
+  }, 90_000);
+
+  it('cost no pass over the state for each that leaves its place', async () => {
+    const w = await holding(15_010, 0);
+    const slices = w.state.entries.slices.bind(w.state.entries);
+    let passes = 0;
+    w.state.entries.slices = (selection) => {
+      passes += 1;
+      return slices(selection);
+    };
+    await until(() => w.peer.lookups > 60_000, 'each was looked up a few times');
+    expect(passes).toBeLessThan(5);
+  }, 90_000);
+
+  it('are believed no sooner when they are touched after they left their place', async () => {
+    const w = await holding(16_000, 0, 1_000);
+    let isShown = false;
+    let lookups = 0;
+    w.peer.onLookup = (url) => {
+      if (isShown && url === w.url('f0')) lookups += 1;
+    };
+    const place = { folder: 'inbox', path: 'f0' };
+    await until(() => w.peer.lookups > 0 && w.uplink.nextLook(place) === undefined, 'it left its place');
+    const item = w.state.get('inbox', 'f0');
+    if (item?.status !== 'accepted') throw new Error('not accepted');
+    isShown = true;
+    show(w, 'f0');
+    w.state.put({ ...item, version: { ...item.version, mtimeMs: item.version.mtimeMs + 1 } });
+    await until(() => w.statusOf('f0') === 'confirmed', 'confirmed');
+    expect(lookups).toBe(2);
+  }, 90_000);
+});
 
 describe('a peer that takes files', () => {
   const quick = { ...DIALECTS.yacy, holdMs: 50 };
