@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Grid, merge, withKeys } from '../../src/mirror/two-way/merge.js';
+import { absorb, type Grid, merge, withKeys } from '../../src/mirror/two-way/merge.js';
 
 type Rows = Record<string, Record<string, string>>;
 
@@ -146,27 +146,44 @@ describe('a three-way merge of tables', () => {
 
 describe('the key of a new row', () => {
   const row = (cells: Record<string, string>) => ({ pk: '', cells: new Map(Object.entries(cells)) });
-  const keys = (rows: Parameters<typeof withKeys>[0], taken: readonly string[] = [], salt = 'salt') => [
-    ...withKeys(rows, (pk) => taken.includes(pk), salt).keys(),
+  const keys = async (rows: Parameters<typeof withKeys>[0], taken: readonly string[] = [], salt = 'salt') => [
+    ...(await withKeys(rows, (pk) => taken.includes(pk), salt)).keys(),
   ];
 
-  test('is twelve digits and letters, and the same each time', () => {
-    const [key] = keys([row({ a: '1' })]);
+  test('is twelve digits and letters, and the same each time', async () => {
+    const [key] = await keys([row({ a: '1' })]);
     expect(key).toMatch(/^[0-9a-z]{12}$/);
-    expect(keys([row({ a: '1', b: '' })])).toEqual([key]);
-    expect(keys([row({ a: '1' })], [], 'other')).not.toEqual([key]);
-    expect(keys([row({ a: '2' })])).not.toEqual([key]);
+    expect(await keys([row({ a: '1', b: '' })])).toEqual([key]);
+    expect(await keys([row({ a: '1' })], [], 'other')).not.toEqual([key]);
+    expect(await keys([row({ a: '2' })])).not.toEqual([key]);
   });
 
-  test('differs among equal rows, and from those that were there before', () => {
-    const [first = '', second] = keys([row({ a: '1' }), row({ a: '1' })]);
+  test('differs among equal rows, and from those that were there before', async () => {
+    const [first = '', second] = await keys([row({ a: '1' }), row({ a: '1' })]);
     expect(first).not.toBe(second);
-    expect(keys([row({ a: '1' })], [first])).toEqual([second]);
+    expect(await keys([row({ a: '1' })], [first])).toEqual([second]);
     const kept = { pk: first, cells: new Map([['a', '1']]) };
-    expect(keys([row({ a: '1' }), kept])).toEqual([first, second]);
+    expect(await keys([row({ a: '1' }), kept])).toEqual([first, second]);
   });
 
-  test('is not given to a line in which nothing stands', () => {
-    expect(keys([row({ a: '', b: '' }), row({})])).toEqual([]);
+  test('is not given to a line in which nothing stands', async () => {
+    expect(await keys([row({ a: '', b: '' }), row({})])).toEqual([]);
   });
+});
+
+test('no step of a merge of tens of thousands of rows holds anybody up', async () => {
+  const cells = (i: number) => new Map([['a', `new ${i}`]]);
+  const rows = Array.from({ length: 40_000 }, (_, i) => ({ pk: '', cells: cells(i) }));
+  let turns = 0;
+  const turn = setInterval(() => {
+    turns += 1;
+  }, 1);
+  const keyed = await withKeys(rows, () => false, 'salt');
+  const all = { columns: ['a'], rows: keyed };
+  const sent = { set: [...keyed].map(([pk, cells]) => ({ pk, cells })), deletes: [] };
+  const before = turns;
+  expect((await absorb(all, sent, all)).done.set).toHaveLength(rows.length);
+  clearInterval(turn);
+  expect(before).toBeGreaterThan(5);
+  expect(turns - before).toBeGreaterThan(2);
 });

@@ -96,9 +96,8 @@ export class BaseStore {
   }
 
   /** @throws MirrorError */
-  async intend({ set, deletes }: Outbound, base: Base): Promise<void> {
-    const stored = { base: base.id, set: set.map(({ pk, cells }) => [pk, [...cells]]), deletes };
-    await this.#write(this.#intents, JSON.stringify(stored));
+  async intend(sent: Outbound, base: Base): Promise<void> {
+    await this.#write(this.#intents, intentsText(sent, base));
   }
 
   /**
@@ -195,6 +194,16 @@ async function contentOf(path: string): Promise<Buffer | undefined> {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
     throw error;
   }
+}
+
+async function* intentsText({ set, deletes }: Outbound, { id }: Base): AsyncGenerator<string> {
+  yield `{"base":${JSON.stringify(id)},"deletes":${JSON.stringify(deletes)},"set":[`;
+  let separator = '';
+  for await (const group of inGroups(set, ROWS_A_TURN)) {
+    yield separator + group.map(({ pk, cells }) => JSON.stringify([pk, [...cells]])).join(',');
+    separator = ',';
+  }
+  yield ']}';
 }
 
 /** The head, a line for each row, and a last line that says the sha256 of the others. */

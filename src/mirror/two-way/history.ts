@@ -129,20 +129,20 @@ export async function findEarlier(mine: TableText, base: Copies, now: number): P
   if (base.history.length === 0) return undefined;
   const places = new Places(base.grid);
   const hasNewRows = mine.rows.some(({ pk }) => pk === '');
-  let rows = withKeys(mine.rows, () => false, base.salt);
+  let rows = await withKeys(mine.rows, () => false, base.salt);
   let found: Earlier | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const version of base.history.toReversed()) {
     if (now - version.until > LONGEST_KEPT) break;
     await nextTurn();
-    for (const change of version.changes) places.undo(change);
+    for await (const change of inTurns(version.changes)) places.undo(change);
     if (lackedColumns(mine, version).length > 0) continue;
-    if (hasNewRows) rows = withKeys(mine.rows, places.isTaken(), base.salt);
+    if (hasNewRows) rows = await withKeys(mine.rows, places.isTaken(), base.salt);
     const columns = new Set([...version.shown, ...base.shown, ...mine.columns]);
-    const differences = places.differencesFrom(rows, columns);
+    const differences = await places.differencesFrom(rows, columns);
     if (differences === undefined || differences >= least) continue;
     least = differences;
-    found = { ...version, isTaken: places.isTaken(), common: places.common() };
+    found = { ...version, isTaken: places.isTaken(), common: await places.common() };
   }
   return found;
 }
@@ -191,14 +191,14 @@ class Places {
   }
 
   /** What file and peer have in common, as `Earlier` says. */
-  common(): Grid {
+  async common(): Promise<Grid> {
     const rows = new Map(this.#newest.rows);
-    for (const { pk, column, common, newest } of this.#places.values()) {
+    for await (const { pk, column, common, newest } of inTurns(this.#places.values())) {
       if (column !== null || common === newest) continue;
       if (common === null) rows.delete(pk);
       else rows.set(pk, new Map());
     }
-    for (const { pk, column, common, newest } of this.#places.values()) {
+    for await (const { pk, column, common, newest } of inTurns(this.#places.values())) {
       const row = rows.get(pk);
       if (column === null || common === newest || row === undefined) continue;
       rows.set(pk, new Map([...row, [column, common ?? '']]));
@@ -210,10 +210,13 @@ class Places {
    * In how many places more the file differs from the copy than from the newest one; undefined where it was not plainly made from
    * the copy.
    */
-  differencesFrom(rows: ReadonlyMap<string, Cells>, columns: ReadonlySet<string>): number | undefined {
+  async differencesFrom(
+    rows: ReadonlyMap<string, Cells>,
+    columns: ReadonlySet<string>,
+  ): Promise<number | undefined> {
     let differences = 0;
     let isPlain = false;
-    for (const place of this.#places.values()) {
+    for await (const place of inTurns(this.#places.values())) {
       const { pk, column } = place;
       const row = rows.get(pk);
       if (column !== null && (row === undefined || !columns.has(column))) continue;

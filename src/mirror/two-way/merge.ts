@@ -155,22 +155,22 @@ function sameCells(a: Cells, b: Cells): boolean {
  *
  * @returns also what of it the peer shows
  */
-export function absorb(
+export async function absorb(
   base: Grid,
   sent: Outbound,
   peer: Grid,
-): { readonly base: Grid; readonly done: Outbound } {
+): Promise<{ readonly base: Grid; readonly done: Outbound }> {
   const done: Outbound = { set: [], deletes: [] };
   if (sent.set.length + sent.deletes.length === 0) return { base, done };
   const rows = new Map(base.rows);
-  for (const { pk, cells } of sent.set) {
+  for await (const { pk, cells } of inTurns(sent.set)) {
     const shown = peer.rows.get(pk);
     const seen = [...cells].filter(([column, value]) => shown && (shown.get(column) ?? '') === value);
     if (seen.length === 0) continue;
     rows.set(pk, new Map([...(rows.get(pk) ?? []), ...seen]));
     done.set.push({ pk, cells: new Map(seen) });
   }
-  for (const pk of sent.deletes) {
+  for await (const pk of inTurns(sent.deletes)) {
     if (peer.rows.has(pk)) continue;
     rows.delete(pk);
     done.deletes.push(pk);
@@ -190,15 +190,15 @@ const KEY_LENGTH = 12;
  * @param salt differs between mirrors, so that two people who add equal rows add two
  * @returns all rows by their keys
  */
-export function withKeys(
+export async function withKeys(
   rows: readonly TableRow[],
   isTaken: (pk: string) => boolean,
   salt: string,
-): ReadonlyMap<string, Cells> {
+): Promise<ReadonlyMap<string, Cells>> {
   const keyed = new Map<string, Cells>();
   for (const { pk, cells } of rows) if (pk !== '') keyed.set(pk, cells);
   const tries = new Map<string, number>();
-  for (const { pk, cells } of rows) {
+  for await (const { pk, cells } of inTurns(rows)) {
     const filled = pk === '' ? [...cells].filter(([, value]) => value !== '') : [];
     if (filled.length === 0) continue;
     // The same for rows with the same cells, in whatever order.

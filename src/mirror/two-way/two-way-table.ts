@@ -281,9 +281,9 @@ export class TwoWayTable extends AnyTableMirror {
     this.#checkNewKeys(text, theirs, await ask(signal, (signal) => peer.tables.maxKeyBytes({ signal })));
     const grid = last?.base.grid;
     const isTaken = earlier?.isTaken ?? ((pk: string) => grid?.rows.has(pk) === true);
-    const mine = { columns: text.columns, rows: withKeys(text.rows, isTaken, last?.base.salt ?? '') };
+    const mine = { columns: text.columns, rows: await withKeys(text.rows, isTaken, last?.base.salt ?? '') };
     const common = earlier?.common ?? grid;
-    const absorbed = common && last && absorb(common, last.sent, theirs);
+    const absorbed = common && last && (await absorb(common, last.sent, theirs));
     // A file that is as it was written is its own base.
     const base = absorbed?.base ?? (read?.sha256 === run.before?.sha256 ? mine : undefined);
     const merged = await merge(base, theirs, mine, { deletes });
@@ -333,7 +333,7 @@ export class TwoWayTable extends AnyTableMirror {
     signal: AbortSignal,
   ): Promise<WholeFile> {
     const { grid, shown, stale } = content;
-    const seen = absorb(grid, sinceBase, grid).done;
+    const seen = (await absorb(grid, sinceBase, grid)).done;
     const version = base && (await versionBetween(base, grid, seen, this.deps.clock.now()));
     let isKnown = false;
     const onWritten = async (file: string): Promise<void> => {
