@@ -31,6 +31,8 @@ export interface ServerTimeouts {
   readonly headers: number;
   /** How long nothing may come or go while a body is received or an answer is sent: an upload is limited in idleness only. */
   readonly idle: number;
+  /** How long the rest of a body is let go by after its answer, so that its sender gets to see that. */
+  readonly drain: number;
   /** How long answers under way may take when the server closes. */
   readonly close: number;
 }
@@ -48,7 +50,7 @@ export type Body = string | Readable | Iterable<string> | AsyncIterable<string>;
 export type AnswerForm = 'html' | 'json';
 
 const HOST = '127.0.0.1';
-const TIMEOUTS: ServerTimeouts = { headers: 15_000, idle: 120_000, close: 3_000 };
+const TIMEOUTS: ServerTimeouts = { headers: 15_000, idle: 120_000, drain: 10_000, close: 3_000 };
 const KEEP_ALIVE_MS = 30_000;
 const MOST_CONNECTIONS = 512;
 /** Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into the request line. */
@@ -146,7 +148,9 @@ export async function openServer(
     const path = request.routeOptions.url ?? request.url;
     if (path.includes('_p') || requireAuthEverywhere) await administrator.admit(request.headers);
   });
-  app.addHook('onResponse', async () => {
+  app.addHook('onResponse', async ({ raw }) => {
+    const cut = () => raw.complete || raw.destroy();
+    if (!raw.complete) clock.after(timeouts.drain, cut, { background: true });
     // A connection that was busy when the server began to close is nobody's any more.
     if (!app.server.listening) setImmediate(() => app.server.closeIdleConnections());
   });

@@ -245,6 +245,26 @@ describe('a request', () => {
     ).toMatch(/^HTTP\/1\.1 404 /);
   });
 
+  it('whose body goes on and on after a refusal is cut', async () => {
+    const peer = await openPeer({ timeouts: { drain: 200 } });
+    const socket = connect({ port: Number(new URL(peer.url).port), host: '127.0.0.1', allowHalfOpen: true });
+    let [answer, isCut] = ['', false];
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      answer += text;
+    });
+    for (const event of ['end', 'error'])
+      socket.on(event, () => {
+        isCut = true;
+      });
+    socket.write('POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n');
+    await until(() => {
+      if (!isCut) socket.write('x');
+      return isCut;
+    }, 'the peer has let the connection go');
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+    socket.destroy();
+  });
+
   it('that is broken off leaves nothing behind', async () => {
     const peer = await openPeer();
     const { port } = new URL(peer.url);
