@@ -18,8 +18,8 @@ export interface MirrorDeps {
   readonly peer: MirrorPeer;
   /** Asks the peer when it is a mirror's turn. A long answer is one task from beginning to end. */
   ask<T>(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Whether the peer's list of tables had one when that was last read; where it was not read, yes. */
-  isListed(table: string): boolean;
+  /** Whether the peer's list had it when that was last read; where it was not read, yes. */
+  isListed(kind: ListedPlan['kind'], source: string): boolean;
   readonly state: Pick<State, 'entries' | 'get' | 'meta' | 'setMeta' | 'metaNames'>;
   /** Resolves when all changes of the state are on disk. */
   commit(): Promise<void>;

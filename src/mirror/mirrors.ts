@@ -79,7 +79,7 @@ export class Mirrors {
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
-      isListed: (table) => this.#listed.table?.includes(table) ?? true,
+      isListed: (kind, source) => this.#listed[kind]?.includes(source) ?? true,
       commit: () => this.#await(commit),
       ask: (signal, work) => this.#await(() => askInTurn(queue, signal, work)),
     };
@@ -87,7 +87,13 @@ export class Mirrors {
       ...{ clock, random },
       run: (mirror, options) => runMirror(mirror, this.#deps, options),
       hasFailed: ({ name }) => records.of(state, name)?.failure !== undefined,
-      onOver: ({ name }) => this.#mirrors.delete(name),
+      onOver: ({ name, plan }) => {
+        this.#mirrors.delete(name);
+        if (plan.kind === 'citations') return;
+        // Until the peer lists it again.
+        const sources = this.#listed[plan.kind]?.filter((source) => source !== plan.source);
+        this.#listed = { ...this.#listed, [plan.kind]: sources };
+      },
     });
     this.#addMissing();
   }

@@ -86,12 +86,16 @@ export class ShareMirror extends Mirror<SharePlan> {
   }
 
   async #gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
+    const { plan } = this;
     const { absentSince } = before ?? {};
     if (absentSince !== undefined) return { kind: 'followed', changed: false, facts: { absentSince } };
+    // It was on the list, and went before it was read.
+    const isPast = plan.role === 'member' && !this.deps.isListed('share', plan.source);
+    if (before?.file === undefined && isPast) return { kind: 'over', changed: false };
     if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', this.#what, 'shared object');
     if (!accepted.includes('SHARE_GONE')) throw this.#alarm('SHARE_GONE');
-    const changed = await removeWhole(this.target, { versions: this.plan.settings.versions });
-    if (this.plan.role === 'member') return { kind: 'over', changed };
+    const changed = await removeWhole(this.target, { versions: plan.settings.versions });
+    if (plan.role === 'member') return { kind: 'over', changed };
     return { kind: 'followed', changed, facts: { absentSince: this.deps.clock.now() } };
   }
 

@@ -29,7 +29,7 @@ export abstract class AnyTableMirror extends Mirror<TablePlan> {
     { accepted, signal }: FollowOptions,
   ): Promise<ReadTable | undefined> {
     const { settings, source, role } = this.plan;
-    const isListed = this.deps.isListed(source);
+    const isListed = this.deps.isListed('table', source);
     const what = `the table ${quoted(source)}`;
     const alarm = (code: AlarmCode, detail?: string) => new MirrorAlarm(code, this.name, what, detail);
     const came = await this.#rows(accepted, signal).catch((error: unknown) => {

@@ -418,3 +418,45 @@ describe('several shared objects that take long', () => {
     await expect(running).rejects.toThrow('the disk fails');
   });
 });
+
+describe('a pattern', () => {
+  const names = (engine: Engine) => engine.mirrors.status().map(({ name }) => name);
+
+  it.each(['shares', 'tables'])(
+    'does not bring back what a person let go, also where that is still listed (%s)',
+    async (kind) => {
+      const peer = new FakePeer();
+      peer.listed = ['a', 'b'];
+      for (const name of peer.listed) {
+        peer.objects.set(name, { content: 'object' });
+        peer.table(name, { k: { v: '1' } });
+      }
+      const engine = new Engine(peer);
+      const at = (every: string) =>
+        kind === 'tables' ? { tables: [{ table: '*', every }] } : { shares: [{ data: '*', every }] };
+      await engine.open(at('1h'));
+      await engine.run();
+      peer.objects.delete('a');
+      peer.tableRows.delete('a');
+      await engine.once('a');
+      expect(await engine.mirrors.accept('a')).toMatchObject({ isOver: true, changed: true });
+      expect(names(engine)).toEqual(['*', 'b']);
+      await engine.configure(at('2h'));
+      expect(names(engine)).toEqual(['*', 'b']);
+    },
+  );
+
+  it('forgets an object that went before it was ever read', async () => {
+    const peer = new FakePeer();
+    peer.listed = ['a', 'b'];
+    peer.objects.set('b', { content: 'object' });
+    const engine = new Engine(peer);
+    await engine.open({ shares: [{ data: '*' }] });
+    expect(await engine.run()).toContainEqual(
+      expect.objectContaining({ name: 'a', failure: expect.objectContaining({ code: 'MIRROR_NOTHING' }) }),
+    );
+    peer.listed = ['b'];
+    expect(await engine.run()).toContainEqual(expect.objectContaining({ name: 'a', isOver: true }));
+    expect(names(engine)).toEqual(['*', 'b']);
+  });
+});
