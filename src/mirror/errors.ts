@@ -179,7 +179,7 @@ const ALARMS = {
   },
   EDIT_TOO_LARGE: {
     message: '{what} is too large to be edited: {detail}.',
-    hint: 'Set "edit" to false for this table, or keep fewer rows in it.',
+    hint: 'Keep a copy of what you changed and set "edit" to false for this table, or keep fewer rows in it.',
   },
   EDIT_COLUMNS: {
     message: '{what} {detail}.',

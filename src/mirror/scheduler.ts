@@ -115,12 +115,12 @@ export class Scheduler {
   /**
    * Runs a mirror now, or after the run of it that is under way.
    *
-   * @throws MirrorError MIRROR_REPLACED when it was removed; else as `runMirror`
+   * @throws MirrorError MIRROR_REPLACED when it was removed, or is over; else as `runMirror`
    */
   async run(mirror: Mirror, options: FollowOptions): Promise<RunResult> {
     const task = this.#tasks.get(mirror);
     while (task?.run !== undefined) await task.run.catch(() => {});
-    if (task === undefined || task.calledOff.signal.aborted) throw replaced(mirror);
+    if (task === undefined || this.#tasks.get(mirror) !== task) throw replaced(mirror);
     const signal = AbortSignal.any([task.calledOff.signal, this.#stopping.signal, options.signal]);
     task.run = this.#track(this.#deps.run(mirror, { ...options, signal }));
     try {

@@ -446,6 +446,22 @@ describe('a pattern', () => {
     },
   );
 
+  it('runs no mirror again that ended while that run waited', async () => {
+    const peer = new FakePeer();
+    peer.listed = ['a', 'b'];
+    for (const name of peer.listed) peer.objects.set(name, { content: 'object' });
+    const engine = new Engine(peer);
+    await engine.open({ shares: [{ data: '*' }] });
+    await engine.run();
+    peer.objects.delete('a');
+    await engine.once('a');
+    await engine.open({ shares: [{ data: '*' }] });
+    const accepted = engine.mirrors.accept('a');
+    await expect(engine.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
+    expect(await accepted).toMatchObject({ isOver: true });
+    expect(names(engine)).toEqual(['*', 'b']);
+  });
+
   it('forgets an object that went before it was ever read', async () => {
     const peer = new FakePeer();
     peer.listed = ['a', 'b'];
