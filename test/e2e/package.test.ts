@@ -238,11 +238,19 @@ describe('the package', () => {
 });
 
 describe('the list of dependencies', () => {
-  it('is CycloneDX and names every package that is installed with peersync', async () => {
+  it('is CycloneDX, also where nothing was built yet, and names every package that is installed with peersync', async () => {
+    const source = copyOfSource();
+    // What an earlier build left goes.
+    const stale = ['.build/page/browser/old.js', 'dist/old.js'].map((file) => join(source, file));
+    for (const file of stale) {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, '');
+    }
     const { stdout } = await run('npm', ['run', '--silent', 'sbom'], {
-      cwd: REPOSITORY,
+      cwd: source,
       maxBuffer: 64 * 1024 * 1024,
     });
+    expect(filesBelow(join(source, 'dist')).filter((file) => file.endsWith('old.js'))).toEqual([]);
     const list = JSON.parse(stdout);
     expect(list).toMatchObject({
       bomFormat: 'CycloneDX',
@@ -272,7 +280,7 @@ describe('the list of dependencies', () => {
     const installed = Object.entries(lock.packages)
       .filter(([path, entry]) => path !== '' && !entry.dev && !entry.optional && !entry.devOptional)
       .map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`);
-    const bundled = readFileSync(join(REPOSITORY, 'dist/licenses.txt'), 'utf8').match(/^\S+@\d\S*$/gm) ?? [];
+    const bundled = readFileSync(join(source, 'dist/licenses.txt'), 'utf8').match(/^\S+@\d\S*$/gm) ?? [];
     const wanted = [...installed, ...bundled];
     expect(installed.length).toBe(1);
     expect(bundled.length).toBeGreaterThan(50);

@@ -32,10 +32,12 @@ copyTypes('index.d.ts');
 
 const page = join(dist, 'page/browser');
 mkdirSync(page, { recursive: true });
-for (const name of readdirSync(join(source, 'page/browser')))
-  if (/\.(html|css|svg)$/.test(name)) cpSync(join(source, 'page/browser', name), join(page, name));
-for (const name of readdirSync(join(compiled, 'page/browser')))
-  cpSync(join(compiled, 'page/browser', name), join(page, name));
+// What was compiled may hold scripts that the source has no more.
+for (const file of readdirSync(join(source, 'page/browser'))) {
+  const name = file.replace(/(?<!\.d)\.ts$/, '.js');
+  if (/\.(html|css|svg|js)$/.test(name))
+    cpSync(join(name === file ? source : compiled, 'page/browser', name), join(page, name));
+}
 for (const name of ['uPlot.esm.js', 'uPlot.min.css'])
   cpSync(join(root, 'node_modules/uplot/dist', name), join(page, name));
 writeFileSync(join(dist, 'licenses.txt'), licenses([...modules, join(root, 'node_modules/uplot/dist')]));
