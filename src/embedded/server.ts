@@ -165,6 +165,7 @@ export async function openServer(
       return send(await handle(context), context, deps);
     });
   await app.listen({ host: HOST, port });
+  app.server.on('error', (error) => log.error({ err: messageOf(error) }, 'The listener failed'));
   const address = app.server.address();
   return {
     url: `http://${HOST}:${typeof address === 'object' ? address?.port : port}`,

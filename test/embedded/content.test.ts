@@ -43,6 +43,13 @@ describe('an HTML document', () => {
     expect(text).not.toMatch(/alert|color/);
   });
 
+  it('takes no longer for hundreds of thousands of elements that are never closed', () => {
+    const began = Date.now();
+    const { title, text } = read('http://h/x.html', `<title>T</title>${'<b>a</i>'.repeat(250_000)}<p>end`);
+    expect([title, text]).toEqual(['T', `${'a'.repeat(250_000)}\nend`]);
+    expect(Date.now() - began).toBeLessThan(5_000);
+  });
+
   it('is known by its file name too, and broken markup is survived', () => {
     expect(read('http://h/x.html', '<p>one<p>two<b><i>three</b').text).toContain('two');
     expect(read('http://h/x.txt', 'if (a <b> c) <p>').text).toBe('if (a <b> c) <p>');

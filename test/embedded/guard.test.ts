@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { connect, Server } from 'node:net';
+import { describe, expect, it, vi } from 'vitest';
 import { prefersJson } from '../../src/embedded/server.js';
 import { until } from '../support/wait.js';
 import { basic, openPeer, peerdoc, push, rawRequest, send } from './support.js';
@@ -85,6 +85,15 @@ describe('a request', () => {
       expect((await send(peer, '/', { headers: { host } })).status).toBe(403);
     for (const host of ['localhost', `LOCALHOST:${port}`, `127.0.0.1:${port}`, '[::1]'])
       expect((await send(peer, '/', { headers: { host } })).status).toBe(200);
+  });
+
+  it('is answered also after the listener failed to take another', async () => {
+    const listen = vi.spyOn(Server.prototype, 'listen');
+    const peer = await openPeer();
+    const [server] = listen.mock.contexts as Server[];
+    listen.mockRestore();
+    server?.emit('error', new Error('accept ENFILE'));
+    expect((await send(peer, '/')).status).toBe(200);
   });
 
   it('has every answer guarded against what browsers may be made to do', async () => {
