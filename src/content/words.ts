@@ -1,5 +1,5 @@
-import { Parser } from 'htmlparser2';
 import type { Encoding } from '../lib/file.js';
+import { HtmlParser } from '../lib/html-parser.js';
 import { decoderOf } from './decoding.js';
 
 /** The code of what is said of a text without words. */
@@ -83,7 +83,7 @@ export class PlainWords implements WordCounter {
 export class HtmlWords implements WordCounter {
   readonly #decoder: ReturnType<typeof decoderOf>;
   readonly #plain = new PlainWords();
-  readonly #parser: Parser;
+  readonly #parser: HtmlParser;
   /** The element whose text is read. */
   #element = '';
   /** How many elements whose text does not count are open. */
@@ -92,7 +92,7 @@ export class HtmlWords implements WordCounter {
 
   constructor(encoding: Encoding) {
     this.#decoder = decoderOf(encoding);
-    this.#parser = new Parser({
+    this.#parser = new HtmlParser({
       onopentag: (name, attributes) => {
         this.#element = name;
         if (ASIDE.has(name)) this.#aside += 1;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Handler, Parser } from 'htmlparser2';
+import { HtmlParser } from '../lib/html-parser.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -72,26 +72,18 @@ function isHtml(url: NormalUrl, data: Buffer): boolean {
   );
 }
 
-/** Open elements, which the parser moves and searches at each tag; with more of them the page is read on as another one. */
-const MOST_OPEN = 500;
-/** Characters that are parsed before the open elements are counted again. */
-const PIECE = 4_096;
-
 function readHtml(url: NormalUrl, data: Buffer): Content {
   const text: string[] = [];
   const title: string[] = [];
   let silent = 0;
   let inTitle = false;
-  let open = 0;
-  const handler: Partial<Handler> = {
+  const parser = new HtmlParser({
     onopentag(name) {
-      open += 1;
       if (SILENT.has(name)) silent += 1;
       else if (name === 'title') inTitle = true;
       else if (!INLINE.has(name)) text.push('\n');
     },
     onclosetag(name) {
-      open -= 1;
       if (SILENT.has(name)) silent -= 1;
       else if (name === 'title') inTitle = false;
       else if (!INLINE.has(name)) text.push('\n');
@@ -101,18 +93,9 @@ function readHtml(url: NormalUrl, data: Buffer): Content {
       if (inTitle) title.push(part);
       else text.push(part);
     },
-  };
-  let parser = new Parser(handler);
-  const html = data.toString();
-  for (let from = 0; from < html.length; ) {
-    const tag = html.indexOf('<', from + PIECE);
-    const to = tag === -1 ? html.length : tag;
-    parser.write(html.slice(from, to));
-    from = to;
-    if (open <= MOST_OPEN && from < html.length) continue;
-    parser.end();
-    parser = new Parser(handler);
-  }
+  });
+  parser.write(data.toString());
+  parser.end();
   const plain = text
     .join('')
     .replace(/[ \t\f\v]+/g, ' ')

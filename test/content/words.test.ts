@@ -65,3 +65,9 @@ describe('the words of a text', () => {
     expect(html(text)).toBe(words);
   });
 });
+
+it('takes no longer for a page that opens very many elements and closes none', () => {
+  const began = Date.now();
+  expect(html(`${'<b></i>'.repeat(250_000)}<p>word`)).toBe(1);
+  expect(Date.now() - began).toBeLessThan(5_000);
+});
