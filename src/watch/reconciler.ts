@@ -129,9 +129,9 @@ export class Reconciler {
    * be old, and no reading compares what it says with the file.
    */
   isDecidedBySize(path: string, stat: FileStat): boolean {
+    if (this.#troubleOfSize(stat) === undefined) return false;
     const before = this.deps.state.get(this.deps.folder.name, path);
-    const isKnown = before?.status === 'passed' && sameStat(before.version, stat);
-    return !isKnown && this.#troubleOfSize(stat) !== undefined;
+    return before?.status !== 'passed' || !sameStat(before.version, stat);
   }
 
   #troubleOfSize({ size }: FileStat): Trouble | undefined {
