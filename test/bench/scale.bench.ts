@@ -202,6 +202,9 @@ class ScaleBench {
 
   async #rest(daemon: ScaleDaemon): Promise<void> {
     await daemon.calm(120_000);
+    await daemon.probe('rest');
+    // V8 gives memory back about a minute after the last work; that takes a fifth of a second, once.
+    await pause(IDLE_MS);
     const before = await daemon.probe('rest');
     const startedAt = now();
     await pause(IDLE_MS);
