@@ -2,8 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineStore } from '../../src/state/line-store.js';
 
-/** Lines of the usual lengths, of other scripts, empty, and now and then larger than a slab. */
+/** Lines of few lengths, so that they follow each other in a place. */
+const alike = fc
+  .tuple(fc.nat(), fc.constantFrom(20, 100, 150))
+  .map(([number, length]) => String(number).padEnd(length, '.'));
+/** Those, others of any length and script, empty ones, and now and then one larger than a slab. */
 const line = fc.oneof(
+  { weight: 40, arbitrary: alike },
   { weight: 20, arbitrary: fc.string({ unit: 'binary', maxLength: 400 }) },
   {
     weight: 5,
@@ -15,7 +20,7 @@ const step = fc.record({
   what: fc.constantFrom('add', 'set', 'remove'),
   which: fc.nat(),
   line,
-  room: fc.nat(60),
+  room: fc.constantFrom(0, 48),
 });
 
 describe('lines outside of the heap', () => {
