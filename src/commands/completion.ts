@@ -20,7 +20,9 @@ end
 complete -f -c peersync -a '(__peersync_complete)'
 ###-end-peersync-completions-###`;
 
-/** The script for the shell that is named, else for the one in `$SHELL`. */
+const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
+
+/** The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where there is no `$SHELL`. */
 export const completionCommand = define({
   positionals: { shell: value('bash, zsh or fish') },
   examples: [
@@ -29,8 +31,10 @@ export const completionCommand = define({
       'Complete commands, options and the names of folders and mirrors in bash',
     ],
   ],
-  run: async ({ shell = basename(process.env.SHELL ?? '') }) => {
-    if (!['bash', 'zsh', 'fish'].includes(shell))
+  run: async ({ shell: named }) => {
+    const own = basename(process.env.SHELL ?? '');
+    const shell = named ?? (SHELLS.includes(own) ? own : 'bash');
+    if (!SHELLS.includes(shell))
       throw new UsageError(`There is no completion for "${shell}".`, 'Give bash, zsh or fish.');
     // The only place where yargs looks for it.
     process.env.SHELL = shell;

@@ -40,7 +40,9 @@ describe('the command line', () => {
   it('prints the JSON Schema, a completion script, and help with examples', async () => {
     const schema = JSON.parse((await peersync(['schema'])).stdout);
     expect(schema.properties.folders).toBeDefined();
-    expect((await peersync(['completion'])).stdout).toContain('peersync');
+    // As under cron, in a container or on a build machine, which have no SHELL.
+    expect((await peersync(['completion'], { env: { SHELL: undefined } })).stdout).toContain('_peersync_yargs_completions');
+    expect((await peersync(['completion'], { env: { SHELL: '/bin/zsh' } })).stdout).toContain('#compdef peersync');
     expect((await peersync(['completion', 'zsh'])).stdout).toContain('#compdef peersync');
     expect(await peersync(['completion', 'csh'])).toMatchObject({
       code: 2,
