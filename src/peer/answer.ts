@@ -4,6 +4,10 @@ import { DomHandler, ElementType, Parser } from 'htmlparser2';
 import { wellFormed } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
+/** Any form can be read; JSON carries every text as it is. */
+export const ACCEPT_RECORDS =
+  'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
+
 /** An answer whose head has come. */
 export interface AnswerHead {
   /** Of the request. */

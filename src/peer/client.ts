@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
 import {
+  ACCEPT_RECORDS,
   type AnswerHead,
   allRecords,
   fieldValues,
@@ -18,16 +19,9 @@ import { fieldsOf, formBody } from './form.js';
 import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
-import {
-  conditionsOf,
-  listShares,
-  type ShareOptions,
-  type ShareQuery,
-  type ShareStream,
-  shareOf,
-} from './share.js';
+import { conditionsOf, type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
 import { standard } from './standard.js';
-import { ACCEPT_RECORDS, PeerTables } from './tables.js';
+import { PeerTables } from './tables.js';
 import { yacy } from './yacy.js';
 
 /** All dialects that are spoken, by name. */
@@ -236,12 +230,11 @@ export class PeerClient {
   }
 
   /**
-   * The names of all shared objects, as `share` takes them, in the peer's order; undefined where this kind of peer does
-   * not tell them.
+   * The names of all shared objects, as `share` takes them, in the peer's order; undefined where the peer does not tell
+   * them.
    */
   async shares({ signal }: { readonly signal?: AbortSignal } = {}): Promise<readonly string[] | undefined> {
-    const { sharesPath } = await this.#spoken(signal);
-    return sharesPath === undefined ? undefined : await listShares(this.#http, sharesPath, signal);
+    return (await this.#spoken(signal)).listShares(this.#http, signal);
   }
 
   /**

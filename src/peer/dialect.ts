@@ -1,6 +1,7 @@
 import type { HttpAnswer } from './answer.js';
 import type { Citation, CitationQuery } from './citation.js';
 import type { Body, FormField, TextEncoding } from './form.js';
+import type { Http } from './http.js';
 import type { Peerdoc, PeerdocQuery } from './peerdoc.js';
 import type { PushItem, PushOptions, PushResult } from './push.js';
 import type { ShareQuery } from './share.js';
@@ -43,8 +44,6 @@ export interface Dialect {
   readonly pushPath: string;
   readonly peerdocPath: string;
   readonly citationPath: string;
-  /** The directory page of everything that is shared; undefined where there is none. */
-  readonly sharesPath?: string;
   readonly tables: TableDialect;
   /** A URL as it is asked for. */
   sentUrl(url: string): string;
@@ -57,13 +56,15 @@ export interface Dialect {
   citationOf(answer: HttpAnswer, query: CitationQuery): Citation | undefined;
   /** @throws PeerError PEER_NAME for a name that no shared object can have */
   shareRequest(query: ShareQuery, urlOf: (path: string) => string): Promise<ShareRequest>;
+  /** The names of all shared objects, a group before its objects and a `/`; undefined where the peer does not tell them. */
+  listShares(http: Http, signal: AbortSignal | undefined): Promise<readonly string[] | undefined>;
 }
 
 /** How one kind of peer is asked about its tables. Paths are below the base URL. */
 export interface TableDialect {
   /** Where rows are read. */
   readonly readPath: string;
-  /** Where tables are listed, and what their editor asks for. */
+  /** Where tables are listed. */
   readonly pagePath: string;
   /** Where tables are changed. */
   readonly changePath: string;
@@ -74,8 +75,6 @@ export interface TableDialect {
   readonly keyBytes?: number;
   /** Whether a single row can be asked for; otherwise all are read to see one. */
   readonly readsOneRow: boolean;
-  /** Whether asking for the editor leaves the table as it is; otherwise a row shows which columns there are. */
-  readonly hasForm: boolean;
   /** What asks for all rows. @default nothing needs to be said */
   readonly countOfAll?: string;
   /** What each action is sent with. */

@@ -34,8 +34,8 @@ export interface Timeouts {
   /** Between two pieces of the answer, in ms. */
   readonly body: number;
   /**
-   * For the whole exchange, in ms; one that is repeated for its access or its connection has it each time. An answer
-   * that is read while it comes has 12 times as long.
+   * For the whole exchange, in ms; one that is repeated for its access has it each time. An answer that is read while it
+   * comes has 12 times as long.
    */
   readonly total: number;
 }
@@ -85,9 +85,8 @@ const MOST_AUTHORIZED = 2;
  * The way to one peer: requests of known length below its base URL, with the access that it wants, counted; answers of
  * bounded length, whole or as they come.
  *
- * A request takes an idle connection or opens one. Redirects are answers like any other. Where a connection that was
- * used before breaks without a byte of an answer, the peer may have closed it just then: the request is sent once more on a new
- * one, and counts from then on as possibly delivered.
+ * A request takes an idle connection or opens one. Redirects are answers like any other. No request is repeated because
+ * its connection broke: idle connections are given up before the peer closes them, and whoever asks tries again anyway.
  *
  * Where credentials are configured, the first protected request that has a body is preceded by one without, so that
  * documents are sent once, and never with a wrong password. A request that is turned away is sent again with what the
@@ -235,7 +234,7 @@ export class Http {
     await unlessAborted(auth.introduction, signal, this.url(path));
   }
 
-  /** Sends a request, once more where the connection was stale, and hands its answer to `use`. */
+  /** Sends a request once, and hands its answer to `use`. */
   async #send<T>(
     request: PeerRequest,
     authorization: string | undefined,
@@ -249,24 +248,18 @@ export class Http {
       ...(authorization === undefined ? {} : { authorization }),
       ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': String(body.length) }),
     };
-    for (let before: Delivered | undefined; ; ) {
-      const isAgain = before !== undefined;
-      const connection = (isAgain ? undefined : this.#idle.pop()) ?? this.#open(path);
-      const exchange = new Exchange(connection, request, this.url(path), this.#options, before);
-      try {
-        const answer = await exchange.begin(this.#path(path), headers, () => {
-          this.#requests[counted] += 1;
-          if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
-        });
-        return await use(answer);
-      } catch (error) {
-        if (!exchange.isStale || isAgain || !(error instanceof PeerError)) throw error;
-        before = error.delivered;
-      } finally {
-        exchange.end();
-        if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
-        else this.#drop(connection);
-      }
+    const connection = this.#idle.pop() ?? this.#open(path);
+    const exchange = new Exchange(connection, request, this.url(path), this.#options);
+    try {
+      const answer = await exchange.begin(this.#path(path), headers, () => {
+        this.#requests[counted] += 1;
+        if (counted === 'push') this.#pushedBytes += body?.length ?? 0;
+      });
+      return await use(answer);
+    } finally {
+      exchange.end();
+      if (exchange.isWhole && connection.ca === this.#ca) this.#idle.push(connection);
+      else this.#drop(connection);
     }
   }
 
@@ -283,27 +276,26 @@ export class Http {
   }
 }
 
-/** Shorter than the idle limits of the servers known (5 to 9 s), so that seldom one is closed under a request. */
-const KEEP_ALIVE_MS = 4_000;
+/** Shorter than the idle limits of all servers known (2 to 9 s), so that none is closed under a request. */
+const KEEP_ALIVE_MS = 1_000;
 /** Bytes of an answer that may wait for their reader, beyond one piece. */
 const MOST_WAITING = 128 * 1024;
 
 /** One connection to the peer: opened when needed, kept for a short while. It carries one request at a time. */
 class Connection {
   readonly client: Client;
-  readonly ca: string | undefined;
-  /** Whether the socket in use has carried an answer: then the peer may have closed it meanwhile. */
-  isUsed = false;
   /** Called when the connection stands. */
   onOpen: (() => void) | undefined;
   /** The answer that comes in. */
   body: Readable | undefined;
-  /** The one in use. */
-  socket: Socket | undefined;
+  #socket: Socket | undefined;
   #isHeld = false;
 
-  constructor(origin: string, ca: string | undefined, connectMs: number) {
-    this.ca = ca;
+  constructor(
+    origin: string,
+    readonly ca: string | undefined,
+    connectMs: number,
+  ) {
     const trusted = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
     const connect = buildConnector({ timeout: connectMs, ...trusted });
     this.client = new Client(origin, {
@@ -318,16 +310,19 @@ class Connection {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
     });
     this.client.on('disconnect', () => {
-      this.socket = undefined;
-      this.isUsed = false;
+      this.#socket = undefined;
     });
+  }
+
+  get isOpen(): boolean {
+    return this.#socket !== undefined;
   }
 
   /** To be called when some of the answer was read. */
   drained(): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.socket?.emit('readable');
+    this.#socket?.emit('readable');
   }
 
   /**
@@ -335,8 +330,7 @@ class Connection {
    * fill, and the peer waits. undici's own pausing (7.30) ends the process where an answer ends with its connection.
    */
   #adopt(socket: Socket): void {
-    this.socket = socket;
-    this.isUsed = false;
+    this.#socket = socket;
     const read = socket.read.bind(socket);
     socket.read = (size) => {
       this.#isHeld = (this.body?.readableLength ?? 0) > MOST_WAITING;
@@ -356,7 +350,6 @@ const PHASES = {
 
 /** As many bytes of an answer as an error shows. */
 const BEGIN_BYTES = 1024;
-const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
  * One request on one connection, and its answer.
@@ -370,8 +363,6 @@ const BROKEN = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'UND_ERR_SOCKET']
  * Whatever ends it early destroys its connection.
  */
 class Exchange {
-  /** Whether the connection, which had been used before, broke without a byte of an answer: perhaps before the request came. */
-  isStale = false;
   /** Whether the answer was read to its end, so that the connection can carry another request. */
   isWhole = false;
   #phase: keyof typeof PHASES = 'connecting';
@@ -382,13 +373,11 @@ class Exchange {
   #start: Buffer | undefined;
   readonly #abort = (): void => this.#fail(calledOff(this.url, this.#delivered, this.request.signal?.reason));
 
-  /** @param before what an earlier try of the same request may have delivered */
   constructor(
     private readonly connection: Connection,
     private readonly request: PeerRequest,
     private readonly url: string,
     private readonly options: HttpOptions,
-    private readonly before: Delivered | undefined,
   ) {
     const { clock, timeouts } = options;
     const totalMs = timeouts.total * (request.isStreamed ? STREAM_TOTAL_FACTOR : 1);
@@ -401,31 +390,30 @@ class Exchange {
    * @param onSend called when the request is put on the wire
    */
   async begin(path: string, headers: Record<string, string>, onSend: () => void): Promise<StreamedAnswer> {
+    const { connection, options } = this;
     const { method, body, signal } = this.request;
-    const began = this.options.clock.now();
-    let socket: Socket | undefined;
-    let readBefore = 0;
-    signal?.addEventListener('abort', this.#abort, { once: true });
-    if (signal?.aborted) this.#abort();
-    this.connection.onOpen = () => {
-      this.connection.onOpen = undefined;
-      if (this.connection.isUsed) socket = this.connection.socket;
-      readBefore = socket?.bytesRead ?? 0;
+    const began = options.clock.now();
+    const onOpen = () => {
+      connection.onOpen = undefined;
       this.#phase = body === undefined || body.bytes !== undefined ? 'waiting' : 'sending';
-      this.#limit('an answer', this.options.timeouts.headers);
+      this.#limit('an answer', options.timeouts.headers);
       onSend();
     };
+    signal?.addEventListener('abort', this.#abort, { once: true });
+    if (signal?.aborted) this.#abort();
     try {
       if (this.#failure !== undefined) throw this.#failure;
-      if (this.connection.socket !== undefined) this.connection.onOpen();
+      if (connection.isOpen) onOpen();
+      else connection.onOpen = onOpen;
       const sent = body && (body.bytes ?? Readable.from(this.#pieces(body)));
       // It shall not pause by itself (see Connection).
-      const options = { method, path, headers, body: sent ?? null, highWaterMark: Number.MAX_SAFE_INTEGER };
-      const answer = await this.connection.client.request(options);
+      const highWaterMark = Number.MAX_SAFE_INTEGER;
+      const answer = await connection.client.request({
+        ...{ method, path, headers, highWaterMark },
+        body: sent ?? null,
+      });
       return this.#received(answer, began);
     } catch (error) {
-      const isBroken = BROKEN.has(systemCode(error) ?? '');
-      this.isStale = isBroken && this.#failure === undefined && socket?.bytesRead === readBefore;
       throw this.#errorOf(error);
     }
   }
@@ -477,7 +465,6 @@ class Exchange {
         yield next.value;
       }
       this.isWhole = true;
-      this.connection.isUsed = this.connection.socket !== undefined;
     } catch (error) {
       throw this.#errorOf(error);
     } finally {
@@ -517,9 +504,7 @@ class Exchange {
   }
 
   get #delivered(): Delivered {
-    if (this.request.body === undefined) return 'no';
-    const { delivered } = PHASES[this.#phase];
-    return delivered === 'no' ? (this.before ?? 'no') : delivered;
+    return this.request.body === undefined ? 'no' : PHASES[this.#phase].delivered;
   }
 
   #tooLarge(): PeerError {

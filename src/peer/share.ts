@@ -1,8 +1,14 @@
 import {
+  ACCEPT_RECORDS,
+  allRecords,
   decoded,
+  fieldValue,
+  fieldValues,
   parseHtml,
+  readAnswer,
   readable,
   type StreamedAnswer,
+  statusError,
   succeeded,
   unescaped,
   unusable,
@@ -77,6 +83,33 @@ export function shareOf(answer: StreamedAnswer, { ifModifiedSince, ifNoneMatch }
   return { ...common, size: /^\d{1,15}$/.test(size) ? Number(size) : undefined };
 }
 
+/**
+ * The shared objects by the record that a peer gives where it is asked for none in particular: `data`, and `c` where it
+ * has groups. Undefined where it gives no such list.
+ *
+ * @throws PeerError PEER_ANSWER_TOO_LARGE for a list that the peer cut short
+ */
+export async function listRecords(
+  http: Http,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[] | undefined> {
+  const request = { counted: 'other', method: 'POST', path, isProtected: false, signal } as const;
+  const answer = await http.ask({ ...request, accept: ACCEPT_RECORDS });
+  if (statusError(answer)?.code === 'PEER_REFUSED') return undefined;
+  const all = allRecords(readAnswer(succeeded(answer)).record);
+  if (!all.some((each) => each.name === 'shares' || fieldValues(each, 'shares').length > 0)) return undefined;
+  if (all.some((each) => fieldValue(each, 'more') === 'true')) {
+    const what = 'shares more objects than it lists';
+    throw new PeerError('PEER_ANSWER_TOO_LARGE', { url: answer.url, what, delivered: 'yes' });
+  }
+  return all.flatMap((each) => {
+    const data = fieldValue(each, 'data');
+    const c = fieldValue(each, 'c');
+    return data === undefined ? [] : [c === undefined ? data : `${c}/${data}`];
+  });
+}
+
 /** Deeper directories, and more of them, are no list that a person made. */
 const DEEPEST = 32;
 const MOST_PAGES = 10_000;
@@ -87,7 +120,7 @@ const MOST_PAGES = 10_000;
  *
  * @throws PeerError PEER_ANSWER for what is no such page, PEER_ANSWER_TOO_LARGE for more than 10,000 of them
  */
-export async function listShares(
+export async function listDirectories(
   http: Http,
   root: string,
   signal: AbortSignal | undefined,

@@ -4,6 +4,7 @@ import type { Dialect, TableDialect } from './dialect.js';
 import { type FormField, fieldsOf, formBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
+import { listRecords } from './share.js';
 
 /**
  * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of YaCy. What an action is
@@ -14,7 +15,6 @@ const tables: TableDialect = {
   pagePath: '/Tables_p.html',
   changePath: '/Tables_p.html',
   readsOneRow: true,
-  hasForm: true,
   actions: { commitrow: 'Commit', deleterows: 'Delete Selected Rows', deletetable: 'Delete Table' },
   changeBody: formBody,
 };
@@ -53,4 +53,6 @@ export const standard: Dialect = {
     const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));
     return { method: 'POST', path: SHARE_PATH, body };
   },
+
+  listShares: (http, signal) => listRecords(http, SHARE_PATH, signal),
 };

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
 import { wellFormed } from '../lib/text.js';
 import {
+  ACCEPT_RECORDS,
   decoded,
   EMPTY_LIST,
   type HttpAnswer,
@@ -28,10 +29,6 @@ export interface TableReadOptions extends TableOptions {
   /** Bytes; a longer answer is refused. @default the client's maxAnswer */
   readonly maxBytes?: number | undefined;
 }
-
-/** Any form can be read; JSON carries every text as it is. */
-export const ACCEPT_RECORDS =
-  'application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.8, */*;q=0.1';
 
 const KEY_TRIES = 3;
 /** Up to so many rows are looked up one by one; more in one pass over the whole table. */
@@ -88,24 +85,6 @@ export class PeerTables {
   /** A whole table, held in memory; undefined where there is none of this name. */
   read(query: TableQuery, options: TableReadOptions = {}): Promise<Table | undefined> {
     return this.stream(query, whole, options);
-  }
-
-  /** What the peer's editor asks for when a row is added; undefined where there is no such table. */
-  async form(
-    table: string,
-    { signal }: TableOptions = {},
-  ): Promise<{ readonly columns: readonly string[] } | undefined> {
-    checkName('table', table);
-    if (!(await this.dialectOf(signal)).hasForm) {
-      const columns = (await this.read({ table, count: 1 }, { signal }))?.columns;
-      return columns && { columns };
-    }
-    const fields = { table, edittable: 'Edit Table', addrow: 'Add a new Row' };
-    const answer = await this.#page(fieldsOf(fields), signal);
-    if (answer.status === 404) return undefined;
-    const columns = listed(succeeded(answer), 'columns');
-    if (columns === undefined) throw unusable(answer, 'does not show the editor of a row');
-    return { columns };
   }
 
   /**

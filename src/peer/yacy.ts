@@ -5,6 +5,7 @@ import { PeerError } from './errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
+import { listDirectories } from './share.js';
 import { standard } from './standard.js';
 
 /** YaCy tells the type by the extension of the URL where none is given, and takes no text from what it cannot tell. */
@@ -18,7 +19,7 @@ const FORM_FIELDS = 500;
 /**
  * Tables as YaCy has them: read as XML, changed where an absent table is created and not an error, listed among the
  * choices of a page. Longer keys are cut without a word, and are then other rows. `search` looks into cells, and
- * nothing into keys. The editor is shown for a new row that is in the table from then on.
+ * nothing into keys.
  */
 const tables: TableDialect = {
   readPath: '/Tables_p.xml',
@@ -26,7 +27,6 @@ const tables: TableDialect = {
   changePath: '/api/table_p.html',
   keyBytes: 12,
   readsOneRow: false,
-  hasForm: false,
   countOfAll: 'all',
   actions: { commitrow: '1', deleterows: '1', deletetable: '1' },
 
@@ -53,7 +53,6 @@ export const yacy: Dialect = {
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,
-  sharesPath: SHARES,
   tables,
 
   /**
@@ -123,6 +122,8 @@ export const yacy: Dialect = {
     }
     return { method: 'GET', path: SHARES + names.map(encodeURIComponent).join('/') };
   },
+
+  listShares: (http, signal) => listDirectories(http, SHARES, signal),
 };
 
 /** Whether YaCy made `shown` of `sent`: it collapses slashes and gives files unescaped. */

@@ -426,19 +426,6 @@ describe('a request whose answer is read as it comes', () => {
     await until(() => server.sockets.size === 0, 'the connection was ended');
   });
 
-  it('is sent once more where the connection had been used before and was closed', async () => {
-    const server = await RawServer.start((socket, n) =>
-      onRequest(socket, (_, k) => {
-        if (n === 0 && k === 1) socket.resetAndDestroy();
-        else socket.write(http(`answer ${n}`));
-      }),
-    );
-    const client = clientOf(server.url);
-    expect(await client.share(QUERY, textOf)).toBe('answer 0');
-    expect(await client.share(QUERY, textOf)).toBe('answer 1');
-    expect(server.connections).toBe(2);
-  });
-
   it('is not sent again after the head of an answer', async () => {
     const server = await RawServer.start((socket, n) =>
       onRequest(socket, (_, k) => {

@@ -121,7 +121,6 @@ describe('tables that are read', () => {
   it('are undefined where the peer has none of the name', async () => {
     const { client } = await TablePeer.start();
     expect(await client.tables.read({ table: 'T' })).toBeUndefined();
-    expect(await client.tables.form('T')).toBeUndefined();
     expect(
       await client.tables.stream({ table: 'T' }, () => Promise.reject(new Error('used'))),
     ).toBeUndefined();
@@ -186,27 +185,6 @@ describe('the list of tables', () => {
       code: 'PEER_ANSWER',
     });
   });
-});
-
-describe('the form of a new row', () => {
-  const formOf = async (body: string) => {
-    const server = await HttpServer.start((_, response) => response.end(body));
-    return clientOf(server.url).tables.form('T');
-  };
-
-  it.each([['{"table":"T","columns":["a","b"],"rows":[]}', ['a', 'b']]])(
-    'is read from %s',
-    async (body, columns) => {
-      expect(await formOf(body)).toEqual({ columns });
-    },
-  );
-
-  it.each(['ok', '<form><input name="q"></form>', '<form><input name="col_a">'])(
-    'is never taken from something else: %#',
-    async (body) => {
-      await expect(formOf(body)).rejects.toMatchObject({ code: 'PEER_ANSWER' });
-    },
-  );
 });
 
 describe('rows that are set', () => {
@@ -459,7 +437,6 @@ describe('names that no peer can have', () => {
       const row = { pk: 'k', cells: cells({ a: 'x' }) };
       for (const wrong of [
         () => tables.read({ table: bad }),
-        () => tables.form(bad),
         () => tables.set(bad, [row]),
         () => tables.set('T', [row, { ...row, pk: bad }]),
         () => tables.set('T', [{ pk: 'k', cells: cells({ [bad]: 'x' }) }]),
@@ -484,7 +461,6 @@ describe('a request about tables', () => {
     const asked = [
       tables.list({ signal }),
       tables.read({ table: 'T' }, { signal }),
-      tables.form('T', { signal }),
       tables.set('T', [{ pk: 'k', cells: new Map() }], { signal }),
       tables.add('T', new Map(), { signal }),
       tables.deleteRows('T', ['k'], { signal }),

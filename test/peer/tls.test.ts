@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { makeCertificate } from '../support/certificate.js';
 import { until } from '../support/wait.js';
@@ -52,22 +52,6 @@ describe('TLS', () => {
       { maxBytes: content.length },
     );
     expect(Buffer.concat(read).equals(content)).toBe(true);
-  });
-
-  it.each([
-    ['ends', (socket: Socket) => void socket.end()],
-    ['breaks off', (socket: Socket) => void socket.destroy()],
-  ])('that a peer %s on a connection used before is begun anew', async (_, close) => {
-    let asked = 0;
-    const { url, ca } = await startTls((response) => {
-      asked += 1;
-      if (asked === 2 && response.socket) close(response.socket);
-      else answering(response);
-    });
-    const client = clientOf(url, { tls: { ca } });
-    await client.push([ITEM]);
-    expect(await client.push([ITEM])).toMatchObject({ results: [{ ok: true }] });
-    expect(asked).toBe(3);
   });
 
   it('is refused with a peer that nobody vouches for', async () => {

@@ -99,11 +99,6 @@ const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
   ],
   ['4.5 no parameter: the list', (c) => c.tables.list(), ['POST /Tables_p.html']],
   [
-    '4.5 edittable and addrow',
-    (c) => c.tables.form('T'),
-    ['POST /Tables_p.html table=T&edittable=Edit+Table&addrow=Add+a+new+Row'],
-  ],
-  [
     '4.5 commitrow, and the row read back',
     (c) => c.tables.set('T', [{ pk: 'k 1', cells: cells({ 'a=b': 'x&y', c: '' }) }]),
     [
@@ -246,14 +241,22 @@ describe('the embedded peer answers', () => {
     expect(await client.share({ data: 'all.txt' }, textOf)).toBe('for all');
     expect(await client.share({ data: 'some.bin', c: 'my group' }, textOf)).toBe('for some');
     expect(await client.share({ data: 'some.bin' }, textOf)).toBeUndefined();
+    expect(await client.shares()).toEqual(['all.txt', 'my group/some.bin']);
   });
 
   it('4.5: every parameter of tables', async () => {
-    const { client } = await embedded();
+    const { peer, client } = await embedded();
     const { tables } = client;
+    const { username, password } = peer.credentials;
+    const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+    const editor = async () => {
+      const body = 'table=T+%C3%BC&edittable=Edit+Table&addrow=Add+a+new+Row';
+      const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' };
+      return await fetch(`${peer.url}/Tables_p.json`, { method: 'POST', headers, body });
+    };
     expect(await tables.list()).toEqual([]);
     expect(await tables.read({ table: 'T ü' })).toBeUndefined();
-    expect(await tables.form('T ü')).toBeUndefined();
+    expect((await editor()).status).toBe(404);
 
     const odd = ' "x" & <b>\0\r\n🙂 שלום ';
     const rows = [
@@ -263,7 +266,7 @@ describe('the embedded peer answers', () => {
     expect(await tables.set('T ü', rows.slice(0, 1))).toEqual(rows.slice(0, 1));
     const added = await tables.add('T ü', cells({ name: 'third' }));
     expect(await tables.list()).toEqual(['T ü']);
-    expect(await tables.form('T ü')).toEqual({ columns: ['name', 'a=b'] });
+    expect(await (await editor()).json()).toEqual({ table: 'T ü', columns: ['name', 'a=b'], rows: [] });
 
     for (const method of ['GET', 'POST'] as const) {
       const read = await tables.read({ table: 'T ü' }, { method });

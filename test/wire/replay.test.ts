@@ -289,12 +289,6 @@ describe('tables', () => {
     await expect(client.tables.drop('api')).rejects.toMatchObject({ code: 'PEER_NOT_DONE' });
   });
 
-  it('do not get a row by asking what their rows look like', async () => {
-    const { peer, client } = await replaying({ ...CHANGE, 'POST /Tables_p.xml': 'Tables_p_xml_special' });
-    expect(await client.tables.form('wiretest')).toEqual({ columns: ['note', 'name', 'other', KEY] });
-    expect(peer.requests.map(({ body }) => body.toString()).join()).not.toMatch(/addrow|edittable/);
-  });
-
   it('are not changed under a key that the peer would cut', async () => {
     const { peer, client } = await replaying({});
     const long = { code: 'PEER_KEY', delivered: 'no' };
