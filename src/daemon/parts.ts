@@ -115,10 +115,7 @@ export async function openParts(deps: OpenDeps) {
   const mirrors = new Mirrors({ ...shared, settings: config.mirror, stateDir: config.state.dir });
   shutdown.add('mirrors', () => mirrors.stop());
   const audit = new Audit({ ...shared, dialect });
-  const statistics = new Statistics({
-    ...{ state, clock, log, dir: config.state.dir },
-    settings: () => current.config,
-  });
+  const statistics = new Statistics({ state, clock, log, settings: () => current.config });
   /** Of every loop; asked anew each time, for a reload brings others. */
   const health = (): readonly HealthCheck[] => [
     ...[...watcher.health, files, ...uplink.health, ...queue.health, ...mirrors.health, state.health],

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { wallAheadMs } from '../lib/clock.js';
 import { readBuild, VERSION } from '../lib/process.js';
 import type { Live } from '../report/status.js';
@@ -92,9 +92,13 @@ export const METRICS = {
   'peersync_build_info{version, commit, node}': 'Always 1; the labels say what runs.',
 } as const;
 
-const HISTOGRAMS: ReadonlySet<string> = new Set([
-  'peersync_time_to_search_seconds',
-  'peersync_state_sync_seconds',
+/** The upper ends of the buckets of the histograms, in seconds. */
+const BUCKETS = new Map<string, number[]>([
+  [
+    'peersync_time_to_search_seconds',
+    [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400],
+  ],
+  ['peersync_state_sync_seconds', [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]],
 ]);
 
 /** What a name of `METRICS` says: `peersync_items{folder, status}`. */
@@ -104,7 +108,7 @@ export function described(key: string): {
   readonly labels: readonly string[];
 } {
   const [name = '', labels = ''] = key.split(/[{}]/);
-  const type = name.endsWith('_total') ? 'counter' : HISTOGRAMS.has(name) ? 'histogram' : 'gauge';
+  const type = name.endsWith('_total') ? 'counter' : BUCKETS.has(name) ? 'histogram' : 'gauge';
   return { name, type, labels: labels === '' ? [] : labels.split(', ') };
 }
 
@@ -130,10 +134,16 @@ type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: num
 export class Metrics {
   readonly #live: Live;
   readonly #registries = new Map<string, Registry>();
+  readonly #histograms: readonly Histogram[];
   #values: Values = new Map();
 
   constructor(live: Live) {
     this.#live = live;
+    const timeToSearch = histogramOf('peersync_time_to_search_seconds{collection}');
+    const stateSync = histogramOf('peersync_state_sync_seconds');
+    this.#histograms = [timeToSearch, stateSync];
+    live.parts.statistics.onConfirmed = (collection, ms) => timeToSearch.observe({ collection }, ms / 1_000);
+    live.parts.state.onSync = (seconds) => stateSync.observe(seconds);
   }
 
   /** @param accept what the request accepts @param followers browsers that follow the page */
@@ -167,14 +177,19 @@ export class Metrics {
         },
       });
     }
-    for (const histogram of Object.values(this.#live.parts.statistics.histograms))
-      registry.registerMetric(histogram);
+    for (const histogram of this.#histograms) registry.registerMetric(histogram);
     collectDefaultMetrics({ register: registry });
     // To list what is open takes 100 ms where 100,000 directories are watched.
     for (const { name } of registry.getMetricsAsArray())
       if (name.startsWith('nodejs_active_')) registry.removeSingleMetric(name);
     return registry;
   }
+}
+
+function histogramOf(key: keyof typeof METRICS): Histogram {
+  const { labels: labelNames, name } = described(key);
+  const buckets = BUCKETS.get(name) ?? [];
+  return new Histogram({ name, help: METRICS[key], labelNames, buckets, registers: [] });
 }
 
 /** Only who names it gets it: Prometheus does, a person with a browser reads the other. */

@@ -1,20 +1,11 @@
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import {
-  build,
-  decodeFromCompressedBase64,
-  encodeIntoCompressedBase64,
-  type Histogram,
-} from 'hdr-histogram-js';
-import { Histogram as Counted } from 'prom-client';
-import { z } from 'zod';
+import { build, type Histogram } from 'hdr-histogram-js';
 import type { Config } from '../config/config.js';
-import { writeFileAtomic } from '../lib/atomic.js';
 import type { Clock, Timer } from '../lib/clock.js';
-import { messageOf, systemCode } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import type { ConfirmedItem, Entry, Item, Trouble } from '../state/entry.js';
+import { type Entry, type Item, isItem, type Trouble } from '../state/entry.js';
+import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 import { beginningOf, isRemembered } from '../state/transitions.js';
 
@@ -27,73 +18,38 @@ export type StatisticsReport = ReturnType<Statistics['report']>;
 export type TimeToSearch = StatisticsReport['timeToSearch'][number];
 
 export interface StatisticsDeps {
-  readonly state: Pick<State, 'counts' | 'entries' | 'onChange' | 'onSync'>;
+  readonly state: Pick<State, 'counts' | 'entries' | 'onChange'>;
   readonly clock: Clock;
   readonly log: Logger;
   /** As they are now; a reload may change them. */
   readonly settings: () => Pick<Config, 'folders' | 'alerts'>;
-  /** Where statistics outlive a restart. */
-  readonly dir: string;
 }
 
-const sampleSchema = z.object({
-  /** The end of the 10 s, in ms since the epoch. */
-  at: z.number(),
-  /** Items confirmed in them. */
-  confirmed: z.number(),
-  /** Items that the peer accepted in them. */
-  accepted: z.number(),
-  /** Pending and accepted items at the end. */
-  waiting: z.number(),
-  /** Of what was confirmed in them, at rest to confirmed, in ms. */
-  p50Ms: z.number().exactOptional(),
-  p95Ms: z.number().exactOptional(),
-});
-
 /** What happened in 10 s. */
-export type Sample = Readonly<z.infer<typeof sampleSchema>>;
+export interface Sample {
+  /** The end of the 10 s, in ms since the epoch. */
+  readonly at: number;
+  /** Items confirmed in them. */
+  readonly confirmed: number;
+  /** Items that the peer accepted in them. */
+  readonly accepted: number;
+  /** Pending and accepted items at the end. */
+  readonly waiting: number;
+  /** Of what was confirmed in them, at rest to confirmed, in ms. */
+  readonly p50Ms?: number;
+  readonly p95Ms?: number;
+}
 
-/** What outlives a restart. Nothing but statistics depends on it. */
-const keptSchema = z.object({
-  version: z.literal(3),
-  samples: z.array(sampleSchema),
-  collections: z.record(z.string(), z.array(z.tuple([z.number(), z.string()]).readonly()).readonly()),
-  lastConfirmedAt: z.number().optional(),
-});
-
-const FILE = 'figures.json';
 const SAMPLE_MS = 10_000;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** The present speed is that of so long, in ms. */
 const SPEED_MS = 60_000;
-/** How often what outlives a restart is written, in ms. */
-const KEEP_MS = 120_000;
 /** An alert is over when all was well for so long, in ms, so that it does not come and go. */
 const WELL_MS = 300_000;
 /** So many collections have statistics of their own; the others are counted together, under a name that no collection can have. */
 const MOST_COLLECTIONS = 100;
 const OTHERS = '(others)';
-/** The upper ends of the buckets that monitoring reads, in seconds: from half a second to a day. */
-const BUCKETS_S = [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400];
-
-/** What monitoring counts itself, from the start: the time to search, and how long the disk took to make changes durable. */
-export function histograms() {
-  return {
-    timeToSearch: new Counted({
-      name: 'peersync_time_to_search_seconds',
-      help: 'Time from a file being at rest until it is confirmed, since the start.',
-      labelNames: ['collection'],
-      buckets: BUCKETS_S,
-      registers: [],
-    }),
-    stateSync: new Counted({
-      name: 'peersync_state_sync_seconds',
-      help: 'How long the disk took to make changes durable (fdatasync).',
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
-      registers: [],
-    }),
-  };
-}
 
 /** How long it took; the percentiles are absent while nothing was counted in that time. In ms, exact to 1 %. */
 export interface Percentiles {
@@ -103,16 +59,10 @@ export interface Percentiles {
   readonly p99Ms?: number;
 }
 
-/** The durations that ended in one slot: when it began, in ms since the epoch, and an encoded histogram. */
-export type DurationSlot = readonly [start: number, histogram: string];
-
-const SLOT_MS = 300_000;
-const DAY_MS = 86_400_000;
-const WINDOWS = [['hour', HOUR_MS] as const, ['day', DAY_MS] as const];
-
-function newHistogram(): Histogram {
+/** @param counters 32 is the quickest and takes 15 KB; `packed` takes about 2 KB */
+function newHistogram(counters: 32 | 'packed'): Histogram {
   return build({
-    bitBucketSize: 32,
+    bitBucketSize: counters,
     highestTrackableValue: 2 ** 36,
     numberOfSignificantValueDigits: 2,
     useWebAssembly: false,
@@ -120,64 +70,40 @@ function newHistogram(): Histogram {
 }
 
 /** A percentile is the smallest value that so many of a hundred do not exceed. */
-export function percentilesOf(histogram: Histogram): Percentiles {
+function percentilesOf(histogram: Histogram): Percentiles {
   const { totalCount: count } = histogram;
   if (count === 0) return { count };
   const at = (part: number) => histogram.getValueAtPercentile((100 * Math.ceil(part * count)) / count);
   return { count, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) };
 }
 
-/**
- * How long things took in the last hour and the last day.
- *
- * Durations are counted in slots of 5 minutes, of which the oldest is dropped whole: the hour is between 55 and 60 minutes.
- * The sums of both windows are kept as histograms; a slot that is over is kept encoded, in some hundred bytes.
- */
+const SLOTS = 12;
+
+/** How long things took that ended in the last hour or day, counted in twelve slots; the oldest is dropped whole. */
 export class RecentDurations {
-  readonly #sums = { hour: newHistogram(), day: newHistogram() };
-  readonly #open = newHistogram();
-  #openStart = Number.NEGATIVE_INFINITY;
-  /** Those that are over, oldest first. */
-  #slots: DurationSlot[] = [];
+  readonly #slotMs: number;
+  readonly #slots = new Map<number, Histogram>();
+  readonly #sum = newHistogram(32);
 
-  add(ms: number, now: number): void {
-    for (const histogram of [...Object.values(this.at(now)), this.#open])
-      histogram.recordValue(Math.round(ms));
+  constructor(lastsMs: number) {
+    this.#slotMs = lastsMs / SLOTS;
   }
 
-  at(now: number): { readonly hour: Histogram; readonly day: Histogram } {
-    const [before, start] = [this.#openStart, Math.floor(now / SLOT_MS) * SLOT_MS];
-    if (start <= before) return this.#sums;
-    this.#openStart = start;
-    if (this.#open.totalCount > 0) this.#slots.push([before, encodeIntoCompressedBase64(this.#open)]);
-    this.#open.reset();
-    for (const [name, lastsMs] of WINDOWS)
-      for (const [at, text] of this.#slots)
-        if (at > before - lastsMs && at <= start - lastsMs)
-          this.#sums[name].subtract(decodeFromCompressedBase64(text, 32));
-    this.#slots = this.#slots.filter(([at]) => at > start - DAY_MS);
-    return this.#sums;
+  /** @param endedAt in ms since the epoch; also long ago */
+  add(ms: number, endedAt: number): void {
+    const number = Math.floor(endedAt / this.#slotMs);
+    const slot = this.#slots.get(number) ?? newHistogram('packed');
+    this.#slots.set(number, slot);
+    for (const histogram of [slot, this.#sum]) histogram.recordValue(Math.round(ms));
   }
 
-  slots(now: number): readonly DurationSlot[] {
-    this.at(now);
-    if (this.#open.totalCount === 0) return this.#slots;
-    return [...this.#slots, [this.#openStart, encodeIntoCompressedBase64(this.#open)]];
-  }
-
-  /** Takes up what an earlier run kept; what lies in the future or cannot be read is dropped. */
-  restore(slots: readonly DurationSlot[], now: number): void {
-    this.at(now);
-    for (const slot of slots) {
-      const [start, text] = slot;
-      if (start > now || start <= this.#openStart - DAY_MS) continue;
-      try {
-        const histogram = decodeFromCompressedBase64(text, 32);
-        for (const [name, lastsMs] of WINDOWS)
-          if (start > this.#openStart - lastsMs) this.#sums[name].add(histogram);
-        this.#slots.push(slot);
-      } catch {}
+  at(now: number): Percentiles {
+    for (const [number, slot] of this.#slots) {
+      if (number > Math.floor(now / this.#slotMs) - SLOTS) continue;
+      this.#sum.subtract(slot);
+      this.#slots.delete(number);
     }
+    return percentilesOf(this.#sum);
   }
 }
 
@@ -211,13 +137,14 @@ export class WaitingItems {
  * Since when a file has been *at rest* in the version that its item is about, in ms since the epoch: since when the present work on
  * it counts. It follows from the record alone, so that it is the same after a restart.
  */
-export function atRestSince({ history, since }: Item): number {
+export function atRestSince({ history, since }: Pick<Item, 'history' | 'since'>): number {
   return history[Math.max(0, beginningOf(history))]?.at ?? since;
 }
 
 interface CollectionStatistics {
   readonly collection: string;
-  readonly took: RecentDurations;
+  readonly hour: RecentDurations;
+  readonly day: RecentDurations;
   readonly waiting: WaitingItems;
   alert?: Alert | undefined;
   /** Since when the promise of `alerts` has been kept again, while there is an alert. */
@@ -228,50 +155,51 @@ interface CollectionStatistics {
  * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection, what waits, samples of the
  * last hour, and the alerts that follow. All times are steady, so that a wall clock that is set makes nothing late or empty.
  *
- * Life: `start` takes up what an earlier run kept and counts what waits; from then on every change of the state is seen.
- * `stop` writes what is to outlive it.
+ * Life: `start` counts what waits, and every change of the state is seen from then on; what was confirmed before in the last day is
+ * counted in the background, from the records. So nothing has to be kept but those.
  *
  * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of the last hour took longer than
  * that, or one waits for longer, which is logged as a warning. It is over when neither has been so for 5 minutes, which is
  * logged too; and without a word when the limit is taken out of the configuration.
  */
 export class Statistics {
-  readonly histograms = histograms();
   readonly #deps: StatisticsDeps;
   readonly #collections = new Map<string, CollectionStatistics>();
   /** How many items became so since the daemon began. */
   readonly totals = { accepted: 0, confirmed: 0, quarantined: 0 };
-  /** The last hour, a sample each 10 s, oldest first. */
+  /** Called with each item that is confirmed, and how long after it was at rest. */
+  onConfirmed: (collection: string, tookMs: number) => void = () => {};
+  /** Those of this run in the last hour, one each 10 s, oldest first. */
   samples: readonly Sample[] = [];
+  /** Resolves when what earlier runs confirmed is counted. */
+  recalled: Promise<void> = Promise.resolve();
   /** Of the present sample. */
-  readonly #slot = { durations: newHistogram(), accepted: 0 };
+  readonly #slot = { durations: newHistogram(32), accepted: 0 };
   #lastConfirmedAt: number | undefined;
   #timer: Timer | undefined;
-  #unsubscribe: () => void = () => {};
-  /** When what is new is written; undefined where nothing is. */
-  #keepAt: number | undefined;
-  #keeping: Promise<void> = Promise.resolve();
+  #unsubscribe: (() => void) | undefined;
 
   constructor(deps: StatisticsDeps) {
     this.#deps = deps;
-    deps.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
   }
 
   /** To be called before anything else changes the state. */
   async start(): Promise<void> {
-    const { state } = this.#deps;
-    await this.#restore();
+    const { log, state } = this.#deps;
     this.#plan();
     for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onChange((after, before) => this.#onChange(after, before));
+    this.recalled = this.#recall().catch((error) => {
+      log.error({ err: error }, `what was confirmed before cannot be counted: ${messageOf(error)}`);
+    });
   }
 
   async stop(): Promise<void> {
     this.#timer?.cancel();
-    this.#unsubscribe();
-    await this.#keeping;
-    await this.#keep();
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    await this.recalled;
   }
 
   report() {
@@ -280,9 +208,8 @@ export class Statistics {
     const last = this.samples.filter(({ at }) => at > now - SPEED_MS);
     const confirmed = last.reduce((sum, sample) => sum + sample.confirmed, 0);
     return {
-      timeToSearch: all.map(({ collection, took, waiting }) => {
-        const { hour, day } = took.at(now);
-        return { collection, hour: percentilesOf(hour), day: percentilesOf(day), ...waiting.read() };
+      timeToSearch: all.map(({ collection, day, hour, waiting }) => {
+        return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
       /** Documents confirmed a second, over the last minute. */
       confirmedPerSecond: last.length === 0 ? 0 : (confirmed * 1_000) / (last.length * SAMPLE_MS),
@@ -290,6 +217,25 @@ export class Statistics {
       lastConfirmedAt: this.#lastConfirmedAt,
       alerts: all.flatMap(({ alert }) => alert ?? []),
     };
+  }
+
+  /** Counts what was confirmed before the start. Of older records only those are parsed that may be the last one. */
+  async #recall(): Promise<void> {
+    const { clock, state } = this.#deps;
+    const startedAt = clock.now();
+    const where = (line: string) => sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
+    for await (const slice of state.entries.slices({ where })) {
+      for (const entry of slice) {
+        entry.history.forEach(({ at, status }, i) => {
+          if (status !== 'confirmed' || !isItem(entry)) return;
+          this.#lastConfirmedAt = Math.max(Math.min(at, startedAt), this.#lastConfirmedAt ?? 0);
+          const history = entry.history.slice(0, i + 1);
+          if (at > startedAt - DAY_MS && at <= startedAt)
+            this.#count(entry.collection, at - atRestSince({ history, since: at }), at);
+        });
+      }
+      if (this.#unsubscribe === undefined) return;
+    }
   }
 
   #onChange(after: Entry | undefined, before: Entry | undefined): void {
@@ -303,19 +249,20 @@ export class Statistics {
       this.totals.accepted += 1;
       this.#slot.accepted += 1;
     }
-    if (after.status === 'confirmed') this.#confirmed(after);
+    if (after.status !== 'confirmed') return;
+    this.totals.confirmed += 1;
+    const now = this.#deps.clock.now();
+    this.#lastConfirmedAt = now;
+    const tookMs = Math.max(0, now - atRestSince(after));
+    this.#slot.durations.recordValue(Math.round(tookMs));
+    this.onConfirmed(this.#count(after.collection, tookMs, now), tookMs);
   }
 
-  #confirmed(item: ConfirmedItem): void {
-    const now = this.#deps.clock.now();
-    const tookMs = Math.max(0, now - atRestSince(item));
-    const { collection, took } = this.#of(item.collection);
-    took.add(tookMs, now);
-    this.histograms.timeToSearch.observe({ collection }, tookMs / 1_000);
-    this.#slot.durations.recordValue(Math.round(tookMs));
-    this.totals.confirmed += 1;
-    this.#lastConfirmedAt = now;
-    this.#keepAt ??= now + KEEP_MS;
+  /** @returns the name that the collection is counted under */
+  #count(name: string, tookMs: number, at: number): string {
+    const { collection, day, hour } = this.#of(name);
+    for (const window of [hour, day]) window.add(Math.max(0, tookMs), at);
+    return collection;
   }
 
   #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
@@ -323,13 +270,14 @@ export class Statistics {
       this.#of(entry.collection).waiting.add(atRestSince(entry), by);
   }
 
-  #of(collection: string): CollectionStatistics {
-    const hasRoom = this.#collections.size < MOST_COLLECTIONS;
-    const known = this.#collections.get(collection) ?? (hasRoom ? undefined : this.#collections.get(OTHERS));
+  #of(name: string): CollectionStatistics {
+    const isKept = this.#collections.has(name) || this.#collections.size < MOST_COLLECTIONS;
+    const collection = isKept ? name : OTHERS;
+    const known = this.#collections.get(collection);
     if (known !== undefined) return known;
-    const name = hasRoom ? collection : OTHERS;
-    const made = { collection: name, took: new RecentDurations(), waiting: new WaitingItems() };
-    this.#collections.set(name, made);
+    const windows = { hour: new RecentDurations(HOUR_MS), day: new RecentDurations(DAY_MS) };
+    const made = { collection, ...windows, waiting: new WaitingItems() };
+    this.#collections.set(collection, made);
     return made;
   }
 
@@ -350,9 +298,6 @@ export class Statistics {
       if (limitMs === undefined) one.alert = undefined;
       else this.#checkAlert(one, limitMs, now);
     }
-    if (this.#keepAt === undefined || now < this.#keepAt) return;
-    this.#keepAt = undefined;
-    this.#keeping = this.#keeping.then(() => this.#keep());
   }
 
   #takeSample(at: number): void {
@@ -367,8 +312,8 @@ export class Statistics {
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
     const { log } = this.#deps;
-    const { alert, collection, took } = one;
-    const { count, p95Ms = 0 } = percentilesOf(took.at(now).hour);
+    const { alert, collection, hour } = one;
+    const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
     if (p95Ms > limitMs) late.push(`95 % of ${count} in the last hour took up to ${durationText(p95Ms)}`);
@@ -393,41 +338,6 @@ export class Statistics {
         { event: 'alert-over', code: alert.code, collection },
         `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - alert.since)}`,
       );
-    }
-  }
-
-  async #restore(): Promise<void> {
-    const { clock, dir, log } = this.#deps;
-    const now = clock.now();
-    try {
-      const kept = keptSchema.parse(JSON.parse(await readFile(join(dir, FILE), 'utf8')));
-      this.#lastConfirmedAt = kept.lastConfirmedAt && Math.min(now, kept.lastConfirmedAt);
-      this.samples = kept.samples.filter(({ at }) => at > now - HOUR_MS && at <= now);
-      for (const [collection, slots] of Object.entries(kept.collections))
-        this.#of(collection).took.restore(slots, now);
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT')
-        log.debug({ dir, err: error }, 'the kept figures cannot be read, and begin anew');
-    }
-  }
-
-  async #keep(): Promise<void> {
-    const { clock, dir, log } = this.#deps;
-    const temporary = join(dir, `${FILE}.tmp`);
-    try {
-      const collections: z.infer<typeof keptSchema>['collections'] = {};
-      for (const { collection, took } of this.#collections.values()) {
-        const slots = took.slots(clock.now());
-        if (slots.length > 0) collections[collection] = slots;
-        await clock.sleep(0);
-      }
-      const { samples } = this;
-      const kept = { version: 3, samples, collections, lastConfirmedAt: this.#lastConfirmedAt };
-      // A kill in the middle of a write leaves an unfinished file.
-      await rm(temporary, { force: true });
-      await writeFileAtomic(join(dir, FILE), `${JSON.stringify(kept)}\n`, { temporary });
-    } catch (error) {
-      log.debug({ dir }, `the figures could not be kept: ${messageOf(error)}`);
     }
   }
 }

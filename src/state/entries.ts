@@ -19,6 +19,8 @@ export interface Selection {
   /** Only what is below this directory of the folder. */
   readonly directory?: string | undefined;
   readonly status?: readonly Entry['status'][];
+  /** Only those whose line, not parsed yet, is as this says. */
+  readonly where?: (line: string) => boolean;
 }
 
 /** The records as readers see them. */
@@ -159,7 +161,7 @@ export class Entries {
    * The chosen records, in slices that take a few milliseconds each; the event loop turns between two. Iterate each
    * slice as it comes: a record is read when its turn comes, so that it is never an older one.
    */
-  async *slices({ folder, directory, status = [] }: Selection = {}): AsyncGenerator<Iterable<Entry>> {
+  async *slices({ folder, directory, status = [], where }: Selection = {}): AsyncGenerator<Iterable<Entry>> {
     const lines = this.lines(folder, directory)[Symbol.iterator]();
     let hasMore = true;
     const slice = function* () {
@@ -170,7 +172,7 @@ export class Entries {
       }
     };
     while (hasMore) {
-      yield this.#parsed(slice(), status);
+      yield this.#parsed(slice(), status, where);
       await nextTurn();
     }
   }
@@ -221,9 +223,13 @@ export class Entries {
     }
   }
 
-  *#parsed(lines: Iterable<Placed>, status: readonly Entry['status'][] = []): Iterable<Entry> {
+  *#parsed(
+    lines: Iterable<Placed>,
+    status: readonly Entry['status'][] = [],
+    where = (_line: string) => true,
+  ): Iterable<Entry> {
     for (const [folder, directory, name, line] of lines) {
-      if (status.length > 0 && !status.includes(statusOf(line))) continue;
+      if ((status.length > 0 && !status.includes(statusOf(line))) || !where(line)) continue;
       yield decode(line, folder, join(directory, name), this.bases);
     }
   }

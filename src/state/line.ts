@@ -112,6 +112,11 @@ export function baseOf(line: string): number {
   return Number.parseInt(line.slice(codeAt(line) + 1), 10);
 }
 
+/** When the status began, in ms since the epoch. */
+export function sinceOf(line: string): number {
+  return Number.parseInt(line.slice(line.indexOf(',', codeAt(line)) + 1), 10);
+}
+
 function codeAt(line: string): number {
   let comma = -1;
   for (let i = 0; i < 4; i += 1) comma = line.indexOf(',', comma + 1);

@@ -74,10 +74,7 @@ const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standa
 const mirrors = new Mirrors({
   ...{ settings: config.mirror, stateDir: config.state.dir, state, queue, peer: client, clock, log },
 });
-const statistics = new Statistics({
-  ...{ state, clock, log, dir: config.state.dir },
-  settings: () => config,
-});
+const statistics = new Statistics({ state, clock, log, settings: () => config });
 await statistics.start();
 for (let i = 0; i < 200; i += 1)
   log.info({ event: `confirmed-${i}` }, `confirmed bench/a file with a name ${i}.md`);

@@ -11,7 +11,7 @@ import { StatusPage } from '../../src/page/status-page.js';
 import { LANES } from '../../src/queue/options.js';
 import type { Paused, QueueStatus } from '../../src/queue/request-queue.js';
 import { answers, LiveFeed } from '../../src/report/answers.js';
-import { histograms, type Sample, type StatisticsReport } from '../../src/report/statistics.js';
+import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
 import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
@@ -50,7 +50,6 @@ export class PageAtWork {
   isDialectKnown = true;
   stuck: readonly Stuck[] = [];
   readonly samples: Sample[] = [];
-  readonly histograms = histograms();
   configuration: ConfigurationReport = { takenUpAt: 1_700_000_000_000 };
   figures: StatisticsReport = {
     ...{ timeToSearch: [], confirmedPerSecond: 0, lastConfirmedAt: undefined, alerts: [] },
@@ -62,8 +61,6 @@ export class PageAtWork {
 
   private constructor({ clock = systemClock }: PageOptions) {
     this.clock = clock;
-    for (const seconds of [0.5, 6, 7, 8, 20])
-      this.histograms.timeToSearch.observe({ collection: 'inbox' }, seconds);
     const say = (level: string) => (_fields: object, message: string) =>
       void this.logged.push({ level, message });
     const log = { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') };
@@ -98,7 +95,6 @@ export class PageAtWork {
       log: this.log,
       ...(open ? { open } : {}),
     });
-    this.state.onSync = (seconds) => this.histograms.stateSync.observe(seconds);
     this.folders = this.#config.folders.map(({ name }) => ({
       ...{ name, state: 'watching', since: 0, directoriesWatched: 1, settling: 0 },
       lastScan: {
@@ -140,7 +136,9 @@ export class PageAtWork {
         samples: this.samples,
         report: () => this.figures,
         totals: { accepted: 8, confirmed: 4, quarantined: 2 },
-        histograms: this.histograms,
+        set onConfirmed(confirmed: Statistics['onConfirmed']) {
+          for (const seconds of [0.5, 6, 7, 8, 20]) confirmed('inbox', seconds * 1_000);
+        },
       },
       watcher: {
         status: () => this.folders,

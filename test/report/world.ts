@@ -26,11 +26,12 @@ export class Desk {
     this.state = await State.open(this.dir, { clock: this.clock, log: this.log });
     this.figures = this.make();
     await this.figures.start();
+    await this.figures.recalled;
   }
 
   make(): Statistics {
     return new Statistics({
-      ...{ state: this.state, clock: this.clock, log: this.log, dir: this.dir },
+      ...{ state: this.state, clock: this.clock, log: this.log },
       settings: () =>
         ({ folders: this.folders, alerts: { timeToSearch: this.limitMs } }) as unknown as Config,
     });

@@ -81,7 +81,6 @@ const light = {
     'lowdb',
     'mime',
     'p-queue',
-    'prom-client',
     'undici',
     'zod',
   ],
