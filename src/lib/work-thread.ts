@@ -1,3 +1,4 @@
+import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 import { systemClock, type Timer } from './clock.js';
 
@@ -5,6 +6,12 @@ import { systemClock, type Timer } from './clock.js';
 const YOUNG_MB = 4;
 /** A thread that has nothing to do for so long is ended, in ms: it takes 10 to 20 MB. */
 const IDLE_MS = 30_000;
+
+/**
+ * How far a thread steps back behind the event loop. Measured with 100,000 files that are new, on two cores: 67 to 105 blocks of
+ * more than 14 ms and 42 ms at most, instead of 176 to 204 and 107 to 197 ms, most of which the event loop had waited for a core.
+ */
+const BACKGROUND_NICE = 5;
 
 /** An answer, and what of it is handed over instead of copied. */
 export interface Answered {
@@ -92,10 +99,21 @@ export class WorkThread {
 
 /** Answers the orders of a WorkThread, in the thread. */
 export function serve(work: Work): void {
+  giveWay();
   parentPort?.on('message', (message: { readonly work: string; readonly order: never }) => {
     const does = work[message.work];
     if (does === undefined) throw new Error(`the thread does not know the work "${message.work}"`);
     const { value, transfer = [] } = does(message.order);
     parentPort?.postMessage(value, [...transfer]);
   });
+}
+
+/** Lets the event loop go first where there are fewer cores than threads. On Linux alone a thread has a priority of its own. */
+function giveWay(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));
+  } catch {
+    // Where it may not, as under an older unit of systemd, threads compete.
+  }
 }

@@ -1,8 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, vi } from 'vitest';
 import { WorkThread } from '../../src/lib/work-thread.js';
+import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 it('a thread is known to owe the answers that it does not give', async () => {
@@ -48,4 +50,14 @@ it('a thread that has nothing to do ends after half a minute, and the next order
     vi.useRealTimers();
     await thread.close();
   }
+});
+
+it.runIf(process.platform === 'linux')('a thread lets the event loop go first', async () => {
+  const program = await compiledProgram(resolve(import.meta.dirname, '../../src/file-thread.ts'));
+  const before = new Set(readdirSync('/proc/self/task'));
+  const thread = new WorkThread(pathToFileURL(program));
+  await thread.ask('read', []);
+  const others = readdirSync('/proc/self/task').filter((task) => !before.has(task));
+  expect(others.map((task) => getPriority(Number(task)))).toContain(getPriority(process.pid) + 5);
+  await thread.close();
 });

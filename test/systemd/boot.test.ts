@@ -108,6 +108,9 @@ describe.skipIf(reason !== undefined)(`a service of systemd${reason ? ` (skipped
     await container.write(`${notes}/b.txt`, 'hello from a home');
     await container.hears(UNIT, /^confirmed slash\/s\.txt/);
     await container.hears(UNIT, /^confirmed odd\/a\.txt/);
+    // A thread that reads files may step back behind the others, and ends half a minute later.
+    const pid = await container.show(UNIT, 'MainPID');
+    expect((await container.sh(`cat /proc/${pid}/task/*/stat | cut -d" " -f19`)).split('\n')).toContain('5');
     await container.hears(UNIT, /^confirmed notes\/b\.txt/);
     await until(
       async () =>
