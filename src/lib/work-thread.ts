@@ -114,6 +114,6 @@ function giveWay(): void {
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + BACKGROUND_NICE));
   } catch {
-    // Where it may not, as under an older unit of systemd, threads compete.
+    // Where it may not, as in the unit for a user, threads compete.
   }
 }
