@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
 import type { Clock } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
+import { messageOf, systemCode } from '../lib/errors.js';
 
 /** A request that is refused: why, in one sentence, for whoever sent it. */
 export class Refusal extends Error {
@@ -119,15 +118,13 @@ export class Form {
  * read, and waits, in order, while there is none: its client is held back by TCP meanwhile.
  */
 export class FormReader {
-  readonly #clock: Clock;
   #free: number;
   readonly #waiting: { readonly bytes: number; readonly start: () => void }[] = [];
   #receiving = 0;
 
   /** @param budget bytes of all large bodies together; no body may be larger */
-  constructor(budget: number, clock: Clock) {
+  constructor(budget: number) {
     this.#free = budget;
-    this.#clock = clock;
   }
 
   /** Whether request bodies are on their way in. */
@@ -138,40 +135,22 @@ export class FormReader {
   /** @throws Refusal 400, 413, 415 */
   async read(request: IncomingMessage, response: ServerResponse, limits: FormLimits): Promise<Form> {
     const form = new Form(limits);
-    const slices = new Slices(this.#clock);
     const query = (request.url ?? '').split('?').slice(1).join('?');
-    await readUrlencoded(Buffer.from(query, 'latin1'), form, slices);
+    if (query !== '') await parseInto(form, limits, {}, [Buffer.from(query)]);
     const { headers } = request;
     const declared = Number(
       headers['content-length'] ?? (headers['transfer-encoding'] === undefined ? 0 : limits.body),
     );
     if (declared === 0) return form;
     if (declared > limits.body) throw tooLarge(limits.body);
-    refuseCompressed(headers);
-    const type = headers['content-type'] ?? '';
-    const isMultipart = isMultipartForm(type);
-    if (!isMultipart && type !== '' && !/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
-      throw new Refusal(
-        415,
-        'The body has to be application/x-www-form-urlencoded or multipart/form-data with a boundary.',
-      );
     if (limits.body > SMALL.body) await this.#takeShare(declared, response);
-    const body = await this.#receive(request, declared, limits.body);
-    if (isMultipart) await readMultipart(headers, body, form, limits);
-    else await readUrlencoded(body, form, slices);
-    return form;
-  }
-
-  async #receive(request: IncomingMessage, size: number, limit: number): Promise<Buffer> {
-    const body = Buffer.allocUnsafe(size);
-    let length = 0;
     this.#receiving += 1;
     try {
-      for await (const chunk of limitBody(request, limit)) length += chunk.copy(body, length);
+      await parseInto(form, limits, headers, limitBody(request, limits.body));
     } finally {
       this.#receiving -= 1;
     }
-    return body.subarray(0, length);
+    return form;
   }
 
   /** Resolves when so many bytes are free; they are given back when the request is over. */
@@ -216,91 +195,55 @@ function tooLarge(limit: number): Refusal {
   return new Refusal(413, `The request body is larger than ${limit} bytes, the most that this peer takes.`);
 }
 
-/** A parser for a multipart body; what is said of a part is bounded. @throws Refusal 400 */
-export function multipartParser(
-  headers: IncomingHttpHeaders,
+/** A parser for the body of a form; what is said of a part is bounded. @throws Refusal 400 */
+export function formParser(
+  type: string,
   { limits, ...options }: Omit<BusboyConfig, 'headers'>,
 ): BusboyInstance {
   try {
-    return new Busboy({
-      headers: { ...headers, 'content-type': headers['content-type'] ?? '' },
-      ...options,
-      limits: { ...limits, headerPairs: 32, headerSize: 8_192 },
-    });
+    const headers = { 'content-type': type };
+    return new Busboy({ headers, ...options, limits: { ...limits, headerPairs: 32, headerSize: 8_192 } });
   } catch (error) {
-    throw unreadableMultipart(error);
+    throw unreadable(error);
   }
 }
 
-export function unreadableMultipart(error: unknown): Refusal {
-  return new Refusal(400, `The multipart body cannot be read: ${messageOf(error)}.`);
+/** What went wrong with the body of a form, for its sender: a refusal as it is, anything else as an unreadable body. */
+export function unreadable(error: unknown): unknown {
+  if (error instanceof Refusal || systemCode(error) !== undefined) return error;
+  return new Refusal(400, `The body cannot be read: ${messageOf(error)}.`);
 }
 
-async function readMultipart(
-  headers: IncomingHttpHeaders,
-  body: Buffer,
+const URLENCODED = 'application/x-www-form-urlencoded';
+
+/** Reads parameters as they come in. Texts are handled as one character a byte, so that they stay what they are. */
+export async function parseInto(
   form: Form,
-  limits: FormLimits,
+  { body: fieldSize, fields, name = LONGEST_NAME }: FormLimits,
+  headers: IncomingHttpHeaders,
+  body: Iterable<Buffer> | AsyncIterable<Buffer>,
 ): Promise<void> {
-  const fieldNameSize = 4 * (limits.name ?? LONGEST_NAME) + 1;
-  const parser = multipartParser(headers, {
+  refuseCompressed(headers);
+  const type = headers['content-type'] || URLENCODED;
+  if (!isMultipartForm(type) && !/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+    throw new Refusal(415, `The body has to be ${URLENCODED} or multipart/form-data with a boundary.`);
+  const parser = formParser(isMultipartForm(type) ? type : URLENCODED, {
+    defCharset: 'latin1',
     isPartAFile: () => true,
-    limits: { fieldNameSize, parts: limits.fields + 1 },
+    limits: { fieldNameSize: 4 * name + 1, fieldSize, fields: fields + 1, parts: fields + 1 },
   });
-  const parts: { readonly name: string; readonly chunks: Buffer[] }[] = [];
+  const found: { readonly name: string; readonly chunks: Buffer[] }[] = [];
+  parser.on('field', (name, value) => {
+    found.push({ name: Buffer.from(name, 'latin1').toString(), chunks: [Buffer.from(value, 'latin1')] });
+  });
   parser.on('file', (name, stream) => {
     const chunks: Buffer[] = [];
-    parts.push({ name: name ?? '', chunks });
+    found.push({ name: name ?? '', chunks });
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('error', () => undefined);
   });
-  await pipeline(Readable.from(body, { objectMode: false }), parser).catch((error: unknown) => {
-    throw unreadableMultipart(error);
+  await pipeline(body, parser).catch((error: unknown) => {
+    throw unreadable(error);
   });
-  for (const { name, chunks } of parts) form.set(name, Buffer.concat(chunks));
-}
-
-const [AMPERSAND, EQUALS, PLUS, PERCENT, SPACE] = [0x26, 0x3d, 0x2b, 0x25, 0x20];
-/** The value of each byte as a hexadecimal digit; NO_DIGIT for one that is none. */
-const NO_DIGIT = 16;
-const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
-  const value = Number.parseInt(String.fromCharCode(byte), 16);
-  return Number.isNaN(value) ? NO_DIGIT : value;
-});
-
-/**
- * Reads application/x-www-form-urlencoded bytes as bytes. They are decoded where they stand, so that a body is in memory once.
- * A percent sign that begins no escape stands for itself, as in the URL standard.
- */
-export async function readUrlencoded(body: Buffer, form: Pick<Form, 'set'>, slices: Slices): Promise<void> {
-  for (let from = 0; from < body.length; ) {
-    const ampersand = body.indexOf(AMPERSAND, from);
-    const pair = body.subarray(from, ampersand === -1 ? body.length : ampersand);
-    from += pair.length + 1;
-    while (body[from] === AMPERSAND) from += 1;
-    if (pair.length === 0) continue;
-    const equals = pair.indexOf(EQUALS);
-    const name = decoded(equals === -1 ? pair : pair.subarray(0, equals)).toString();
-    form.set(name, equals === -1 ? Buffer.alloc(0) : decoded(pair.subarray(equals + 1)));
-    await slices.pause();
-  }
-}
-
-function decoded(bytes: Buffer): Buffer {
-  let length = 0;
-  for (let i = 0; i < bytes.length; i += 1) {
-    let byte = bytes[i] ?? 0;
-    if (byte === PLUS) byte = SPACE;
-    else if (byte === PERCENT) {
-      const high = DIGITS[bytes[i + 1] ?? 0] ?? NO_DIGIT;
-      const low = DIGITS[bytes[i + 2] ?? 0] ?? NO_DIGIT;
-      if (high < NO_DIGIT && low < NO_DIGIT) {
-        byte = high * 16 + low;
-        i += 2;
-      }
-    }
-    bytes[length] = byte;
-    length += 1;
-  }
-  return bytes.subarray(0, length);
+  for (const { name, chunks } of found) form.set(name, Buffer.concat(chunks));
 }

@@ -17,48 +17,35 @@ export function escapeMarkup(text: string): string {
 }
 
 const STYLE = `
-:root { color-scheme: light dark; --text: #1d2127; --dim: #59626e; --line: #d8dde3; --ground: #fbfbfa; --field: #fff;
-  --link: #0b57a4; --mark: #fdeaa0; --accent: #0b57a4; --on-accent: #fff; --danger: #a4210b; }
-@media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --dim: #9fa8b3; --line: #363d46; --ground: #16191d;
-  --field: #1f242a; --link: #8abdf3; --mark: #5d5013; --accent: #8abdf3; --on-accent: #10151a; --danger: #f39c8a; } }
+:root { color-scheme: light dark; --text: light-dark(#1d2127, #e4e7eb); --dim: light-dark(#59626e, #9fa8b3);
+  --line: light-dark(#d8dde3, #363d46); --ground: light-dark(#fbfbfa, #16191d); --field: light-dark(#fff, #1f242a);
+  --link: light-dark(#0b57a4, #8abdf3); --mark: light-dark(#fdeaa0, #5d5013); --on-link: light-dark(#fff, #10151a);
+  --danger: light-dark(#a4210b, #f39c8a); }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 46rem; padding: 2rem 1.25rem 4rem; background: var(--ground); color: var(--text);
   font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.35rem; margin: 0 0 1rem; } h1 a { color: inherit; text-decoration: none; }
-a { color: var(--link); }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-.dim { color: var(--dim); font-size: .875rem; margin: .1rem 0; }
+body.wide { max-width: none; } .scroll { overflow-x: auto; margin: 0 0 1rem; }
+h1 { font-size: 1.35rem; margin: 0 0 1rem; } h1 a { color: inherit; text-decoration: none; } h2 { font-size: 1.1rem; }
+a, summary { color: var(--link); } summary { cursor: pointer; } details { margin: 1.2rem 0; }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+.dim, label, legend { color: var(--dim); font-size: .875rem; margin: .1rem 0; } label { display: block; }
 form.search { display: flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin-bottom: .8rem; }
-label { display: block; font-size: .875rem; color: var(--dim); }
-label.query { flex: 1 1 16rem; }
-input, select, button { font: inherit; height: 2.6rem; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
-  background: var(--field); color: var(--text); width: 100%; }
-label.collection { flex: 0 1 11rem; min-width: 8rem; }
-button { width: auto; background: var(--accent); color: var(--on-accent); border-color: transparent;
-  cursor: pointer; padding-inline: 1.2rem; }
-h2 { font-size: 1.1rem; }
+form.fields { max-width: 46rem; } form.fields label { margin: .8rem 0; }
+label.query { flex: 1 1 16rem; } label.collection { flex: 0 1 11rem; min-width: 8rem; }
+input, select, button, textarea { font: inherit; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
+  background: var(--field); color: var(--text); width: 100%; } textarea { resize: vertical; }
+button { width: auto; background: var(--link); color: var(--on-link); border-color: transparent; cursor: pointer; }
+button.quiet { background: none; color: var(--danger); border-color: currentcolor; } input[type=checkbox] { width: auto; }
 ol.hits { list-style: none; margin: 1.5rem 0; padding: 0; } ol.hits li { margin: 0 0 1.4rem; }
 ol.hits h2 { font-size: 1.05rem; font-weight: 600; margin: 0; } ol.hits p { margin: .15rem 0; }
 mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: .15em; }
 nav { display: flex; justify-content: space-between; border-top: 1px solid var(--line); padding-top: .8rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; } dt { color: var(--dim); } dd { margin: 0; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
-  border-bottom: 1px solid var(--line); } th { white-space: nowrap; } td { overflow-wrap: break-word; } td a { overflow-wrap: anywhere; }
-body.wide { max-width: none; } body.wide form.search { max-width: 46rem; }
-.scroll { overflow-x: auto; margin: 0 0 1rem; }
-table.rows { width: auto; min-width: 40%; } table.rows th { color: var(--dim); font-weight: 600; }
-table.rows td, table.rows th { padding-right: 1.2rem; }
-table.rows td { min-width: 8em; }
-table.rows td div { white-space: pre-wrap; max-width: 40rem; max-height: 12rem; overflow: auto; }
-input[type=checkbox] { width: 1.1rem; height: 1.1rem; padding: 0; margin: .2rem 0 0; }
-textarea { font: inherit; width: 100%; padding: .45rem .7rem; border: 1px solid var(--line); border-radius: .4rem;
-  background: var(--field); color: var(--text); resize: vertical; }
-form.fields { max-width: 46rem; } form.fields label { margin: 0 0 .9rem; } form.fields fieldset { border: 1px solid var(--line);
-  border-radius: .4rem; margin: 0 0 1rem; padding: .6rem .9rem 0; } legend { font-size: .875rem; color: var(--dim); padding: 0 .3rem; }
+table { border-collapse: collapse; width: 100%; } table.rows { width: auto; min-width: 40%; } th { white-space: nowrap; }
+th, td { text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line); }
+td div { white-space: pre-wrap; min-width: 8em; max-width: 40rem; max-height: 12rem; overflow: auto; }
 .actions { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; }
-.notice { border-left: 3px solid var(--accent); padding: .3rem .8rem; background: var(--field); }
-button.quiet { background: none; color: var(--danger); border-color: var(--danger); }
-details { margin: 1.2rem 0; } summary { cursor: pointer; color: var(--link); } details form { margin-top: .8rem; }
+.notice { border-left: 3px solid var(--link); padding: .3rem .8rem; background: var(--field); }
 pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: .4rem; padding: .8rem; background: var(--field); }
 `;
 

@@ -51,7 +51,7 @@ export async function openPeerInstance(
   const database = new Database(dir);
   await syncDirectory(dir);
   const administrator = new Administrator(password, clock);
-  const forms = new FormReader(maxBody, clock);
+  const forms = new FormReader(maxBody);
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log, commitEveryMs, forms });
   const citations = new Citations(database, documents, clock);

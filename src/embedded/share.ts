@@ -5,14 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream } from '@fastify/busboy';
 import mime from 'mime';
 import { systemCode } from '../lib/errors.js';
-import {
-  isMultipartForm,
-  limitBody,
-  multipartParser,
-  Refusal,
-  refuseCompressed,
-  unreadableMultipart,
-} from './form.js';
+import { formParser, isMultipartForm, limitBody, Refusal, refuseCompressed, unreadable } from './form.js';
 import { escapeMarkup } from './markup.js';
 import type { Body, Context } from './server.js';
 import { type Listing, type OpenShare, type Share, type ShareStore, shareSegments } from './share-store.js';
@@ -71,14 +64,13 @@ const FILE_CHUNK = 262_144;
 const CONTENT_SECURITY_POLICY =
   "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; frame-ancestors 'none'";
 
-/** The object itself, whole or the one range that was asked for, straight from disk; 304 where the client has it already. */
+/** The object itself, straight from disk; 304 where the client has it already. */
 async function shareFile(found: OpenShare, { request, reply }: Context): Promise<Body> {
   const { headers } = request;
   const { data, size, lastModified, handle } = found;
   const type = mime.getType(`/${data}`) ?? 'application/octet-stream';
   const etag = `"${size.toString(16)}-${lastModified.toString(16)}"`;
   reply.type(type).headers({
-    'accept-ranges': 'bytes',
     'cache-control': 'no-cache',
     'content-disposition': disposition(data, type),
     'content-security-policy': CONTENT_SECURITY_POLICY,
@@ -90,16 +82,8 @@ async function shareFile(found: OpenShare, { request, reply }: Context): Promise
     reply.code(304);
     return '';
   }
-  const isSame = headers['if-range'] === undefined || isNamed(found, etag, headers['if-range']);
-  const range = isSame ? readRange(headers.range, size) : undefined;
-  const { start, end } = range ?? { start: 0, end: size };
-  if (range && start >= end) {
-    await handle.close();
-    throw new Refusal(416, 'The object has no such range.', { 'content-range': `bytes */${size}` });
-  }
-  if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${size}`);
-  reply.header('content-length', end - start);
-  const chunks = Readable.from(read(found, start, end), { objectMode: false, highWaterMark: FILE_CHUNK });
+  reply.header('content-length', size);
+  const chunks = Readable.from(read(found), { objectMode: false, highWaterMark: FILE_CHUNK });
   return chunks.once('close', () => void handle.close());
 }
 
@@ -108,37 +92,16 @@ function isKnown(found: Share, etag: string, headers: IncomingHttpHeaders): bool
   const tags = headers['if-none-match'];
   if (tags !== undefined)
     return tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
-  return wholeSeconds(found) <= Date.parse(headers['if-modified-since'] ?? '');
-}
-
-function isNamed(found: Share, etag: string, ifRange: string | readonly string[]): boolean {
-  return ifRange === etag || Date.parse(String(ifRange)) === wholeSeconds(found);
-}
-
-function wholeSeconds({ lastModified }: Share): number {
-  return Math.floor(lastModified / 1000) * 1000;
-}
-
-/** The one range of a Range header, perhaps empty; undefined where it asks for several or cannot be read: that means the whole. */
-function readRange(header = '', size: number): { readonly start: number; readonly end: number } | undefined {
-  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(header.trim()) ?? [];
-  if (first === '' && last === '') return undefined;
-  if (first === '') return { start: Math.max(0, size - Number(last)), end: size };
-  if (last !== '' && Number(last) < Number(first)) return undefined;
-  return { start: Number(first), end: last === '' ? size : Math.min(Number(last) + 1, size) };
+  return Math.floor(found.lastModified / 1000) * 1000 <= Date.parse(headers['if-modified-since'] ?? '');
 }
 
 /** @throws Error where the file changes while it is read, so that a mixture is never taken for the object */
-async function* read(
-  { handle, size, lastModified }: OpenShare,
-  start: number,
-  end: number,
-): AsyncGenerator<Buffer> {
-  for (let at = start; at < end; ) {
-    const length = Math.min(FILE_CHUNK, end - at);
+async function* read({ handle, size, lastModified }: OpenShare): AsyncGenerator<Buffer> {
+  for (let at = 0; at < size; ) {
+    const length = Math.min(FILE_CHUNK, size - at);
     const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(length), 0, length, at);
     at += bytesRead;
-    if (at === end || bytesRead === 0) {
+    if (at === size || bytesRead === 0) {
       const now = await handle.stat();
       if (now.size !== size || now.mtimeMs !== lastModified)
         throw new Error('the shared object changed while it was read');
@@ -175,7 +138,7 @@ interface Incoming {
  * @throws Refusal 400, 409, 413, 507
  */
 async function receiveShare({ request: { raw } }: Context, store: ShareStore): Promise<Share> {
-  const parser = multipartParser(raw.headers, {
+  const parser = formParser(raw.headers['content-type'] ?? '', {
     preservePath: true,
     limits: { fieldNameSize: 200, fieldSize: LONGEST_GROUP + 1, parts: 10 },
   });
@@ -197,7 +160,7 @@ async function receiveShare({ request: { raw } }: Context, store: ShareStore): P
   });
   try {
     await pipeline(limitBody(raw, MOST_UPLOAD), parser).catch((error: unknown) => {
-      throw error instanceof Refusal || systemCode(error) !== undefined ? error : unreadableMultipart(error);
+      throw unreadable(error);
     });
     const incoming = await upload;
     if (!incoming) throw new Refusal(400, 'The upload has no file part named data.');

@@ -19,17 +19,23 @@ export interface TableDeps {
   readonly maxBody: number;
 }
 
-/** Rows of a table on their way out, with what was done before. */
-interface View {
+/** What was done before rows are shown. */
+interface Done {
+  /** Keys of the rows that this request deleted. */
+  readonly deleted?: readonly string[];
+  /** What the page for people says of it. */
+  readonly notice?: string;
+}
+
+/** Rows of a table on their way out. */
+interface View extends Done {
   readonly table: StoredTable;
   readonly columns: readonly string[];
   readonly choice: RowChoice;
   /** In groups, each made in a slice of time. */
   readonly groups: Iterable<readonly StoredRow[]>;
-  /** Keys of the rows that this request deleted. */
-  readonly deleted?: readonly string[];
-  /** What the page for people says of what was done. */
-  readonly notice?: string;
+  /** The one row that was chosen, to be edited. */
+  readonly row: StoredRow | undefined;
 }
 
 /** Keys that one request may delete. */
@@ -80,9 +86,7 @@ export async function tablePages(context: Context, path: 'api' | 'editor', deps:
     log.info({ table: name, rows: table.rows }, `The table ${name} was deleted`);
     return listAnswer(context, tables, `The table ${name} is deleted.`);
   }
-  if (action === 'addrow') return editAnswer(context, table, undefined, tables);
-  if (action === undefined && form.text('edittable') !== undefined && pk !== undefined)
-    return editAnswer(context, table, pk, tables);
+  if (action === 'addrow') return rowsAnswer(context, table, { count: 0 }, tables);
   const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
   const count = form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
   const choice = {
@@ -114,19 +118,12 @@ function rowsAnswer(
   table: StoredTable,
   choice: RowChoice,
   tables: TableStore,
-  done: Pick<View, 'deleted' | 'notice'> = {},
+  done: Done = {},
 ): Iterable<string> {
   const columns = [...tables.columns(table).values()];
-  const view = { table, columns, choice, groups: tables.read(table, choice), ...done };
+  const row = choice.pk === undefined ? undefined : tables.row(table, choice.pk);
+  const view = { table, columns, choice, row, groups: tables.read(table, choice), ...done };
   return as === 'json' ? tableJson(view) : tablePage(view);
-}
-
-/** For programs the form is the table without its rows, or with the one that is edited. */
-function editAnswer(context: Context, table: StoredTable, pk: string | undefined, tables: TableStore): Body {
-  if (context.as === 'json')
-    return rowsAnswer(context, table, pk === undefined ? { count: 0 } : { pk }, tables);
-  const row = pk === undefined ? undefined : tables.row(table, pk);
-  return rowPage(table, [...tables.columns(table).values()], row, pk);
 }
 
 /** In the background. */
@@ -215,34 +212,34 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
 
 const PATH = '/Tables_p.html';
 
-/** Rows of a table as a page, with what edits them; it is made while it is sent. */
-function* tablePage({ table, columns, choice, groups, notice }: View): Generator<string> {
+/** Rows of a table as a page, which is made while it is sent, with what changes them. */
+function* tablePage({ table, columns, choice, groups, row, notice }: View): Generator<string> {
   const { begin, end } = pageAround(`${table.name} – tables`, 'wide');
+  const self = link({ table: table.name });
   yield `${begin}${heading(notice)}<h2>${shown(table.name)}</h2>
-<p class="dim">${counted(table.rows, 'row')}, ${counted(columns.length, 'column')}</p>\n${searchForm(table, choice)}
-<form method="post" action="${link({ table: table.name })}">\n<div class="scroll"><table class="rows">
-<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}<th></th></tr></thead>\n<tbody>\n`;
+<p class="dim">${counted(table.rows, 'row')}, ${counted(columns.length, 'column')}</p>
+<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
+<thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${shown(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
   let count = 0;
   let last: string | undefined;
   for (const group of groups) {
-    for (const row of group) {
-      yield rowLine(row, table, columns, count);
+    for (const each of group) {
+      yield rowLine(each, table, columns, count);
       count += 1;
-      last = row.pk;
+      last = each.pk;
     }
     yield '';
   }
-  yield `</tbody></table></div>\n`;
-  if (count === 0) yield `<p>No rows${choice.search === undefined ? '' : ' with these words'}.</p>\n`;
-  yield `<p class="actions"><a href="${link({ table: table.name, addrow: 'Add Row' })}">Add a row</a>`;
+  yield `</tbody></table></div>\n${count === 0 ? '<p>No rows.</p>\n' : ''}<p class="actions">`;
   if (count > 0)
     yield `<button class="quiet" type="submit" name="deleterows" value="Delete Rows">Delete the marked rows</button>`;
   if (last !== undefined && choice.pk === undefined && count === choice.count)
     yield `<a rel="next" href="${link({ table: table.name, search: choice.search, count: String(choice.count), after: last })}">Next rows →</a>`;
-  if (choice.pk !== undefined) yield `<a href="${link({ table: table.name })}">All rows</a>`;
-  yield `</p>\n</form>
+  yield `<a href="${self}">All rows</a></p>\n</form>
+<details${choice.pk === undefined ? '' : ' open'}><summary>${row === undefined ? 'New row' : `Row ${shown(row.pk)}`}</summary>
+${rowForm(table.name, columns, row)}</details>
 <details><summary>Delete this table…</summary>
-<form method="post" action="${link({ table: table.name })}">
+<form method="post" action="${self}">
 <button class="quiet" type="submit" name="deletetable" value="Delete Table">Delete ${shown(table.name)} with ${counted(table.rows, 'row')}</button>
 </form></details>\n</main>${end}`;
 }
@@ -254,49 +251,31 @@ function listPage(tables: readonly StoredTable[], notice?: string): string {
       `<tr><td><a href="${link({ table: name })}">${shown(name)}</a></td><td>${counted(rows, 'row')}</td></tr>`,
   );
   const list = lines.length === 0 ? '<p>No tables yet.</p>' : `<table>\n${lines.join('\n')}\n</table>`;
-  return page(
-    'Tables',
-    `${heading(notice)}${list}
-<details><summary>New table</summary>
-<form class="fields" method="post" action="${PATH}">
-<label>Table<input name="table" maxlength="500" required autocomplete="off"></label>
-<label>First column<input name="newcolumn" maxlength="500" required autocomplete="off"></label>
-<label>Its value in the first row<textarea name="newvalue" rows="1"></textarea></label>
-<input type="hidden" name="page" value="true">
-<button type="submit" name="commitrow" value="Commit">Create</button>
-</form></details>\n</main>`,
-  );
+  const body = `${list}\n<details><summary>New table</summary>\n${rowForm()}</details>\n</main>`;
+  return page('Tables', heading(notice) + body);
 }
 
-/** What a row is edited with; without `row` it makes a new one, of the key `pk` where that is given. */
-function rowPage(
-  table: StoredTable,
-  columns: readonly string[],
-  row: StoredRow | undefined,
-  pk: string | undefined,
-): string {
+/** What a row is edited with; without `row` it makes a new one, without `table` the table too. */
+function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRow): string {
   const values = new Map(row?.cells);
-  const fields = columns.map((column) => cellField(column, values.get(column) ?? ''));
-  const key =
-    pk === undefined
-      ? '<label>Key (left empty: the next free number)<input name="pk" maxlength="500" autocomplete="off"></label>\n'
-      : '';
-  const title = pk === undefined ? 'New row' : `Row ${pk}`;
-  return page(
-    `${title} – ${table.name}`,
-    `${heading()}<h2>${shown(title)} · <a href="${link({ table: table.name })}">${shown(table.name)}</a></h2>
-<form class="fields" method="post" action="${link({ table: table.name, pk })}">
-<input type="hidden" name="page" value="true">
-${key}${fields.join('\n')}
-<fieldset><legend>One more column</legend>
-<label>Name<input name="newcolumn" maxlength="500" autocomplete="off"></label>
-<label>Value<textarea name="newvalue" rows="1"></textarea></label>
-</fieldset>
-<p class="actions"><button type="submit" name="commitrow" value="Commit">Save</button>
-<a href="${link({ table: table.name })}">Cancel</a></p>
-</form>
-</main>`,
+  const input = (label: string, name: string, more = '') =>
+    `<label>${label}<input name="${name}" maxlength="500" autocomplete="off"${more}></label>\n`;
+  const area = (label: string, name: string, value = '') => {
+    const lines = Math.min(12, value.split(/\r\n|\r|\n/).length);
+    // The first line end in a text area is not part of it.
+    return `<label>${label}<textarea name="${name}" dir="auto" rows="${lines}">\n${shown(value)}</textarea></label>\n`;
+  };
+  const fields = columns.map((column) =>
+    survivesBrowser(column) && !escapeMarkup(values.get(column) ?? '').includes('\ufffd')
+      ? area(shown(column), `col_${escapeMarkup(column)}`, values.get(column))
+      : `<p class="dim">${shown(column)}: cannot be edited in a browser and stays as it is</p>\n`,
   );
+  return `<form class="fields" method="post" action="${link({ table, pk: row?.pk })}">
+<input type="hidden" name="page" value="true">
+${table === undefined ? input('Table', 'table', ' required') : ''}${row === undefined ? input('Key (left empty: the next free number)', 'pk') : ''}
+${fields.join('')}${input('New column', 'newcolumn')}${area('Its value', 'newvalue')}
+<button type="submit" name="commitrow" value="Commit">Save</button>
+</form>`;
 }
 
 function rowLine(row: StoredRow, table: StoredTable, columns: readonly string[], place: number): string {
@@ -306,30 +285,12 @@ function rowLine(row: StoredRow, table: StoredTable, columns: readonly string[],
     ? `<input type="checkbox" name="item_${place}" value="pk_${escapeMarkup(row.pk)}" aria-label="Mark ${shown(row.pk)}">`
     : '';
   const edit = link({ table: table.name, edittable: 'Edit Table', pk: row.pk });
-  return `<tr><td>${mark}</td><td><div dir="auto">${shown(row.pk)}</div></td>${cells.join('')}<td><a href="${edit}">Edit</a></td></tr>\n`;
-}
-
-function cellField(column: string, value: string): string {
-  if (!survivesBrowser(column) || escapeMarkup(value).includes('\ufffd'))
-    return `<p class="dim">${shown(column)}: cannot be edited in a browser and stays as it is</p>`;
-  const rows = Math.min(12, Math.max(1, value.split(/\r\n|\r|\n/).length, Math.ceil(value.length / 80)));
-  // The first line end in a text area is not part of it.
-  return `<label>${shown(column)}<textarea name="col_${escapeMarkup(column)}" dir="auto" rows="${rows}">\n${shown(value)}</textarea></label>`;
+  return `<tr><td>${mark}</td><td><a href="${edit}">${shown(row.pk)}</a></td>${cells.join('')}</tr>\n`;
 }
 
 /** Whether a browser sends back what it got: a page cannot hold some characters, and the name of a field no ends of lines. */
 function survivesBrowser(text: string): boolean {
   return !/[\r\n\ufffd]/.test(escapeMarkup(text));
-}
-
-function searchForm(table: StoredTable, { search = '' }: RowChoice): string {
-  // The table's name cannot stand in a form that is sent by GET where a browser would change it.
-  if (!survivesBrowser(table.name)) return '';
-  return `<form class="search" role="search" method="get" action="${PATH}">
-<input type="hidden" name="table" value="${escapeMarkup(table.name)}">
-<label class="query">Rows with<input type="search" name="search" value="${escapeMarkup(search)}" autocomplete="off"></label>
-<button type="submit">Show</button>
-</form>`;
 }
 
 function heading(notice?: string): string {

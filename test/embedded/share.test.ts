@@ -136,8 +136,6 @@ describe('a shared object', () => {
   it('may be empty', async () => {
     const { peer, folder } = await openShares();
     put(folder, 'empty.txt', '');
-    const got = await get(peer, { data: 'empty.txt' }, { range: 'bytes=0-' });
-    expect([got.status, await got.text()]).toEqual([416, expect.stringContaining('no such range')]);
     expect((await get(peer, { data: 'empty.txt' })).headers.get('content-length')).toBe('0');
   });
 
@@ -180,26 +178,11 @@ describe('a shared object', () => {
     ).toBe(200);
   });
 
-  it.each([
-    ['bytes=2-4', 206, 'cde', 'bytes 2-4/10'],
-    ['bytes=7-', 206, 'hij', 'bytes 7-9/10'],
-    ['bytes=-3', 206, 'hij', 'bytes 7-9/10'],
-    ['bytes=-30', 206, 'abcdefghij', 'bytes 0-9/10'],
-    ['bytes=8-99', 206, 'ij', 'bytes 8-9/10'],
-    ['bytes=10-', 416, undefined, 'bytes */10'],
-    ['bytes=-0', 416, undefined, 'bytes */10'],
-    ['bytes=4-2', 200, 'abcdefghij', null],
-    ['bytes=0-1,4-5', 200, 'abcdefghij', null],
-    ['lines=1-2', 200, 'abcdefghij', null],
-  ])('is sent in part where a range is asked for: %s', async (range, status, body, contentRange) => {
+  it('is sent whole also where a part of it is asked for', async () => {
     const { peer, folder } = await openShares();
     put(folder, 'a.txt', 'abcdefghij');
-    const got = await get(peer, { data: 'a.txt' }, { range });
-    expect([got.status, got.headers.get('content-range')]).toEqual([status, contentRange]);
-    const came = await got.text();
-    if (body !== undefined) expect(came).toBe(body);
-    const changed = await get(peer, { data: 'a.txt' }, { range, 'if-range': '"of another version"' });
-    expect([changed.status, await changed.text()]).toEqual([200, 'abcdefghij']);
+    const got = await get(peer, { data: 'a.txt' }, { range: 'bytes=3-5' });
+    expect([got.status, await got.text()]).toEqual([200, 'abcdefghij']);
   });
 
   it('of a kind that a browser would run is only offered for download, and none may run', async () => {
