@@ -26,35 +26,27 @@ import { columns, counted, safe } from './text.js';
  */
 export async function checkCanary(
   config: Config,
-  {
-    timeoutMs,
-    url,
-    yes,
-  }: { readonly url: string | undefined; readonly yes: boolean; readonly timeoutMs: number },
+  how: { readonly url: string | undefined; readonly yes: boolean; readonly timeoutMs: number },
   log: Logger,
   asked: Asked,
 ): Promise<CanaryReport> {
   const { confirm, folders } = config;
-  const base = url === undefined ? `${folders[0]?.url ?? ''}peersync-canary/` : normaliseBase(url);
+  const base = how.url === undefined ? `${folders[0]?.url ?? ''}peersync-canary/` : normaliseBase(how.url);
   if (base === undefined)
     throw new UsageError(
-      `--url: received "${url}".`,
+      `--url: received "${how.url}".`,
       'Give an http, https, ftp or file URL without credentials, query and fragment, such as https://files.example.org/canary/.',
     );
   const plan = canaryPlan(base, folders, systemClock.now());
-  for (const canary of plan) {
-    const folder = folders.find((each) => canary.url.startsWith(each.url));
-    if (folder === undefined) continue;
-    const file = join(folder.path, decodeURIComponent(canary.url.slice(folder.url.length)));
-    if (await isThere(file))
-      throw new UsageError(
-        `The canary ${canary.url} would replace the document of ${file}.`,
-        'Give another --url.',
-      );
+  for (const { url } of plan) {
+    const folder = folders.find((each) => url.startsWith(each.url));
+    const file = folder && join(folder.path, decodeURIComponent(url.slice(folder.url.length)));
+    if (file !== undefined && (await isThere(file)))
+      throw new UsageError(`The canary ${url} would replace the document of ${file}.`, 'Give another --url.');
   }
   return withPeer(config, log, async (client, signal) => {
-    if (!yes) {
-      const urls = plan.map((canary) => `  ${safe(canary.url)}\n`).join('');
+    if (!how.yes) {
+      const urls = plan.map(({ url }) => `  ${safe(url)}\n`).join('');
       if (asked.isTerminal)
         asked.output.write(
           `${counted(plan.length, 'tiny document')} will stay in the index, for a peer's interface cannot remove any:\n${urls}`,
@@ -62,7 +54,8 @@ export async function checkCanary(
       await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
     }
     const { hold, maxInterval } = confirm;
-    return pushCanaries(client, plan, { timeoutMs, hold, maxInterval }, { clock: systemClock, signal });
+    const patience = { timeoutMs: how.timeoutMs, hold, maxInterval };
+    return pushCanaries(client, plan, patience, { clock: systemClock, signal });
   });
 }
 
@@ -74,8 +67,6 @@ const AGE_MS = 3_600_000;
 /** A dialect that drops documents without a word is given so many times its hold to show one, as the daemon does. */
 const GATE_HOLDS = 3;
 const SHORTEST_GATE_MS = 5_000;
-/** For the look-ups that are under way when the time is over, in ms. */
-const LAST_LOOKS_MS = 5_000;
 
 /**
  * Pushes canaries, each by itself so that none suffers from another, waits until the peer shows them as the daemon would, and
@@ -92,71 +83,57 @@ export async function pushCanaries(
     readonly hold: number | undefined;
     readonly maxInterval: number;
   },
-  { clock, signal: stopped }: { readonly clock: Clock; readonly signal: AbortSignal },
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<CanaryReport> {
-  const over = new AbortController();
-  const end = clock.after(patience.timeoutMs + LAST_LOOKS_MS, () => over.abort());
-  const signal = AbortSignal.any([stopped, over.signal]);
+  const deadline = clock.now() + patience.timeoutMs;
+  const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+  const { hold = dialect.holdMs, maxInterval } = patience;
+  const gateMs = dialect.hasDomainGate ? Math.max(GATE_HOLDS * hold, SHORTEST_GATE_MS) : patience.timeoutMs;
   const directory = await mkdtemp(join(tmpdir(), 'peersync-canary-'));
-  try {
-    const deadline = clock.now() + patience.timeoutMs;
-    const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
-    const hold = patience.hold ?? dialect.holdMs;
-    const gateMs = dialect.hasDomainGate ? Math.max(GATE_HOLDS * hold, SHORTEST_GATE_MS) : patience.timeoutMs;
 
-    /** @returns what follows the push: to wait until the peer shows the document for good, and to look at what it shows */
-    const push = async (canary: Canary): Promise<() => Promise<Omit<Probed, keyof Canary>>> => {
-      const file = join(directory, canary.name);
-      await writeFile(file, canary.bytes);
-      const modified = Math.floor((clock.now() - AGE_MS) / 1000);
-      await utimes(file, modified, modified);
-      const [ready] = await readyFiles([{ file, url: canary.url }], dialect.content).catch((error) => {
-        if (error instanceof PeersyncError && error.code === 'NOT_TEXT') return [];
-        throw error;
-      });
-      if (ready === undefined) return async () => ({ outcome: undefined });
-      const how = { collection: 'peersync-canary' };
-      const sent = await pushFile(client, ready, how, { clock, deadline, signal });
-      if ('refused' in sent) return async () => ({ outcome: { status: 'refused', message: sent.refused } });
-      const isAddress = canary.kind === 'address';
-      const ownDeadline = isAddress ? Math.min(deadline, clock.now() + gateMs) : deadline;
-      return async () => {
-        let visibleMs: number | undefined;
-        const onShown = (at: number) => {
-          visibleMs = at - sent.at;
-        };
-        const wait = { deadline: ownDeadline, hold, maxInterval: patience.maxInterval };
-        const outcome = await untilShown(client, sent, isAddress ? wait : { ...wait, onShown }, {
-          clock,
-          signal,
-        });
-        if (isAddress || outcome.status !== 'confirmed') return { outcome, sent };
-        const doc = await client.peerdoc({ url: canary.url }, { signal });
-        const citation = await client.citation({ url: canary.url }, { signal }).catch(failure);
-        return { outcome, sent, doc, citation, visibleMs };
-      };
-    };
-    const probes: Promise<Probed>[] = [];
+  /** @returns undefined where the peer takes no file of this kind */
+  const push = async ({ bytes, name, url }: Canary) => {
+    const file = join(directory, name);
+    await writeFile(file, bytes);
+    const modified = Math.floor((clock.now() - AGE_MS) / 1000);
+    await utimes(file, modified, modified);
+    const [ready] = await readyFiles([{ file, url }], dialect.content).catch((error) => {
+      if (error instanceof PeersyncError && error.code === 'NOT_TEXT') return [];
+      throw error;
+    });
+    return ready && pushFile(client, ready, { collection: 'peersync-canary' }, { clock, deadline, signal });
+  };
+  const look = async (canary: Canary, sent: SentVersion): Promise<Probed> => {
+    const isAddress = canary.kind === 'address';
+    const until = isAddress ? Math.min(deadline, clock.now() + gateMs) : deadline;
+    const outcome = await untilShown(client, sent, { deadline: until, hold, maxInterval }, { clock, signal });
+    if (isAddress || outcome.status !== 'confirmed') return { ...canary, outcome, sent };
+    const visibleMs = clock.now() - sent.at;
+    const doc = await client.peerdoc({ url: canary.url }, { signal });
+    const citation = await client.citation({ url: canary.url }, { signal }).catch(failure);
+    return { ...canary, outcome, sent, doc, citation, visibleMs };
+  };
+  try {
+    const probes: (Probed | Promise<Probed>)[] = [];
     for (const canary of plan) {
-      const look = await push(canary).catch((error) => async () => ({ outcome: failure(error) }));
-      probes.push(
-        look().then(
-          (probed) => ({ ...canary, ...probed }),
-          (error) => ({ ...canary, outcome: failure(error) }),
-        ),
-      );
+      const failed = (error: unknown) => ({ ...canary, outcome: failure(error) });
+      const sent = await push(canary).catch(failure);
+      if (sent === undefined) probes.push({ ...canary, outcome: undefined });
+      else if ('refused' in sent)
+        probes.push({ ...canary, outcome: { status: 'refused', message: sent.refused } });
+      else if ('status' in sent) probes.push({ ...canary, outcome: sent });
+      else probes.push(look(canary, sent).catch(failed));
     }
     const probed = await Promise.all(probes);
-    stopped.throwIfAborted();
+    signal.throwIfAborted();
     return reportOf(probed, dialect, hold);
   } finally {
-    end.cancel();
     await rm(directory, { recursive: true });
   }
 }
 
 /** @throws the error where it is none that a person may read */
-function failure(error: unknown): { readonly status: 'failed'; readonly error: PeersyncError } {
+function failure(error: unknown): Failure {
   if (!(error instanceof PeersyncError)) throw error;
   return { status: 'failed', error };
 }
@@ -181,6 +158,8 @@ export interface Canary {
 const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
 const GREETINGS = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
 const ADDRESS = 'It shows whether this peer takes documents with an address such as this one.';
+const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
+const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
 /** What is pushed: three kinds of document below `base`, and one below the URL of each folder that lies elsewhere. */
 export function canaryPlan(
@@ -190,33 +169,26 @@ export function canaryPlan(
 ): readonly Canary[] {
   // So that an earlier canary is not taken for this one.
   const stamp = new Date(now).toISOString();
-  const canary = (what: string, url: string, sentence: string, ascii: string, whole = ascii) => {
+  const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
     const lines = [
       `This document (${what}) was pushed by peersync at ${stamp}.`,
       'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
-      sentence,
+      text,
     ];
-    const text = `${lines.join('\n')}\n`;
-    const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(text);
+    const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(`${lines.join('\n')}\n`);
     const name = url.slice(url.lastIndexOf('/') + 1);
-    return { what, name, url, bytes, sentence: { ascii, whole }, words: text.trim().split(/\s+/).length };
+    const words = lines.join(' ').split(/\s+/).length;
+    return { kind: 'canary' as const, what, name, url, folders: [] as string[], bytes, sentence, words };
   };
-  const isBelow = ({ url }: { readonly url: string }) => base.startsWith(url);
-  const canaries = [
-    canary('plain text', `${base}plain.txt`, GULLS, GULLS.slice(0, 22)),
-    canary('PDF', `${base}document.pdf`, GULLS, GULLS.slice(0, 22)),
-    canary(
-      ...(['non-ASCII text', `${base}greetings.txt`, GREETINGS] as const),
-      ...(['Greetings from afar', 'Grüße aus Łódź und Kraków'] as const),
-    ),
-  ];
-  const names = folders.filter(isBelow).map(({ name }) => name);
+  const below = folders.filter(({ url }) => base.startsWith(url));
   return [
-    ...canaries.map((each, i) => ({ ...each, kind: 'canary' as const, folders: i > 0 ? [] : names })),
+    { ...canary('plain text', `${base}plain.txt`, GULLS), folders: below.map(({ name }) => name) },
+    canary('PDF', `${base}document.pdf`, GULLS),
+    canary('non-ASCII text', `${base}greetings.txt`, GREETINGS, GREETINGS_LOOK),
     ...folders
-      .filter((folder) => !isBelow(folder))
+      .filter((folder) => !below.includes(folder))
       .map(({ name, url }) => ({
-        ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS, ADDRESS.slice(0, 30)),
+        ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS),
         ...{ kind: 'address' as const, folders: [name] },
       })),
   ];
@@ -248,7 +220,7 @@ export interface CanaryRow {
   readonly check: string;
   readonly status: 'works' | 'fails' | 'not tried';
   readonly message: string;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 }
 
 export interface CanaryReport {
@@ -256,8 +228,8 @@ export interface CanaryReport {
   /** How long a document has to be shown until it counts, in ms. */
   readonly holdMs: number;
   readonly takesBinary: boolean;
-  /** From the push until the peer showed the last of them for good, in ms; undefined when it never did. */
-  readonly timeToVisibleMs?: number | undefined;
+  /** From the push until the peer showed the last of them for good, in ms; absent when it never did. */
+  readonly timeToVisibleMs?: number;
   readonly rows: readonly CanaryRow[];
   /** The folders whose documents the peer would take and never show. */
   readonly dropped: readonly string[];
@@ -289,23 +261,16 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   const gate = new DomainGate();
   for (const { url, sent, outcome } of probed)
     if (outcome?.status === 'confirmed' && sent !== undefined) gate.saw(url, sent.at);
-  const addresses = probed.flatMap((each) =>
-    each.folders.map((folder) => ({
-      folder,
-      outcome: each.outcome,
-      row: addressRow(folder, each, gate, dialect),
-    })),
-  );
-  const { takesBinary } = dialect.content;
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
+  const isUnseen = ({ outcome }: Probed) => outcome?.status === 'unseen';
   return {
-    ...{ dialect: dialect.name, holdMs, takesBinary },
-    dropped: addresses.flatMap(({ folder, outcome }) => (outcome?.status === 'unseen' ? folder : [])),
-    ...(visible.length === 0 ? {} : { timeToVisibleMs: Math.max(...visible) }),
+    ...{ dialect: dialect.name, holdMs, takesBinary: dialect.content.takesBinary },
+    dropped: probed.filter(isUnseen).flatMap(({ folders }) => folders),
+    ...(visible.length > 0 && { timeToVisibleMs: Math.max(...visible) }),
     rows: [
       ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
       ...(first?.outcome?.status === 'confirmed' ? viewRows(first, dialect) : []),
-      ...addresses.map(({ row }) => row),
+      ...probed.flatMap((each) => each.folders.map((folder) => addressRow(folder, each, gate, dialect))),
     ],
   };
 }
@@ -316,46 +281,38 @@ export function canaryText({ dialect, dropped, holdMs, rows, takesBinary, timeTo
   const hints = new Set(rows.flatMap(({ hint }) => (hint === undefined ? [] : `  ${safe(hint)}`)));
   const visible =
     timeToVisibleMs === undefined ? 'not known' : `${durationText(timeToVisibleMs)} after the push`;
+  const held = holdMs === 0 ? 'as soon as the peer shows it' : `shown ${durationText(holdMs)} after its push`;
   return [
     ...columns([...shown, ['', 'time to visible', visible]]),
     ...hints,
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
-    holdMs === 0
-      ? '  It confirms a file as soon as the peer shows it.'
-      : `  It confirms a file when the peer still shows it ${durationText(holdMs)} after its push.`,
-    takesBinary
-      ? '  It pushes all files, those that are no text as they are.'
-      : '  It pushes text files; those that are no text are passed over.',
+    `  It confirms a file ${held}.`,
+    `  It pushes ${takesBinary ? 'all files, those that are no text as they are' : 'text files; those that are no text are passed over'}.`,
     ...dropped.map((folder) => `  Files of the folder ${safe(folder)} would end in quarantine.`),
   ];
 }
 
 const WORDS = { works: 'ok', fails: 'TROUBLE', 'not tried': '-' } as const;
 
-function works(check: string, message: string): CanaryRow {
-  return { check, status: 'works', message };
-}
-
-function fails(check: string, message: string, hint?: string): CanaryRow {
-  return { check, status: 'fails', message, ...(hint === undefined ? {} : { hint }) };
-}
-
-function notTried(check: string, message: string): CanaryRow {
-  return { check, status: 'not tried', message };
-}
-
 /** Whether the peer took a kind of document, shows it, and read its words. */
 function documentRow(probed: Probed, dialect: Dialect): CanaryRow {
-  const { outcome, url, what: check } = probed;
-  if (outcome === undefined) return notTried(check, 'not sent: this peer takes only text');
-  if (outcome.status !== 'confirmed') return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
+  const { doc, outcome, what: check } = probed;
+  if (outcome === undefined)
+    return { check, status: 'not tried', message: 'not sent: this peer takes only text' };
+  if (outcome.status !== 'confirmed')
+    return { check, status: 'fails', ...troubleOf(outcome, probed.url, dialect) };
   const unread = unreadBecause(probed);
-  if (unread !== undefined)
-    return fails(check, unread, 'What the peer cannot read is not found by its words.');
-  const { kind } = outcome.evidence;
-  const words = probed.doc?.words === undefined ? '' : `, ${probed.doc.words} words`;
-  return works(check, `confirmed (${kind}: ${outcome.evidence.shown})${words}`);
+  const { kind, shown } = outcome.evidence;
+  const words = doc?.words === undefined ? '' : `, ${doc.words} words`;
+  return unread === undefined
+    ? { check, status: 'works', message: `confirmed (${kind}: ${shown})${words}` }
+    : {
+        check,
+        status: 'fails',
+        message: unread,
+        hint: 'What the peer cannot read is not found by its words.',
+      };
 }
 
 /** What shows that the peer has the document and not its words; undefined where nothing does. */
@@ -377,41 +334,41 @@ function comparable(text: string): string {
 
 /** What the peer shows of a document, beside that it has it. */
 function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): CanaryRow[] {
-  const page = 'document page';
-  const shown = [
-    ...(doc?.words === undefined ? [] : [`${doc.words} words`]),
-    ...(doc?.size === undefined ? [] : [`${doc.size} bytes`]),
-  ];
-  const modified = 'last modified';
-  const isKept =
-    doc?.lastModified !== undefined && Math.floor(doc.lastModified / 1000) * 1000 === sent?.lastModified;
+  const { words, size, lastModified = Number.NaN } = doc ?? {};
+  const shown = [...(words === undefined ? [] : [`${words} words`]), ...(size ? [`${size} bytes`] : [])];
+  const row = (check: string, status: CanaryRow['status'], message: string, hint?: string) => {
+    return { check, status, message, ...(hint !== undefined && { hint }) };
+  };
+  const modified = (status: CanaryRow['status'], message: string) => row('last modified', status, message);
+  const isKept = Math.floor(lastModified / 1000) * 1000 === sent?.lastModified;
   return [
     doc === undefined
-      ? fails(page, 'the document is gone again')
-      : works(page, shown.join(', ') || 'shows the document'),
+      ? row('document page', 'fails', 'the document is gone again')
+      : row('document page', 'works', shown.join(', ') || 'shows the document'),
     citation === undefined
-      ? fails('citations', 'the peer knows none of a document that it shows')
+      ? row('citations', 'fails', 'the peer knows none of a document that it shows')
       : 'status' in citation
-        ? fails('citations', citation.error.message, citation.error.hint)
-        : works('citations', `${citation.sentences.length} sentences shown`),
+        ? row('citations', 'fails', citation.error.message, citation.error.hint)
+        : row('citations', 'works', `${citation.sentences.length} sentences shown`),
     !content.takesBinary
-      ? notTried(modified, 'not sent: this dialect has no place for it')
+      ? modified('not tried', 'not sent: this dialect has no place for it')
       : sent?.lastModified === undefined
-        ? notTried(modified, 'the clock of the peer is too far behind ours to tell')
+        ? modified('not tried', 'the clock of the peer is too far behind ours to tell')
         : isKept
-          ? works(modified, 'kept to the second')
-          : fails(modified, 'not kept: versions are told apart by load date or size'),
+          ? modified('works', 'kept to the second')
+          : modified('fails', 'not kept: versions are told apart by load date or size'),
   ];
 }
 
 function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: Dialect): CanaryRow {
   const { outcome, sent, url } = probed;
   const check = `folder ${folder}`;
-  if (outcome?.status === 'confirmed') return works(check, `${url} is taken and shown`);
-  if (outcome === undefined) return notTried(check, 'not sent');
+  if (outcome === undefined) return { check, status: 'not tried', message: 'not sent' };
+  if (outcome.status === 'confirmed') return { check, status: 'works', message: `${url} is taken and shown` };
   const isGated =
     outcome.status === 'unseen' && dialect.hasDomainGate && sent !== undefined && gate.explains(url, sent.at);
-  return { check, status: 'fails', ...(isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect)) };
+  const { message, hint } = isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect);
+  return { check, status: 'fails', message, hint };
 }
 
 function troubleOf(
@@ -419,17 +376,11 @@ function troubleOf(
   url: string,
   { hasDomainGate }: Dialect,
 ): { readonly message: string; readonly hint?: string } {
-  switch (outcome.status) {
-    case 'failed':
-      return { message: outcome.error.message, hint: outcome.error.hint };
-    case 'refused':
-      return { message: `the peer refused ${url}: ${outcome.message}` };
-    case 'unseen':
-      return {
-        message: `the peer took ${url} and did not show it: ${outcome.message}`,
-        hint: hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
-      };
-    default:
-      return { message: `${outcome.status}, and no more` };
-  }
+  if (outcome.status === 'failed') return { message: outcome.error.message, hint: outcome.error.hint };
+  if (outcome.status === 'refused') return { message: `the peer refused ${url}: ${outcome.message}` };
+  if (outcome.status !== 'unseen') return { message: `${outcome.status}, and no more` };
+  return {
+    message: `the peer took ${url} and did not show it: ${outcome.message}`,
+    hint: hasDomainGate ? gateHint(reachOf(url)) : 'A longer --timeout waits longer.',
+  };
 }

@@ -4,12 +4,12 @@ import { systemClock, type Timer } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { Paused } from '../queue/request-queue.js';
-import { forgetPause, keepPause, LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
+import { LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
 import { answer, complain, configOf, define, duration, restated, UsageError, value } from './context.js';
-import { askOnce, missingState, runningStatus, withState } from './daemon-access.js';
+import { askAnyoneOnce, missingState, runningStatus } from './daemon-access.js';
 import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
@@ -116,10 +116,7 @@ export const pauseCommand = define({
     const forMs = options.for === undefined ? undefined : duration('--for', options.for);
     if (forMs !== undefined && (forMs < SHORTEST_PAUSE_MS || forMs > LONGEST_PAUSE_MS))
       throw new UsageError(`--for: received "${options.for}".`, 'Give from "1s" to "3650d".');
-    const { config } = await configOf(options);
-    const parameters = forMs === undefined ? {} : { forMs };
-    const offline = () => withState(config, options, (state) => keepPause(state, systemClock.now(), forMs));
-    const paused = await askOnce(config, 'pause', parameters, offline);
+    const paused = await askAnyoneOnce<Paused>(options, { ask: 'pause', parameters: { forMs } });
     return answer(options, paused, () => [pausedLine(paused, systemClock.now())]);
   },
 });
@@ -134,10 +131,8 @@ export function pausedLine({ until }: Paused, now: number): string {
 export const resumeCommand = define({
   examples: [['$0 resume', 'Go on with what waits']],
   run: async (options) => {
-    const { config } = await configOf(options);
-    const offline = () =>
-      withState(config, options, (state) => ({ wasPaused: forgetPause(state, systemClock.now()) }));
-    const report = await askOnce(config, 'resume', {}, offline);
+    const question = { ask: 'resume', parameters: {} };
+    const report = await askAnyoneOnce<{ readonly wasPaused: boolean }>(options, question);
     return answer(options, report, () => [
       report.wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.',
     ]);

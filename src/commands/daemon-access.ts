@@ -8,8 +8,8 @@ import { TROUBLE_WORDS, type Trouble, type TroubleKind } from '../queue/breaker.
 import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Question } from '../report/answers.js';
 import type { StatusReport } from '../report/status.js';
-import type { State, StateView } from '../state/state.js';
-import { type GlobalOptions, isThere, onSignals, openLog } from './context.js';
+import type { StateView } from '../state/state.js';
+import { type GlobalOptions, isThere, onSignals, prepare } from './context.js';
 
 /**
  * What the running daemon answers in one line, or, where none runs, what `offline` finds out by itself.
@@ -23,6 +23,22 @@ export async function askOnce<T>(
   offline: () => Promise<T>,
 ): Promise<T> {
   return (await firstOf<T>(await askDaemon(config.state.dir, { ask, parameters }))) ?? (await offline());
+}
+
+/** What the running daemon answers or, where none runs, one that is opened for this question alone. */
+export async function* askAnyone(
+  config: Config,
+  log: Logger,
+  question: Question,
+  options: { readonly patienceMs?: number } = {},
+): AsyncGenerator<unknown> {
+  yield* (await askDaemon(config.state.dir, question, options)) ?? answerAlone(config, log, question);
+}
+
+/** The same for a question that is answered in one line. */
+export async function askAnyoneOnce<T>(options: GlobalOptions, question: Question): Promise<T> {
+  const { config, log } = await prepare(options);
+  return (await firstOf<T>(askAnyone(config, log, question))) as T;
 }
 
 /** The status of the running daemon; undefined where none runs. */
@@ -43,37 +59,10 @@ async function firstOf<T>(answer: AsyncIterable<unknown> | undefined): Promise<T
   });
 }
 
-// Where no daemon runs, a command reads and changes the state itself. What that needs is loaded here: most often one runs, and
-// the command that only asks it is quicker without.
-
-/** The state as it is on disk. */
+/** The state as it is on disk. Its code is loaded here: most often a daemon runs, and who only asks it is quicker without. */
 export async function readState(config: Config): Promise<StateView> {
   const { State } = await import('../state/state.js');
   return await State.read(config.state.dir);
-}
-
-/** Changes the state; resolves when that is on disk. */
-export async function withState<T>(
-  config: Config,
-  options: GlobalOptions,
-  change: (state: State) => T | Promise<T>,
-): Promise<T> {
-  const [{ State }, { lockState }] = await Promise.all([
-    import('../state/state.js'),
-    import('../state/directory.js'),
-  ]);
-  const log = await openLog(options, 2, 'warn');
-  const lock = await lockState(config.state.dir, { clock: systemClock });
-  try {
-    const state = await State.open(config.state.dir, { clock: systemClock, log });
-    try {
-      return await change(state);
-    } finally {
-      await state.close();
-    }
-  } finally {
-    await lock.release();
-  }
 }
 
 export interface MissingState {
@@ -95,7 +84,7 @@ export async function missingState(stateDir: string): Promise<MissingState | und
  *
  * @throws PeersyncError STOPPED at the first SIGINT or SIGTERM; what the trouble of the peer is, where that lasts
  */
-export async function* answerAlone(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
+async function* answerAlone(config: Config, log: Logger, question: Question): AsyncGenerator<unknown> {
   const ending = new AbortController();
   const { signal } = ending;
   const stopped = new PeersyncError({

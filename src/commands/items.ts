@@ -1,19 +1,16 @@
 import { resolve } from 'node:path';
-import type { Config } from '../config/config.js';
-import { askDaemon, askDaemonText } from '../daemon/control.js';
+import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
-import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, scopesOf } from '../report/items.js';
+import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
-import { retryItems } from '../uplink/retry.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
   answer,
   configOf,
   define,
   flag,
-  type GlobalOptions,
   needed,
   oneOf,
   openLog,
@@ -24,7 +21,7 @@ import {
   value,
   wholeNumber,
 } from './context.js';
-import { answerAlone, askOnce, readState, withState } from './daemon-access.js';
+import { askAnyone, askAnyoneOnce, askOnce, readState } from './daemon-access.js';
 import { Progress, type Step } from './progress.js';
 import { counted, named, safe, timeText } from './text.js';
 
@@ -155,7 +152,6 @@ export const retryCommand = define({
     ['$0 retry --all', 'Everything that is stuck'],
   ],
   run: async (options) => {
-    const { config } = await configOf(options);
     if (options.all === options.path.length > 0)
       throw new UsageError(
         options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
@@ -163,7 +159,7 @@ export const retryCommand = define({
       );
     const paths = options.all ? undefined : options.path.map((path) => resolve(path));
     const parameters = paths === undefined ? { all: true } : { paths };
-    const report = await askOnce(config, 'retry', parameters, () => retryOffline(config, paths, options));
+    const report = await askAnyoneOnce<Retried>(options, { ask: 'retry', parameters });
     return answer(options, report, () => [retriedText(report)]);
   },
 });
@@ -179,18 +175,6 @@ export function retriedText({ retried, lookedAt }: Retried): string {
   if (said.length === 0)
     return 'Nothing there is in quarantine, waits for its next attempt, or was passed over.';
   return `${said.join(', ')}.`;
-}
-
-async function retryOffline(
-  config: Config,
-  paths: readonly string[] | undefined,
-  options: GlobalOptions,
-): Promise<Retried> {
-  const scopes = paths && (await scopesOf(config, paths));
-  return await withState(config, options, async (state) => {
-    const { retried, lookedAt } = await retryItems(state, scopes, systemClock);
-    return { retried, lookedAt: lookedAt.length };
-  });
 }
 
 /** So many items are looked up when nothing else is asked for. */
@@ -221,8 +205,7 @@ export const verifyCommand = define({
     const question = { ask: 'verify', parameters: how };
     const log = progress.beside(await openLog(options, 2, 'warn'));
     try {
-      const answer = await askDaemon(config.state.dir, question, { patienceMs: 0 });
-      for await (const each of answer ?? answerAlone(config, log, question)) {
+      for await (const each of askAnyone(config, log, question, { patienceMs: 0 })) {
         const line = each as Missed | Verified | Verifying;
         if (line.kind === 'verifying') progress.show(stepOf(line));
         else {

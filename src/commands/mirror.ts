@@ -1,12 +1,11 @@
 import { join } from 'node:path';
-import { askDaemon } from '../daemon/control.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { answer, define, prepare, print, several } from './context.js';
-import { answerAlone } from './daemon-access.js';
+import { askAnyone } from './daemon-access.js';
 import { filtered } from './progress.js';
 import { columns, counted, safe } from './text.js';
 
@@ -45,8 +44,7 @@ async function report(
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
   // A large table may take long before there is anything to say.
-  const reports = await askDaemon(config.state.dir, { ask, parameters }, { patienceMs: 0 });
-  for await (const each of reports ?? answerAlone(config, told, { ask, parameters })) {
+  for await (const each of askAnyone(config, told, { ask, parameters }, { patienceMs: 0 })) {
     const report = each as MirrorReport;
     mirrors += 1;
     answer(options, report, () => runLines(report, config.mirror.root));

@@ -12,19 +12,17 @@ import { comparableUrl } from '../peer/answer.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { ContentRules } from '../peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Text } from '../peer/form.js';
 import { type EvidenceKind, evidenceOf, type SentVersion } from '../peer/peerdoc.js';
 import type { Trouble } from '../state/entry.js';
-import { cannotTravel, streamed, withoutWords } from '../uplink/documents.js';
+import { cannotTravel, type Packed, streamed, withoutWords } from '../uplink/documents.js';
 import { trouble } from '../watch/rules.js';
 import {
+  answer,
   define,
   duration,
   needed,
   prepare,
   preset,
-  print,
-  printJson,
   several,
   UsageError,
   unlessNo,
@@ -62,27 +60,28 @@ export const pushCommand = define({
     const { folders, push, confirm } = config;
     const targets = targetsOf(options.file, options.url, folders);
     const outcomes: Outcome[] = [];
-    const tell = (file: ReadyFile, outcome: Outcome) => {
+    const tell = ({ file, url }: Target, outcome: Outcome) => {
       outcomes.push(outcome);
-      if (options.json) printJson({ file: file.file, url: file.url, ...outcome });
-      else print(`${outcome.status.padEnd(9)}  ${safe(file.file)}  ${safe(file.url)}${reasonOf(outcome)}`);
+      answer(options, { file, url, ...outcome }, () => [
+        `${outcome.status.padEnd(9)}  ${safe(file)}  ${safe(url)}${reasonOf(outcome)}`,
+      ]);
     };
     await withPeer(config, log, async (client, signal) => {
       const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
-      const files = await readyFiles(targets, dialect.content);
       const clock = systemClock;
-      const waits: (() => Promise<void>)[] = [];
-      for (const file of files) {
+      const waiting: { readonly file: ReadyFile; readonly sent: SentVersion; readonly deadline: number }[] =
+        [];
+      for (const file of await readyFiles(targets, dialect.content)) {
         const deadline = clock.now() + timeoutMs;
         const sent = await pushFile(client, file, { ...push, collection }, { clock, deadline, signal });
         if ('refused' in sent) tell(file, { status: 'refused', message: sent.refused });
-        else if (!options.wait) tell(file, { status: 'accepted' });
-        const patience = { deadline, maxInterval: confirm.maxInterval, hold: confirm.hold ?? dialect.holdMs };
-        if (!('refused' in sent) && options.wait)
-          waits.push(async () => tell(file, await untilShown(client, sent, patience, { clock, signal })));
+        else if (options.wait) waiting.push({ file, sent, deadline });
+        else tell(file, { status: 'accepted' });
       }
+      const { hold = dialect.holdMs, maxInterval } = confirm;
       // One after the other: when the first is shown, the others mostly are.
-      for (const wait of waits) await wait();
+      for (const { file, sent, deadline } of waiting)
+        tell(file, await untilShown(client, sent, { deadline, maxInterval, hold }, { clock, signal }));
     });
     const failure = failureOf(outcomes, options.timeout);
     if (failure !== undefined) throw failure;
@@ -91,29 +90,35 @@ export const pushCommand = define({
 });
 
 function reasonOf(outcome: Outcome): string {
-  if (outcome.status === 'refused' || outcome.status === 'unseen') return `: ${safe(outcome.message)}`;
+  if ('message' in outcome) return `: ${safe(outcome.message)}`;
   return outcome.status === 'confirmed' ? ` (${outcome.evidence.kind}: ${safe(outcome.evidence.shown)})` : '';
 }
 
 function failureOf(outcomes: readonly Outcome[], timeout: string): PeersyncError | undefined {
-  const refused = outcomes.filter((outcome) => outcome.status === 'refused');
-  const unseen = outcomes.filter((outcome) => outcome.status === 'unseen');
+  const of = (status: Outcome['status']) =>
+    outcomes.flatMap((outcome) => ('message' in outcome && outcome.status === status ? outcome.message : []));
+  const [refused, unseen] = [of('refused'), of('unseen')];
+  const all = counted(outcomes.length, 'file');
   if (refused[0] !== undefined)
     return new PeersyncError({
       code: 'REFUSED',
-      message: `The peer refused ${refused.length} of ${counted(outcomes.length, 'file')}: ${sentence(refused[0].message)}`,
+      message: `The peer refused ${refused.length} of ${all}: ${sentence(refused[0])}`,
       hint: 'Mend what the peer complains about, then push again.',
     });
   if (unseen[0] === undefined) return undefined;
   return new PeersyncError({
     code: 'TIMEOUT',
-    message: `The peer took ${unseen.length} of ${counted(outcomes.length, 'file')} and did not show that within ${timeout}: ${sentence(unseen[0].message)}`,
+    message: `The peer took ${unseen.length} of ${all} and did not show that within ${timeout}: ${sentence(unseen[0])}`,
     hint: '`peersync doc URL` looks again later; a longer --timeout waits longer.',
   });
 }
 
 /** A file and the URL of the document that it is to become. */
-type Target = Pick<ReadyFile, 'file' | 'url'>;
+interface Target {
+  /** As it was given. */
+  readonly file: string;
+  readonly url: string;
+}
 
 /**
  * The URL of each file: `url` where that is for one file, `url` and the file's name where it ends in "/", and the `file://` URL
@@ -182,22 +187,35 @@ export async function readyFiles(
   const failures: PeersyncError[] = [];
   for (const target of targets) {
     const found = await readyFile(target, rules);
-    if ('code' in found) {
-      const { code, hint, message } = found;
+    if (!('code' in found)) ready.push(found);
+    else {
       const { file } = target;
-      failures.push(new PeersyncError({ code, message: `${file}: ${message}`, hint, details: { file } }));
-    } else ready.push(found);
+      const message = `${file}: ${found.message}`;
+      failures.push(new PeersyncError({ code: found.code, message, hint: found.hint, details: { file } }));
+    }
   }
   if (failures.length === 1) throw failures[0];
   if (failures.length > 1) throw new AggregateError(failures, 'some files cannot be pushed');
   return ready;
 }
 
+/** A file that can go to the peer, and what of it travels. */
+export type ReadyFile = Target &
+  Omit<Extract<Packed, { readonly kind: 'content' }>, 'kind' | 'words'> & {
+    /** ms since the epoch. */
+    readonly mtimeMs: number;
+  };
+
 async function readyFile(target: Target, rules: ContentRules): Promise<ReadyFile | Trouble> {
   try {
     const path = await realpath(target.file);
     const stats = await stat(path);
-    if (!stats.isFile()) return NOT_A_FILE;
+    if (!stats.isFile())
+      return {
+        code: 'NOT_A_FILE',
+        message: 'It is a directory or a device, and no file.',
+        hint: 'Name files; a whole directory is what `folders` of the configuration are for.',
+      };
     if (stats.size === 0) return { ...trouble.empty(), hint: 'Push it when something is in it.' };
     const found = await fingerprint({ file: path, stat: fileStat(stats) });
     if (found.kind === 'unreadable') return trouble.unreadable(found.code);
@@ -212,42 +230,16 @@ async function readyFile(target: Target, rules: ContentRules): Promise<ReadyFile
   } catch (error) {
     const code = systemCode(error);
     if (code === undefined) throw error;
-    return code === 'ENOENT' || code === 'ENOTDIR' ? NO_SUCH_FILE : trouble.unreadable(code);
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') return trouble.unreadable(code);
+    return { code: 'NO_SUCH_FILE', message: 'There is no such file.', hint: 'Name files that exist.' };
   }
 }
 
-const NO_SUCH_FILE: Trouble = {
-  code: 'NO_SUCH_FILE',
-  message: 'There is no such file.',
-  hint: 'Name files that exist.',
-};
-const NOT_A_FILE: Trouble = {
-  code: 'NOT_A_FILE',
-  message: 'It is a directory or a device, and no file.',
-  hint: 'Name files; a whole directory is what `folders` of the configuration are for.',
-};
 const CHANGING: Trouble = {
   code: 'FILE_CHANGING',
   message: 'The file is being changed at this moment.',
   hint: 'Push it again when it is at rest.',
 };
-
-/** A file that can go to the peer. */
-export interface ReadyFile {
-  /** As it was given. */
-  readonly file: string;
-  /** Of the document that it is to become. */
-  readonly url: string;
-  readonly text: Text;
-  /** Bytes of what travels. */
-  readonly size: number;
-  /** sha256 of what travels. */
-  readonly digest: string;
-  /** Media type, where files travel with one; '' otherwise. */
-  readonly type: string;
-  /** ms since the epoch. */
-  readonly mtimeMs: number;
-}
 
 /** What became of a file that was pushed. */
 export type Outcome =
@@ -267,8 +259,6 @@ export interface PushPatience {
   readonly maxInterval: number;
   /** So long after a push the peer may take back what it shows, in ms. A later first sight must hold as long. */
   readonly hold: number;
-  /** Called when the peer begins to show the document. Where it is given, look-ups begin at once and stay frequent. */
-  readonly onShown?: (at: number) => void;
 }
 
 /** What pushing asks of the peer. */
@@ -276,8 +266,6 @@ export type PushPeer = Pick<PeerClient, 'push' | 'peerdoc'>;
 
 const FIRST_PAUSE_MS = 200;
 const PAUSE_GROWTH = 1.5;
-/** Between two looks at a document of which it is measured when it is shown, in ms. */
-const LONGEST_WATCHED_PAUSE_MS = 500;
 /** A trouble of the peer that may pass by itself while there is time. */
 const PASSING = new Set<PeerErrorCode>(['PEER_BUSY', 'PEER_TIMEOUT', 'PEER_UNREACHABLE', 'PEER_FAILED']);
 
@@ -299,14 +287,11 @@ export async function pushFile(
   const { collection, synchronous = false, commit = false } = how;
   const { digest, mtimeMs, size, text, type, url } = file;
   const dated = type === '' ? {} : { contentType: type, lastModified: mtimeMs };
+  const options = { ...(synchronous && { synchronous }), ...(commit && { commit }), signal };
   for (;;) {
     const at = clock.now();
     try {
-      const { results, peerTime } = await peer.push([{ url, collection, data: text, ...dated }], {
-        ...(synchronous ? { synchronous } : {}),
-        ...(commit ? { commit } : {}),
-        signal,
-      });
+      const { results, peerTime } = await peer.push([{ url, collection, data: text, ...dated }], options);
       const [result] = results;
       if (result?.ok !== true) return { refused: result?.message ?? 'the peer did not answer for this item' };
       const sent = { size, digest, url, collection, at };
@@ -314,12 +299,12 @@ export async function pushFile(
       // Where the last modification was told it will be kept, unless it is a time that is still to come.
       const seconds = Math.floor(mtimeMs / 1000) * 1000;
       const isKept = type !== '' && seconds > 0 && seconds <= peerTime;
-      return { ...sent, peerAt: peerTime, ...(isKept ? { lastModified: seconds } : {}) };
+      return { ...sent, peerAt: peerTime, ...(isKept && { lastModified: seconds }) };
     } catch (error) {
-      const waitMs =
-        error instanceof PeerError && error.code === 'PEER_BUSY' ? (error.retryAfterMs ?? 1_000) : undefined;
-      if (waitMs === undefined || clock.now() + waitMs >= deadline) throw error;
-      await clock.sleep(waitMs, signal);
+      if (!(error instanceof PeerError) || error.code !== 'PEER_BUSY') throw error;
+      const { retryAfterMs = 1_000 } = error;
+      if (clock.now() + retryAfterMs >= deadline) throw error;
+      await clock.sleep(retryAfterMs, signal);
     }
   }
 }
@@ -332,30 +317,29 @@ export async function pushFile(
 export async function untilShown(
   peer: PushPeer,
   sent: SentVersion,
-  { deadline, maxInterval, hold, onShown }: PushPatience,
+  { deadline, maxInterval, hold }: PushPatience,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Outcome> {
-  let firstShown: number | undefined;
-  let wasMissed = false;
   const heldUntil = sent.at + hold;
-  const wait = Math.min(heldUntil, deadline) - clock.now();
-  if (wait > 0 && onShown === undefined) await clock.sleep(wait, signal);
-  const longest = onShown === undefined ? maxInterval : LONGEST_WATCHED_PAUSE_MS;
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, longest)) {
+  let shownSince: number | undefined;
+  /** It was not shown when the hold was over. */
+  let isLate = false;
+  const waitMs = Math.min(heldUntil, deadline) - clock.now();
+  if (waitMs > 0) await clock.sleep(waitMs, signal);
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * PAUSE_GROWTH, maxInterval)) {
     let trouble: PeerError | undefined;
     let message = '';
     try {
-      const doc = await peer.peerdoc({ url: sent.url }, { signal });
-      const seen = evidenceOf(doc, sent);
+      const seen = evidenceOf(await peer.peerdoc({ url: sent.url }, { signal }), sent);
+      const now = clock.now();
       if (seen.shown) {
-        if (firstShown === undefined) onShown?.(clock.now());
-        firstShown ??= clock.now();
-        if ((!wasMissed && clock.now() >= heldUntil) || clock.now() - firstShown >= hold)
+        shownSince ??= now;
+        if ((!isLate && now >= heldUntil) || now - shownSince >= hold)
           return { status: 'confirmed', evidence: { kind: seen.kind, shown: seen.text } };
         message = 'the peer shows the document, but not yet for long enough (confirm.hold)';
       } else {
-        firstShown = undefined;
-        wasMissed ||= clock.now() >= heldUntil;
+        shownSince = undefined;
+        isLate = true;
         message = seen.why;
       }
     } catch (error) {
@@ -363,10 +347,8 @@ export async function untilShown(
       trouble = error;
     }
     const left = deadline - clock.now();
-    if (left <= 0) {
-      if (trouble !== undefined) throw trouble;
-      return { status: 'unseen', message };
-    }
-    await clock.sleep(Math.min(Math.max(pause, trouble?.retryAfterMs ?? 0), left), signal);
+    if (left > 0) await clock.sleep(Math.min(Math.max(pause, trouble?.retryAfterMs ?? 0), left), signal);
+    else if (trouble !== undefined) throw trouble;
+    else return { status: 'unseen', message };
   }
 }

@@ -7,6 +7,7 @@ import type { StatusReport } from '../report/status.js';
 import { answer, configOf, define } from './context.js';
 import { askOnce, type MissingState, missingState, readState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
+import { rateText } from './progress.js';
 import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */
@@ -35,12 +36,49 @@ export function statusText(report: StatusReport, now: number, missing?: MissingS
       : 'peersync does not run; this is what the state says';
   return [
     ...(missing === undefined ? [standing] : [safe(missing.message), `  ${missing.hint}`]),
-    `peer     ${report.peer.url}${dialectText(report)}`,
-    ...peerTrouble(report, now).map((line) => `         ${line}`),
-    ...(report.page === undefined ? [] : [`page     ${report.page}`]),
+    ...summaryLines(report, now),
     ...conditionLines(report, now),
     ...statusSections(report, now).flatMap((lines) => ['', ...lines]),
   ];
+}
+
+/** The peer, and what keeps it from answering; how far the files are; the page. */
+export function summaryLines(report: StatusReport, now: number): string[] {
+  const { figures, page } = report;
+  const { dialect, url } = report.peer;
+  const words = report.running ? `${peerWords(report, now)}  ` : '';
+  const speaks = dialect === undefined ? '(its dialect is not known yet)' : `(speaks ${dialect})`;
+  const last = figures?.lastConfirmedAt;
+  const speed = figures === undefined ? '' : `, ${rateText(figures.confirmedPerSecond)}/s`;
+  const ago = last === undefined ? '' : `, the last one ${durationText(Math.max(0, now - last))} ago`;
+  return [
+    `peer     ${words}${safe(url)} ${speaks}`,
+    ...peerTrouble(report, now).map((line) => `         ${line}`),
+    `files    ${countsText(report)}${speed}${ago}`,
+    ...(page === undefined ? [] : [`page     ${page}`]),
+  ];
+}
+
+/** Files by status: `12 confirmed, 3 pending, 0 accepted`. */
+export function countsText({ items }: StatusReport): string {
+  const { pending, accepted, confirmed, quarantined } = items;
+  const troubled = quarantined > 0 ? `, ${numberText(quarantined)} quarantined` : '';
+  return `${numberText(confirmed)} confirmed, ${numberText(pending)} pending, ${numberText(accepted)} accepted${troubled}`;
+}
+
+/** What the peer does, as the end of a sentence that begins with it. */
+export function peerWords({ peer: { queue } }: StatusReport, now: number): string {
+  if (queue === undefined) return 'is not asked';
+  const { circuit, paused, pausedUntil } = queue;
+  if (paused !== undefined) {
+    const more = (until: number) => `, for ${durationText(Math.max(0, until - now))} more`;
+    const end = paused.until === undefined ? '' : more(paused.until);
+    return `is left alone: paused for ${durationText(now - paused.since)}${end}`;
+  }
+  if (circuit.reason !== undefined)
+    return `${TROUBLE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
+  const isBusy = pausedUntil !== undefined && pausedUntil > now;
+  return isBusy ? `asks to wait, for ${durationText(pausedUntil - now)} more` : 'answers';
 }
 
 /** What a report tells of everything but the daemon and the peer: sections with lines, the first of which is a head. */
@@ -116,28 +154,16 @@ export function conditionLines({ conditions, paused, running }: StatusReport, no
   return lines;
 }
 
-function dialectText({ peer }: StatusReport): string {
-  return peer.dialect === undefined ? ' (its dialect is not known yet)' : ` (speaks ${peer.dialect})`;
-}
-
 /** What keeps the peer from answering, line by line. */
-export function peerTrouble({ peer }: StatusReport, now: number): string[] {
-  const { queue } = peer;
-  if (queue === undefined) return [];
-  const { circuit, pausedUntil } = queue;
-  const { reason, since, nextProbeAt, tries } = circuit;
-  const lines: string[] = [];
-  if (reason !== undefined) {
-    lines.push(
-      `${TROUBLE_WORDS[reason.kind]}, for ${durationText(now - since)}: ${safe(sentence(reason.message))}`,
-    );
-    if (reason.hint !== undefined) lines.push(safe(reason.hint));
-    const next = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
-    lines.push(`Work waits and nothing is lost. Tried ${counted(tries, 'time')}; the next try: ${next}.`);
-  } else if (pausedUntil !== undefined && pausedUntil > now) {
-    lines.push(`asks to wait; going on: ${timeText(pausedUntil, now)}`);
-  }
-  return lines;
+function peerTrouble({ peer: { queue } }: StatusReport, now: number): string[] {
+  const { reason, nextProbeAt, tries = 0 } = queue?.circuit ?? {};
+  if (reason === undefined) return [];
+  const next = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
+  return [
+    safe(sentence(reason.message)),
+    ...(reason.hint === undefined ? [] : [safe(reason.hint)]),
+    `Work waits and nothing is lost. Tried ${counted(tries, 'time')}; the next try: ${next}.`,
+  ];
 }
 
 /** So many collections are shown. */
@@ -163,5 +189,5 @@ function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[]
 function waitingText({ waiting, oldestSince }: TimeToSearch, now: number): string {
   if (waiting === 0) return '';
   const oldest = oldestSince === undefined ? '' : `, the oldest for ${durationText(now - oldestSince)}`;
-  return `${waiting.toLocaleString('en-US')} waiting${oldest}`;
+  return `${numberText(waiting)} waiting${oldest}`;
 }

@@ -3,14 +3,13 @@ import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
-import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
 import { configOf, define, print, printJson, untilStopped } from './context.js';
 import { rateText } from './progress.js';
-import { conditionLines, peerTrouble, statusSections } from './status.js';
+import { conditionLines, countsText, peerWords, statusSections, summaryLines } from './status.js';
 import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
-import { clockText, counted, numberText, safe } from './text.js';
+import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */
 const PICTURE_MS = 1_000;
@@ -182,52 +181,38 @@ function styled(style: Style, text: string): Line {
 /** What the whole window shows, at most `rows` lines; those that are too long are cut when they are drawn. */
 export function watchView(model: WatchModel, rows: number, now: number, keys: string): Line[] {
   const { note } = model;
-  const head = headLine(model, now);
-  if (rows < 2) return [head];
-  const room = rows - 1;
+  const room = Math.max(1, rows - 1);
   const events = eventLines(model, room);
   // The latest events are worth more than the end of a long status.
   const most = Math.max(room - events.length, Math.ceil(room * STATUS_SHARE));
-  const body = cutTo(most, [[head], ...statusParts(model, now)]);
-  const lines = [...body, ...events].slice(0, room);
+  const lines = [...cutTo(most, [headLine(model, now), ...statusLines(model, now)]), ...events].slice(
+    0,
+    room,
+  );
   while (lines.length < room) lines.push('');
   const isNoted = note !== undefined && now - note.at < NOTE_MS;
-  return [...lines, isNoted ? note.text : styled('dim', keys)];
+  return rows < 2 ? lines : [...lines, isNoted ? note.text : styled('dim', keys)];
 }
 
-/** What `status` tells, with the mirrors in trouble alone; under each other what stands together. */
-function statusParts({ away, heardAt, status }: WatchModel, now: number): Line[][] {
+/** What `status` tells, with the mirrors in trouble alone. */
+function statusLines({ away, heardAt = 0, status }: WatchModel, now: number): Line[] {
   if (status === undefined) return [];
-  const mirrors = status.mirrors.filter(({ alarm, conflicts = [], failure }) => {
-    return (alarm ?? failure) !== undefined || conflicts.length > 0;
-  });
-  const lastWord =
-    away === undefined || heardAt === undefined
-      ? []
-      : [styled('dim', `          what it said last, ${durationText(now - heardAt)} ago:`)];
-  const { pending, accepted, confirmed, quarantined } = status.items;
-  const totals = [
-    `files     ${numberText(confirmed)} confirmed`,
-    ...(quarantined > 0 ? [`${numberText(quarantined)} quarantined`] : []),
-    ...[`${numberText(pending)} pending`, `${numberText(accepted)} accepted`],
-    `${numberText(status.passedOver)} passed over`,
-  ].join('  ');
+  const mirrors = status.mirrors.filter(
+    ({ alarm, conflicts = [], failure }) => (alarm ?? failure) !== undefined || conflicts.length > 0,
+  );
+  const sections = statusSections({ ...status, mirrors }, now);
   return [
-    [...lastWord, ...(away === undefined ? peerLines(status, now) : [])],
-    [quarantined > 0 ? styled('red', totals) : totals, speedLine(status, now)],
-    conditionLines(status, now).map((line) => (/^ /.test(line) ? line : styled('red', line))),
-    ...statusSections({ ...status, mirrors }, now).map(([first = '', ...rest]) => [
-      styled('bold', first),
-      ...rest,
-    ]),
+    ...(away === undefined
+      ? summaryLines(status, now)
+      : [styled('dim', `what it said last, ${durationText(now - heardAt)} ago:`)]),
+    ...conditionLines(status, now).map((line) => (/^ /.test(line) ? line : styled('red', line))),
+    ...sections.flatMap(([first = '', ...rest]) => ['', styled('bold', first), ...rest]),
   ];
 }
 
-/** The parts in at most so many lines, with blank lines between them where there is room for those. */
-function cutTo(most: number, parts: readonly Line[][]): Line[] {
-  // The first two stand together.
-  const spaced = parts.flatMap((part, i) => (i > 1 && part.length > 0 ? ['', ...part] : part));
-  const lines = spaced.length <= most ? spaced : parts.flat();
+/** At most so many lines; where they are too many, blank ones go first. */
+function cutTo(most: number, all: readonly Line[]): Line[] {
+  const lines = all.length <= most ? all : all.filter((line) => line !== '');
   if (lines.length <= most || most < 3) return lines.slice(0, most);
   const more = `  and ${counted(lines.length - most + 1, 'line')} more: \`peersync status\``;
   return [...lines.slice(0, most - 1), styled('dim', more)];
@@ -236,22 +221,11 @@ function cutTo(most: number, parts: readonly Line[][]): Line[] {
 /** The same in one line of plain text. */
 export function watchLine({ away, status }: WatchModel, now: number): string {
   const time = clockText(now);
-  if (away !== undefined) return `${time} ${away}`;
-  if (status === undefined) return `${time} Asking the daemon.`;
-  const { pending, accepted, confirmed, quarantined } = status.items;
-  const parts = [
-    `${numberText(confirmed)} confirmed`,
-    `${numberText(pending)} pending`,
-    `${numberText(accepted)} accepted`,
-    `${numberText(quarantined)} quarantined`,
-    `${rateText(status.figures?.confirmedPerSecond ?? 0)}/s`,
-    `the peer ${peerState(status, now).words}`,
-  ];
-  const alarms = status.mirrors.filter(({ alarm, failure }) => (alarm ?? failure) !== undefined).length;
-  if (alarms > 0) parts.push(`${counted(alarms, 'mirror')} in trouble`);
-  const alerts = status.figures?.alerts.length ?? 0;
-  if (alerts > 0) parts.push(counted(alerts, 'alert'));
-  return `${time} ${parts.join(', ')}`;
+  if (away !== undefined || status === undefined) return `${time} ${away ?? 'Asking the daemon.'}`;
+  const troubles = status.conditions.filter(({ severity }) => severity !== 'info').length;
+  const more = troubles === 0 ? '' : `, ${counted(troubles, 'trouble')}: see \`peersync status\``;
+  const speed = rateText(status.figures?.confirmedPerSecond ?? 0);
+  return `${time} ${countsText(status)}, ${speed}/s, the peer ${peerWords(status, now)}${more}`;
 }
 
 function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
@@ -262,41 +236,6 @@ function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
     return line('yellow', `no word from the daemon for ${durationText(now - heardAt)}`);
   const since = status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
   return line('bold', `runs${since} (version ${status.version}, pid ${status.pid})`);
-}
-
-/** What the peer does, as the end of a sentence that begins with it. */
-function peerState(status: StatusReport, now: number): { readonly words: string; readonly style: Style } {
-  const { queue } = status.peer;
-  if (queue === undefined) return { words: 'is not asked', style: 'dim' };
-  const { circuit, paused, pausedUntil } = queue;
-  if (paused !== undefined) {
-    const end =
-      paused.until === undefined ? '' : `, for ${durationText(Math.max(0, paused.until - now))} more`;
-    return { words: `is left alone: paused for ${durationText(now - paused.since)}${end}`, style: 'yellow' };
-  }
-  if (circuit.reason !== undefined) {
-    const words = `${TROUBLE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
-    return { words, style: 'red' };
-  }
-  if (pausedUntil !== undefined && pausedUntil > now)
-    return { words: `asks to wait, for ${durationText(pausedUntil - now)} more`, style: 'yellow' };
-  return { words: 'answers', style: 'green' };
-}
-
-function peerLines(status: StatusReport, now: number): Line[] {
-  const { dialect, queue, url } = status.peer;
-  const { words, style } = peerState(status, now);
-  const trouble = queue?.circuit.reason === undefined ? [] : peerTrouble(status, now);
-  return [
-    styled(style, `peer      ${words}  ${safe(url)}  speaks ${dialect ?? 'a dialect not known yet'}`),
-    ...trouble.map((line) => `          ${line}`),
-  ];
-}
-
-function speedLine({ figures }: StatusReport, now: number): Line {
-  const last = figures?.lastConfirmedAt;
-  const ago = last === undefined ? '' : `  last confirmed ${durationText(Math.max(0, now - last))} ago`;
-  return `speed     ${rateText(figures?.confirmedPerSecond ?? 0)} documents/s${ago}`;
 }
 
 const LEVEL_STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red' };

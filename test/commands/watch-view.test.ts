@@ -79,12 +79,10 @@ function troubled(): StatusReport {
 
 describe('the view', () => {
   it('tells daemon, peer, files, speed and folders', () => {
-    expect(shown(modelOf(report(), { events: [event(1), event(2)] }), 110, 16)).toEqual([
+    expect(shown(modelOf(report(), { events: [event(1), event(2)] }), 110, 14)).toEqual([
       'peersync  runs for 2h 1m (version 1.2.3, pid 77)  12:30:00',
-      'peer      answers  http://127.0.0.1:8090  speaks yacy',
-      '',
-      'files     12,345 confirmed  1,204,311 pending  40 accepted  12 passed over',
-      'speed     17 documents/s  last confirmed 2s ago',
+      'peer     answers  http://127.0.0.1:8090 (speaks yacy)',
+      'files    12,345 confirmed, 1,204,311 pending, 40 accepted, 17/s, the last one 2s ago',
       '',
       'folder  pending    accepted  confirmed  quarantined  gone  passed over',
       'inbox   1,204,311        40     12,345            0     7           12  watching',
@@ -101,7 +99,7 @@ describe('the view', () => {
 
   it('tells every trouble, and nothing of a file can write on the terminal', () => {
     const text = shown(modelOf(troubled(), { events: [event(1)] }), 160, 60).join('\n');
-    expect(text).toContain('peer      does not answer, for 1m');
+    expect(text).toContain('peer     does not answer, for 1m');
     expect(text).toMatch(/connection refused\.\n +Is it running\?/);
     expect(text).toContain('Tried 3 times; the next try: 2026-01-05 12:30:05 (in 5s).');
     expect(text).toMatch(/ALERT +slower than 1m.? Since 2026-01-05 12:29:00 \(1m ago\)\.\n +Do this\./);
@@ -183,7 +181,7 @@ describe('the view', () => {
 
   it('is one plain line where nothing is drawn', () => {
     expect(watchLine(modelOf(troubled()), NOW)).toBe(
-      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, 17/s, the peer does not answer, for 1m, 1 mirror in trouble, 1 alert',
+      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, 17/s, the peer does not answer, for 1m, 5 troubles: see `peersync status`',
     );
     const lost = new WatchModel();
     lost.lose('the daemon does not run');

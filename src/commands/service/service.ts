@@ -2,18 +2,16 @@ import { readdir, readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, join, resolve, sep } from 'node:path';
 import type { Config } from '../../config/config.js';
-import type { Secret } from '../../config/fields.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
 import {
+  answer,
   define,
   flag,
   type Given,
   type GlobalOptions,
   isThere,
-  print,
-  printJson,
   UsageError,
   unlessNo,
   value,
@@ -29,6 +27,7 @@ import {
   runTool,
   type Site,
   Steps,
+  secretsOf,
   siteOf,
   writtenDirectories,
 } from './site.js';
@@ -45,12 +44,16 @@ const DRY_RUN = flag('Only show what would be done');
 
 /** @throws UsageError for a name that systemd would read as something else */
 function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
-  if (name !== undefined && !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name))
-    throw new UsageError(
-      `--name: received ${JSON.stringify(name)}; expected a name of letters, digits and any of - _ .`,
-      'Name it like peersync service install --name docs.',
-    );
+  assertName('--name', name, /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/);
   return siteOf({ scope: user ? 'user' : 'system', name, configHome: configHome() });
+}
+
+function assertName(option: string, name: string | undefined, right: RegExp): void {
+  if (name !== undefined && !right.test(name))
+    throw new UsageError(
+      `${option}: received ${JSON.stringify(name)}.`,
+      'Give a name of letters, digits and any of - _ .',
+    );
 }
 
 /** @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody who may not */
@@ -115,8 +118,7 @@ const serviceInstall = define({
     const { dryRun, runAs, start } = options;
     if (runAs !== undefined && site.scope === 'user')
       throw new UsageError('--run-as: a service of your own runs as you.');
-    if (runAs !== undefined && !/^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/.test(runAs))
-      throw new UsageError(`--run-as: received ${JSON.stringify(runAs)}; expected the name of a user.`);
+    assertName('--run-as', runAs, /^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/);
     const { path, config } = await loadConfig(options.config);
     const job: Job = { site, options, config, configPath: await realpath(path) };
     const [, version] = /systemd (\d+)/.exec(await runTool(['systemctl', '--version'])) ?? [];
@@ -130,17 +132,13 @@ const serviceInstall = define({
     await steps.run([...site.command, 'daemon-reload']);
     for (const word of start ? ['enable', 'restart'] : [])
       await steps.run([...site.command, word, site.unit]);
-    if (options.json) printJson({ unit: site.unit, did: steps.did, advice });
-    else {
-      for (const line of advice) print(`! ${line}`);
-      if (dryRun) print('Nothing was done.');
-      else {
-        const next = `is in place; start it with ${site.command.join(' ')} enable --now ${site.unit}`;
-        print(`${site.unit} ${start ? 'runs.' : next}`);
-        for (const line of ['What to type next:', ...lookLines(site)]) print(line);
-      }
-    }
-    return EXIT.done;
+    const next = `is in place; start it with ${site.command.join(' ')} enable --now ${site.unit}`;
+    return answer(options, { unit: site.unit, did: steps.did, advice }, () => [
+      ...advice.map((line) => `! ${line}`),
+      ...(dryRun
+        ? ['Nothing was done.']
+        : [`${site.unit} ${start ? 'runs.' : next}`, 'What to type next:', ...lookLines(site)]),
+    ]);
   },
 });
 
@@ -187,34 +185,28 @@ function withPackages(root: string): string {
 
 /** What would keep it from working, for the user to mend. */
 async function adviceFor(job: Job): Promise<string[]> {
-  const { config, options, site } = job;
+  const { config, configPath, options, site } = job;
+  const user = options.runAs ?? SERVICE_USER;
   const advice: string[] = [];
   const folders = config.folders.map(({ path }) => path);
   for (const path of folders)
     if (!(await isThere(path)))
       advice.push(`The folder ${path} is not there: make it, then restart ${site.unit}.`);
-  const secrets: (readonly [what: string, secret: Secret | undefined])[] = [
-    ["The peer's password", config.peer.auth?.password],
-    ['The token of the status page', config.status.token],
-  ];
-  for (const [what, secret] of secrets) {
+  for (const { what, secret } of secretsOf(config)) {
     const credential = credentialOf(secret);
     const file = credential === undefined ? undefined : credentialFile(job, credential);
     if (file !== undefined && !(await isThere(file)))
-      advice.push(`Put ${what.replace('The', 'the')} into ${file} (chmod 600): it does not start without.`);
+      advice.push(`Put ${what} into ${file} (chmod 600): it does not start without.`);
     if (secret !== undefined && 'env' in secret)
       advice.push(
-        `${what} stands in the environment variable ${secret.env}, which a service does not inherit: use a credential.`,
+        `Use a credential for ${what}: a service does not inherit the environment variable ${secret.env}.`,
       );
   }
-  const { username } = userInfo();
-  if (site.scope === 'user') {
-    if (!(await isThere(join('/var/lib/systemd/linger', username))))
-      advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${username}`);
-    return advice;
-  }
-  const user = options.runAs ?? SERVICE_USER;
-  for (const path of options.dryRun ? [] : [job.configPath, ...readFiles(config), ...folders])
+  const lingers = join('/var/lib/systemd/linger', userInfo().username);
+  if (site.scope === 'user' && !(await isThere(lingers)))
+    advice.push(`It runs while you are logged in; for always: loginctl enable-linger ${basename(lingers)}`);
+  if (site.scope === 'user' || options.dryRun) return advice;
+  for (const path of [configPath, ...readFiles(config), ...folders])
     if ((await isThere(path)) && !(await mayRead(user, path)))
       advice.push(
         `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
@@ -224,14 +216,14 @@ async function adviceFor(job: Job): Promise<string[]> {
 
 /** Whether a user may read a file or directory, as far as that can be tried. */
 async function mayRead(user: string, path: string): Promise<boolean> {
-  try {
-    await runTool(['runuser', '-u', user, '--', 'test', '-r', path]);
-    return true;
-  } catch (error) {
-    const { cause } = error as PeersyncError;
-    return !(cause instanceof Error && 'code' in cause && cause.code === 1);
-  }
+  return await runTool(['runuser', '-u', user, '--', 'test', '-r', path]).then(
+    () => true,
+    ({ cause }: PeersyncError) => !(cause instanceof Error && 'code' in cause && cause.code === 1),
+  );
 }
+
+const PROPERTIES =
+  'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
 
 /** How the service stands, as systemd knows it. */
 const serviceStatus = define({
@@ -242,16 +234,14 @@ const serviceStatus = define({
   ],
   run: async (options) => {
     const site = siteOfOptions(options);
-    const asked =
-      'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
-    const text = await runTool([...site.command, 'show', site.unit, '--property', asked]).catch(
-      async (error: unknown) => {
-        if (!(error instanceof Error && systemCode(error.cause) === 'ENOENT')) await assertSystemd();
-        throw error;
-      },
+    const show = [...site.command, 'show', site.unit, '--property', PROPERTIES];
+    const text = await runTool(show).catch(async (error: unknown) => {
+      if (!(error instanceof Error && systemCode(error.cause) === 'ENOENT')) await assertSystemd();
+      throw error;
+    });
+    const shown: Record<string, string | undefined> = Object.fromEntries(
+      Array.from(text.matchAll(/^(\w+)=(.*)$/gm), ([, name, value]) => [name, value || undefined]),
     );
-    const shown: Record<string, string | undefined> = {};
-    for (const [, name = '', value] of text.matchAll(/^(\w+)=(.*)$/gm)) shown[name] = value;
     const report = {
       unit: site.unit,
       installed: await isOurs(site.dropInFile),
@@ -260,19 +250,17 @@ const serviceStatus = define({
       active: shown.ActiveState ?? 'unknown',
       state: shown.SubState ?? 'unknown',
       result: shown.Result ?? 'unknown',
-      ...(Number(shown.MainPID) > 0 ? { pid: Number(shown.MainPID) } : {}),
-      ...(shown.StatusText ? { says: shown.StatusText } : {}),
+      pid: Number(shown.MainPID ?? 0) || undefined,
+      says: shown.StatusText,
       restarts: Number(shown.NRestarts ?? 0),
-      ...(shown.ActiveEnterTimestamp ? { since: shown.ActiveEnterTimestamp } : {}),
+      since: shown.ActiveEnterTimestamp,
     };
-    const { active } = report;
-    if (options.json) printJson(report);
-    else if (!report.found) print(`${site.unit} is not installed; \`peersync service install\` does that.`);
-    else {
-      const rows = Object.entries(report).map(([name, value]) => [name, `${value}`] as const);
-      for (const line of [...named(rows), 'More:', ...lookLines(site)]) print(line);
-    }
-    return active === 'active' ? EXIT.done : EXIT.failure;
+    answer(options, report, () => {
+      if (!report.found) return [`${site.unit} is not installed; \`peersync service install\` does that.`];
+      const rows = Object.entries(report).map(([name, value]) => [name, value?.toString()] as const);
+      return [...named(rows), 'More:', ...lookLines(site)];
+    });
+    return report.active === 'active' ? EXIT.done : EXIT.failure;
   },
 });
 
@@ -298,9 +286,8 @@ const serviceUninstall = define({
     for (const path of await filesOf(site)) if (await isOurs(path)) await steps.remove(path);
     await steps.run([...command, 'daemon-reload']);
     if (!options.dryRun) await runTool([...command, 'reset-failed', unit]).catch(() => {});
-    if (options.json) printJson({ unit, did: steps.did });
-    else print('The configuration, what peersync remembers, and its user stay.');
-    return EXIT.done;
+    const stays = 'The configuration, what peersync remembers, and its user stay.';
+    return answer(options, { unit, did: steps.did }, () => [stays]);
   },
 });
 

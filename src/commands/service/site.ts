@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
+import { promisify } from 'node:util';
 import type { Config } from '../../config/config.js';
 import type { Secret } from '../../config/fields.js';
 import { writeFileAtomic } from '../../lib/atomic.js';
@@ -67,8 +68,7 @@ export async function isOurs(path: string): Promise<boolean> {
 
 /** @throws PeersyncError SERVICE_FOREIGN where somebody else's file stands in the way */
 export async function assertOurs(path: string): Promise<void> {
-  const text = await textOf(path);
-  if (text === undefined || text.startsWith(MARK)) return;
+  if ((await textOf(path))?.startsWith(MARK) !== false) return;
   throw new PeersyncError({
     code: 'SERVICE_FOREIGN',
     message: `${path} is there already, and was not written by \`peersync service install\`.`,
@@ -79,61 +79,47 @@ export async function assertOurs(path: string): Promise<void> {
 async function textOf(path: string): Promise<string | undefined> {
   return await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
-    throw cannot(`${path} could not be read`, error);
+    throw cannot(`read ${path}`, error);
   });
 }
 
-function cannot(what: string, error: unknown): PeersyncError {
+function cannot(what: string, cause: unknown): PeersyncError {
   return new PeersyncError({
     code: 'SERVICE_FAILED',
-    message: `${what}: ${sentence(messageOf(error))}`,
+    message: `Could not ${what}: ${sentence(messageOf(cause))}`,
     hint: 'See who may write there; what was done so far stays, and installing again goes on from there.',
-    cause: error,
+    cause,
   });
 }
+
+const DID = { run: 'ran', write: 'wrote', remove: 'removed', make: 'made' } as const;
 
 /** Changes to this system, each told as it is done, or only shown. */
 export class Steps {
   readonly did: string[] = [];
-  readonly #dryRun: boolean;
-  readonly #isSilent: boolean;
 
-  constructor({ dryRun, json }: { readonly dryRun: boolean; readonly json: boolean }) {
-    this.#dryRun = dryRun;
-    this.#isSilent = json;
-  }
-
-  tell(what: string): void {
-    this.did.push(what);
-    if (!this.#isSilent) print(what);
-  }
+  constructor(readonly options: { readonly dryRun: boolean; readonly json: boolean }) {}
 
   async run(command: readonly string[]): Promise<void> {
-    if (!this.#dryRun) await runTool(command);
-    this.tell(`${this.#dryRun ? 'would run' : 'ran'} ${command.join(' ')}`);
+    await this.#step('run', command.join(' '), () => runTool(command));
   }
 
   /** A file of ours; readable by all, as units are. */
   async write(path: string, text: string): Promise<void> {
     const content = `${MARK}${text}`;
-    if (this.#dryRun) this.tell(`would write ${path}:\n\n${content.replace(/^(?=.)/gm, '    ')}`);
-    else {
-      await mkdir(dirname(path), { recursive: true })
-        .then(() => writeFileAtomic(path, content, { mode: 0o644 }))
-        .catch((error: unknown) => Promise.reject(cannot(`${path} could not be written`, error)));
-      this.tell(`wrote ${path}`);
-    }
+    const write = async () => {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFileAtomic(path, content, { mode: 0o644 });
+    };
+    await this.#step('write', path, write, `:\n\n${content.replace(/^(?=.)/gm, '    ')}`);
   }
 
   /** Removes a file, and its directory where that was for drop-ins and nothing else is in it. */
   async remove(path: string): Promise<void> {
-    if (!this.#dryRun) {
-      await rm(path, { force: true }).catch((error: unknown) =>
-        Promise.reject(cannot(`${path} could not be removed`, error)),
-      );
+    await this.#step('remove', path, async () => {
+      await rm(path, { force: true });
       if (path.endsWith('.d/50-installed.conf')) await rmdir(dirname(path)).catch(() => {});
-    }
-    this.tell(`${this.#dryRun ? 'would remove' : 'removed'} ${path}`);
+    });
   }
 
   /** A directory and what is missing above it, for a user, or for ourselves. One that is there stays as it is. */
@@ -141,12 +127,21 @@ export class Steps {
     const missing: string[] = [];
     for (let at = path; !(await isThere(at)); at = dirname(at)) missing.unshift(at);
     if (missing.length === 0) return;
-    if (!this.#dryRun)
-      await (owner === undefined
-        ? mkdir(path, { recursive: true, mode })
-        : makeFor(owner, missing, mode)
-      ).catch((error: unknown) => Promise.reject(cannot(`the directory ${path} could not be made`, error)));
-    this.tell(`${this.#dryRun ? 'would make' : 'made'} the directory ${path}`);
+    await this.#step('make', `the directory ${path}`, () =>
+      owner === undefined ? mkdir(path, { recursive: true, mode }) : makeFor(owner, missing, mode),
+    );
+  }
+
+  /** @param shown what is to be seen beside it where it is only shown */
+  async #step(verb: keyof typeof DID, what: string, work: () => Promise<unknown>, shown = ''): Promise<void> {
+    const { dryRun, json } = this.options;
+    if (!dryRun)
+      await work().catch((error: unknown) => {
+        throw verb === 'run' ? error : cannot(`${verb} ${what}`, error);
+      });
+    const told = dryRun ? `would ${verb} ${what}${shown}` : `${DID[verb]} ${what}`;
+    this.did.push(told);
+    if (!json) print(told);
   }
 }
 
@@ -168,32 +163,24 @@ const LONGEST_MS = 15 * 60_000;
  *
  * @throws PeersyncError SERVICE_TOOL where it is not there or fails
  */
-export function runTool([program = '', ...args]: readonly string[], input = ''): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { timeout: LONGEST_MS, maxBuffer: 16 * 2 ** 20 };
-    const child = execFile(program, args, options, (error, stdout, stderr) => {
-      if (error === null) {
-        resolve(stdout);
-        return;
-      }
-      const isMissing = systemCode(error) === 'ENOENT';
-      const said = (stderr.trim() || stdout.trim() || error.message).replace(/\s*\n\s*/g, ' ');
-      reject(
-        new PeersyncError({
-          code: 'SERVICE_TOOL',
-          message: isMissing
-            ? `The program ${program} is not there.`
-            : `"${[program, ...args].join(' ')}" failed: ${sentence(said)}`,
-          hint: isMissing
-            ? 'peersync installs itself as a service of systemd only; on this system start `peersync run` by other means.'
-            : 'See why in `journalctl -e` (of a user service: `journalctl --user -e`), and try again.',
-          cause: error,
-        }),
-      );
-    });
-    // A program that reads nothing may be gone by then.
-    child.stdin?.on('error', () => {}).end(input);
-  });
+export async function runTool([program = '', ...args]: readonly string[], input = ''): Promise<string> {
+  const running = promisify(execFile)(program, args, { timeout: LONGEST_MS, maxBuffer: 16 * 2 ** 20 });
+  // A program that reads nothing may be gone by then.
+  running.child.stdin?.on('error', () => {}).end(input);
+  try {
+    return (await running).stdout;
+  } catch (cause) {
+    const { stderr = '', stdout = '' } = cause as { readonly stderr?: string; readonly stdout?: string };
+    const said = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
+    const [message, hint] =
+      systemCode(cause) === 'ENOENT'
+        ? [`The program ${program} is not there.`, 'Without systemd start `peersync run` by other means.']
+        : [
+            `"${[program, ...args].join(' ')}" failed: ${sentence(said)}`,
+            'See why in `journalctl -e` (of a user service: `journalctl --user -e`), and try again.',
+          ];
+    throw new PeersyncError({ code: 'SERVICE_TOOL', message, hint, cause });
+  }
 }
 
 /** What the unit runs, and where. */
@@ -223,22 +210,24 @@ const KNOWS_STEPS = 254;
 
 /** The directories that peersync writes to. */
 export function writtenDirectories({ state, peer, mirror }: Config): readonly string[] {
-  const hasMirrors = mirror.shares.length + mirror.tables.length + mirror.citations.length > 0;
+  const isMirroring = [mirror.shares, mirror.tables, mirror.citations].some((mirrors) => mirrors.length > 0);
+  const embedded = peer.url === 'embedded' ? [peer.embedded.dir] : [];
+  return [state.dir, ...embedded, ...(isMirroring ? [mirror.root] : [])];
+}
+
+/** Where the password of the peer and the token of the page stand, where there are some. */
+export function secretsOf({ peer, status }: Config) {
   return [
-    state.dir,
-    ...(peer.url === 'embedded' ? [peer.embedded.dir] : []),
-    ...(hasMirrors ? [mirror.root] : []),
+    { what: "the peer's password", secret: peer.auth?.password },
+    { what: 'the token of the status page', secret: status.token },
   ];
 }
 
 /** Files beside the configuration that are read. */
-export function readFiles({ peer, status }: Config): readonly string[] {
-  return [
-    ...(peer.tls.ca === undefined ? [] : [peer.tls.ca]),
-    ...[peer.auth?.password, status.token].flatMap((secret) =>
-      secret !== undefined && 'file' in secret ? [secret.file] : [],
-    ),
-  ];
+export function readFiles(config: Config): readonly string[] {
+  const { ca } = config.peer.tls;
+  const files = secretsOf(config).flatMap(({ secret = {} }) => ('file' in secret ? [secret.file] : []));
+  return ca === undefined ? files : [ca, ...files];
 }
 
 /** The name of the credential that a secret stands in, where it does. */
@@ -256,7 +245,7 @@ export function dropIn(runs: Runs): string {
   const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
   lines.push('ExecReload=', `ExecReload=${command('reload')}`);
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
-  for (const credential of new Set([config.peer.auth?.password, config.status.token].map(credentialOf)))
+  for (const credential of new Set(secretsOf(config).map(({ secret }) => credentialOf(secret))))
     if (credential !== undefined)
       lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
   if (systemd >= KNOWS_STEPS)
@@ -280,25 +269,21 @@ export function dropIn(runs: Runs): string {
  * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of systemd cannot name
  */
 export function unitWord(word: string): string {
-  if (/\p{Cc}/u.test(word))
-    throw unnameable(word, 'has a control character in it, which a unit of systemd cannot name');
-  return `"${word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+  return `"${nameable(word, /\p{Cc}/u)
+    .replace(/[\\"]/g, '\\$&')
+    .replaceAll('%', '%%')}"`;
 }
 
-/** A path as it stands at the end of a setting that knows no quotes. @throws PeersyncError SERVICE_WORD */
+/** A path at the end of a setting that knows no quotes: one loses a blank or backslash at its end. @throws as `unitWord` */
 function unitRest(path: string): string {
-  if (/\p{Cc}|[\s\\]$/u.test(path))
-    throw unnameable(
-      path,
-      'has a control character in it, or a blank or backslash at its end, which a unit loses',
-    );
-  return path.replaceAll('%', '%%');
+  return nameable(path, /\p{Cc}|[\s\\]$/u).replaceAll('%', '%%');
 }
 
-function unnameable(word: string, why: string): PeersyncError {
-  return new PeersyncError({
+function nameable(word: string, wrong: RegExp): string {
+  if (!wrong.test(word)) return word;
+  throw new PeersyncError({
     code: 'SERVICE_WORD',
-    message: `${JSON.stringify(word)} ${why}.`,
+    message: `A unit of systemd cannot name ${JSON.stringify(word)}, for its control characters or its end.`,
     hint: 'Use another path.',
     exitCode: EXIT.usage,
   });
