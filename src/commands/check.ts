@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { access, opendir, readFile, statfs } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
+import type { Config, FolderConfig, MirrorConfig, ShareMirrorConfig } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, type ExitCode, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -10,7 +11,8 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { define, duration, flag, prepare, print, printJson, UsageError, value } from './context.js';
+import { FolderRules } from '../watch/rules.js';
+import { answer, define, duration, flag, prepare, UsageError, value } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import { runningPeer } from './peer.js';
 import { onThisTerminal } from './terminal.js';
@@ -41,74 +43,86 @@ export const checkCommand = define({
     const findings: Finding[] = [];
     const tell = (finding: Finding) => {
       findings.push(finding);
-      if (options.json) {
-        if (!options.canary) printJson(finding);
-      } else {
-        print(`${finding.ok ? 'ok     ' : 'TROUBLE'}  ${finding.check}: ${safe(finding.message)}`);
-        if (!finding.ok && finding.hint) print(`         ${safe(finding.hint)}`);
-      }
+      const { check, hint, message, ok } = finding;
+      if (options.canary && options.json) return;
+      answer(options, finding, () => [
+        `${ok ? 'ok     ' : 'TROUBLE'}  ${check}: ${safe(message)}`,
+        ...(ok || !hint ? [] : [`         ${safe(hint)}`]),
+      ]);
     };
     tell(works('configuration', `${path} is valid`));
-    let directories = 0;
-    for (const folder of config.folders) {
-      const [finding, found] = await checkFolder(folder, config);
-      tell(finding);
-      directories += found;
-    }
-    tell(await checkWatchLimit(directories));
-    tell(await checkWritable('state', config.state.dir, 'state.dir'));
-    const { citations, root, shares, tables } = config.mirror;
-    if (shares.length + tables.length + citations.length > 0)
-      tell(await checkWritable('mirror root', root, 'mirror.root'));
-    for await (const finding of checkPorts(config)) tell(finding);
+    for await (const finding of checkMachine(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
-    let failed = false;
+    let hasFailed = false;
     if (options.canary) {
-      const { checkCanary } = await import('./canary.js');
-      const { canaryText } = await import('./canary.js');
-      const report = isUsable
-        ? await checkCanary(config, { url, yes, timeoutMs }, log, onThisTerminal())
-        : undefined;
-      failed = report === undefined || report.rows.some(({ status }) => status === 'fails');
-      if (options.json) printJson({ findings, canary: report ?? null });
-      else if (report === undefined) print('-        canary: nothing was pushed, for the peer has trouble');
-      else for (const line of canaryText(report)) print(line);
+      const { canaryText, checkCanary } = await import('./canary.js');
+      const how = { url, yes, timeoutMs };
+      const report = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
+      hasFailed = report === undefined || report.rows.some(({ status }) => status === 'fails');
+      answer(options, { findings, canary: report ?? null }, () =>
+        report === undefined
+          ? ['-        canary: nothing was pushed, for the peer has trouble']
+          : canaryText(report),
+      );
     }
     const troubles = findings.filter((finding) => !finding.ok);
-    if (troubles.length === 0) return failed ? EXIT.failure : EXIT.done;
+    if (troubles.length === 0) return hasFailed ? EXIT.failure : EXIT.done;
     return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
 
-/** @returns also how many directories it has */
-async function checkFolder(folder: FolderConfig, config: Config): Promise<[Finding, number]> {
+/** Folders, the limit of watches, what is written to, and the ports. */
+async function* checkMachine(config: Config): AsyncGenerator<Finding> {
+  let directories = 0;
+  for (const folder of config.folders) {
+    const found = await checkFolder(folder, config);
+    directories += found.directories;
+    yield found.finding;
+  }
+  yield await checkWatchLimit(directories);
+  yield await checkWritable('state', config.state.dir, 'state.dir');
+  const { citations, root, shares, tables } = config.mirror;
+  if (shares.length + tables.length + citations.length > 0)
+    yield await checkWritable('mirror root', root, 'mirror.root');
+  yield* checkPorts(config);
+}
+
+/** Whether all can be read that its rules do not keep out; and how many directories that are. */
+export async function checkFolder(folder: FolderConfig, config: Config) {
   const check = `folder ${folder.name}`;
   const hint = 'Let the user that peersync runs as read and enter it';
+  const rules = new FolderRules(folder);
   let directories = 0;
   let unreadable: string | undefined;
-  const open = [folder.path];
-  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+  const open = [''];
+  for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {
+    const path = join(folder.path, directory);
     directories += 1;
     try {
       await access(path, constants.R_OK | constants.X_OK);
-      for await (const entry of await opendir(path))
-        if (entry.isDirectory()) open.push(join(path, entry.name));
+      await rules.readIgnoreFile(directory);
+      for await (const entry of await opendir(path)) {
+        const below = join(directory, entry.name);
+        if (entry.isDirectory() && rules.closedEntered(below) === undefined) open.push(below);
+      }
     } catch (error) {
-      if (path !== folder.path) unreadable ??= `${path} (${messageOf(error)})`;
-      else if (systemCode(error) === 'ENOENT')
-        return [fails(check, `${path} does not exist`, await missingHint(folder, config)), 0];
-      else return [fails(check, `${path} cannot be read: ${messageOf(error)}`, `${hint}.`), 0];
+      if (directory !== '') unreadable ??= `${path} (${messageOf(error)})`;
+      else {
+        const isMissing = systemCode(error) === 'ENOENT';
+        const finding = isMissing
+          ? fails(check, `${path} does not exist`, await missingHint(folder, config))
+          : fails(check, `${path} cannot be read: ${messageOf(error)}`, `${hint}.`);
+        return { finding, directories: 0 };
+      }
     }
   }
+  const readable = `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`;
+  const partly = `not all of ${folder.path} can be read, first ${unreadable}`;
   const finding =
     unreadable === undefined
-      ? works(check, `${folder.path} is readable, ${counted(directories, 'directory', 'directories')}`)
-      : fails(
-          check,
-          `not all of ${folder.path} can be read, first ${unreadable}`,
-          `${hint}, or add it to \`ignore\`.`,
-        );
-  return [finding, directories];
+      ? works(check, readable)
+      : fails(check, partly, `${hint}, or add it to \`ignore\`.`);
+  return { finding, directories };
 }
 
 /** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
@@ -126,18 +140,16 @@ async function missingHint(folder: FolderConfig, config: Config): Promise<string
 
 async function checkWatchLimit(directories: number): Promise<Finding> {
   const check = 'watch limit';
-  let limit: number;
-  try {
-    limit = Number(await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8'));
-  } catch {
-    return works(check, 'this system tells of none');
-  }
+  const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(() => undefined);
+  if (text === undefined) return works(check, 'this system tells of none');
+  const limit = Number(text);
   const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
   if (directories < limit) return works(check, message);
+  const enough = Math.max(524_288, directories * 2);
   return fails(
     check,
     message,
-    `Raise it: sysctl fs.inotify.max_user_watches=${Math.max(524_288, directories * 2)}; until then changes are found by rescans only.`,
+    `Raise it: sysctl fs.inotify.max_user_watches=${enough}; until then changes are found by rescans only.`,
   );
 }
 
@@ -208,55 +220,55 @@ async function checkPush(client: PeerClient): Promise<Finding> {
   }
 }
 
-const ABSENT = 'Mend its name in `mirror` (upper and lower case count), or put it there.';
-
 /** Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer does not answer. */
 export async function* checkMirrored(
   { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
   client: Pick<PeerClient, 'share' | 'shares' | 'tables'>,
 ): AsyncGenerator<Finding> {
+  const found = (name: string, wanted: string, isThere: boolean, what: string) =>
+    isThere
+      ? works(`mirror ${name}`, `the peer has the ${what} "${wanted}"`)
+      : fails(
+          `mirror ${name}`,
+          `the peer has no ${what} "${wanted}"`,
+          'Mend its name in `mirror` (upper and lower case count), or put it there.',
+        );
+  const matching = (name: string, pattern: string, listed: readonly string[], what: string) => {
+    const count = listed.filter((each) => wildcard(pattern).test(each)).length;
+    return works(`mirror ${name}`, `matches ${counted(count, what)} of the peer`);
+  };
   if (tables.length > 0) {
-    try {
-      const listed = await client.tables.list();
+    const listed = await client.tables.list().catch((error: unknown) => troubleOf('mirrored tables', error));
+    if ('ok' in listed) {
+      yield listed;
+      if (listed.exitCode === EXIT.unreachable) return;
+    } else
       for (const { name, table } of tables)
         yield isWildcard(table)
-          ? matches(name, table, listed, 'table')
-          : listed.includes(table)
-            ? works(`mirror ${name}`, `the peer has the table "${table}"`)
-            : fails(`mirror ${name}`, `the peer has no table "${table}"`, ABSENT);
-    } catch (error) {
-      const trouble = troubleOf('mirrored tables', error);
-      yield trouble;
-      if (trouble.exitCode === EXIT.unreachable) return;
-    }
+          ? matching(name, table, listed, 'table')
+          : found(name, table, listed.includes(table), 'table');
   }
-  for (const { name, data, c, maxSize } of shares) {
-    try {
-      if (isWildcard(data)) {
-        const group = c === undefined ? '' : `${c}/`;
-        const listed = (await client.shares())?.filter((each) => each.startsWith(group));
-        const names = listed?.map((each) => each.slice(group.length));
-        yield names === undefined
-          ? fails(`mirror ${name}`, 'this peer does not list its shared objects', 'Name each of them.')
-          : matches(name, data, names, 'shared object');
-        continue;
-      }
+  const checkShare = async ({ name, data, c, maxSize }: ShareMirrorConfig): Promise<Finding> => {
+    if (!isWildcard(data)) {
       const query = c === undefined ? { data } : { data, c };
       const isThere = await client.share(query, async () => true, { maxBytes: maxSize });
-      yield isThere
-        ? works(`mirror ${name}`, 'the peer has the shared object')
-        : fails(`mirror ${name}`, `the peer has no shared object "${data}"`, ABSENT);
-    } catch (error) {
-      const trouble = troubleOf(`mirror ${name}`, error);
-      yield isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
-      if (trouble.exitCode === EXIT.unreachable) return;
+      return found(name, data, isThere === true, 'shared object');
     }
+    const group = c === undefined ? '' : `${c}/`;
+    const listed = (await client.shares())?.filter((each) => each.startsWith(group));
+    if (listed === undefined)
+      return fails(`mirror ${name}`, 'this peer does not list its shared objects', 'Name each of them.');
+    const names = listed.map((each) => each.slice(group.length));
+    return matching(name, data, names, 'shared object');
+  };
+  for (const share of shares) {
+    const finding = await checkShare(share).catch((error: unknown) => {
+      const trouble = troubleOf(`mirror ${share.name}`, error);
+      return isTooLarge(error) ? { ...trouble, hint: 'Raise its `maxSize`.' } : trouble;
+    });
+    yield finding;
+    if (finding.exitCode === EXIT.unreachable) return;
   }
-}
-
-function matches(name: string, pattern: string, listed: readonly string[], what: string): Finding {
-  const matching = listed.filter((each) => wildcard(pattern).test(each)).length;
-  return works(`mirror ${name}`, `matches ${counted(matching, what)} of the peer`);
 }
 
 /** One thing that was checked. */
@@ -269,16 +281,16 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
-export function works(check: string, message: string): Finding {
+function works(check: string, message: string): Finding {
   return { check, ok: true, message };
 }
 
-export function fails(check: string, message: string, hint: string): Finding {
+function fails(check: string, message: string, hint: string): Finding {
   return { check, ok: false, message, hint };
 }
 
 /** The finding that an error is. @throws the error where it is none that a person may read */
-export function troubleOf(check: string, error: unknown): Finding {
+function troubleOf(check: string, error: unknown): Finding {
   if (!(error instanceof PeersyncError)) throw error;
   const { message, hint, exitCode } = error;
   return { check, ok: false, message, hint, exitCode };
@@ -339,33 +351,15 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
   try {
     for (const { check, key, listen, served } of ports) {
       if (listen === undefined) continue;
-      const at = addressOf(listen);
       try {
         held.push(await listenAt(listen));
-        yield works(check, `it can listen at ${at}`);
+        yield works(check, `it can listen at ${addressOf(listen)}`);
       } catch (error) {
         // Our own daemon would make room for itself.
         const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
-        const another = `set another \`${key}\`.`;
-        const mayBeOurs =
-          running === 'unknown'
-            ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
-            : 'Stop';
-        const known: Readonly<Record<string, readonly [message: string, hint: string]>> = {
-          EADDRINUSE: [`${at} is in use`, `${mayBeOurs} what listens there, or ${another}`],
-          EADDRNOTAVAIL: [
-            `this machine has no address ${listen.host}`,
-            `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
-          ],
-          EACCES: [`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`],
-        };
-        const [message, hint] = known[systemCode(error) ?? ''] ?? [
-          `nobody can listen at ${at}: ${messageOf(error)}`,
-          `Mend what is wrong, or ${another}`,
-        ];
         yield isOurs
           ? works(check, `the running daemon serves it at ${served}`)
-          : fails(check, message, hint);
+          : fails(check, ...notListening(error, listen, key, running === 'unknown'));
       }
     }
   } finally {
@@ -373,12 +367,38 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
   }
 }
 
-function listenAt({ host, port }: Listen): Promise<Server> {
+/** Why nobody can listen there, and what to do. @param mayBeOurs whether the daemon of this configuration may be there */
+function notListening(
+  error: unknown,
+  listen: Listen,
+  key: string,
+  mayBeOurs: boolean,
+): readonly [message: string, hint: string] {
+  const at = addressOf(listen);
+  const another = `set another \`${key}\`.`;
+  const stop = mayBeOurs
+    ? 'If that is the daemon of this configuration, which could not be asked, all is well; else stop'
+    : 'Stop';
+  switch (systemCode(error)) {
+    case 'EADDRINUSE':
+      return [`${at} is in use`, `${stop} what listens there, or ${another}`];
+    case 'EADDRNOTAVAIL':
+      return [
+        `this machine has no address ${listen.host}`,
+        `Set \`${key}\` to an address that it has; \`ip address\` names them.`,
+      ];
+    case 'EACCES':
+      return [`this user may not listen at ${at}`, `Set \`${key}\` to a port from 1024 up.`];
+    default:
+      return [`nobody can listen at ${at}: ${messageOf(error)}`, `Mend what is wrong, or ${another}`];
+  }
+}
+
+async function listenAt({ host, port }: Listen): Promise<Server> {
   const server = createServer((socket) => socket.destroy());
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port, exclusive: true }, () => resolve(server));
-  });
+  server.listen({ host, port, exclusive: true });
+  await once(server, 'listening');
+  return server;
 }
 
 function addressOf({ host, port }: Listen): string {
