@@ -11,7 +11,6 @@ import { isWildcard, wildcard } from '../lib/text.js';
 import { isTooLarge } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { FolderRules } from '../watch/rules.js';
 import { answer, define, duration, flag, prepare, UsageError, value } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
 import { runningPeer } from './peer.js';
@@ -91,6 +90,7 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
 export async function checkFolder(folder: FolderConfig, config: Config) {
   const check = `folder ${folder.name}`;
   const hint = 'Let the user that peersync runs as read and enter it';
+  const { FolderRules } = await import('../watch/rules.js');
   const rules = new FolderRules(folder);
   let directories = 0;
   let unreadable: string | undefined;
