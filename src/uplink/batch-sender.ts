@@ -3,7 +3,7 @@ import type { Dialect } from '../peer/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
 import type { PushAnswer } from '../peer/push.js';
 import type { Outcome } from '../queue/options.js';
-import type { PendingItem, Sent } from '../state/entry.js';
+import type { PendingItem, Sent, Trouble } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
@@ -22,9 +22,9 @@ export type PushResult =
   /** The peer answered, and refused this item in these words. */
   | { readonly kind: 'refused'; readonly words: string }
   /** The peer answered badly to a request with this item alone. */
-  | { readonly kind: 'failed'; readonly error: PeersyncError }
-  /** Nothing was taken, and not because of the item: to be made ready anew, or, with an error, pushed once the peer is back. */
-  | { readonly kind: 'returned'; readonly error?: PeersyncError }
+  | { readonly kind: 'failed'; readonly trouble: Trouble }
+  /** Nothing was taken, and not because of the item: to be made ready anew, or, with a trouble, pushed once the peer is back. */
+  | { readonly kind: 'returned'; readonly trouble?: Trouble }
   /** Its file changed, or could not be read, under the body, which was not completed. */
   | { readonly kind: 'stale' }
   /** No answer came: the peer may have taken it. */
@@ -47,19 +47,13 @@ export async function sendBatch(
   dialect: Dialect,
   synchronous = false,
 ): Promise<readonly PushResult[]> {
-  const send = async (batch: readonly PreparedDocument[]) => {
-    const outcome = await request(deps, batch, dialect, synchronous);
-    // So does a YaCy where its network does not take one of the URLs, which it drops without a word otherwise.
-    const mayBeRefused = synchronous && !deps.settings.push.synchronous;
-    const isError = outcome instanceof PeersyncError;
-    return isError && mayBeRefused ? request(deps, batch, dialect, false) : outcome;
-  };
+  const send = (batch: readonly PreparedDocument[]) => request(deps, batch, dialect, synchronous);
   const settle = async (
     batch: readonly PreparedDocument[],
     outcome: readonly PushResult[] | PeersyncError,
   ): Promise<readonly PushResult[]> => {
     if (!(outcome instanceof PeersyncError)) return outcome;
-    if (batch.length === 1) return [{ kind: 'failed', error: outcome }];
+    if (batch.length === 1) return [{ kind: 'failed', trouble: troubleOf(outcome) }];
     const { code, message } = outcome;
     deps.log.debug(
       { event: 'split', items: batch.length, code },
@@ -103,7 +97,8 @@ async function request(
     if (failure.kind === 'stale')
       return documents.map((_, i) => (i === failure.item ? { kind: 'stale' } : RETURNED));
     if (mayMisfit(failure.error) && (await spoken.misfits())) return documents.map(() => RETURNED);
-    return failure.kind === 'failed' ? failure.error : documents.map(() => failure);
+    if (failure.kind === 'failed') return failure.error;
+    return documents.map(() => ({ kind: failure.kind, trouble: troubleOf(failure.error) }));
   }
   if (answer === undefined) return documents.map(() => RETURNED);
   const { results, peerTime: peerAt } = answer;
@@ -114,6 +109,10 @@ async function request(
     if (result?.ok) return { kind: 'accepted', at, peerAt };
     return { kind: 'refused', words: result?.message ?? 'the peer did not answer for this item' };
   });
+}
+
+function troubleOf({ code, message, hint }: PeersyncError): Trouble {
+  return { code, message, hint };
 }
 
 function isGone(state: State, { folder, path }: PendingItem): boolean {

@@ -6,7 +6,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect } from '../peer/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Place } from '../state/entries.js';
-import type { Item, PendingItem } from '../state/entry.js';
+import type { Entry, Item, PendingItem } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { Packed, PackOrder } from './documents.js';
 
@@ -71,13 +71,12 @@ export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): bo
   return deps.dialect.current?.losesUpdates === true && holdMs(deps) > 0;
 }
 
-/** The item as it stands now, if it is still pending in the version (and for the document) that was taken. */
-export function currentOf(state: State, item: PendingItem): PendingItem | undefined {
-  const now = state.get(item.folder, item.path);
+/** A record as it stands now, if it is the item that was taken: still pending, in that version and for that document. */
+export function stillPending(now: Entry | undefined, taken: PendingItem): PendingItem | undefined {
   return now?.status === 'pending' &&
-    now.version.sha256 === item.version.sha256 &&
-    now.url === item.url &&
-    now.collection === item.collection
+    now.version.sha256 === taken.version.sha256 &&
+    now.url === taken.url &&
+    now.collection === taken.collection
     ? now
     : undefined;
 }

@@ -1,18 +1,15 @@
-import type { PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { FileStat } from '../lib/file.js';
-import { encodePath, sentence } from '../lib/text.js';
+import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
 import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
-import { pushFailure } from './batch-sender.js';
-import { currentOf, holdMs, keyOf, losesUpdates, placeName, type UplinkDeps } from './deps.js';
+import { holdMs, keyOf, losesUpdates, placeName, stillPending, type UplinkDeps } from './deps.js';
 import { type Isolation, lostTrouble } from './isolation.js';
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
-/** An item that was lost so often alone is to blame. */
-const ALONE_ATTEMPTS = 2;
 /** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
 const GATE_ATTEMPTS = 2;
 const GATE_META = 'shownBelow';
@@ -80,17 +77,6 @@ export class FailureAttribution {
     });
   }
 
-  /**
-   * The peer answered badly to a push of this item alone.
-   *
-   * @param before `successes` when the push began that it was in
-   */
-  async failedAlone(item: PendingItem, error: PeersyncError, before: number): Promise<void> {
-    const current = currentOf(this.#deps.state, item);
-    if (error.code !== 'PEER_TOO_LARGE') await this.#charge(item, troubleOf(error), before);
-    else if (current !== undefined) this.quarantine(current, troubleOf(error));
-  }
-
   /** A push with this item was never answered: it is looked up, and then confirmed or `doubtOver`. */
   unanswered(item: PendingItem): void {
     if (!this.isSuspect(item))
@@ -102,15 +88,46 @@ export class FailureAttribution {
     const { clock, log, state } = this.#deps;
     const suspect = this.#suspects.get(keyOf(item));
     if (suspect === undefined) state.put(returned(item, clock.now()));
-    else await this.#charge(item, UNANSWERED, suspect.successes);
+    else await this.failedAlone(item, UNANSWERED, suspect.successes);
     log.debug({ folder: item.folder, path: item.path }, `not in the peer, pushed again: ${placeName(item)}`);
   }
 
-  /** The peer shows the document of this item for good. */
-  shown({ url, path }: Pick<AcceptedItem, 'url' | 'path'>, pushedAt: number): void {
-    if (!this.#mayBeGate) return;
-    const base = url.endsWith(encodePath(path)) ? url.slice(0, -encodePath(path).length) : url;
-    if (this.#gate.saw(base, pushedAt)) this.#deps.state.setMeta(GATE_META, this.#gate.kept);
+  /**
+   * The peer answered badly to a push of this item alone: an attempt is spent if it is to blame, and else it is put off.
+   *
+   * @param before `successes` when the push began that it was in
+   */
+  async failedAlone(item: PendingItem, trouble: Trouble, before: number): Promise<void> {
+    const { clock, state } = this.#deps;
+    const known = this.#suspects.get(keyOf(item)) ?? { failures: 0, successes: before };
+    const failures = known.failures + 1;
+    this.#suspects.set(keyOf(item), { failures, successes: this.successes });
+    const isTooLarge = trouble.code === 'PEER_TOO_LARGE';
+    const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
+    const isToBlame =
+      isTooLarge || this.successes > known.successes || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
+    const current = stillPending(state.get(item.folder, item.path), item);
+    if (current === undefined) return;
+    if (isTooLarge) this.quarantine(current, trouble);
+    else if (isToBlame) this.#spend(current, trouble);
+    else state.put(returned(current, clock.now() + this.#backoff(failures), trouble));
+  }
+
+  async #takesAnEmptyPush(): Promise<boolean> {
+    const { queue, peer } = this.#deps;
+    try {
+      await queue.run('push', (signal) => peer.push([], { signal }));
+      return true;
+    } catch (error) {
+      if (!(error instanceof PeersyncError)) throw error;
+      return false;
+    }
+  }
+
+  /** The peer shows the document at this URL for good. */
+  shown(url: string, pushedAt: number): void {
+    if (this.#mayBeGate && this.#gate.saw(url, pushedAt))
+      this.#deps.state.setMeta(GATE_META, this.#gate.kept);
   }
 
   /** Whether the peer ever showed a document with a URL of the same reach: its network takes those. */
@@ -146,27 +163,29 @@ export class FailureAttribution {
    */
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
     const { clock, log, settings, state } = this.#deps;
-    const { folder, path } = item;
+    const { folder, path, url } = item;
+    // Where nothing was ever shown, to part the items tells nothing.
+    if (!this.#gate.hasShown) this.#isolation.forget(item);
+    let isLast = false;
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
+    else if (this.#isGated(item))
+      isLast = this.#spend(item, this.#gate.trouble(url), Math.min(settings.push.attempts, GATE_ATTEMPTS));
     else {
-      const isGated = this.#isGated(item);
-      // What is pushed again at the same time may be lost again together; but where nothing was ever shown, all wait for the peer.
-      if (losesUpdates(this.#deps) && this.#gate.hasShown) this.#isolation.lost(item, false);
-      else this.#isolation.forget(item);
-      const trouble = isGated ? this.#gate.trouble(item.url) : this.#notShownTrouble(item, patienceMs, why);
-      const { attempts } = settings.push;
-      if (this.#spend(item, trouble, isGated ? Math.min(attempts, GATE_ATTEMPTS) : attempts)) return;
+      const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
+      isLast = this.#spend(item, {
+        code: 'NOT_SHOWN',
+        message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
+        hint: this.#mayBeGate ? `${look} ${gateHint(reachOf(url))}` : look,
+      });
     }
-    log.info(
-      { event: 'not-shown', folder, path },
-      `not shown by the peer, pushed again: ${placeName(item)}: ${why}`,
-    );
+    const words = `not shown by the peer, pushed again: ${placeName(item)}: ${why}`;
+    if (!isLast) log.info({ event: 'not-shown', folder, path }, words);
   }
 
   /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
-    if (this.#isolation.lost(item, true) >= ALONE_ATTEMPTS) {
+    if (this.#isolation.lost(item)) {
       this.quarantine(item, REFUSED_BY_INDEX);
       return;
     }
@@ -180,32 +199,6 @@ export class FailureAttribution {
   /** The peer shows this version, and indexed none of its text: another push would end no better. */
   withoutText(item: AcceptedItem | PendingItem): void {
     this.quarantine(item, TEXT_NOT_INDEXED);
-  }
-
-  /** Spends an attempt if the item is to blame, and else puts it off. */
-  async #charge(item: PendingItem, trouble: Trouble, before: number): Promise<void> {
-    const { clock, state } = this.#deps;
-    const known = this.#suspects.get(keyOf(item)) ?? { failures: 0, successes: before };
-    const failures = known.failures + 1;
-    this.#suspects.set(keyOf(item), { failures, successes: this.successes });
-    const isKnownOrAlone = item.attempts > 0 || state.counts().pending === 1;
-    const isToBlame =
-      this.successes > known.successes || (isKnownOrAlone && (await this.#takesAnEmptyPush()));
-    const current = currentOf(state, item);
-    if (current === undefined) return;
-    if (isToBlame) this.#spend(current, trouble);
-    else state.put(returned(current, clock.now() + this.#backoff(failures), trouble));
-  }
-
-  async #takesAnEmptyPush(): Promise<boolean> {
-    const { queue, peer } = this.#deps;
-    try {
-      await queue.run('push', (signal) => peer.push([], { signal }));
-      return true;
-    } catch (error) {
-      pushFailure(error, true);
-      return false;
-    }
   }
 
   /** Spends an attempt: the next one is made after the backoff, or at once where the peer took it. @returns whether it was the last */
@@ -250,15 +243,6 @@ export class FailureAttribution {
     return Math.min(max, min * 2 ** Math.min(30, failures - 1));
   }
 
-  #notShownTrouble({ url }: AcceptedItem, patienceMs: number, why: string): Trouble {
-    const look = 'See in the peer whether it indexes this URL at all; `peersync retry` pushes it again.';
-    return {
-      code: 'NOT_SHOWN',
-      message: `The peer accepted it but did not show it within ${durationText(patienceMs)}: ${sentence(why)}`,
-      hint: this.#mayBeGate && !this.#gate.hasShownBelow(url) ? `${look} ${gateHint(reachOf(url))}` : look,
-    };
-  }
-
   get #mayBeGate(): boolean {
     return this.#deps.dialect.current?.hasDomainGate === true;
   }
@@ -267,15 +251,10 @@ export class FailureAttribution {
     return this.#mayBeGate && this.#gate.explains(item.url, firstAcceptedAt(item));
   }
 }
-
 /** When the peer took this version for the first time, in ms since the epoch. */
 function firstAcceptedAt({ attempts, history, since }: AcceptedItem): number {
   const times = history.filter(({ status }) => status === 'accepted').map(({ at }) => at);
   return times.at(-1 - attempts) ?? times[0] ?? since;
-}
-
-export function troubleOf({ code, message, hint }: PeersyncError): Trouble {
-  return { code, message, hint };
 }
 
 const UNANSWERED: Trouble = {
@@ -325,17 +304,17 @@ export function reachOf(url: string): Reach {
  * one reach are shown, and none of the other, though they were pushed no later (a minute more or less).
  */
 export class DomainGate {
-  /** When the latest document that was shown was pushed, by the URL base that it is below, in ms since the epoch. */
-  readonly #shown: Map<string, number>;
+  /** Of each reach the document that was pushed last of those that were shown, and when that was, in ms since the epoch. */
+  readonly #shown = new Map<Reach, { readonly url: string; readonly at: number }>();
 
   /** @param kept what an earlier run knew */
   constructor(kept: unknown = {}) {
-    this.#shown = new Map(Object.entries(kept as Record<string, number>));
+    for (const [url, at] of Object.entries(kept as Record<string, number>)) this.saw(url, at);
   }
 
   /** For a later run. */
   get kept(): Record<string, number> {
-    return Object.fromEntries(this.#shown);
+    return Object.fromEntries([...this.#shown.values()].map(({ url, at }) => [url, at]));
   }
 
   get hasShown(): boolean {
@@ -343,18 +322,15 @@ export class DomainGate {
   }
 
   hasShownLike(url: string): boolean {
-    return [...this.#shown.keys()].some((base) => reachOf(base) === reachOf(url));
+    return this.#shown.has(reachOf(url));
   }
 
-  hasShownBelow(url: string): boolean {
-    return [...this.#shown.keys()].some((base) => url.startsWith(base));
-  }
-
-  /** The peer shows a document below this base, pushed at this time. @returns whether that is news worth keeping */
-  saw(base: string, pushedAt: number): boolean {
-    const known = this.#shown.get(base);
-    if (known !== undefined && pushedAt < known + SAME_TIME_MS) return false;
-    this.#shown.set(base, pushedAt);
+  /** The peer shows a document that was pushed at this time. @returns whether that is news worth keeping */
+  saw(url: string, at: number): boolean {
+    const reach = reachOf(url);
+    const known = this.#shown.get(reach);
+    if (known !== undefined && at < known.at + SAME_TIME_MS) return false;
+    this.#shown.set(reach, { url, at });
     return true;
   }
 
@@ -364,7 +340,7 @@ export class DomainGate {
    * @param pushedAt when it was pushed first, in ms since the epoch
    */
   explains(url: string, pushedAt: number): boolean {
-    const isOtherShown = [...this.#shown.values()].some((at) => at >= pushedAt - 2 * SAME_TIME_MS);
+    const isOtherShown = [...this.#shown.values()].some(({ at }) => at >= pushedAt - 2 * SAME_TIME_MS);
     return isOtherShown && !this.hasShownLike(url);
   }
 

@@ -2,8 +2,6 @@ import type { Place } from '../state/entries.js';
 import type { PendingItem, Trouble } from '../state/entry.js';
 import { holdMs, keyOf, losesUpdates, type UplinkDeps } from './deps.js';
 
-/** The code of what is said of an item while it waits to be pushed apart from the others. */
-const LOST = 'LOST_FROM_INDEX';
 /** So many groups a round has at most. */
 const GROUPS = 25;
 /** The share of the hold that a round, and each group where the peer did not commit its index, keeps from what is pushed before. */
@@ -14,10 +12,8 @@ interface Suspect {
   readonly sha256: string;
   /** How many it was pushed with, itself included; 0 while it waits. */
   pushedWith: number;
-  /** With how many it may be pushed: fewer each time that it is lost. */
-  mostWith: number;
-  /** How often it was pushed alone and lost. */
-  failedAlone: number;
+  /** With how many it was lost last. */
+  lostWith: number;
 }
 
 /** A suspect whose item may be pushed. */
@@ -26,9 +22,11 @@ interface Ready {
   readonly item: PendingItem;
 }
 
+type Lost = Pick<PendingItem, 'folder' | 'path' | 'version'>;
+
 /** What stands in the state of an item that the peer accepted and lost. */
 export const lostTrouble: Trouble = {
-  code: LOST,
+  code: 'LOST_FROM_INDEX',
   message: 'The peer accepted it and did not index it in the usual time.',
   hint: 'It is pushed again apart from others by itself, for one document can keep others out of the index.',
 };
@@ -41,11 +39,11 @@ export const lostTrouble: Trouble = {
  * and each is pushed again in an update of its own, or of few: nothing else is pushed meanwhile, YaCy answers when it has indexed
  * it (`synchronous`; not as long as it has shown nothing like it), and is then had commit its index, which ends the update.
  *
- * A *round* pushes all suspects that wait, in up to 25 groups: up to 25 of them one by one. It begins when nothing else was pushed for
- * a quarter of the hold; where the peer does not commit, its groups are apart as much. Suspects that are lost again wait for the next round,
- * and others are pushed for the time of the hold in between.
+ * A *round* pushes the suspects that wait in up to 25 groups: up to 25 of them one by one, and those that are lost again in groups of
+ * a quarter. It begins when nothing else was pushed for a quarter of the hold; where the peer does not commit, its groups are apart as
+ * much. Others are pushed for the time of the hold between two rounds.
  *
- * An item that was pushed alone and lost is pushed once more, apart from everything else by the whole hold, before it is to blame.
+ * An item that was lost alone is pushed once more, apart from everything else by the whole hold, before it is to blame.
  */
 export class Isolation {
   readonly #deps: UplinkDeps;
@@ -75,33 +73,28 @@ export class Isolation {
     return this.#suspects.get(keyOf(place))?.pushedWith === 1;
   }
 
-  /**
-   * The peer accepted the item and lost it: it is a suspect from now on, and comes back by `take` when it is pending.
-   *
-   * @param isCertain whether it must have been indexed by now, if it was not to blame
-   * @returns how often it was lost alone
-   */
-  lost(item: Pick<PendingItem, 'folder' | 'path' | 'version'>, isCertain: boolean): number {
-    const suspect = this.#suspects.get(keyOf(item)) ?? this.#add(item);
-    if (isCertain && suspect.pushedWith === 1) suspect.failedAlone += 1;
-    if (suspect.pushedWith > 0) suspect.mostWith = Math.ceil(suspect.pushedWith / 4);
-    suspect.pushedWith = 0;
+  /** The peer accepted the item and lost it: it comes back by `take` when it is pending. @returns whether it is to blame */
+  lost({ folder, path, version: { sha256 } }: Lost): boolean {
+    const place = { folder, path };
+    const key = keyOf(place);
+    const { pushedWith = 0, lostWith = Number.POSITIVE_INFINITY } = this.#suspects.get(key) ?? {};
     // Behind those that wait for their first turn.
-    this.#suspects.delete(keyOf(item));
-    this.#suspects.set(keyOf(item), suspect);
-    return suspect.failedAlone;
+    this.#suspects.delete(key);
+    this.#suspects.set(key, { place, sha256, pushedWith: 0, lostWith: pushedWith || lostWith });
+    return pushedWith === 1 && lostWith === 1;
   }
 
   /** Takes a pending item if it is a suspect, also one of an earlier run. @returns whether it is one */
   take(item: PendingItem): boolean {
     const known = this.#suspects.get(keyOf(item));
     const isSame = known === undefined || known.sha256 === item.version.sha256;
-    if (!losesUpdates(this.#deps) || !isSame) {
+    const isSuspect = isSame && (known !== undefined || item.trouble?.code === lostTrouble.code);
+    if (!isSuspect || !losesUpdates(this.#deps)) {
       this.forget(item);
       return false;
     }
-    if (known === undefined && item.trouble?.code !== LOST) return false;
-    (known ?? this.#add(item)).pushedWith = 0;
+    if (known === undefined) this.lost(item);
+    else known.pushedWith = 0;
     return true;
   }
 
@@ -132,7 +125,7 @@ export class Isolation {
     for (let left = GROUPS; left > 0; ) {
       const [next] = this.#ready();
       if (next === undefined) break;
-      const isLastTry = next.suspect.failedAlone > 0;
+      const isLastTry = next.suspect.lostWith === 1;
       // Who is next may be another one behind the wait.
       if (await this.#waits(isLastTry ? hold : left === GROUPS ? hold * APART : 0, signal)) continue;
       if (signal.aborted) break;
@@ -145,22 +138,13 @@ export class Isolation {
 
   /** Waits for so long after the last push. @returns whether that was not over */
   async #waits(ms: number, signal: AbortSignal): Promise<boolean> {
-    const { clock } = this.#deps;
-    const leftMs = this.#pushedAt + ms - clock.now();
+    const leftMs = this.#pushedAt + ms - this.#deps.clock.now();
     if (leftMs <= 0 || signal.aborted) return false;
-    await clock.sleep(leftMs, signal);
+    await this.#deps.clock.sleep(leftMs, signal);
     return true;
   }
 
-  #add({ folder, path, version }: Pick<PendingItem, 'folder' | 'path' | 'version'>): Suspect {
-    const place = { folder, path };
-    const counts = { pushedWith: 0, mostWith: Number.POSITIVE_INFINITY, failedAlone: 0 };
-    const suspect = { place, sha256: version.sha256, ...counts };
-    this.#suspects.set(keyOf(place), suspect);
-    return suspect;
-  }
-
-  /** The suspects that are to be pushed next; one that was lost alone, by itself, only when no other waits. */
+  /** The suspects that are to be pushed next. */
   #nextGroup(groupsLeft: number): readonly PendingItem[] {
     const { maxBytes, maxItems } = this.#deps.settings.push;
     let waiting = 0;
@@ -170,7 +154,7 @@ export class Isolation {
     const group: Ready[] = [];
     for (const ready of this.#ready()) {
       bytes += ready.item.version.size;
-      most = ready.suspect.failedAlone > 0 ? 1 : Math.min(most, ready.suspect.mostWith);
+      most = Math.min(most, Math.ceil(ready.suspect.lostWith / 4));
       if (group.length >= most || (group.length > 0 && bytes > maxBytes)) break;
       group.push(ready);
     }
@@ -186,7 +170,7 @@ export class Isolation {
       const item = this.#deps.state.get(suspect.place.folder, suspect.place.path);
       if (item?.status !== 'pending' || item.doubt !== undefined) continue;
       if (item.notBefore > this.#deps.clock.now()) continue;
-      if (suspect.failedAlone > 0) lastTries.push({ suspect, item });
+      if (suspect.lostWith === 1) lastTries.push({ suspect, item });
       else yield { suspect, item };
     }
     yield* lastTries;

@@ -15,9 +15,9 @@ import { accepted, leaving, overtaken, passedOver, replaced, returned } from '..
 import { Backlog } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { ConfirmLoop, type NextLook } from './confirm-loop.js';
-import { Background, currentOf, type UplinkDeps } from './deps.js';
+import { Background, keyOf, stillPending, type UplinkDeps } from './deps.js';
 import { cannotTravel, type Packed, streamed, withoutWords } from './documents.js';
-import { FailureAttribution, troubleOf } from './failure-attribution.js';
+import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
 
 /** One batch is read and encoded in seconds; but the thread that does it reads large files for others, too. In ms. */
@@ -78,8 +78,6 @@ export class Uplink {
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
-  /** Whether a change of the state is ours. */
-  #isOwnChange = false;
   /** Whether suspects are pushed, and nothing else. */
   #isApart = false;
 
@@ -101,9 +99,9 @@ export class Uplink {
     const { dialect, state } = this.#deps;
     // What is to travel, and when it is looked up, depends on it.
     if (!(await dialect.known(signal))) return;
+    // What is out is decided about when it is given back.
     this.#unsubscribe = state.onChange((after, _before, place) => {
-      if (after !== undefined) this.#takeUp(after);
-      else this.#forget(place);
+      if (!this.#backlog.changed(place, after)) this.#takeUp(place, after);
     });
     this.#isRunning = true;
     const pushing = this.#work.loop(() => this.#step(signal), signal);
@@ -153,30 +151,18 @@ export class Uplink {
     return this.#confirm.next(place);
   }
 
-  /** A record changed, or was met in a pass over the state, which keeps the turn that an item has. */
-  #takeUp(entry: Entry, isPass = false): void {
-    // What is out is decided about when it is given back.
-    if (this.#backlog.isOut(entry)) {
-      if (!this.#isOwnChange) this.#backlog.noteChange(entry);
-      return;
-    }
-    if (entry.status === 'pending') {
+  /** A file that is not out has this record now, or none. */
+  #takeUp(place: Place, entry: Entry | undefined): void {
+    if (entry?.status === 'pending') {
       if (entry.doubt !== undefined) this.#confirm.resume(entry, entry.doubt);
-      else if (isPass && this.#backlog.holds(entry)) return;
       else if (!this.#isolation.take(entry)) this.#backlog.add(entry);
       this.#work.notify();
-    } else {
-      this.#forget(entry, entry.status === 'accepted');
-      if (entry.status === 'accepted') this.#confirm.resume(entry, entry.sent);
+      return;
     }
-  }
-
-  /** Nothing of this file waits to be pushed any more; `isAccepted` where the peer has yet to show it. */
-  #forget(place: Place, isAccepted = false): void {
-    this.#backlog.noteChange(place);
     this.#attribution.forget(place);
-    this.#backlog.forget(place);
-    if (!isAccepted) this.#isolation.forget(place);
+    this.#backlog.delete(keyOf(place));
+    if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
+    else this.#isolation.forget(place);
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -196,7 +182,8 @@ export class Uplink {
   }
 
   async #takeUpMore(): Promise<void> {
-    for (const entry of await this.#backlog.more()) this.#takeUp(entry, true);
+    for (const entry of await this.#backlog.more())
+      if (!this.#backlog.holds(entry)) this.#takeUp(entry, entry);
   }
 
   /** One batch more than may travel is made ready, so that none waits for the disk. */
@@ -278,22 +265,13 @@ export class Uplink {
     this.#isolation.pushed();
     await commit();
     // What others changed meanwhile may be looked up in a later version already.
-    const settled = taken.filter((item) => !this.#backlog.isChanged(item));
-    this.#confirm.watch(settled);
-    for (const item of settled) this.#backlog.giveBack(item);
-    for (const item of batch) if (this.#backlog.isOut(item)) this.#release(item);
+    this.#confirm.watch(taken.filter((item) => this.#backlog.current(item) === item));
+    for (const item of batch) this.#release(item);
   }
 
-  /** Changes an item that is out. */
-  #put(entry: Entry): void {
-    this.#isOwnChange = true;
-    this.#deps.state.put(entry);
-    this.#isOwnChange = false;
-  }
-
-  /** An item that is out as it stands now, if it is still to be pushed. It is read again only where others changed it. */
+  /** An item that is out as it stands now, if it is still to be pushed. */
   #current(item: PendingItem): PendingItem | undefined {
-    return this.#backlog.isChanged(item) ? currentOf(this.#deps.state, item) : item;
+    return stillPending(this.#backlog.current(item), item);
   }
 
   /** Brings a positive result to the state. */
@@ -304,31 +282,26 @@ export class Uplink {
     const current = this.#current(document.item);
     if (current !== undefined) {
       const after = accepted(current, sent, clock.now());
-      this.#put(after);
+      state.put(after);
       taken.push(after);
       return;
     }
     // The file changed or went while this version travelled: what the peer took is remembered with what is there now.
-    const now = state.get(document.item.folder, document.item.path);
+    const now = this.#backlog.current(document.item);
     if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
       state.put(overtaken(now, sent, clock.now()));
   }
 
   /** Brings a negative result to the state. @param before how many pushes had gone through when this one began */
   async #fail(item: PendingItem, result: PushResult | undefined, before: number): Promise<void> {
-    if (result === undefined || result.kind === 'accepted') return;
-    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.error, before);
-    else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
-    else {
-      const current = currentOf(this.#deps.state, item);
-      if (current === undefined) return;
-      if (result.kind === 'refused') this.#attribution.refused(current, result.words);
-      else if (result.kind === 'stale') this.#putOff(current);
-      else
-        this.#deps.state.put(
-          returned(current, this.#deps.clock.now(), result.error && troubleOf(result.error)),
-        );
-    }
+    const { clock, state } = this.#deps;
+    const current = this.#current(item);
+    if (result?.kind === 'failed') await this.#attribution.failedAlone(item, result.trouble, before);
+    else if (result?.kind === 'unanswered') this.#attribution.unanswered(item);
+    else if (current === undefined) return;
+    else if (result?.kind === 'refused') this.#attribution.refused(current, result.words);
+    else if (result?.kind === 'stale') this.#putOff(current);
+    else if (result?.kind === 'returned') state.put(returned(current, clock.now(), result.trouble));
   }
 
   /** Leaves a file alone that changed under our hands, and has it looked at. */
@@ -339,12 +312,9 @@ export class Uplink {
   }
 
   #release(taken: PendingItem): void {
-    const { pathOf, standing, state } = this.#deps;
-    this.#backlog.giveBack(taken);
-    const entry = state.get(taken.folder, taken.path);
-    if (entry === undefined) this.#forget(taken);
-    else if (entry.status !== 'pending' || entry.doubt !== undefined || !state.isCurrent(taken))
-      this.#takeUp(entry);
+    const { pathOf, standing } = this.#deps;
+    const entry = this.#backlog.giveBack(taken);
+    if (entry !== taken) this.#takeUp(taken, entry);
     // It was left as it was. What has no file in a doubtful folder waits until that changes, the rest for a scan of its folder.
     else if (!this.#isolation.take(entry) && standing(entry.folder) !== 'doubtful')
       this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
@@ -387,7 +357,7 @@ export class Uplink {
     const shownWords = rules.showsWords && words >= FEWEST_WORDS ? { words } : {};
     const sent = { sha256: version.sha256, size, digest, url, collection, at: now, ...shownWords };
     const document = { item, content, sent };
-    this.#put(leaving(item, dated(document, now, undefined)));
+    state.put(leaving(item, dated(document, now, undefined)));
     for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
     return document;
   }

@@ -42,8 +42,8 @@ function setting() {
     ...{ peer, hooks, documents },
     remove: (path: string) => void entries.set(path, gone(pendingRecord(path), 0)),
     /** What became of each, by the first letters of the results. */
-    send: async (paths: string, dialect = spoken, synchronous = false) => {
-      const results = await sendBatch(deps, documents(paths), dialect, synchronous);
+    send: async (paths: string, dialect = spoken) => {
+      const results = await sendBatch(deps, documents(paths), dialect);
       return results.map(({ kind }) => kind);
     },
     pushed: () => peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join('')),
@@ -82,13 +82,6 @@ describe('a batch', () => {
     peer.onPush = (urls) => (urls.some((url) => url.endsWith('b')) ? Promise.reject(failing()) : undefined);
     expect(await send('abcde')).toEqual(['accepted', 'failed', 'accepted', 'accepted', 'accepted']);
     expect(pushed()).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
-  });
-
-  it('that fails when the peer is to answer at the end is sent once more as usual, before it is split', async () => {
-    const { peer, send, pushed } = setting();
-    peer.onPush = () => (peer.pushes.length === 1 ? Promise.reject(failing()) : undefined);
-    expect(await send('ab', undefined, true)).toEqual(['accepted', 'accepted']);
-    expect(pushed()).toEqual(['ab', 'ab']);
   });
 
   it('that another kind of peer answered is to be made ready anew', async () => {

@@ -148,7 +148,7 @@ describe('a peer that seems to drop addresses', () => {
 
   it('is waited for no longer than that takes to know, and the item is quarantined after two attempts with words that say so', () => {
     const { part, clock, put } = gated(DIALECTS.yacy);
-    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    part.shown(PUBLIC, clock.now());
     const first = takenBy(LOCAL, clock.now());
     expect(part.patienceMs(first, TYPICAL_MS)).toBe(GATED_MS);
     part.notShown(first, 3_000, 'no');
@@ -159,8 +159,8 @@ describe('a peer that seems to drop addresses', () => {
 
   it('is told from one that shows addresses of the same kind, and is hinted at all the same', () => {
     const { part, clock, put, restarted } = gated(DIALECTS.yacy);
-    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
-    part.shown({ url: 'http://nas/b.txt', path: 'b.txt' }, clock.now());
+    part.shown(PUBLIC, clock.now());
+    part.shown('http://nas/b.txt', clock.now());
     const item = takenBy(LOCAL, clock.now());
     for (const it of [part, restarted()]) {
       expect(it.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
@@ -174,7 +174,7 @@ describe('a peer that seems to drop addresses', () => {
   it('is known by when this version was taken first, however often it was pushed since', () => {
     const { part, clock } = gated(DIALECTS.yacy);
     const began = clock.now();
-    part.shown({ url: PUBLIC, path: 'a.txt' }, began);
+    part.shown(PUBLIC, began);
     const late = began + 3_600_000;
     const again = failed(
       accepted(inDoubt(LOCAL, began), sent(LOCAL, began), began),
@@ -189,10 +189,10 @@ describe('a peer that seems to drop addresses', () => {
   it('is none while the dialect has no such gate, and what it shows then tells nothing of one that has', () => {
     const { part, clock, dialect } = gated(DIALECTS.standard);
     const item = takenBy(LOCAL, clock.now());
-    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    part.shown(PUBLIC, clock.now());
     dialect.current = DIALECTS.yacy;
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);
-    part.shown({ url: PUBLIC, path: 'a.txt' }, clock.now());
+    part.shown(PUBLIC, clock.now());
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(GATED_MS);
     dialect.current = DIALECTS.standard;
     expect(part.patienceMs(item, TYPICAL_MS)).toBe(USUAL_MS);

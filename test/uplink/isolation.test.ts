@@ -49,7 +49,7 @@ class Peer {
     for (const name of names) {
       const item: PendingItem = { ...pendingRecord(name), trouble: lostTrouble, notBefore: this.clock.now() };
       this.items.set(name, item);
-      this.isolation.lost(item, false);
+      this.isolation.lost(item);
       this.isolation.take(item);
     }
   }
@@ -99,7 +99,7 @@ class Peer {
   #lost(name: string): void {
     const item = this.items.get(name);
     if (item === undefined) return;
-    if (this.isolation.lost(item, true) < 2) {
+    if (!this.isolation.lost(item)) {
       this.isolation.take(item);
       return;
     }
