@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
-import { type Clock, systemClock } from '../lib/clock.js';
+import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
@@ -11,10 +11,11 @@ import type { Citation } from '../peer/citation.js';
 import { DIALECTS, type PeerClient } from '../peer/client.js';
 import type { Dialect, DialectName } from '../peer/dialect.js';
 import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
-import { DomainGate, gateHint, reachOf } from '../uplink/failure-attribution.js';
+import type { UplinkPeer } from '../uplink/deps.js';
+import { gateHint, reachOf } from '../uplink/failure-attribution.js';
 import { isThere, UsageError } from './context.js';
+import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './deliver.js';
 import { withPeer } from './peer.js';
-import { type Outcome, pushFile, readyFiles, untilShown } from './push.js';
 import { type Asked, consent } from './terminal.js';
 import { columns, counted, safe } from './text.js';
 
@@ -30,7 +31,7 @@ export async function checkCanary(
   log: Logger,
   asked: Asked,
 ): Promise<CanaryReport> {
-  const { confirm, folders } = config;
+  const { folders } = config;
   const base = how.url === undefined ? `${folders[0]?.url ?? ''}peersync-canary/` : normaliseBase(how.url);
   if (base === undefined)
     throw new UsageError(
@@ -53,87 +54,60 @@ export async function checkCanary(
         );
       await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
     }
-    const { hold, maxInterval } = confirm;
-    const patience = { timeoutMs: how.timeoutMs, hold, maxInterval };
-    return pushCanaries(client, plan, patience, { clock: systemClock, signal });
+    return pushCanaries(client, plan, { config, timeoutMs: how.timeoutMs, log, signal });
   });
 }
 
 /** What a canary asks of the peer; `PeerClient` is one. */
-export type CanaryPeer = Pick<PeerClient, 'dialect' | 'detect' | 'push' | 'peerdoc' | 'citation'>;
+export type CanaryPeer = UplinkPeer & Pick<PeerClient, 'dialect' | 'detect' | 'citation'>;
 
 /** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
 const AGE_MS = 3_600_000;
-/** A dialect that drops documents without a word is given so many times its hold to show one, as the daemon does. */
-const GATE_HOLDS = 3;
-const SHORTEST_GATE_MS = 5_000;
 
 /**
- * Pushes canaries, each by itself so that none suffers from another, waits until the peer shows them as the daemon would, and
- * looks at what it shows.
+ * Pushes canaries as the daemon would, waits until the peer shows them, and looks at what it shows.
  *
- * @param patience.hold `confirm.hold`; that of the dialect unless given, in ms
  * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
  */
 export async function pushCanaries(
   client: CanaryPeer,
   plan: readonly Canary[],
-  patience: {
-    readonly timeoutMs: number;
-    readonly hold: number | undefined;
-    readonly maxInterval: number;
-  },
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  options: Omit<DeliverOptions, 'collection'>,
 ): Promise<CanaryReport> {
-  const deadline = clock.now() + patience.timeoutMs;
+  const { config, signal } = options;
   const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
-  const { hold = dialect.holdMs, maxInterval } = patience;
-  const gateMs = dialect.hasDomainGate ? Math.max(GATE_HOLDS * hold, SHORTEST_GATE_MS) : patience.timeoutMs;
   const directory = await mkdtemp(join(tmpdir(), 'peersync-canary-'));
-
-  /** @returns undefined where the peer takes no file of this kind */
-  const push = async ({ bytes, name, url }: Canary) => {
-    const file = join(directory, name);
-    await writeFile(file, bytes);
-    const modified = Math.floor((clock.now() - AGE_MS) / 1000);
-    await utimes(file, modified, modified);
-    const [ready] = await readyFiles([{ file, url }], dialect.content).catch((error) => {
-      if (error instanceof PeersyncError && error.code === 'NOT_TEXT') return [];
-      throw error;
-    });
-    return ready && pushFile(client, ready, { collection: 'peersync-canary' }, { clock, deadline, signal });
-  };
-  const look = async (canary: Canary, sent: SentVersion): Promise<Probed> => {
-    const isAddress = canary.kind === 'address';
-    const until = isAddress ? Math.min(deadline, clock.now() + gateMs) : deadline;
-    const outcome = await untilShown(client, sent, { deadline: until, hold, maxInterval }, { clock, signal });
-    if (isAddress || outcome.status !== 'confirmed') return { ...canary, outcome, sent };
-    const visibleMs = clock.now() - sent.at;
-    const doc = await client.peerdoc({ url: canary.url }, { signal });
-    const citation = await client.citation({ url: canary.url }, { signal }).catch(failure);
-    return { ...canary, outcome, sent, doc, citation, visibleMs };
-  };
+  const probed = plan.map((canary): Probed => ({ ...canary, outcome: undefined }));
   try {
-    const probes: (Probed | Promise<Probed>)[] = [];
-    for (const canary of plan) {
-      const failed = (error: unknown) => ({ ...canary, outcome: failure(error) });
-      const sent = await push(canary).catch(failure);
-      if (sent === undefined) probes.push({ ...canary, outcome: undefined });
-      else if ('refused' in sent)
-        probes.push({ ...canary, outcome: { status: 'refused', message: sent.refused } });
-      else if ('status' in sent) probes.push({ ...canary, outcome: sent });
-      else probes.push(look(canary, sent).catch(failed));
+    const files: (ReadFile & { readonly i: number })[] = [];
+    for (const [i, { bytes, name, url }] of plan.entries()) {
+      const file = join(directory, `${i}-${name}`);
+      await writeFile(file, bytes);
+      const modified = Math.floor((systemClock.now() - AGE_MS) / 1000);
+      await utimes(file, modified, modified);
+      const found = await readTarget({ file, url }, dialect.content);
+      if (!('code' in found)) files.push({ ...found, i });
     }
-    const probed = await Promise.all(probes);
-    signal.throwIfAborted();
-    return reportOf(probed, dialect, hold);
+    const how = { ...options, collection: 'peersync-canary' };
+    await deliver(client, dialect, files, how, ({ i }, outcome, entry) => {
+      const sent = entry?.status === 'confirmed' ? entry.sent : undefined;
+      const visibleMs = entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+      if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, sent, visibleMs };
+    });
+    const looks = probed.map(async (each): Promise<Probed> => {
+      if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
+      const { url } = each;
+      const doc = await client.peerdoc({ url }, { signal });
+      return { ...each, doc, citation: await client.citation({ url }, { signal }).catch(failure) };
+    });
+    return reportOf(await Promise.all(looks), dialect, config.confirm.hold ?? dialect.holdMs);
   } finally {
     await rm(directory, { recursive: true });
   }
 }
 
 /** @throws the error where it is none that a person may read */
-function failure(error: unknown): Failure {
+function failure(error: unknown): Failed {
   if (!(error instanceof PeersyncError)) throw error;
   return { status: 'failed', error };
 }
@@ -235,20 +209,19 @@ export interface CanaryReport {
   readonly dropped: readonly string[];
 }
 
-interface Failure {
-  readonly status: 'failed';
-  readonly error: PeersyncError;
-}
+type Failed = Extract<Outcome, { readonly status: 'failed' }>;
 
 /** What became of one document; no outcome: it was not sent. */
 export interface Probed extends Canary {
-  readonly outcome: Outcome | Failure | undefined;
+  readonly outcome: Outcome | undefined;
   readonly sent?: SentVersion | undefined;
   readonly doc?: Peerdoc | undefined;
-  readonly citation?: Citation | Failure | undefined;
+  readonly citation?: Citation | Failed | undefined;
   readonly visibleMs?: number | undefined;
 }
 
+/** The peer took the document, and would never show it. */
+const NEVER_SHOWN: ReadonlySet<string> = new Set(['DOMAIN_GATE', 'NOT_SHOWN']);
 /** A document of which the peer shows a smaller part of its words was not read. */
 const READ_SHARE = 0.5;
 
@@ -258,11 +231,9 @@ const READ_SHARE = 0.5;
  */
 export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: number): CanaryReport {
   const [first] = probed;
-  const gate = new DomainGate();
-  for (const { url, sent, outcome } of probed)
-    if (outcome?.status === 'confirmed' && sent !== undefined) gate.saw(url, sent.at);
   const visible = probed.flatMap(({ visibleMs }) => visibleMs ?? []);
-  const isUnseen = ({ outcome }: Probed) => outcome?.status === 'unseen';
+  const isUnseen = ({ outcome }: Probed) =>
+    outcome?.status === 'unseen' || (outcome?.status === 'failed' && NEVER_SHOWN.has(outcome.error.code));
   return {
     ...{ dialect: dialect.name, holdMs, takesBinary: dialect.content.takesBinary },
     dropped: probed.filter(isUnseen).flatMap(({ folders }) => folders),
@@ -270,7 +241,7 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
     rows: [
       ...probed.filter(({ kind }) => kind === 'canary').map((each) => documentRow(each, dialect)),
       ...(first?.outcome?.status === 'confirmed' ? viewRows(first, dialect) : []),
-      ...probed.flatMap((each) => each.folders.map((folder) => addressRow(folder, each, gate, dialect))),
+      ...probed.flatMap((each) => each.folders.map((folder) => addressRow(folder, each, dialect))),
     ],
   };
 }
@@ -360,15 +331,11 @@ function viewRows({ citation, doc, sent }: Probed, { content }: Dialect): Canary
   ];
 }
 
-function addressRow(folder: string, probed: Probed, gate: DomainGate, dialect: Dialect): CanaryRow {
-  const { outcome, sent, url } = probed;
+function addressRow(folder: string, { outcome, url }: Probed, dialect: Dialect): CanaryRow {
   const check = `folder ${folder}`;
   if (outcome === undefined) return { check, status: 'not tried', message: 'not sent' };
   if (outcome.status === 'confirmed') return { check, status: 'works', message: `${url} is taken and shown` };
-  const isGated =
-    outcome.status === 'unseen' && dialect.hasDomainGate && sent !== undefined && gate.explains(url, sent.at);
-  const { message, hint } = isGated ? gate.trouble(url) : troubleOf(outcome, url, dialect);
-  return { check, status: 'fails', message, hint };
+  return { check, status: 'fails', ...troubleOf(outcome, url, dialect) };
 }
 
 function troubleOf(

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type CanaryRow, canaryPlan, type Probed, reportOf } from '../../src/commands/canary.js';
+import { PeersyncError } from '../../src/lib/errors.js';
 import { DIALECTS } from '../../src/peer/client.js';
 import { PeerError } from '../../src/peer/errors.js';
+import { DomainGate } from '../../src/uplink/failure-attribution.js';
 
 const AT = Date.UTC(2026, 0, 1);
 const MODIFIED = AT - 3_600_000;
@@ -152,7 +154,8 @@ describe('what the first document shows', () => {
 
 describe('a folder', () => {
   it('is dropped where the peer shows other addresses and never its own, which is told with the setting', () => {
-    const report = reportOf(withAt(VAULT, { outcome: UNSEEN }), yacy, 18_000);
+    const error = new PeersyncError(new DomainGate().trouble(LOCAL));
+    const report = reportOf(withAt(VAULT, { outcome: { status: 'failed', error } }), yacy, 18_000);
     expect(report.dropped).toEqual(['vault']);
     const row = report.rows.at(-1);
     expect(row).toMatchObject({ check: 'folder vault', status: 'fails' });

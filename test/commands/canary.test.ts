@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type CanaryPeer, type CanaryReport, canaryPlan, pushCanaries } from '../../src/commands/canary.js';
+import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import type { PushItem } from '../../src/peer/push.js';
 
 const BASE = 'https://x.example.org/canary/';
@@ -27,6 +29,7 @@ function showing(texts: Readonly<Record<string, string>>, words: number, keepsDa
       const dates = keepsDates ? { lastModified } : { loadDate: systemClock.now() + 1_000 };
       return { url, words, collections: [collection], at: systemClock.now(), fields: {}, ...dates };
     },
+    commitIndex: async () => {},
     async citation(query) {
       const name = 'url' in query ? query.url.slice(BASE.length) : '';
       const text = texts[name];
@@ -38,9 +41,10 @@ function showing(texts: Readonly<Record<string, string>>, words: number, keepsDa
 
 async function statuses(peer: CanaryPeer): Promise<Record<string, string>> {
   const plans = canaryPlan(BASE, [], systemClock.now());
-  const patience = { timeoutMs: 2_000, hold: 0, maxInterval: 100 };
-  const parts = { clock: systemClock, signal: new AbortController().signal };
-  const report: CanaryReport = await pushCanaries(peer, plans, patience, parts);
+  const folders = [{ path: '/srv/a', collection: 'c' }];
+  const config = await checkConfig({ folders, confirm: { hold: '0s' } }, '/srv/config.json');
+  const how = { config, timeoutMs: 10_000, log: silentLogger, signal: new AbortController().signal };
+  const report: CanaryReport = await pushCanaries(peer, plans, how);
   return Object.fromEntries(report.rows.map(({ check, status }) => [check, status]));
 }
 

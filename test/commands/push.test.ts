@@ -1,21 +1,16 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readyFiles, targetsOf } from '../../src/commands/push.js';
+import { deliver, type Outcome } from '../../src/commands/deliver.js';
+import { readTargets, targetsOf } from '../../src/commands/push.js';
 import type { FolderConfig } from '../../src/config/config.js';
+import { checkConfig } from '../../src/config/load.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import { standard } from '../../src/peer/standard.js';
+import type { UplinkPeer } from '../../src/uplink/deps.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const NO_FOLDERS: readonly FolderConfig[] = [];
-
-async function textOf(
-  text: Awaited<ReturnType<typeof readyFiles>>[number]['text'] | undefined,
-): Promise<string> {
-  if (text === undefined || !('chunks' in text)) throw new Error('the text does not stream');
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of text.chunks()) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
 
 describe('the document of a file that is pushed by hand', () => {
   it.each([
@@ -50,7 +45,7 @@ describe('the document of a file that is pushed by hand', () => {
 });
 
 describe('a file that is pushed by hand', () => {
-  it('is read as files of folders are: converted to UTF-8, also behind a link', async () => {
+  it('is read as files of folders are: with its encoding, also behind a link', async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'latin.txt'), Buffer.from('Grüße', 'latin1'));
     symlinkSync('latin.txt', join(directory, 'link.txt'));
@@ -59,9 +54,12 @@ describe('a file that is pushed by hand', () => {
       undefined,
       NO_FOLDERS,
     );
-    const files = await readyFiles(targets, standard.content);
-    expect(files.map(({ size }) => size)).toEqual([7, 7]);
-    expect(await textOf(files[1]?.text)).toBe('Grüße');
+    const files = await readTargets(targets, standard.content);
+    expect(files.map(({ version }) => version)).toMatchObject([
+      { encoding: 'windows-1252', size: 5 },
+      { encoding: 'windows-1252', size: 5 },
+    ]);
+    expect(files[1]?.path).toMatch(/latin\.txt$/);
   });
 
   it('is refused with its own words where it cannot go, all of them at once', async () => {
@@ -71,7 +69,7 @@ describe('a file that is pushed by hand', () => {
     writeFileSync(join(directory, 'good'), 'good');
     mkdirSync(join(directory, 'directory'));
     const files = ['binary', 'empty', 'good', 'directory', 'missing'].map((name) => join(directory, name));
-    const error: unknown = await readyFiles(targetsOf(files, undefined, NO_FOLDERS), standard.content).catch(
+    const error: unknown = await readTargets(targetsOf(files, undefined, NO_FOLDERS), standard.content).catch(
       (e: unknown) => e,
     );
     expect(error).toBeInstanceOf(AggregateError);
@@ -82,12 +80,64 @@ describe('a file that is pushed by hand', () => {
       { code: 'NO_SUCH_FILE' },
     ]);
   });
+});
 
-  it('that changes while it is sent is not sent', async () => {
+describe('a file on its way', () => {
+  const peer = (answers: Partial<UplinkPeer>): UplinkPeer => ({
+    push: async (items) => ({ results: items.map(() => ({ ok: true as const })) }),
+    peerdoc: async () => undefined,
+    commitIndex: async () => {},
+    ...answers,
+  });
+
+  async function delivered(of: UplinkPeer, change = (_file: string) => {}): Promise<Outcome | undefined> {
     const file = join(temporaryDirectory(), 'a.txt');
     writeFileSync(file, 'before');
-    const [ready] = await readyFiles(targetsOf([file], undefined, NO_FOLDERS), standard.content);
-    writeFileSync(file, 'after it');
-    await expect(textOf(ready?.text)).rejects.toThrow(/changed/);
+    const [ready] = await readTargets([{ file, url: 'https://x.org/a' }], standard.content);
+    if (ready === undefined) throw new Error('it was not read');
+    change(file);
+    const config = await checkConfig({ folders: [{ path: '/srv/a', collection: 'c' }] }, '/srv/config.json');
+    const { signal } = new AbortController();
+    const how = { config, collection: 'c', timeoutMs: 1_500, log: silentLogger, signal };
+    let became: Outcome | undefined;
+    await deliver(of, standard, [ready], how, (_, outcome) => {
+      became = outcome;
+    });
+    return became;
+  }
+
+  it('is not sent when it changes', async () => {
+    const pushed: unknown[] = [];
+    const push: UplinkPeer['push'] = async (items) => {
+      pushed.push(...items);
+      return { results: [] };
+    };
+    const outcome = await delivered(peer({ push }), (file) => writeFileSync(file, 'after it'));
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'FILE_CHANGING' } });
+    expect(pushed).toEqual([]);
+  });
+
+  it('is confirmed by this version, and not by the one before', async () => {
+    const { hash } = await import('node:crypto');
+    const doc = (text: string) => ({
+      ...{
+        url: 'https://x.org/a',
+        at: 0,
+        fields: {},
+        collections: ['c'],
+        digest: hash('sha256', text, 'hex'),
+      },
+    });
+    const old = await delivered(peer({ peerdoc: async () => doc('old') }));
+    expect(old).toMatchObject({ status: 'unseen', message: expect.stringContaining('other content') });
+    const shown = await delivered(peer({ peerdoc: async () => doc('before') }));
+    expect(shown).toMatchObject({ status: 'confirmed', evidence: { kind: 'digest' } });
+  });
+
+  it('that the peer refuses is told in its words', async () => {
+    const push: UplinkPeer['push'] = async () => ({
+      results: [{ ok: false, message: 'blacklisted' }],
+    });
+    expect(await delivered(peer({ push }))).toEqual({ status: 'refused', message: 'blacklisted.' });
   });
 });
