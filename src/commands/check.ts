@@ -127,7 +127,7 @@ export async function checkFolder(folder: FolderConfig, config: Config) {
 
 /** A directory made in the place of one that was there would stand below the mount point, and what it held would seem removed. */
 async function missingHint(folder: FolderConfig, config: Config): Promise<string> {
-  const { wasSeen } = await import('../watch/folder-watch.js');
+  const { wasSeen } = await import('../watch/root.js');
   // A state that cannot be read may know the folder; its own finding says what is wrong with it.
   const isKnown = await readState(config).then(
     (state) => wasSeen(folder, state),

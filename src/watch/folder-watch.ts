@@ -1,151 +1,16 @@
-import { lstat, opendir, realpath, stat } from 'node:fs/promises';
-import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
-import { messageOf, systemCode } from '../lib/errors.js';
+import { messageOf } from '../lib/errors.js';
 import { ENCODINGS } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import { isWithin } from '../lib/text.js';
 import type { Trouble } from '../state/entry.js';
-import type { StateView } from '../state/state.js';
 import { Debouncer } from './debouncer.js';
 import type { EventListener, FsEvents } from './fs-events.js';
 import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
+import { FolderRoot } from './root.js';
 import { FolderRules, Problems, trouble } from './rules.js';
 import { Scanner } from './scanner.js';
-
-/**
- * How the root of a folder stands. `missing`: it is not there, or cannot be listed, or was not looked at yet; then nothing is
- * looked at. `doubtful`: another directory that looks as if something were not mounted; new files are taken, none counts as
- * removed.
- */
-export type Standing = 'there' | 'doubtful' | 'missing';
-
-/** Distinguishes a directory from others. A type and not an interface, for it is kept as JSON. */
-type Identity = { readonly dev: number; readonly ino: number };
-
-/** What is remembered of the root. */
-type Known = Identity & {
-  readonly path: string;
-  /** A directory that stood there and was not accepted: files may have come into it since, so that they show nothing. */
-  readonly doubted?: Identity;
-};
-
-/** So many known files are looked for to recognise a file system under another device number. */
-const SAMPLE = 20;
-
-/**
- * The directory of a folder, recognised by device and inode across restarts. The folder is *held* while it is `missing` or
- * `doubtful`.
- *
- * Another directory is still the folder when it is not empty and either on the same device (somebody replaced the
- * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is at stake and
- * every directory is fine; so it is when the configuration names another path.
- */
-class Root {
-  standing: Standing = 'missing';
-  /** Why the folder is held, if it is. */
-  held: Trouble | undefined;
-  /** Since when it stands like this, in ms since the epoch. */
-  since: number;
-  /** The path of the directory, links resolved, when it was checked last. */
-  real: string;
-  /** Another one for each directory that is taken for the folder. */
-  identity = '';
-  /** Somebody said that the directory which stands there now, if it is not empty, is to be the folder. */
-  isMeant = false;
-
-  constructor(
-    private readonly folder: FolderConfig,
-    private readonly deps: Pick<WatchDeps, 'state' | 'log' | 'clock'>,
-  ) {
-    this.real = folder.path;
-    this.since = deps.clock.now();
-  }
-
-  /** Looks at the root, and takes it for the folder if it is. */
-  async check(): Promise<void> {
-    const { path, name } = this.folder;
-    const { state } = this.deps;
-    const { isMeant } = this;
-    this.isMeant = false;
-    try {
-      const { dev, ino } = await stat(path);
-      const isEmpty = await isEmptyDirectory(path);
-      this.real = await realpath(path);
-      const known = knownOf(this.folder, state);
-      // Under another path, what was just looked for at the old one proves nothing.
-      const isKnown = known?.path === path;
-      const isSame = isKnown && known.dev === dev && known.ino === ino;
-      if (isKnown && !isSame && hasRecords(this.folder, state)) {
-        const isDoubted = isDeepStrictEqual(known.doubted, { dev, ino });
-        const isOurs = isMeant || known.dev === dev || (!isDoubted && (await this.#hasKnownFiles()));
-        if (isEmpty || !isOurs) {
-          if (!isDoubted) state.setMeta(keyOf(name), { ...known, doubted: { dev, ino } });
-          this.#stand('doubtful', trouble.rootReplaced(path, name));
-          return;
-        }
-      }
-      // Goes to the disk with the next commit; if that never comes, the next start looks again.
-      if (!isSame) state.setMeta(keyOf(name), { path, dev, ino });
-      this.identity = `${this.real}:${dev}:${ino}`;
-      this.#stand('there');
-    } catch (error) {
-      const wasThere = wasSeen(this.folder, state);
-      this.#stand('missing', trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
-    }
-  }
-
-  #stand(standing: Standing, held?: Trouble): void {
-    const before = this.held;
-    this.standing = standing;
-    this.held = held;
-    if (held?.code === before?.code) return;
-    this.since = this.deps.clock.now();
-    const { name, path } = this.folder;
-    if (held === undefined)
-      this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
-    else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
-  }
-
-  /** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
-  async #hasKnownFiles(): Promise<boolean> {
-    let left = SAMPLE;
-    for (const { path, status, version } of this.deps.state.entries.all(this.folder.name)) {
-      if (status === 'gone') continue;
-      const found = await lstat(`${this.folder.path}/${path}`).catch(() => undefined);
-      if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
-      left -= 1;
-      if (left === 0) return false;
-    }
-    return false;
-  }
-}
-
-type FolderName = Pick<FolderConfig, 'name' | 'path'>;
-
-/** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
-export function wasSeen(folder: FolderName, state: StateView): boolean {
-  return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
-}
-
-function hasRecords({ name }: FolderName, state: StateView): boolean {
-  const { gone: _, ...live } = state.counts(name);
-  return Object.values(live).some((count) => count > 0);
-}
-
-function knownOf({ name }: FolderName, state: StateView): Known | undefined {
-  return state.meta(keyOf(name)) as Known | undefined;
-}
-
-function keyOf(name: string): string {
-  return `watch.root.${name}`;
-}
-
-async function isEmptyDirectory(path: string): Promise<boolean> {
-  for await (const _ of await opendir(path)) return false;
-  return true;
-}
 
 /** What a scan met. */
 export interface ScanReport {
@@ -160,7 +25,7 @@ export interface FolderStatus {
   readonly name: string;
   /**
    * `scanning` and `watching` speak for themselves; `unwatched`: fs events are turned off; `held`: the root is missing or
-   * doubtful; `degraded`: the system's watch limit is reached, changes are found by rescans.
+   * another one; `degraded`: the system's watch limit is reached, changes are found by rescans.
    */
   readonly state: 'scanning' | 'watching' | 'unwatched' | 'held' | 'degraded';
   readonly since: number;
@@ -184,12 +49,12 @@ const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
  * - *Scanning*: a full scan runs; fs events are followed meanwhile. Then *watching*: fs events say where to look, and the
  *   files that were written a moment ago settle. Every few seconds the root is checked, and after a time everything is
  *   scanned again.
- * - *Held*: the root is missing or doubtful, see Root. A full scan follows when it is back.
+ * - *Held*: the root is missing or another one, see FolderRoot. A full scan follows when it is back.
  * - *Degraded*, entered when a limit of the system keeps directories from being watched: the folder is scanned more often,
- *   until a full scan has watched all that it met.
+ *   until a full scan has watched all that it met. So it is as long as a file of rules cannot be read.
  */
 export class FolderWatch {
-  readonly root: Root;
+  readonly root: FolderRoot;
   readonly deps: FolderDeps;
   readonly #reconciler: Reconciler;
   readonly #scanner: Scanner;
@@ -213,7 +78,7 @@ export class FolderWatch {
   ) {
     const { clock, log } = deps;
     const { name } = folder;
-    this.root = new Root(folder, deps);
+    this.root = new FolderRoot(folder, deps);
     this.deps = {
       ...{ ...deps, folder, rules: new FolderRules(folder), digests: new Map() },
       problems: new Problems(name, clock, log),
@@ -223,8 +88,8 @@ export class FolderWatch {
       }),
       debouncer: new Debouncer(folder.settle, clock, (path, isAsked) => this.#lookAt(path, isAsked)),
       events: openEvents?.((directory, at) => this.#onEvent(directory, at)),
-      mayLook: () => !this.#isStopped && this.root.standing !== 'missing',
-      isCertain: async () => !(await this.#follow()) && this.root.standing === 'there' && this.deps.mayLook(),
+      mayLook: () => !this.#isStopped && this.root.isThere,
+      isCertain: async () => !(await this.#follow()) && this.deps.mayLook(),
       absolute: (path) => joinPath(this.root.real, path),
       onUnwatched: (code) => this.#unwatched(code),
     };
@@ -308,7 +173,8 @@ export class FolderWatch {
       if (this.#isStopped) return;
       await this.#follow();
       const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
-      const interval = this.#degraded === undefined ? policy.rescanMs : policy.degradedRescanMs;
+      const isImpaired = this.#degraded !== undefined || this.deps.rules.isUncertain;
+      const interval = isImpaired ? policy.degradedRescanMs : policy.rescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
       if (isDue && !this.#isScanning && mayLook()) void this.rescan();
@@ -325,16 +191,15 @@ export class FolderWatch {
   /** @returns whether the root stands otherwise than before, or is another one */
   async #checkRoot(): Promise<boolean> {
     const { digests, debouncer, events, changed, onStanding } = this.deps;
-    const { standing, identity, real } = this.root;
-    await this.root.check();
-    const isSame = this.root.standing === standing && this.root.identity === identity;
-    if (this.#isStopped || isSame) return false;
+    const { real } = this.root;
+    const isOther = await this.root.check();
+    if (this.#isStopped || !isOther) return false;
     digests.clear();
     changed();
     // Where it is another one or none, no watch of it lives.
     events?.unwatch(real);
-    if (this.root.standing === 'missing') debouncer.clear();
-    if (this.root.standing !== standing) onStanding?.();
+    if (!this.root.isThere) debouncer.clear();
+    onStanding?.();
     return true;
   }
 

@@ -34,8 +34,8 @@ type Opened = Pick<Watch, 'opened' | 'close'>;
  * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
  * absolute.
  *
- * One watcher a directory: chokidar in trees of ordinary size, where it polls, and on other systems than Linux; `fs.watch`
- * for large directories and for those above a number of them.
+ * One watcher a directory: chokidar in trees of ordinary size, and on other systems than Linux; `fs.watch` for large
+ * directories, and for those above a number of them.
  *
  * A watch belongs to the inode and not to the path. When a directory is removed or moved its own watch says so, and
  * those below it are given up with it; the scan asks again for what it finds.
@@ -51,7 +51,7 @@ export class DirectoryEvents {
     private readonly listener: EventListener,
     mostByChokidar = MOST_BY_CHOKIDAR,
   ) {
-    this.#mostByChokidar = mustBeChokidar() ? Number.POSITIVE_INFINITY : mostByChokidar;
+    this.#mostByChokidar = process.platform !== 'linux' ? Number.POSITIVE_INFINITY : mostByChokidar;
   }
 
   /** How many directories are watched. */
@@ -158,8 +158,7 @@ export class DirectoryEvents {
   }
 
   #onEvent(directory: string, watch: Watch, name: unknown): void {
-    // Polling (CHOKIDAR_USEPOLLING) gives an absolute path: the directory itself.
-    if (typeof name !== 'string' || name === '' || name.startsWith('/')) {
+    if (typeof name !== 'string' || name === '') {
       this.listener(directory, undefined);
       return;
     }
@@ -195,12 +194,6 @@ function openPlain(directory: string, onEvent: (name: unknown) => void, onError:
 
 /** The public face of DirectoryEvents, for another source of events. */
 export type FsEvents = Pick<DirectoryEvents, 'watch' | 'unwatch' | 'watches' | 'watched' | 'close'>;
-
-/** Other systems report changes in ways that chokidar knows; and only chokidar polls. */
-function mustBeChokidar(): boolean {
-  const { CHOKIDAR_USEPOLLING: polling } = process.env;
-  return process.platform !== 'linux' || (polling !== undefined && polling !== 'false' && polling !== '0');
-}
 
 function identityOf({ dev, ino, birthtimeMs }: DirectoryStat): string {
   return `${dev}:${ino}:${birthtimeMs}`;

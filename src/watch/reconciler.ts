@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix';
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import type { HashQueue } from '../content/hash-queue.js';
@@ -314,19 +315,14 @@ export class Reconciler {
 }
 
 const ASCII = /^[\0-\x7f]*$/;
-/** So many mixtures of forms are tried, for there are twice as many with each name that has two. */
-const MOST_MIXTURES = 256;
 
-/** The paths that differ only in the Unicode form of their names: `ü` as one character (NFC) or as two (NFD). */
+/** The paths that differ only in the Unicode form of their name or their directory: `ü` as one character (NFC) or as two (NFD). */
 function otherForms(path: string): string[] {
   if (ASCII.test(path)) return [];
-  let mixed = [''];
-  for (const name of path.split('/')) {
-    const forms = new Set([name.normalize('NFC'), name.normalize('NFD')]);
-    mixed = mixed.flatMap((above) => [...forms].map((form) => joinPath(above, form))).slice(0, MOST_MIXTURES);
-  }
-  const all = new Set([path.normalize('NFC'), path.normalize('NFD'), ...mixed]);
-  return [...all].filter((form) => form !== path);
+  const formsOf = (text: string) => [text, text.normalize('NFC'), text.normalize('NFD')];
+  const names = formsOf(basename(path));
+  const all = formsOf(directoryOf(path)).flatMap((above) => names.map((name) => joinPath(above, name)));
+  return [...new Set(all)].filter((form) => form !== path);
 }
 
 /** Whether another name has the document of this file. */

@@ -99,6 +99,11 @@ export class FolderRules {
     return now?.patterns !== before?.patterns;
   }
 
+  /** Whether a `.peersyncignore` file could not be read when it was last looked at. */
+  get isUncertain(): boolean {
+    return [...this.#files.values()].some(({ patterns }) => typeof patterns === 'string');
+  }
+
   /** Why the file of a directory, or of one above, could not be read, if so. */
   unreadableFor(directory: string): { readonly file: string; readonly reason: string } | undefined {
     if (this.#files.size === 0) return undefined;
@@ -329,7 +334,7 @@ export const trouble = {
   }),
   rootReplaced: (path: string, name: string) => ({
     code: 'FOLDER_REPLACED',
-    message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? New files are taken, but none counts as removed.`,
+    message: `The folder ${path} is not the one it was (empty, or on another file system): is something not mounted? Nothing in it is taken, and nothing counts as removed.`,
     hint: `Mount what belongs there; peersync goes on by itself. If the change is meant, \`peersync rescan ${name}\` takes what is there for the folder.`,
   }),
   watchLimit: (code: string) => ({

@@ -24,10 +24,8 @@ interface Step {
   readonly linked: boolean;
 }
 
-/** What a walk met so far. */
-interface Walk {
-  /** Files are read though they look as they did. */
-  readonly isAsked: boolean;
+/** How many files and directories were listed. */
+interface Met {
   files: number;
   directories: number;
 }
@@ -40,9 +38,9 @@ const SLICE = 100;
 /**
  * Looks at what is on disk in one folder and hands it to the reconciler: the one truth behind scans and fs events.
  *
- * A walk goes directory by directory: it is watched, it is listed, its rules are read, what stands in it is reconciled, and
- * then whatever state knows there and the list does not show is looked up by name. What cannot be looked at proves nothing:
- * only "no such file" counts as removed. A directory whose digest is that of the last scan is left alone.
+ * A walk goes directory by directory: it is watched, it is listed, its rules are read, its files are reconciled as the list
+ * shows them, and everything else that stands in it, or that state knows there, is looked up by name. What cannot be looked
+ * at proves nothing: only "no such file" counts as removed. A directory whose digest is that of the last scan is left alone.
  */
 export class Scanner {
   constructor(
@@ -51,19 +49,21 @@ export class Scanner {
   ) {}
 
   /** Walks the whole folder. */
-  async all(): Promise<Walk> {
+  async all(): Promise<Met> {
     const { digests } = this.deps;
     const entered = new Set(['']);
     await this.#readRules('');
-    const walk = await this.#tree('', (path) => Boolean(entered.add(path)));
+    const met = await this.#tree('', (path) => Boolean(entered.add(path)));
     // Nothing is kept of directories that are no more.
     for (const path of digests.keys()) if (!entered.has(path)) digests.delete(path);
-    return walk;
+    return met;
   }
 
   /**
    * Looks at one path, and at all below it if it is a directory. Of a path that ends in a slash, or is a file of rules, the directory
    * is listed, and those in it that are not watched yet with all below them; all where the rules are others.
+   *
+   * @param isAsked whether a file is read though it looks as it did
    */
   async path(path: string, isAsked = false): Promise<void> {
     const { digests, events, absolute } = this.deps;
@@ -71,21 +71,16 @@ export class Scanner {
     digests.delete(directory);
     if (path.endsWith('/') || basename(path) === IGNORE_FILE) {
       const isRuledAnew = await this.#readRules(directory);
-      const isNew = (below: string) => events?.watches(absolute(below)) !== true;
-      await this.#tree(directory, (below) => isRuledAnew || isNew(below));
+      await this.#tree(directory, (below) => isRuledAnew || events?.watches(absolute(below)) !== true);
       return;
     }
     const from = await this.#enter(directory);
-    if (from === undefined) return;
-    const walk = { isAsked, files: 0, directories: 0 };
-    await this.#walk(await this.#lookUp([path], walk, from), walk);
+    if (from !== undefined) await this.#walk(await this.#lookUp([path], from.linked, isAsked));
   }
 
-  async #tree(directory: string, enters: (path: string) => boolean): Promise<Walk> {
-    const walk = { isAsked: false, files: 0, directories: 0 };
+  async #tree(directory: string, enters: (path: string) => boolean): Promise<Met> {
     const start = await this.#enter(directory);
-    if (start !== undefined) await this.#walk([start], walk, enters);
-    return walk;
+    return await this.#walk(start === undefined ? [] : [start], enters);
   }
 
   /** Where a look begins, unless a rule or a link keeps it from there. */
@@ -107,17 +102,19 @@ export class Scanner {
     return undefined;
   }
 
-  async #walk(steps: readonly Step[], walk: Walk, enters = (_path: string) => true): Promise<void> {
+  async #walk(steps: readonly Step[], enters = (_path: string) => true): Promise<Met> {
+    const met = { files: 0, directories: 0 };
     const stack = [...steps];
     while (stack.length > 0 && this.deps.mayLook()) {
       const next = stack.splice(-LISTS_AT_ONCE);
-      for (const found of await Promise.all(next.map((step) => this.#visit(step, walk))))
+      for (const found of await Promise.all(next.map((step) => this.#visit(step, met))))
         for (const step of found) if (enters(step.path)) stack.push(step);
     }
+    return met;
   }
 
   /** Lists one directory, and returns those that stand in it and are to be entered. */
-  async #visit(step: Step, walk: Walk): Promise<readonly Step[]> {
+  async #visit(step: Step, met: Met): Promise<readonly Step[]> {
     const { digests, rules, list, absolute, mayLook } = this.deps;
     const { path, linked } = step;
     this.deps.health.progress();
@@ -131,23 +128,22 @@ export class Scanner {
     if ('code' in listing) {
       if (!isAbsence(listing.code)) this.#unreadable(path, path, listing.code);
       // Should a directory stand there again, the next list of the one above shows it.
-      else if (path !== '') await this.#lookUp([path], walk, { ...step, linked: false });
+      else if (path !== '') await this.#lookUp([path], false);
       return [];
     }
     if (!mayLook()) return [];
-    walk.directories += 1;
+    met.directories += 1;
+    met.files += listing.files;
     // What was opened while it was listed is compared by the next scan.
-    if (listing.digest === known) {
-      walk.files += listing.files;
+    if (listing.digest === known)
       return listing.directories
         .map((name) => ({ path: joinPath(path, name), linked }))
         .filter((below) => rules.closedEntered(below.path) === undefined);
-    }
     await this.#readRules(path);
     if (this.#isUnknown(path)) return [];
     // What is found to be open from here on takes it away again.
     digests.set(path, listing.digest);
-    return await this.#compare(listing, walk, step, isNew);
+    return await this.#compare(listing, step, isNew);
   }
 
   /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
@@ -159,64 +155,58 @@ export class Scanner {
     return result === 'watched';
   }
 
-  /** @param isNew whether the directory is watched only since a moment ago */
-  async #compare(listing: Listing, walk: Walk, from: Step, isNew: boolean): Promise<readonly Step[]> {
+  /** @param isNew whether the directory is watched only since a moment ago @returns the directories that are to be entered */
+  async #compare(
+    listing: Listing,
+    { path: directory, linked }: Step,
+    isNew: boolean,
+  ): Promise<readonly Step[]> {
     const { hashQueue, folder, state, digests, health, mayLook, absolute } = this.deps;
-    const directory = from.path;
-    const statusOf = (name: string) => state.get(folder.name, joinPath(directory, name))?.status ?? 'gone';
-    // The names that show what is there: any other that is known is looked up.
-    const [files, directories] = [new Set<string>(), new Set<string>()];
-    const below: Step[] = [];
+    const { entries } = state;
+    const steps: Step[] = [];
+    /** All names but those that were not there any more a moment after they were listed. */
+    const listed = new Set<string>();
+    /** Those that the list alone does not decide. */
+    const open: string[] = [];
     for (const { name, code } of listing.failed) {
-      digests.delete(directory);
       const path = joinPath(directory, name);
+      digests.delete(directory);
       if (!isAbsence(code)) {
-        files.add(name);
-        directories.add(name);
+        listed.add(name);
         this.#unreadable(path, directory, code);
-        // Listed a moment ago, and not there: it is gone, or its name cannot be written.
+        // It is gone, or its name cannot be written.
       } else if (name.includes('\ufffd')) this.#report(path, trouble.nameNotUtf8());
     }
-    let compared = 0;
-    for (const found of listing.entries) {
-      const { name } = found;
+    for (const { kind, name, stat } of listing.entries) {
       const path = joinPath(directory, name);
-      if (found.kind === 'file' && this.reconciler.isDecidedBySize(path, found.stat)) {
-        files.add(name);
-        below.push(...(await this.#lookUp([path], walk, from)));
-      } else if (found.kind === 'file') {
-        files.add(name);
-        walk.files += 1;
-        this.reconciler.file(path, absolute(path), found.stat, walk.isAsked, isNew);
-      } else if (statusOf(name) === 'gone') {
-        const step = await this.#found(path, found, walk, from);
-        if (typeof step === 'object') {
-          directories.add(name);
-          below.push(step);
-        }
-      }
-      compared += 1;
-      if (compared % SLICE !== 0) continue;
+      listed.add(name);
+      if (kind === 'file' && !this.reconciler.isDecidedBySize(path, stat))
+        this.reconciler.file(path, absolute(path), stat, false, isNew);
+      else if (kind === 'directory' && entries.line(folder.name, path) === undefined)
+        steps.push(...(await this.#directory(path, linked)));
+      else open.push(name);
+      if (listed.size % SLICE !== 0) continue;
       health.progress();
       await nextTurn();
       await hashQueue.room();
       if (!mayLook()) return [];
     }
     await hashQueue.room();
-    const lookUp = (names: Iterable<string>, isOpen: (name: string) => boolean) =>
+    const lookUp = (names: Iterable<string>, isMeant: (name: string) => boolean) =>
       inSlices(names, async (slice) => {
-        const paths = slice.filter(isOpen).map((name) => joinPath(directory, name));
-        below.push(...(await this.#lookUp(paths, walk, from)));
+        const paths = slice.filter(isMeant).map((name) => joinPath(directory, name));
+        steps.push(...(await this.#lookUp(paths, linked)));
       });
-    const names = state.entries.names(folder.name, directory);
-    await lookUp(names, (name) => !files.has(name) && statusOf(name) !== 'gone');
-    const known = [...state.entries.knownDirectories(folder.name, directory)];
-    await lookUp(known, (name) => !directories.has(name));
-    return below;
+    const isLive = (name: string) => state.get(folder.name, joinPath(directory, name))?.status !== 'gone';
+    await lookUp(open, () => true);
+    await lookUp(entries.names(folder.name, directory), (name) => !listed.has(name) && isLive(name));
+    const known = [...entries.knownDirectories(folder.name, directory)];
+    await lookUp(known, (name) => !listed.has(name));
+    return steps;
   }
 
   /** Looks at paths, whatever stands there; what is not there any more is gone. @returns the directories that are to be entered */
-  async #lookUp(paths: readonly string[], walk: Walk, from: Step): Promise<readonly Step[]> {
+  async #lookUp(paths: readonly string[], linked: boolean, isAsked = false): Promise<readonly Step[]> {
     const { folder, state, events, rules, digests, health, absolute } = this.deps;
     const steps: Step[] = [];
     const missing: Entry[] = [];
@@ -224,19 +214,19 @@ export class Scanner {
       health.progress();
       const before = state.get(folder.name, path);
       const there = await look(absolute(path));
-      let found: Step | 'file' | undefined;
-      if ('kind' in there) found = await this.#found(path, there, walk, from);
-      else if (isAbsence(there.code)) {
+      if ('code' in there && !isAbsence(there.code)) {
+        this.#unreadable(path, path, there.code);
+        continue;
+      }
+      const found = 'code' in there ? [] : await this.#found(path, there, linked, isAsked);
+      if ('code' in there) {
         digests.delete(path);
         events?.unwatch(absolute(path));
         // Where rules went with it, what stands there next may look as it did and has to be decided anew.
         if (rules.forget(path)) digests.clear();
-      } else {
-        this.#unreadable(path, path, there.code);
-        continue;
       }
       if (found !== 'file' && before !== undefined) missing.push(before);
-      if (typeof found === 'object') steps.push(found);
+      if (found !== 'file' && found.length > 0) steps.push(...found);
       // Of a directory that a rule keeps out only removed files may be remembered, and it stays where it is.
       else if ('code' in there || there.kind !== 'directory')
         await inSlices(state.entries.underDirectory(folder.name, path), (entries) =>
@@ -247,24 +237,33 @@ export class Scanner {
     return steps;
   }
 
-  /** Hands over a file; returns a directory that is to be entered, and undefined for what is neither. */
-  async #found(path: string, found: Found, walk: Walk, { linked }: Step): Promise<Step | 'file' | undefined> {
-    const { folder, rules, digests, absolute } = this.deps;
+  /** Hands over a file; returns a directory that is to be entered, and nothing for what is neither. */
+  async #found(
+    path: string,
+    found: Found,
+    linked: boolean,
+    isAsked: boolean,
+  ): Promise<'file' | readonly Step[]> {
+    const { folder, digests, absolute } = this.deps;
     const isFollowed = found.kind === 'link' && folder.followSymlinks;
     // What it leads to may change without a trace here.
     if (isFollowed) digests.delete(directoryOf(path));
     const target = isFollowed ? await followLink(absolute(''), path) : undefined;
     const { kind, stat } = target ?? found;
     if (kind === 'file') {
-      walk.files += 1;
-      this.reconciler.file(path, target?.path ?? absolute(path), stat, walk.isAsked);
+      this.reconciler.file(path, target?.path ?? absolute(path), stat, isAsked);
       return 'file';
     }
-    if (kind !== 'directory' || (linked && target !== undefined)) return undefined;
-    const closed = rules.closedEntered(path);
-    if (closed === undefined) return { path, linked: linked || target !== undefined };
+    if (kind !== 'directory' || (linked && target !== undefined)) return [];
+    return await this.#directory(path, linked || target !== undefined);
+  }
+
+  /** A directory, unless a rule keeps it out. */
+  async #directory(path: string, linked: boolean): Promise<readonly Step[]> {
+    const closed = this.deps.rules.closedEntered(path);
+    if (closed === undefined) return [{ path, linked }];
     await this.#exclude(path, closed);
-    return undefined;
+    return [];
   }
 
   /** Keeps the rules of one directory up to date. @returns whether they are others: then all below it is to be looked at */

@@ -4,7 +4,7 @@ import { HashQueue, type ReadGroup } from '../content/hash-queue.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { Place } from '../state/entries.js';
-import { type FolderStatus, FolderWatch, type ScanReport, type Standing } from './folder-watch.js';
+import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
 import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import type { PathProblem } from './rules.js';
@@ -118,9 +118,10 @@ export class Watcher {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** How the root of a folder stands; undefined for one that is not watched, or not any more. */
-  standing(folder: string): Standing | undefined {
-    return this.#folders.get(folder)?.root.standing;
+  /** Whether the root of a folder is there, so that its files say something; undefined for one that is not watched. */
+  standing(folder: string): 'there' | 'missing' | undefined {
+    const root = this.#folders.get(folder)?.root;
+    return root && (root.isThere ? 'there' : 'missing');
   }
 
   status(): readonly FolderStatus[] {

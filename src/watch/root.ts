@@ -1,0 +1,129 @@
+import { lstat, opendir, realpath, stat } from 'node:fs/promises';
+import type { FolderConfig } from '../config/config.js';
+import { systemCode } from '../lib/errors.js';
+import type { Trouble } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
+import type { WatchDeps } from './reconciler.js';
+import { trouble } from './rules.js';
+
+/** What is remembered of the root. A type and not an interface, for it is kept as JSON. */
+type Known = { readonly path: string; readonly dev: number; readonly ino: number };
+
+/** So many known files are looked for to recognise a file system under another device number. */
+const SAMPLE = 20;
+
+/**
+ * The directory of a folder, recognised by device and inode across restarts. The folder is *held* while its root is not there,
+ * cannot be listed, or is another directory that looks as if something were not mounted: nothing in it is looked at then.
+ *
+ * Another directory is still the folder when it is not empty and either on the same device (somebody replaced the
+ * directory) or with a known file in it (device numbers change with a reboot). Without records nothing is at stake and
+ * every directory is fine; so it is when the configuration names another path.
+ */
+export class FolderRoot {
+  /** Whether the folder may be looked at; not before the first check. */
+  isThere = false;
+  /** Why the folder is held, if it is. */
+  held: Trouble | undefined;
+  /** Since when it stands like this, in ms since the epoch. */
+  since: number;
+  /** The path of the directory, links resolved, when it was checked last. */
+  real: string;
+  /** Somebody said that the directory which stands there now, if it is not empty, is to be the folder. */
+  isMeant = false;
+  /** Another one for each directory that is taken for the folder. */
+  #identity = '';
+
+  constructor(
+    private readonly folder: FolderConfig,
+    private readonly deps: Pick<WatchDeps, 'state' | 'log' | 'clock'>,
+  ) {
+    this.real = folder.path;
+    this.since = deps.clock.now();
+  }
+
+  /**
+   * Looks at the root, and takes it for the folder if it is.
+   *
+   * @returns whether it stands otherwise than before, or is another directory
+   */
+  async check(): Promise<boolean> {
+    const { path, name } = this.folder;
+    const { state } = this.deps;
+    const { isMeant, isThere } = this;
+    const identity = this.#identity;
+    this.isMeant = false;
+    try {
+      const { dev, ino } = await stat(path);
+      const isEmpty = await isEmptyDirectory(path);
+      this.real = await realpath(path);
+      const known = knownOf(this.folder, state);
+      // Under another path, what was just looked for at the old one proves nothing.
+      const isKnown = known?.path === path;
+      const isSame = isKnown && known.dev === dev && known.ino === ino;
+      const isOurs = async () => isMeant || known?.dev === dev || (await this.#hasKnownFiles());
+      if (isKnown && !isSame && hasRecords(this.folder, state) && (isEmpty || !(await isOurs())))
+        this.#stand(trouble.rootReplaced(path, name));
+      else {
+        // Goes to the disk with the next commit; if that never comes, the next start looks again.
+        if (!isSame) state.setMeta(keyOf(name), { path, dev, ino });
+        this.#identity = `${this.real}:${dev}:${ino}`;
+        this.#stand();
+      }
+    } catch (error) {
+      const wasThere = wasSeen(this.folder, state);
+      this.#stand(trouble.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
+    }
+    return this.isThere !== isThere || this.#identity !== identity;
+  }
+
+  #stand(held?: Trouble): void {
+    const before = this.held;
+    this.isThere = held === undefined;
+    this.held = held;
+    if (held?.code === before?.code) return;
+    this.since = this.deps.clock.now();
+    const { name, path } = this.folder;
+    if (held === undefined)
+      this.deps.log.info({ folder: name }, `The folder ${path} is back and is scanned.`);
+    else this.deps.log.warn({ folder: name, code: held.code }, `${held.message} ${held.hint}`);
+  }
+
+  /** Whether a file is as it is known, but for its inode: a copy on another disk has others. */
+  async #hasKnownFiles(): Promise<boolean> {
+    let left = SAMPLE;
+    for (const { path, status, version } of this.deps.state.entries.all(this.folder.name)) {
+      if (status === 'gone') continue;
+      const found = await lstat(`${this.folder.path}/${path}`).catch(() => undefined);
+      if (found?.size === version.size && found.mtimeMs === version.mtimeMs) return true;
+      left -= 1;
+      if (left === 0) return false;
+    }
+    return false;
+  }
+}
+
+type FolderName = Pick<FolderConfig, 'name' | 'path'>;
+
+/** Whether the folder was there before, or files of it are known: where it is away, something has to come back. */
+export function wasSeen(folder: FolderName, state: StateView): boolean {
+  return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
+}
+
+function hasRecords({ name }: FolderName, state: StateView): boolean {
+  const { gone: _, ...live } = state.counts(name);
+  return Object.values(live).some((count) => count > 0);
+}
+
+function knownOf({ name }: FolderName, state: StateView): Known | undefined {
+  return state.meta(keyOf(name)) as Known | undefined;
+}
+
+function keyOf(name: string): string {
+  return `watch.root.${name}`;
+}
+
+async function isEmptyDirectory(path: string): Promise<boolean> {
+  for await (const _ of await opendir(path)) return false;
+  return true;
+}
