@@ -98,7 +98,7 @@ export async function explain(
     };
   // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
-    return { ...base, verdict: 'ignored', kind: onDisk, ...noFile(onDisk, folder, rules.closed(path)) };
+    return { ...base, verdict: 'ignored', kind: onDisk, ...noFile(onDisk, folder, rules.closed(`${path}/`)) };
   if (!decision.take) return { ...base, verdict: 'ignored', next: UNLESS_RULE };
   const unknown = { ...base, verdict: 'unknown', trouble: problem?.trouble } as const;
   // It has no URL as long as its name is the problem.

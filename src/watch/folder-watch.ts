@@ -9,7 +9,7 @@ import type { EventListener, FsEvents } from './fs-events.js';
 import { joinPath } from './lister.js';
 import { type FolderDeps, Reconciler, type WatchDeps } from './reconciler.js';
 import { FolderRoot } from './root.js';
-import { FolderRules, Problems, trouble } from './rules.js';
+import { FolderRules, type PathProblem, Problems } from './rules.js';
 import { Scanner } from './scanner.js';
 
 /** What a scan met. */
@@ -40,8 +40,6 @@ export interface FolderStatus {
 
 /** One step of a look: a disk that is far away may take long for it. In ms. */
 const LONGEST_STEP_MS = 15 * 60_000;
-/** The system's codes for a limit of watches that is reached. */
-const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
 /**
  * Watches one folder.
@@ -65,9 +63,6 @@ export class FolderWatch {
   #nextScan: Promise<ScanReport> | undefined;
   /** What the peer refused at the last scan: what it takes decides what is to be read. */
   #refused = '';
-  #degraded: { readonly since: number; readonly trouble: Trouble } | undefined;
-  /** The present scan met a directory that a limit keeps from being watched. */
-  #isLimitMet = false;
   readonly #stopping = new AbortController();
 
   /** @param openEvents undefined where changes are to be found by scans alone */
@@ -91,7 +86,6 @@ export class FolderWatch {
       mayLook: () => !this.#isStopped && this.root.isThere,
       isCertain: async () => !(await this.#follow()) && this.deps.mayLook(),
       absolute: (path) => joinPath(this.root.real, path),
-      onUnwatched: (code) => this.#unwatched(code),
     };
     this.#reconciler = new Reconciler(this.deps);
     this.#scanner = new Scanner(this.deps, this.#reconciler);
@@ -106,10 +100,11 @@ export class FolderWatch {
 
   status(): FolderStatus {
     const { events, debouncer, problems } = this.deps;
+    const limit = problems.find('WATCH_LIMIT');
     return {
       name: this.folder.name,
-      ...this.#state(),
-      trouble: this.root.held ?? this.#degraded?.trouble,
+      ...this.#state(limit),
+      trouble: this.root.held ?? limit?.trouble,
       lastScan: this.#lastScan,
       directoriesWatched: events?.watched ?? 0,
       settling: debouncer.settling,
@@ -137,11 +132,6 @@ export class FolderWatch {
     return this.#nextScan;
   }
 
-  /** Looks at a path and reads it, also when nothing says that it changed. */
-  look(path: string): void {
-    this.deps.debouncer.look(path, true);
-  }
-
   /** Resolves when nothing of this watch is looked at any more: another one may take the folder over. */
   async stop(): Promise<void> {
     const { events, debouncer } = this.deps;
@@ -149,10 +139,10 @@ export class FolderWatch {
     await Promise.all([events?.close(), debouncer.stop(), this.#scans]);
   }
 
-  #state(): Pick<FolderStatus, 'state' | 'since'> {
+  #state(limit: PathProblem | undefined): Pick<FolderStatus, 'state' | 'since'> {
     const { held, since } = this.root;
     if (held !== undefined) return { state: 'held', since };
-    if (this.#degraded !== undefined) return { state: 'degraded', since: this.#degraded.since };
+    if (limit !== undefined) return { state: 'degraded', since: limit.since };
     if (this.#isScanning || this.#lastScan === undefined) return { state: 'scanning', since };
     return { state: this.deps.events === undefined ? 'unwatched' : 'watching', since: this.#lastScan.at };
   }
@@ -167,13 +157,13 @@ export class FolderWatch {
   }
 
   async #keepChecking(): Promise<void> {
-    const { clock, policy, mayLook } = this.deps;
+    const { clock, policy, mayLook, problems } = this.deps;
     for (;;) {
       await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
       if (this.#isStopped) return;
       await this.#follow();
       const { at = clock.now(), directories = 0 } = this.#lastScan ?? {};
-      const isImpaired = this.#degraded !== undefined || this.deps.rules.isUncertain;
+      const isImpaired = problems.find('WATCH_LIMIT', 'RULES_UNREADABLE') !== undefined;
       const interval = isImpaired ? policy.degradedRescanMs : policy.rescanMs;
       // A scan that met nothing could not list the root, though that was there a moment before.
       const isDue = directories === 0 || clock.now() - at >= interval;
@@ -215,18 +205,11 @@ export class FolderWatch {
         const refused = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
         if (refused !== this.#refused) digests.clear();
         this.#refused = refused;
-        this.#isLimitMet = false;
         problems.beginScan();
         met = await this.#scanner.all();
         problems.endScan();
       }
-      if (this.deps.mayLook()) {
-        this.#reconciler.scannedFrom = began;
-        if (this.#degraded !== undefined && !this.#isLimitMet) {
-          this.#degraded = undefined;
-          log.info({ folder: name }, `${name}: all directories are watched again.`);
-        }
-      }
+      if (this.deps.mayLook()) this.#reconciler.scannedFrom = began;
     } catch (error) {
       this.#failed('The scan', error);
     }
@@ -253,19 +236,6 @@ export class FolderWatch {
     if (!this.deps.mayLook() || !isWithin(directory, real)) return;
     if (directory === real && name === undefined) void this.#follow();
     this.deps.debouncer.changed(directory.slice(real.length + 1), name);
-  }
-
-  /** @param code the system's, for a directory that cannot be watched */
-  #unwatched(code: string): void {
-    const { clock, log, folder } = this.deps;
-    const { name } = folder;
-    // Any other code (EACCES) is met, and reported, by the listing that follows.
-    if (!LIMITS.has(code)) return;
-    this.#isLimitMet = true;
-    if (this.#degraded !== undefined) return;
-    this.#degraded = { since: clock.now(), trouble: trouble.watchLimit(code) };
-    const { message, hint } = this.#degraded.trouble;
-    log.error({ folder: name, code }, `${name}: ${message} ${hint}`);
   }
 
   #failed(what: string, error: unknown): void {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { watch as watchDirectory } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { FSWatcher } from 'chokidar';
@@ -18,17 +19,17 @@ const MOST_BY_CHOKIDAR = 250;
  */
 const LARGE_BYTES = 32_768;
 
+/** Resolves when the watch stands, to what ends it; rejects with what kept it from that. */
+type Opened = Promise<() => Promise<void> | void>;
+
 /** A watch that opens or stands. */
 interface Watch {
   readonly identity: string;
   readonly byChokidar: boolean;
   /** The watched directories that stand in this one. */
   readonly below: Set<string>;
-  /** Resolves once, when the watch stands or with the code of what kept it from that. */
-  readonly opened: Promise<string | undefined>;
-  readonly close: () => Promise<void>;
+  readonly opened: Opened;
 }
-type Opened = Pick<Watch, 'opened' | 'close'>;
 
 /**
  * Events of the file system. Any of them may be missing, doubled or late, so they only say where to look. Paths are
@@ -81,10 +82,13 @@ export class DirectoryEvents {
     this.#watches.set(directory, watch);
     this.#watches.get(dirname(directory))?.below.add(directory);
     if (known !== undefined && known !== watch) this.#close(known);
-    const code = await watch.opened;
-    if (code === undefined) return 'watched';
-    if (this.#watches.get(directory) === watch) this.unwatch(directory);
-    return code;
+    try {
+      await watch.opened;
+      return 'watched';
+    } catch (error) {
+      if (this.#watches.get(directory) === watch) this.unwatch(directory);
+      return systemCode(error) ?? 'UNKNOWN';
+    }
   }
 
   /** Gives up a directory and all below it. */
@@ -123,38 +127,10 @@ export class DirectoryEvents {
     const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
     // An error of a watch that stood means that it died: only looking helps.
     const onError = () => this.listener(directory, undefined);
-    const opened = byChokidar
-      ? this.#openChokidar(directory, onEvent, onError)
-      : openPlain(directory, onEvent, onError);
-    const watch: Watch = { ...opened, byChokidar, identity: identityOf(stat), below: new Set() };
+    const opened = (byChokidar ? openChokidar : openPlain)(directory, onEvent, onError);
+    const watch: Watch = { opened, byChokidar, identity: identityOf(stat), below: new Set() };
+    if (byChokidar) this.#byChokidar += 1;
     return watch;
-  }
-
-  #openChokidar(directory: string, onEvent: (name: unknown) => void, onError: () => void): Opened {
-    const watcher = new FSWatcher({
-      persistent: true,
-      ignoreInitial: true,
-      followSymlinks: false,
-      depth: 0,
-      atomic: false,
-      // The scan looks for itself; chokidar would watch each file, too.
-      ignored: (path) => path !== directory,
-    });
-    const opened = new Promise<string | undefined>((resolve) => {
-      watcher.on('error', (error) => resolve(systemCode(error) ?? 'UNKNOWN'));
-      watcher.once('ready', () => resolve(undefined));
-    });
-    this.#byChokidar += 1;
-    watcher.on('raw', (_event, name) => onEvent(name));
-    void opened.then(() => watcher.on('error', onError));
-    watcher.add(directory);
-    const close = async () => {
-      this.#byChokidar -= 1;
-      // Closed halfway through its opening, chokidar may leave a watch behind and never say that it is ready.
-      await opened;
-      await watcher.close();
-    };
-    return { opened, close };
   }
 
   #onEvent(directory: string, watch: Watch, name: unknown): void {
@@ -176,20 +152,43 @@ export class DirectoryEvents {
     this.listener(directory, undefined);
   }
 
-  #close(watch: Watch): void {
-    const closed: Promise<void> = watch.close().finally(() => this.#closing.delete(closed));
+  #close({ byChokidar, opened }: Watch): void {
+    if (byChokidar) this.#byChokidar -= 1;
+    // Closed halfway through its opening, chokidar may leave a watch behind and never say that it is ready.
+    const closed: Promise<void> = opened
+      .then((close) => close())
+      .catch(() => {})
+      .finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);
   }
 }
 
-function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void): Opened {
+async function openChokidar(directory: string, onEvent: (name: unknown) => void, onError: () => void) {
+  const watcher = new FSWatcher({
+    persistent: true,
+    ignoreInitial: true,
+    followSymlinks: false,
+    depth: 0,
+    atomic: false,
+    // The scan looks for itself; chokidar would watch each file, too.
+    ignored: (path) => path !== directory,
+  });
+  watcher.on('raw', (_event, name) => onEvent(name));
+  watcher.add(directory);
   try {
-    const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
-    watcher.on('error', onError);
-    return { opened: Promise.resolve(undefined), close: async () => watcher.close() };
+    await once(watcher, 'ready');
   } catch (error) {
-    return { opened: Promise.resolve(systemCode(error) ?? 'UNKNOWN'), close: async () => {} };
+    await watcher.close();
+    throw error;
   }
+  watcher.on('error', onError);
+  return () => watcher.close();
+}
+
+async function openPlain(directory: string, onEvent: (name: unknown) => void, onError: () => void) {
+  const watcher = watchDirectory(directory, (_event, name) => onEvent(name));
+  watcher.on('error', onError);
+  return () => watcher.close();
 }
 
 /** The public face of DirectoryEvents, for another source of events. */

@@ -68,8 +68,6 @@ export interface FolderDeps extends WatchDeps {
   readonly isCertain: () => Promise<boolean>;
   /** Where a path of the folder stands, links on the way to the folder resolved. */
   readonly absolute: (path: string) => string;
-  /** To be called with the system's code when a directory cannot be watched. */
-  readonly onUnwatched: (code: string) => void;
 }
 
 type Taken = Extract<Decision, { take: true }>;

@@ -10,7 +10,7 @@ import { type FileStat, fileStat, sameStat } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { formatBytes } from '../lib/units.js';
 import type { Trouble } from '../state/entry.js';
-import { directoriesAbove, directoryOf, isAbsence, joinPath, look } from './lister.js';
+import { directoriesAbove, isAbsence, joinPath, look } from './lister.js';
 
 export const IGNORE_FILE = '.peersyncignore';
 
@@ -54,15 +54,13 @@ const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POS
  * `.peersyncignore` file cannot be read, nothing of its directory is taken: what a peer was given it keeps.
  */
 export class FolderRules {
-  readonly #folder: FolderConfig;
   readonly #ignore: PatternList;
   readonly #include: PatternList | undefined;
   readonly #rules: readonly CompiledRule[];
   /** By directory. */
   readonly #files = new Map<string, RulesFile>();
 
-  constructor(folder: FolderConfig) {
-    this.#folder = folder;
+  constructor(private readonly folder: FolderConfig) {
     this.#ignore = new PatternList(folder.ignore);
     const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
     this.#include = takesAll ? undefined : new PatternList(folder.include);
@@ -92,16 +90,11 @@ export class FolderRules {
   ): Promise<boolean> {
     const file = joinPath(directory, IGNORE_FILE);
     const before = this.#files.get(directory);
-    const now = await readRules(joinPath(this.#folder.path, file), before);
+    const now = await readRules(joinPath(this.folder.path, file), before);
     if (now === before || (before !== undefined && !atRest(file, now?.stat ?? ABSENT))) return false;
     if (now === undefined) this.#files.delete(directory);
     else this.#files.set(directory, now);
     return now?.patterns !== before?.patterns;
-  }
-
-  /** Whether a `.peersyncignore` file could not be read when it was last looked at. */
-  get isUncertain(): boolean {
-    return [...this.#files.values()].some(({ patterns }) => typeof patterns === 'string');
   }
 
   /** Why the file of a directory, or of one above, could not be read, if so. */
@@ -124,15 +117,14 @@ export class FolderRules {
 
   /** What becomes of the file at `path`, relative to the folder. */
   decide(path: string): Decision {
-    const above = directoryOf(path);
-    const closed = above === '' ? undefined : this.closed(above);
+    const closed = this.closed(path);
     return closed === undefined ? this.decideEntered(path) : { take: false, rule: closed };
   }
 
-  /** The rule that keeps a directory and all below it out, or undefined where it is to be entered. */
-  closed(directory: string): string | undefined {
-    for (const step of [...directoriesAbove(directory).slice(1), directory]) {
-      const rule = this.closedEntered(step);
+  /** The rule that keeps out a directory that `path` stands in; of a directory's path with a slash, that directory or one above. */
+  closed(path: string): string | undefined {
+    for (const directory of directoriesAbove(path)) {
+      const rule = directory === '' ? undefined : this.closedEntered(directory);
       if (rule !== undefined) return rule;
     }
     return undefined;
@@ -140,7 +132,7 @@ export class FolderRules {
 
   /** As `decide`, for a file whose directory is known to be entered. */
   decideEntered(path: string): Decision {
-    const { name, url } = this.#folder;
+    const { name, url } = this.folder;
     if (basename(path) === IGNORE_FILE)
       return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
     const ignored = this.#ignored(path, 'file');
@@ -150,12 +142,12 @@ export class FolderRules {
     const rule = this.#rules.find(({ patterns }) => patterns.test(path, 'file').ignored);
     if (rule !== undefined && rule.collection === undefined)
       return { take: false, rule: `${rule.text}: skip` };
-    const collection = rule?.collection ?? this.#folder.collection;
+    const collection = rule?.collection ?? this.folder.collection;
     const text = `${rule?.text ?? `folder ${name} takes it`}: collection ${collection}`;
     return { take: true, collection, url: documentUrl(url, path), rule: text };
   }
 
-  /** As `closed`, for a directory that stands in one known to be entered. */
+  /** The rule that keeps out a directory which stands in one known to be entered. */
   closedEntered(directory: string): string | undefined {
     const ignored = this.#ignored(directory, 'directory');
     if (ignored !== undefined) return ignored;
@@ -179,7 +171,7 @@ export class FolderRules {
     }
     const { ignored, rule } = this.#ignore.test(path, kind);
     return ignored
-      ? `ignore pattern ${JSON.stringify(rule?.pattern)} of folder ${this.#folder.name}`
+      ? `ignore pattern ${JSON.stringify(rule?.pattern)} of folder ${this.folder.name}`
       : undefined;
   }
 }
@@ -278,6 +270,10 @@ export class Problems {
 
   list(): readonly PathProblem[] {
     return [...this.#known.values()];
+  }
+
+  find(...codes: string[]): PathProblem | undefined {
+    return this.list().find(({ trouble }) => codes.includes(trouble.code));
   }
 }
 

@@ -30,6 +30,8 @@ interface Met {
   directories: number;
 }
 
+/** The system's codes for a limit of watches that is reached. */
+const LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** So many directories are listed at once, so that the threads that list have something to do. */
 const LISTS_AT_ONCE = 8;
 /** So many entries of a directory are compared, or records looked up or put into state, without a pause. */
@@ -87,7 +89,7 @@ export class Scanner {
   async #enter(directory: string): Promise<Step | undefined> {
     const { folder, rules, absolute } = this.deps;
     if (this.#isUnknown(directory)) return undefined;
-    const closed = directory === '' ? undefined : rules.closed(directory);
+    const closed = rules.closed(`${directory}/`);
     if (closed !== undefined) {
       await this.#exclude(directory, closed);
       return undefined;
@@ -148,10 +150,11 @@ export class Scanner {
 
   /** Watches a directory if it is to be watched and is not. @returns whether it is watched from now on */
   async #beginsToWatch({ path, linked }: Step, stat?: DirectoryStat): Promise<boolean> {
-    const { events, absolute, onUnwatched } = this.deps;
+    const { events, absolute } = this.deps;
     if (events === undefined || linked || events.watches(absolute(path), stat)) return false;
     const result = await events.watch(absolute(path));
-    if (result !== 'watched') onUnwatched(result);
+    // Any other code (EACCES) is met, and reported, by the listing that follows.
+    if (LIMITS.has(result)) this.#report('', trouble.watchLimit(result));
     return result === 'watched';
   }
 

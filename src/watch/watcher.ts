@@ -102,7 +102,7 @@ export class Watcher {
 
   /** Looks at a path in its turn, and reads it also when nothing says that it changed. */
   lookSoon({ folder, path }: Place): void {
-    this.#folders.get(folder)?.look(path);
+    this.#folders.get(folder)?.deps.debouncer.look(path, true);
   }
 
   /**
@@ -128,8 +128,10 @@ export class Watcher {
     return [...this.#folders.values()].map((folder) => folder.status());
   }
 
+  /** Paths that could not be looked at; a limit of the system is told by the status of its folder. */
   problems(): readonly PathProblem[] {
-    return [...this.#folders.values()].flatMap(({ deps }) => deps.problems.list());
+    const all = [...this.#folders.values()].flatMap(({ deps }) => deps.problems.list());
+    return all.filter(({ trouble }) => trouble.code !== 'WATCH_LIMIT');
   }
 
   /** What must not stand still while it watches. */

@@ -31,7 +31,7 @@ describe('what was found,', () => {
       digests: new Map([['', 1]]),
       health: new HealthCheck('folder', 'a scan'),
       policy: WATCH_POLICY,
-      ...{ absolute: (path) => path, onStanding: nothing, onUnwatched: nothing },
+      ...{ absolute: (path) => path, onStanding: nothing },
       ...{ changed: nothing, mayLook: () => true, isCertain: async () => isCertain },
     });
     return { state, reconciler };
