@@ -5,8 +5,8 @@ import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
 import { comparableUrl } from '../peer/answer.js';
-import { DIALECTS } from '../peer/client.js';
 import type { ContentRules } from '../peer/dialect.js';
+import { DIALECTS } from '../peer/dialects.js';
 import {
   answer,
   define,

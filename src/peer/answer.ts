@@ -233,7 +233,7 @@ export interface Element extends Node {
 /** What an empty list of JSON is read as. */
 export const EMPTY_LIST = '[]';
 
-function isObject(json: unknown): json is Record<string, unknown> {
+export function isObject(json: unknown): json is Record<string, unknown> {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 

@@ -15,17 +15,13 @@ import {
 import type { Credentials } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
 import type { Dialect, DialectName } from './dialect.js';
+import { DIALECTS, standard, yacy } from './dialects.js';
 import { fieldsOf, formBody } from './form.js';
 import { Http, type RequestCounts, type Timeouts, unlessAborted } from './http.js';
 import type { Peerdoc, PeerdocOptions, PeerdocQuery } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions } from './push.js';
 import { conditionsOf, type ShareOptions, type ShareQuery, type ShareStream, shareOf } from './share.js';
-import { standard } from './standard.js';
 import { PeerTables } from './tables.js';
-import { yacy } from './yacy.js';
-
-/** All dialects that are spoken, by name. */
-export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { standard, yacy };
 
 export interface PeerClientOptions {
   /** `{base_url}` of the API: http or https, no credentials, query or fragment. */
@@ -271,8 +267,6 @@ export class PeerClient {
   }
 }
 
-const NAME_IT = 'set peer.dialect to the kind of peer that it is';
-
 /**
  * Which dialect a peer speaks, by which of the two pages for document information it has. Both are asked for without
  * saying which document, which changes nothing.
@@ -287,18 +281,16 @@ async function detectDialect(http: Http): Promise<Dialect> {
   const ofStandard = await documentPage(http, standard);
   const isYacy = isDocumentRecord(ofYacy);
   if (isYacy !== isDocumentRecord(ofStandard)) return isYacy ? yacy : standard;
-  const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
-  let what = `has both ${both}; ${NAME_IT}`;
-  if (!isYacy && isThere(ofStandard)) {
-    if (!isThere(ofYacy)) return standard;
-    what = `answers for ${both} alike, and shows a document in neither; ${NAME_IT}`;
-  } else if (!isYacy) {
-    const error = statusError(ofStandard);
-    if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
-    what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`;
-  }
+  const isOne = isThere(ofYacy) !== isThere(ofStandard);
+  if (!isYacy && isOne && isThere(ofStandard)) return standard;
+  const error = statusError(ofStandard);
+  if (!isYacy && error !== undefined && error.code !== 'PEER_REFUSED') throw error;
+  const pages = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
+  const what = isThere(ofStandard)
+    ? `answers for both ${pages}; set peer.dialect to the kind of peer that it is`
+    : `has neither ${pages}; check that peer.url is the base URL of a peer`;
   // What is wrong is wrong with the peer, not with one of its pages.
-  throw unusable({ ...(isYacy ? ofYacy : ofStandard), url: http.url('/') }, what);
+  throw unusable({ ...ofStandard, url: http.url('/') }, what);
 }
 
 /** A peer that is away, busy or closed to us says nothing about its dialect. */

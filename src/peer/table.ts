@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { wellFormed } from '../lib/text.js';
-import { type StreamedAnswer, Unreadable } from './answer.js';
+import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 
 /** One row of a table of the peer. */
@@ -167,105 +167,73 @@ function keyOf(text: string): string {
   return text.slice(0, end);
 }
 
-/** Deeper answers are no tables. */
-const DEEPEST = 64;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_LIST = 0x5b;
-const CLOSE_LIST = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
+/** What stands ahead of the rows where each of them has its line. */
+const JSON_HEAD = /^\{"table":.*"rows":\[$/;
+/** Characters of a table in JSON of another layout, which is parsed whole. */
+const MOST_WHOLE = 1024 * 1024;
 
 /**
- * A table in JSON: `{"table":…,"columns":[…],"rows":[…]}` with other members as it likes, or the list of rows alone. A
- * row is `{"pk":…,"cells":{…}}`, or has its cells beside `pk`.
+ * A table in JSON: `{"table":…,"columns":[…],"rows":[{"pk":…,"cells":{…}},…]}`, with other members as it likes.
  *
- * Looks for the ends of rows only; whole rows are parsed together, as many as came in. What stands around the rows is
- * parsed without them.
+ * Read as it comes in where each row has its line, as the embedded peer writes them. Any other layout is parsed whole,
+ * up to 1 MiB.
  */
 class JsonTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
-  /** What stands ahead of the rows, then the beginning of a row, then what stands behind the rows. */
+  /** The beginning of a line, or all of another layout. */
   #held: string[] = [];
-  /** The end of what was read before. */
-  #tail = '';
-  #depth = 0;
-  /** The depth at which rows stand; 0 as long as there are none. */
-  #rowDepth = 0;
-  #isInText = false;
-  #isEscaped = false;
+  #isWhole = false;
   #isBehind = false;
-  #isFirst = true;
+  #aheadLength = 0;
 
   write(text: string): void {
-    let from = 0;
-    let end = 0;
-    for (let at = 0; at < text.length && !this.#isBehind; at += 1) {
-      const c = text.charCodeAt(at);
-      if (this.#isInText) {
-        if (this.#isEscaped) this.#isEscaped = false;
-        else if (c === BACKSLASH) this.#isEscaped = true;
-        else if (c === QUOTE) this.#isInText = false;
-      } else if (c === QUOTE) this.#isInText = true;
-      else if (c === OPEN_LIST || c === OPEN_OBJECT) {
-        this.#depth += 1;
-        if (this.#depth > DEEPEST) throw new Unreadable('gave an answer that is nested too deeply');
-        if (this.#rowDepth > 0 || c === OPEN_OBJECT || !this.#isBeginOfRows(text, at)) continue;
-        this.#rowDepth = this.#depth;
-        this.head = headOf(this.#taken(text.slice(0, at)));
-        from = at + 1;
-        end = from;
-      } else if (c === CLOSE_LIST || c === CLOSE_OBJECT) {
-        this.#depth -= 1;
-        if (this.#depth === 0 && this.#rowDepth === 0)
-          throw new Unreadable('gave an answer in JSON without rows');
-        if (this.#depth === this.#rowDepth) end = at + 1;
-        if (this.#depth >= this.#rowDepth) continue;
-        this.#isBehind = true;
-        this.#readRows(text.slice(from, at));
-        from = at;
-        end = from;
-      }
+    let rest = text;
+    for (let end = rest.indexOf('\n'); end !== -1 && !this.#isWhole; end = rest.indexOf('\n')) {
+      this.#held.push(rest.slice(0, end));
+      this.#readLine(this.#held.splice(0).join(''));
+      rest = rest.slice(end + 1);
     }
-    if (end > from) this.#readRows(text.slice(from, end));
-    this.#held.push(text.slice(Math.max(from, end)));
-    this.#tail = (this.#tail + text).slice(-LONGEST_BEFORE);
+    this.#held.push(rest);
+    if (this.head !== undefined) return;
+    this.#aheadLength += rest.length;
+    if (this.#aheadLength > MOST_WHOLE) {
+      const what = 'gave a long table in JSON whose rows do not have a line each';
+      throw new Unreadable(what, 'PEER_ANSWER_TOO_LARGE');
+    }
   }
 
   end(): void {
-    if (!this.#isBehind) throw new Unreadable('gave an answer in JSON that breaks off');
-    parse(`${this.#rowDepth === 1 ? '' : '{"rows":'}[${this.#taken('')}`);
+    const rest = this.#held.splice(0).join('');
+    if (this.head === undefined) this.#readWhole(parse(rest));
+    else {
+      this.#readLine(rest);
+      if (!this.#isBehind) throw new Unreadable('gave an answer in JSON that breaks off');
+    }
   }
 
-  #isBeginOfRows(text: string, at: number): boolean {
-    if (this.#depth !== 2) return this.#depth === 1;
-    const before = this.#tail + text.slice(Math.max(0, at - LONGEST_BEFORE), at);
-    return /"rows"\s*:\s*$/.test(before);
+  #readLine(line: string): void {
+    if (this.#isBehind && line !== '') throw new Unreadable('gave more behind the end of its answer in JSON');
+    if (this.head !== undefined) {
+      if (line === ']}') this.#isBehind = true;
+      else if (line !== '') this.rows.push(rowOf(parse(line.replace(/,$/, ''))));
+    } else if (JSON_HEAD.test(line)) this.head = headOf(parse(`${line}]}`));
+    else {
+      this.#isWhole = true;
+      this.#held.push(`${line}\n`);
+    }
   }
 
-  /** What is held, and this. */
-  #taken(text: string): string {
-    const held = this.#held;
-    this.#held = [];
-    return held.join('') + text;
-  }
-
-  #readRows(text: string): void {
-    const list = this.#isFirst ? this.#taken(text) : this.#taken(text).replace(/^\s*,/, '');
-    this.#isFirst = false;
-    const mended = /\\u[dD]/.test(list) ? wellFormed : (each: string) => each;
-    for (const row of parse(`[${list}]`) as readonly unknown[]) this.rows.push(rowOf(row, mended));
+  #readWhole(json: unknown): void {
+    const rows = isObject(json) ? json.rows : json;
+    if (!Array.isArray(rows)) throw new Unreadable('gave an answer in JSON without rows');
+    this.head = headOf(json);
+    this.rows.push(...rows.map(rowOf));
   }
 }
 
-/** Between the name of the rows and their list stand at most so many characters. */
-const LONGEST_BEFORE = 64;
-
-/** @param ahead what stands before the list of the rows */
-function headOf(ahead: string): TableHead {
-  if (ahead.trim() === '') return { name: undefined, columns: undefined };
-  const { table, columns } = parse(`${ahead}[]}`) as Record<string, unknown>;
+function headOf(json: unknown): TableHead {
+  const { table, columns } = isObject(json) ? json : {};
   const isNamed = Array.isArray(columns) && columns.every((column) => typeof column === 'string');
   return {
     name: typeof table === 'string' ? wellFormed(table) : undefined,
@@ -273,36 +241,23 @@ function headOf(ahead: string): TableHead {
   };
 }
 
-/** @param mended for every text of the row: only escapes can make half of a pair, for the bytes were decoded */
-function rowOf(json: unknown, mended: (text: string) => string): TableRow {
-  if (typeof json !== 'object' || json === null)
-    throw new Unreadable('gave rows in JSON that are no list of objects');
-  const { pk, cells } = json as Record<string, unknown>;
-  const key = keyOf(mended(cellOf(pk) ?? ''));
-  const isFlat = typeof cells !== 'object' || cells === null || Array.isArray(cells);
-  const members = (isFlat ? json : cells) as Record<string, unknown>;
+function rowOf(json: unknown): TableRow {
+  const { pk = '', cells = {} } = isObject(json) ? json : {};
+  if (typeof pk !== 'string' || !isObject(cells))
+    throw new Unreadable('gave a row in JSON that is none: {"pk":…,"cells":{…}}');
   const row = new Map<string, string>();
-  for (const column of Object.keys(members)) {
-    if (isFlat && column === 'pk') continue;
-    const cell = cellOf(members[column]);
-    if (cell !== undefined) row.set(mended(column), mended(cell));
+  for (const [column, value] of Object.entries(cells)) {
+    if (typeof value !== 'string') throw new Unreadable('gave a cell in JSON that is no text');
+    row.set(wellFormed(column), wellFormed(value));
   }
-  return { pk: key, cells: row };
-}
-
-function cellOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
-  if (value === null || value === undefined) return undefined;
-  if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
-    throw new Unreadable('shows a number that is too large to be read to its last digit');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return { pk: keyOf(wellFormed(pk)), cells: row };
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Unreadable('gave an answer in JSON that cannot be read');
+    throw new Unreadable('gave an answer in JSON that cannot be read, or breaks off');
   }
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { Pool } from 'undici';
-import { yacy } from '../../src/peer/yacy.js';
+import { yacy } from '../../src/peer/dialects.js';
 import { child } from './push.bench.js';
 import type { BenchRow } from './rows.js';
 

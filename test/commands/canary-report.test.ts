@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type CanaryRow, canaryPlan, type Probed, reportOf } from '../../src/commands/canary.js';
 import { PeersyncError } from '../../src/lib/errors.js';
-import { DIALECTS } from '../../src/peer/client.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { DomainGate } from '../../src/uplink/failure-attribution.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { standard } from '../../src/peer/dialects.js';
 import type { PeerdocQuery } from '../../src/peer/peerdoc.js';
-import { standard } from '../../src/peer/standard.js';
 import { answerOf, realAnswer } from './answers.js';
 
 const REAL = { url: 'http://push3.example.org/g6.html' };

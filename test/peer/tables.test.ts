@@ -135,7 +135,7 @@ describe('tables that are read', () => {
 
   it('throw in the middle where the answer breaks off there', async () => {
     const server = await HttpServer.start((_, response) => {
-      response.end(`{"rows":[${'{"pk":"k","cells":{}},'.repeat(5_000)}{"pk":`);
+      response.end(`{"table":"T","rows":[\n${'{"pk":"k","cells":{}},\n'.repeat(5_000)}{"pk":`);
     });
     let rows = 0;
     const reading = clientOf(server.url).tables.stream({ table: 'T' }, async (table) => {
@@ -144,7 +144,7 @@ describe('tables that are read', () => {
     await expect(reading).rejects.toMatchObject({
       code: 'PEER_ANSWER',
       status: 200,
-      firstBytes: expect.stringContaining('{"rows":[{"pk":"k"'),
+      firstBytes: expect.stringContaining('{"pk":"k"'),
     });
     expect(rows).toBeGreaterThan(0);
   });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { yacy } from '../../src/peer/dialects.js';
 import { type Body, encode, type TextSource } from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
-import { yacy } from '../../src/peer/yacy.js';
 import { answerOf } from './answers.js';
 import { Pieces } from './servers.js';
 

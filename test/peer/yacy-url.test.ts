@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { yacy } from '../../src/peer/yacy.js';
+import { yacy } from '../../src/peer/dialects.js';
 import { answerOf, realAnswer } from './answers.js';
 
 describe('a URL for YaCy', () => {

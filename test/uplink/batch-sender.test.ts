@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/client.js';
 import type { Dialect } from '../../src/peer/dialect.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import type { Entry } from '../../src/state/entry.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Encoding } from '../../src/lib/file.js';
-import { DIALECTS } from '../../src/peer/client.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { rewritten, wayOf } from '../../src/uplink/documents.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/client.js';
 import type { Dialect } from '../../src/peer/dialect.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { DIALECTS } from '../../src/peer/client.js';
 import type { Dialect } from '../../src/peer/dialect.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import type { PendingItem } from '../../src/state/entry.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
 import { Isolation, lostTrouble } from '../../src/uplink/isolation.js';

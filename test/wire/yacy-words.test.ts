@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
-import { DIALECTS } from '../../src/peer/client.js';
+import { DIALECTS } from '../../src/peer/dialects.js';
 import { rewritten, wayOf } from '../../src/uplink/documents.js';
 import { parse } from './yacy/parser.js';
 import { asciiPdfOf, pdfOf } from './yacy/pdf-files.js';

@@ -1,12 +1,62 @@
 import { decoded, isSameUrl, succeeded, unusable } from './answer.js';
 import { readCitation } from './citation.js';
-import type { Dialect, TableDialect } from './dialect.js';
+import type { Dialect, DialectName, TableDialect } from './dialect.js';
 import { PeerError } from './errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from './form.js';
 import { readPeerdoc } from './peerdoc.js';
 import { readPushResults } from './push.js';
-import { listDirectories } from './share.js';
-import { standard } from './standard.js';
+import { listDirectories, listRecords } from './share.js';
+
+/**
+ * The specification, and for what it leaves unsaid (keys, cells, which rows) the parameters of YaCy. What an action is
+ * sent with is the label of its button, as `edittable` shows.
+ */
+const standardTables: TableDialect = {
+  readPath: '/api/table_p.html',
+  pagePath: '/Tables_p.html',
+  changePath: '/Tables_p.html',
+  readsOneRow: true,
+  actions: { commitrow: 'Commit', deleterows: 'Delete Selected Rows', deletetable: 'Delete Table' },
+  changeBody: formBody,
+};
+
+const SHARE_PATH = '/api/share.html';
+
+/** The specification to the letter: form-encoded, exact names, no parameter that is not needed. */
+export const standard: Dialect = {
+  name: 'standard',
+  content: { encoding: 'form', takesBinary: false, showsWords: false },
+  holdMs: 0,
+  losesUpdates: false,
+  hasDomainGate: false,
+  pushPath: '/api/push_p.html',
+  peerdocPath: '/api/peerdoc.html',
+  citationPath: '/api/citation.html',
+  tables: standardTables,
+  sentUrl: (url) => url,
+
+  pushBody(items, { synchronous, commit }, url) {
+    const flags = { synchronous: synchronous || undefined, commit: commit || undefined };
+    const fields: FormField[] = fieldsOf({ ...flags, count: items.length });
+    items.forEach(({ data, url: address, collection }, n) => {
+      fields.push({ name: `data-${n}`, value: data, item: n });
+      fields.push({ name: `url-${n}`, value: address });
+      fields.push({ name: `collection-${n}`, value: collection });
+    });
+    return formBody(fields, url);
+  },
+
+  pushResults: readPushResults,
+  peerdocOf: (answer, query) => (answer.status === 404 ? undefined : readPeerdoc(succeeded(answer), query)),
+  citationOf: (answer, query) => (answer.status === 404 ? undefined : readCitation(succeeded(answer), query)),
+
+  async shareRequest({ data, c }, urlOf) {
+    const body = await formBody(fieldsOf({ data, c }), urlOf(SHARE_PATH));
+    return { method: 'POST', path: SHARE_PATH, body };
+  },
+
+  listShares: (http, signal) => listRecords(http, SHARE_PATH, signal),
+};
 
 /** YaCy tells the type by the extension of the URL where none is given, and takes no text from what it cannot tell. */
 const TEXT = 'text/plain; charset=UTF-8';
@@ -21,7 +71,7 @@ const FORM_FIELDS = 500;
  * choices of a page. Longer keys are cut without a word, and are then other rows. `search` looks into cells, and
  * nothing into keys.
  */
-const tables: TableDialect = {
+const yacyTables: TableDialect = {
   readPath: '/Tables_p.xml',
   pagePath: '/Tables_p.html',
   changePath: '/api/table_p.html',
@@ -53,7 +103,7 @@ export const yacy: Dialect = {
   pushPath: '/api/push_p.json',
   peerdocPath: '/api/yacydoc.xml',
   citationPath: standard.citationPath,
-  tables,
+  tables: yacyTables,
 
   /**
    * YaCy leaves the case of a host as it is and then takes it for another, and echoes what is not escaped in a way that
@@ -136,3 +186,6 @@ function collapsed(url: string): string {
   const [path = '', ...query] = rest.split('?');
   return [`${origin}${path.replace(/\/{2,}/g, '/')}`, ...query].join('?');
 }
+
+/** All dialects that are spoken, by name. */
+export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { standard, yacy };
