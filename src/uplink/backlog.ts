@@ -26,6 +26,9 @@ export class ReadyQueue<T> {
   readonly #onDue: () => void;
   /** Whether anything had to be left beyond. */
   hasOverflowed = false;
+  /** Where `first` has come to: a new iterator would pass by all that left before. */
+  #keys = this.due.keys();
+  #first = '';
   #pass: AsyncGenerator<Iterable<Entry>> | undefined;
   /** When the first falls due that is beyond. */
   #nextPass = 0;
@@ -53,7 +56,13 @@ export class ReadyQueue<T> {
 
   /** The first that fell due. */
   get first(): T | undefined {
-    return this.due.values().next().value;
+    if (this.due.size === 0) return undefined;
+    while (!this.due.has(this.#first)) {
+      const next = this.#keys.next();
+      if (next.done) this.#keys = this.due.keys();
+      else this.#first = next.value;
+    }
+    return this.due.get(this.#first);
   }
 
   get(key: string): T | undefined {
@@ -74,12 +83,12 @@ export class ReadyQueue<T> {
       this.#passIn(isDue ? 0 : Math.max(leftMs, BETWEEN_PASSES_MS));
       return;
     }
-    const goOn = () => {
-      this.put(key, value, at, isBounded);
-      this.#onDue();
-    };
     if (isDue) this.due.set(key, value);
     else {
+      const goOn = () => {
+        this.put(key, value, at, isBounded);
+        this.#onDue();
+      };
       const timer = this.#clock.after(Math.min(leftMs, LONGEST_WAIT_MS), goOn, { background: true });
       this.later.set(key, { value, timer });
     }

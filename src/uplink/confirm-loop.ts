@@ -8,7 +8,7 @@ import { accepted, confirmed } from '../state/transitions.js';
 import { ReadyQueue } from './backlog.js';
 import { Background, holdMs, keyOf, placeName, type UplinkDeps } from './deps.js';
 import type { FailureAttribution } from './failure-attribution.js';
-import type { Isolation } from './isolation.js';
+import { timesLost } from './isolation.js';
 
 const SHORTEST_INTERVAL_MS = 200;
 /** So long what is due waits while something is pushed: look-ups slow down pushes, and are sooner done after them. In ms. */
@@ -90,7 +90,6 @@ export class ConfirmLoop {
   });
   readonly #deps: UplinkDeps;
   readonly #attribution: FailureAttribution;
-  readonly #isolation: Isolation;
   readonly #work: Background;
   readonly #looks: ReadyQueue<Look>;
   /** The look-ups that are under way. */
@@ -108,10 +107,9 @@ export class ConfirmLoop {
   /** Whether it did so the last time. */
   #hasCommitted = false;
 
-  constructor(deps: UplinkDeps, attribution: FailureAttribution, isolation: Isolation) {
+  constructor(deps: UplinkDeps, attribution: FailureAttribution) {
     this.#deps = deps;
     this.#attribution = attribution;
-    this.#isolation = isolation;
     this.#work = new Background(deps.clock);
     const entries = () => deps.state.entries.slices({ status: ['accepted'] });
     this.#looks = new ReadyQueue(deps.clock, HELD, entries, () => this.#work.notify());
@@ -348,15 +346,11 @@ export class ConfirmLoop {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return false;
     const { queue, settings } = this.#deps;
     const hold = holdMs(this.#deps);
-    const isAlone = this.#isolation.isAlone(item);
+    const isAlone = timesLost(item) > 0;
     const from = this.#lateFrom(look) + (isAlone && !this.#hasCommitted ? hold : 0);
     if (began < from) return false;
     if (began < this.#committedAt || this.#committedAt < from) return 'unsure';
-    // Where nothing was ever shown, to part the items once is enough.
-    if (!isAlone)
-      return (
-        this.#shownSentAt > Number.NEGATIVE_INFINITY || (item.attempts === 0 && !this.#isolation.has(item))
-      );
+    if (!isAlone) return true;
     const latelyMs = Math.max(settings.confirm.timeout, 2 * hold);
     return queue.answeringForMs >= began - look.sentAt && this.#shownSentAt >= look.sentAt - latelyMs;
   }

@@ -6,10 +6,12 @@ import type { Place } from '../state/entries.js';
 import type { AcceptedItem, PendingItem, Trouble, Version } from '../state/entry.js';
 import { failed, isRemembered, lost, quarantined, returned, unremembered } from '../state/transitions.js';
 import { holdMs, keyOf, losesUpdates, placeName, stillPending, type UplinkDeps } from './deps.js';
-import { type Isolation, lostTrouble } from './isolation.js';
+import { lostTrouble, timesLost } from './isolation.js';
 
 /** A wait for an item in doubt is at least this long, in ms: a peer needs a moment to show what it has just taken. */
 const SHORTEST_DOUBT_MS = 5_000;
+/** An item that is lost once more was lost alone twice. */
+const MOST_LOSSES = 2;
 /** After so many pushes that led to nothing it is certain enough that the peer drops such URLs. */
 const GATE_ATTEMPTS = 2;
 const GATE_META = 'shownBelow';
@@ -40,15 +42,13 @@ interface Suspect {
  */
 export class FailureAttribution {
   readonly #deps: UplinkDeps;
-  readonly #isolation: Isolation;
   readonly #gate: DomainGate;
   readonly #suspects = new Map<string, Suspect>();
   /** How many pushes went through so far; to be asked when a push begins. */
   successes = 0;
 
-  constructor(deps: UplinkDeps, isolation: Isolation) {
+  constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    this.#isolation = isolation;
     this.#gate = new DomainGate(deps.state.meta(GATE_META));
   }
 
@@ -164,8 +164,6 @@ export class FailureAttribution {
   notShown(item: AcceptedItem, patienceMs: number, why: string): void {
     const { clock, log, settings, state } = this.#deps;
     const { folder, path, url } = item;
-    // Where nothing was ever shown, to part the items tells nothing.
-    if (!this.#gate.hasShown) this.#isolation.forget(item);
     let isLast = false;
     if (isRemembered(item)) state.put(unremembered(item, why, clock.now()));
     else if (this.#isGated(item))
@@ -182,18 +180,17 @@ export class FailureAttribution {
     if (!isLast) log.info({ event: 'not-shown', folder, path }, words);
   }
 
-  /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was alone already. */
+  /** The peer accepted an item and lost it: it is pushed again apart from others, and quarantined if it was lost so twice. */
   lost(item: AcceptedItem, why: string): void {
     const { clock, log, state } = this.#deps;
-    if (this.#isolation.lost(item)) {
+    const { folder, path } = item;
+    if (timesLost(item) >= MOST_LOSSES) {
       this.quarantine(item, REFUSED_BY_INDEX);
       return;
     }
     state.put(lost(item, lostTrouble, clock.now()));
-    log.debug(
-      { event: 'lost', folder: item.folder, path: item.path },
-      `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`,
-    );
+    const words = `accepted and not indexed, pushed again apart from others: ${placeName(item)}: ${why}`;
+    log.debug({ event: 'lost', folder, path }, words);
   }
 
   /** The peer shows this version, and indexed none of its text: another push would end no better. */
@@ -315,10 +312,6 @@ export class DomainGate {
   /** For a later run. */
   get kept(): Record<string, number> {
     return Object.fromEntries([...this.#shown.values()].map(({ url, at }) => [url, at]));
-  }
-
-  get hasShown(): boolean {
-    return this.#shown.size > 0;
   }
 
   hasShownLike(url: string): boolean {

@@ -85,8 +85,8 @@ export class Uplink {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
     this.#isolation = new Isolation(deps);
-    this.#attribution = new FailureAttribution(deps, this.#isolation);
-    this.#confirm = new ConfirmLoop(deps, this.#attribution, this.#isolation);
+    this.#attribution = new FailureAttribution(deps);
+    this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#work = new Background(deps.clock);
   }
 
@@ -161,8 +161,8 @@ export class Uplink {
     }
     this.#attribution.forget(place);
     this.#backlog.delete(keyOf(place));
+    this.#isolation.forget(place);
     if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
-    else this.#isolation.forget(place);
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -228,18 +228,11 @@ export class Uplink {
     const { clock, queue } = this.#deps;
     this.#isApart = true;
     await this.#work.settled();
-    await this.#isolation.round(async (group) => {
-      const batch: PendingItem[] = [];
-      for (const item of group) {
-        if (this.#backlog.takeOut(item)) batch.push(item);
-        else this.#isolation.take(item);
-      }
+    await this.#isolation.round(async (item) => {
+      this.#backlog.takeOut(item);
       await queue.ready('push', signal);
       // A synchronous push of a URL that its network does not take is an error to a YaCy.
-      await this.#deliver(
-        batch,
-        batch.every(({ url }) => this.#attribution.hasShownLike(url)),
-      );
+      await this.#deliver([item], this.#attribution.hasShownLike(item.url));
       return this.#confirm.commitIndex(clock.now());
     }, signal);
     this.#isApart = false;

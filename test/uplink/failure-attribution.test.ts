@@ -6,7 +6,6 @@ import type { AcceptedItem, Entry, PendingItem, Sent } from '../../src/state/ent
 import { accepted, failed, gone, leaving, read } from '../../src/state/transitions.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
-import { Isolation } from '../../src/uplink/isolation.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
 
@@ -38,13 +37,12 @@ function attributed(first: Dialect) {
       setMeta: (name: string, value: unknown) => void meta.set(name, value),
     },
   } as unknown as UplinkDeps;
-  const isolation = new Isolation(deps);
   const { settings } = deps;
   return Object.assign(setting, {
-    ...{ clock, settings, said, put, dialect, isolation },
-    part: new FailureAttribution(deps, isolation),
+    ...{ clock, settings, said, put, dialect },
+    part: new FailureAttribution(deps),
     /** What a later run begins with. */
-    restarted: () => new FailureAttribution(deps, isolation),
+    restarted: () => new FailureAttribution(deps),
   });
 }
 
@@ -199,41 +197,22 @@ describe('a peer that seems to drop addresses', () => {
   });
 });
 
-describe('an item that is lost each time it is pushed alone', () => {
-  /** Pushes the only suspect there is, and loses it. */
-  async function lostAlone(
-    setting: ReturnType<typeof attributed>,
-    times: number,
-  ): Promise<Entry | undefined> {
-    const { part, clock, put, isolation } = setting;
-    const item = takenBy(PUBLIC, clock.now());
-    part.lost(item, 'no');
-    for (let i = 0; i < times; i += 1) {
-      const again = put.at(-1);
-      if (again?.status !== 'pending') return again;
-      setting.entry = again;
-      isolation.take(again);
-      await clock.advance(60_000);
-      const round = isolation.round(async (group) => group.length === 1, new AbortController().signal);
-      await clock.advance(60_000);
-      await round;
-      part.lost(item, 'no');
+describe('an item that the peer loses', () => {
+  it('is pushed again apart from others, also when it was alone, and to blame when that was so twice', () => {
+    const { part, clock, put } = attributed(DIALECTS.yacy);
+    for (const times of [1, 2]) {
+      const pending = put.at(-1) ?? inDoubt(PUBLIC, clock.now());
+      if (pending.status !== 'pending') throw new Error(`${pending.status} after ${times}`);
+      part.lost(accepted(pending, sent(PUBLIC, clock.now()), clock.now()), 'no');
+      expect(put.at(-1)).toMatchObject({
+        status: 'pending',
+        attempts: 0,
+        trouble: { code: 'LOST_FROM_INDEX' },
+      });
     }
-    return put.at(-1);
-  }
-
-  it('is to blame after the second time', async () => {
-    expect(await lostAlone(attributed(DIALECTS.yacy), 1)).toMatchObject({ status: 'pending', attempts: 0 });
-    expect(await lostAlone(attributed(DIALECTS.yacy), 2)).toMatchObject({
-      status: 'quarantined',
-      trouble: { code: 'REFUSED_BY_INDEX' },
-    });
-  });
-
-  it('is not where it was not pushed alone, for the peer may not index anything at all', async () => {
-    const setting = attributed(DIALECTS.yacy);
-    const item = takenBy(PUBLIC, setting.clock.now());
-    for (let i = 0; i < 10; i += 1) setting.part.lost(item, 'no');
-    expect(setting.put.at(-1)).toMatchObject({ status: 'pending', attempts: 0 });
+    const pending = put.at(-1);
+    if (pending?.status !== 'pending') throw new Error('it does not wait');
+    part.lost(accepted(pending, sent(PUBLIC, clock.now()), clock.now()), 'no');
+    expect(put.at(-1)).toMatchObject({ status: 'quarantined', trouble: { code: 'REFUSED_BY_INDEX' } });
   });
 });

@@ -3,9 +3,10 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Dialect } from '../../src/peer/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects.js';
 import type { PendingItem } from '../../src/state/entry.js';
+import { accepted, lost } from '../../src/state/transitions.js';
 import type { Standing, UplinkDeps } from '../../src/uplink/deps.js';
-import { Isolation, lostTrouble } from '../../src/uplink/isolation.js';
-import { pendingRecord } from '../state/records.js';
+import { Isolation, lostTrouble, timesLost } from '../../src/uplink/isolation.js';
+import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { QUICK } from '../support/world.js';
 
@@ -23,10 +24,12 @@ class Peer {
   readonly isolation: Isolation;
   readonly dialect: { current: Dialect };
   standing: Standing = 'there';
-  /** The sizes of the groups that were pushed, and when. */
-  readonly groups: { readonly size: number; readonly at: number }[] = [];
-  /** Sees each group before it is pushed. @returns whether it is not pushed after all */
-  onGroup: (group: readonly PendingItem[]) => boolean | undefined = () => undefined;
+  /** When each was pushed. */
+  readonly pushes: { readonly name: string; readonly at: number }[] = [];
+  /** Sees each item before it is pushed. @returns whether it is not pushed after all */
+  onPush: (item: PendingItem) => boolean | undefined = () => undefined;
+  /** How long a push takes. */
+  pushMs = 0;
   isInRound = false;
   #update: { readonly names: string[]; readonly end: number } | undefined;
 
@@ -36,8 +39,7 @@ class Peer {
     readonly commits = true,
   ) {
     const state = { get: (_: string, path: string) => this.items.get(path) };
-    const push = { ...QUICK.push, maxItems: 1_000, maxBytes: 2_000 * pendingRecord('f').version.size };
-    const settings = { push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
+    const settings = { push: QUICK.push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
     this.dialect = { current: DIALECTS.yacy };
     const { clock, dialect } = this;
     const deps = { state, clock, dialect, settings, standing: () => this.standing };
@@ -46,12 +48,7 @@ class Peer {
 
   /** Makes them suspects together. */
   lose(names: readonly string[]): void {
-    for (const name of names) {
-      const item: PendingItem = { ...pendingRecord(name), trouble: lostTrouble, notBefore: this.clock.now() };
-      this.items.set(name, item);
-      this.isolation.lost(item);
-      this.isolation.take(item);
-    }
+    for (const name of names) this.#lost({ ...pendingRecord(name), notBefore: this.clock.now() });
   }
 
   /** Goes on until all suspects are confirmed or blamed. @returns how long that took, in holds */
@@ -67,9 +64,10 @@ class Peer {
 
   begin(): void {
     this.isInRound = true;
-    const push = async (group: readonly PendingItem[]) => {
-      this.groups.push({ size: group.length, at: this.clock.elapsed() });
-      if (this.onGroup(group) !== true) this.push(group.map(({ path }) => path));
+    const push = async (item: PendingItem) => {
+      this.pushes.push({ name: item.path, at: this.clock.elapsed() });
+      if (this.pushMs > 0) await this.clock.sleep(this.pushMs);
+      if (this.onPush(item) !== true) this.#push(item);
       if (this.commits) this.#update = undefined;
       this.isolation.pushed();
       return this.commits;
@@ -79,32 +77,25 @@ class Peer {
     });
   }
 
-  push(names: readonly string[]): void {
+  #push(item: PendingItem): void {
     const now = this.clock.elapsed();
     if (this.#update === undefined || this.#update.end <= now)
       this.#update = { names: [], end: now + this.updateMs };
     const { names: update } = this.#update;
-    update.push(...names);
+    update.push(item.path);
     this.clock.after(HOLD_MS, () => {
-      const isRefused = update.some((name) => this.poison.has(name));
-      for (const name of names)
-        if (isRefused) this.#lost(name);
-        else if (this.items.has(name)) {
-          this.confirmed.add(name);
-          this.isolation.forget(pendingRecord(name));
-        }
+      if (!this.items.has(item.path)) return;
+      if (!update.some((name) => this.poison.has(name))) this.confirmed.add(item.path);
+      else if (timesLost(item) === 2) this.blamed.add(item.path);
+      else this.#lost(item);
     });
   }
 
-  #lost(name: string): void {
-    const item = this.items.get(name);
-    if (item === undefined) return;
-    if (!this.isolation.lost(item)) {
-      this.isolation.take(item);
-      return;
-    }
-    this.blamed.add(name);
-    this.isolation.forget(item);
+  #lost(item: PendingItem): void {
+    const now = this.clock.now();
+    const again = lost(accepted(item, sentOf(item), now), lostTrouble, now);
+    this.items.set(item.path, again);
+    expect(this.isolation.take(again)).toBe(true);
   }
 }
 
@@ -130,39 +121,13 @@ describe('items that were lost together', () => {
     );
   });
 
-  it('of which one of 200 is to blame take less than 6 holds, and hardly any travels more than once', async () => {
+  it('of which one of 200 is to blame take less than 6 holds, and each other travels once', async () => {
     const peer = new Peer(new Set(['f77']));
+    peer.pushMs = 50;
     peer.lose(named(200));
     expect(await peer.run()).toBeLessThan(6);
-    // In groups of 8, the group with the poison one by one, and that once more.
-    expect(peer.groups.reduce((sum, { size }) => sum + size, 0)).toBe(200 + 8 + 1);
+    expect(peer.pushes).toHaveLength(200 + 1);
     expect([...peer.blamed]).toEqual(['f77']);
-  });
-
-  it('of which very many are to blame come to an end as well', async () => {
-    const poison = named(200).filter((_, i) => i % 4 === 0);
-    const peer = new Peer(new Set(poison));
-    peer.lose(named(200));
-    await peer.run();
-    expect(peer.blamed).toEqual(new Set(poison));
-  });
-
-  it('are as few groups where they are thousands', async () => {
-    const peer = new Peer(new Set(['f77']));
-    peer.lose(named(5_000));
-    peer.begin();
-    await peer.clock.advance(HOLD_MS / 4);
-    expect(peer.groups.map(({ size }) => size)).toEqual(Array.from({ length: 25 }, () => 200));
-    await peer.run();
-    expect([peer.confirmed.size, [...peer.blamed]]).toEqual([4_999, ['f77']]);
-  });
-
-  it('never travel in more than a batch may have', async () => {
-    const peer = new Peer(new Set());
-    peer.lose(named(30_000));
-    peer.begin();
-    await peer.clock.advance(HOLD_MS / 4);
-    expect(peer.groups.map(({ size }) => size)).toEqual(Array.from({ length: 25 }, () => 1_000));
   });
 
   it('of which some go or change go on without them, whatever they were at', async () => {
@@ -175,9 +140,9 @@ describe('items that were lost together', () => {
     goes('f11');
     peer.begin();
     goes('f10');
-    peer.onGroup = () => {
-      if (peer.groups.length === 2) goes('f5');
-      if (peer.groups.length === 3) goes('f1');
+    peer.onPush = () => {
+      if (peer.pushes.length === 2) goes('f5');
+      if (peer.pushes.length === 3) goes('f1');
       return false;
     };
     await peer.run();
@@ -189,9 +154,9 @@ describe('items that were lost together', () => {
   it('that were not pushed after all wait again', async () => {
     const peer = new Peer(new Set());
     peer.lose(named(3));
-    peer.onGroup = (group) => {
-      peer.onGroup = () => undefined;
-      for (const item of group) peer.isolation.take(item);
+    peer.onPush = (item) => {
+      peer.onPush = () => undefined;
+      peer.isolation.take(item);
       return true;
     };
     await peer.run();
@@ -205,12 +170,12 @@ describe('one that was lost alone', () => {
     peer.lose(['f0']);
     peer.begin();
     await peer.clock.advance(1.5 * HOLD_MS);
-    expect([peer.groups.length, peer.isInRound]).toEqual([1, false]);
+    expect([peer.pushes.length, peer.isInRound]).toEqual([1, false]);
     const before = peer.clock.elapsed();
     peer.isolation.pushed();
     peer.begin();
     await peer.clock.advance(1.5 * HOLD_MS);
-    expect(peer.groups[1]).toEqual({ size: 1, at: before + HOLD_MS });
+    expect(peer.pushes[1]).toEqual({ name: 'f0', at: before + HOLD_MS });
     expect(peer.isInRound).toBe(true);
     await peer.clock.advance(HOLD_MS / 2);
     expect(peer.isInRound).toBe(false);
@@ -228,7 +193,7 @@ describe('one that was lost alone', () => {
     peer.isolation.forget(pendingRecord('f1'));
     peer.items.delete('f1');
     await peer.clock.advance(1.5 * HOLD_MS);
-    expect(peer.groups[1]).toEqual({ size: 1, at: before + HOLD_MS });
+    expect(peer.pushes[1]).toEqual({ name: 'f0', at: before + HOLD_MS });
   });
 });
 
@@ -239,14 +204,24 @@ describe('what is pushed beside suspects', () => {
     expect(peer.isolation.isDue(true)).toBe(true);
     peer.begin();
     await peer.clock.advance(HOLD_MS / 4 - 1);
-    expect(peer.groups).toEqual([]);
+    expect(peer.pushes).toEqual([]);
     await peer.clock.advance(1);
-    expect(peer.groups.map(({ size }) => size)).toEqual([1, 1, 1, 1]);
+    expect(peer.pushes.map(({ name }) => name)).toEqual(named(4));
     expect([peer.isInRound, peer.isolation.isDue(true)]).toEqual([false, false]);
     peer.lose(['late']);
     expect([peer.isolation.isDue(true), peer.isolation.isDue(false)]).toEqual([false, true]);
     await peer.clock.advance(HOLD_MS);
     expect(peer.isolation.isDue(true)).toBe(true);
+  });
+
+  it('waits for no longer than three quarters of the hold, however many they are', async () => {
+    const peer = new Peer(new Set());
+    peer.pushMs = 100;
+    peer.lose(named(1_000));
+    peer.begin();
+    await peer.clock.advance(0.75 * HOLD_MS + peer.pushMs);
+    expect(peer.isInRound).toBe(false);
+    expect(peer.pushes).toHaveLength(101);
   });
 
   it('keeps its distance from the first suspects of another loss, too', async () => {
@@ -255,16 +230,16 @@ describe('what is pushed beside suspects', () => {
     await peer.run();
     peer.isolation.pushed();
     peer.lose(['late']);
-    const [groups, before] = [peer.groups.length, peer.clock.elapsed()];
+    const [pushes, before] = [peer.pushes.length, peer.clock.elapsed()];
     await peer.run();
-    expect(peer.groups[groups]?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
+    expect(peer.pushes[pushes]?.at).toBeGreaterThanOrEqual(before + HOLD_MS / 4);
   });
 
-  it('keeps as much between two groups where the peer does not commit its index', async () => {
+  it('keeps as much between two of them where the peer does not commit its index', async () => {
     const peer = new Peer(new Set(), 3_000, false);
     peer.lose(named(3));
     await peer.run();
-    const [first = 0, second = 0, third = 0] = peer.groups.map(({ at }) => at);
+    const [first = 0, second = 0, third = 0] = peer.pushes.map(({ at }) => at);
     expect([second - first, third - second]).toEqual([HOLD_MS / 4, HOLD_MS / 4]);
   });
 
@@ -292,9 +267,9 @@ describe('what is pushed beside suspects', () => {
   it('of the same file in another version is no suspect', () => {
     const peer = new Peer(new Set());
     peer.lose(['f0', 'f1']);
-    const edited = { ...pendingRecord('f0'), version: { ...pendingRecord('f0').version, sha256: 'ee' } };
-    expect(peer.isolation.take(edited)).toBe(false);
-    expect(peer.isolation.has(edited)).toBe(false);
+    expect(peer.isolation.take(pendingRecord('f0'))).toBe(false);
+    expect(peer.isolation.take(pendingRecord('f1'))).toBe(false);
+    expect(peer.isolation.isIdle).toBe(true);
   });
 
   it('is all there is at a peer that loses no updates', () => {
