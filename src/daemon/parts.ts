@@ -138,7 +138,7 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   return { url: embedded.url, client: await configuredPeer(peer, { clock, log }, embedded) };
 }
 
-/** How many requests may be under way beside pushes and look-ups. */
+/** How many requests of a lane may be under way that is not configured. */
 const SPARE_CONCURRENCY = 2;
 /** So many items a second are looked up once more at most. */
 const AUDIT_REQUESTS_PER_SECOND = 10;
@@ -159,7 +159,6 @@ export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimit
       mirror: { requestsPerSecond: mirror.requestsPerSecond, concurrency: SPARE_CONCURRENCY },
       audit: { requestsPerSecond: Math.min(AUDIT_REQUESTS_PER_SECOND, requestsPerSecond), concurrency: 1 },
     },
-    maxConcurrency: push.concurrency + confirm.concurrency + SPARE_CONCURRENCY,
   };
 }
 

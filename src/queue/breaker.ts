@@ -47,27 +47,14 @@ export interface Ticket {
   readonly epoch: number;
 }
 
-/** How a request ended. */
-export interface Ended {
-  readonly ticket: Ticket;
-  readonly outcome: Outcome;
-  /** What it was rejected with; read only where the outcome is trouble, or the peer is busy. */
-  readonly error?: unknown;
-  readonly now: number;
-}
-
-export interface BreakerDeps {
-  readonly policy: QueuePolicy;
-  readonly log: Logger;
-  /** What the peer is called in the log. */
-  readonly peerName: string;
-  /** From 0 to 1, for jitter. */
-  readonly random: () => number;
-}
+type Failure = Exclude<Outcome, { readonly kind: 'answered' | 'aborted' }>;
+type Kind = Failure['kind'];
 
 /** While the circuit is not closed. `since` and `tries` are of this kind of trouble, `downSince` and `downTries` of any kind. */
 interface Outage {
-  reason: Trouble;
+  readonly kind: Kind;
+  /** What the last probe was rejected with. */
+  error: unknown;
   readonly since: number;
   tries: number;
   readonly downSince: number;
@@ -78,22 +65,12 @@ interface Outage {
   step: number;
   probeAt: number;
   probe: Ticket | undefined;
-  /** When the trouble was last logged. */
-  loggedAt: number;
-}
-
-/** While the peer asks to be left alone, until a request that started after it last did so is answered. */
-interface Busy {
-  readonly since: number;
-  /** When it last asked. */
-  at: number;
-  /** How often it did, requests that were under way together counted once. */
-  step: number;
+  /** When it was last logged. */
   loggedAt: number;
 }
 
 /**
- * The circuit breaker: holds requests back from a peer that is away.
+ * The circuit breaker: holds requests back from a peer that is away, or that asks to be left alone.
  *
  * - *Closed*: everything may start. Each trouble is a strike. An answer takes back the strikes of its lane, for one page of
  *   a peer may fail while others work, and the `unreachable` ones of all lanes. The circuit opens at `policy.openAfter`
@@ -107,54 +84,64 @@ interface Busy {
  * ask for no credentials and work while pushes fail. A lane that never had the trouble neither waits for its end
  * nor proves it. It is held from its own first such trouble on.
  *
- * `interactive` is never held. Whether the peer is reachable shows there as anywhere; any other trouble of a person's request
- * concerns that request only.
+ * A peer that is `busy` asks to be left alone, with a Retry-After or for a backoff of ours. That opens the circuit for all lanes
+ * and is no trouble: the status is `closed`, `endWait` does not shorten it, and once it is over everything may start.
+ *
+ * `interactive` is never held. Whether the peer is reachable or busy shows there as anywhere; any other trouble of a person's
+ * request concerns that request only.
  *
  * A request that started before the circuit last opened proves nothing any more.
  *
- * A peer that asks to be left alone (`busy`) is no trouble: `pausedUntil` is the end of the longest wait that it asked for. Without a
- * Retry-After the wait is ours, longer with each `busy` of a request that started after the last one.
- *
- * Both are logged when they begin, when a trouble turns into another kind, again after every `logAgainMs`, and when they are over. All times
- * are by one steady clock.
+ * An outage is logged when it begins, when it turns into another kind, again after every `logAgainMs`, and when it is over. All
+ * times are by one steady clock.
  */
 export class Breaker {
-  /** The end of the pause that the peer asked for. */
-  pausedUntil = Number.NEGATIVE_INFINITY;
-  readonly #deps: BreakerDeps;
-  #busy: Busy | undefined;
   #outage: Outage | undefined;
-  #strikes: readonly { readonly lane: Lane; readonly kind: TroubleKind; readonly at: number }[] = [];
+  #strikes: readonly { readonly lane: Lane; readonly kind: Kind; readonly at: number }[] = [];
   #epoch = 0;
   #closedSince: number;
 
-  constructor(deps: BreakerDeps, now: number) {
-    this.#deps = deps;
+  /** @param peerName what the peer is called in the log */
+  constructor(
+    private readonly policy: QueuePolicy,
+    private readonly log: Logger,
+    private readonly peerName: string,
+    now: number,
+  ) {
     this.#closedSince = now;
   }
 
   status(now: number): CircuitStatus {
-    if (this.#outage === undefined) return { state: 'closed', since: this.#closedSince, held: [], tries: 0 };
-    const { reason, since, downSince, tries, probeAt } = this.#outage;
-    const held = LANES.filter((lane) => this.holds(lane));
-    if (now >= probeAt) return { state: 'half-open', since, downSince, held, tries, reason };
-    return { state: 'open', since, downSince, held, tries, reason, nextProbeAt: probeAt };
+    const outage = this.#outage;
+    if (outage === undefined || outage.kind === 'busy')
+      return { state: 'closed', since: this.#closedSince, held: [], tries: 0 };
+    const { error, since, downSince, tries, probeAt } = outage;
+    const hint = error instanceof PeersyncError ? error.hint : undefined;
+    const reason = { kind: outage.kind, code: systemCode(error), message: messageOf(error), hint };
+    const rest = { since, downSince, held: LANES.filter((lane) => this.holds(lane)), tries, reason };
+    return now < probeAt ? { state: 'open', ...rest, nextProbeAt: probeAt } : { state: 'half-open', ...rest };
   }
 
-  /** When a probe may start; in the past while the circuit is closed. */
+  /** When the wait that the peer asked for is over; in the past where it asks for none. */
+  get pausedUntil(): number {
+    return this.#outage?.kind === 'busy' ? this.#outage.probeAt : Number.NEGATIVE_INFINITY;
+  }
+
+  /** When the held lanes may start something again; in the past while none is held. */
   get probeAt(): number {
     return this.#outage?.probeAt ?? Number.NEGATIVE_INFINITY;
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
   answeringForMs(now: number): number {
-    return this.#outage === undefined ? now - this.#closedSince : 0;
+    return this.#trouble === undefined ? now - this.#closedSince : 0;
   }
 
-  /** Whether the trouble keeps this lane back. */
+  /** Whether requests of this lane are kept back. */
   holds(lane: Lane): boolean {
     if (this.#outage === undefined || lane === 'interactive') return false;
-    return this.#outage.reason.kind === 'unreachable' || this.#outage.lanes.has(lane);
+    const { kind, lanes } = this.#outage;
+    return kind === 'unreachable' || kind === 'busy' || lanes.has(lane);
   }
 
   /** From when on a request of this lane may start: infinity while a probe is under way. */
@@ -165,148 +152,110 @@ export class Breaker {
 
   /** Ends the backoff now: somebody knows that the peer is back, or wants to know. */
   endWait(now: number): void {
-    if (this.#outage) this.#outage.probeAt = Math.min(this.#outage.probeAt, now);
+    if (this.#trouble) this.#trouble.probeAt = Math.min(this.#trouble.probeAt, now);
   }
 
   /** A request starts; only where `admitsFrom` allows. */
   started(lane: Lane, now: number): Ticket {
     const ticket = { lane, startedAt: now, epoch: this.#epoch };
-    if (this.#outage && this.holds(lane)) this.#outage.probe = ticket;
+    if (this.#trouble && this.holds(lane)) this.#trouble.probe = ticket;
     return ticket;
   }
 
-  /** A request ended. @returns whether that closed the circuit */
-  ended(end: Ended): boolean {
-    const { ticket, outcome } = end;
+  /** A request ended, with this error unless it was answered. @returns whether that ended a trouble */
+  ended(ticket: Ticket, outcome: Outcome, now: number, error?: unknown): boolean {
     const wasProbe = this.#outage?.probe === ticket;
     if (this.#outage && wasProbe) this.#outage.probe = undefined;
-    switch (outcome.kind) {
-      case 'aborted':
-        return false;
-      case 'busy':
-        this.#askedToWait(end, outcome.retryAfterMs);
-        // A peer that is too busy has not looked at the credentials.
-        return this.#outage?.reason.kind !== 'denied' && this.#answered(end);
-      case 'answered':
-        this.#notBusy(end);
-        return this.#answered(end);
-      default:
-        if (ticket.lane !== 'interactive' || outcome.kind === 'unreachable')
-          this.#failed(end, outcome.kind, wasProbe);
-        return false;
-    }
+    if (outcome.kind === 'answered') return this.#answered(ticket, now);
+    if (outcome.kind === 'aborted') return false;
+    if (ticket.lane !== 'interactive' || outcome.kind === 'unreachable' || outcome.kind === 'busy')
+      this.#failed(ticket, outcome, now, error, wasProbe);
+    return false;
   }
 
-  #askedToWait({ ticket, error, now }: Ended, retryAfterMs = 0): void {
-    const { log, peerName, policy, random } = this.#deps;
-    const busy = this.#busy ?? { since: now, at: now, step: 0, loggedAt: now };
-    if (this.#busy !== undefined && ticket.startedAt >= busy.at) busy.step += 1;
-    busy.at = now;
-    const ownMs = backoffMs(busy.step, policy.busyMs, policy.busyMaxMs, random);
-    const askedMs = retryAfterMs > 0 ? Math.min(retryAfterMs, policy.retryAfterMaxMs) : ownMs;
-    this.pausedUntil = Math.max(this.pausedUntil, now + askedMs);
-    const waitMs = Math.round(this.pausedUntil - now);
-    const fields = { kind: 'busy', waitMs };
-    const why = sentence(messageOf(error));
-    if (this.#busy === undefined) {
-      log.info(fields, `${peerName} asks to wait: ${why} Going on in ${durationText(waitMs)}.`);
-    } else if (now - busy.loggedAt >= policy.logAgainMs) {
-      busy.loggedAt = now;
-      const lasted = durationText(now - busy.since);
-      log.warn(fields, `${peerName} still asks to wait after ${lasted}: ${why} ${nextTry(waitMs)}`);
-    }
-    this.#busy = busy;
+  get #trouble(): Outage | undefined {
+    return this.#outage?.kind === 'busy' ? undefined : this.#outage;
   }
 
-  #notBusy({ ticket, now }: Ended): void {
-    const busy = this.#busy;
-    if (busy === undefined || ticket.startedAt < busy.at) return;
-    this.#busy = undefined;
-    if (busy.loggedAt === busy.since) return;
-    const busyMs = now - busy.since;
-    this.#deps.log.info(
-      { busyMs },
-      `${this.#deps.peerName} takes requests again after ${durationText(busyMs)}.`,
-    );
-  }
-
-  #answered({ ticket, now }: Ended): boolean {
+  #answered(ticket: Ticket, now: number): boolean {
     if (ticket.epoch !== this.#epoch) return false;
     this.#strikes = this.#strikes.filter(({ lane, kind }) => kind !== 'unreachable' && lane !== ticket.lane);
     const outage = this.#outage;
-    if (outage === undefined || (outage.reason.kind !== 'unreachable' && !this.holds(ticket.lane)))
-      return false;
+    if (outage === undefined) return false;
+    const { downSince, downTries: tries, kind, loggedAt, probeAt } = outage;
+    const isOver =
+      kind === 'busy' ? ticket.startedAt >= probeAt : kind === 'unreachable' || this.holds(ticket.lane);
+    if (!isOver) return false;
     this.#outage = undefined;
-    this.#closedSince = now;
-    const [downMs, tries] = [now - outage.downSince, outage.downTries];
+    if (kind !== 'busy') this.#closedSince = now;
+    const downMs = now - downSince;
     const text = `answers again after ${durationText(downMs)}; ${tries} ${tries === 1 ? 'try' : 'tries'}.`;
-    this.#deps.log.info({ downMs, tries }, `${this.#deps.peerName} ${text}`);
-    return true;
+    // A peer that was busy for a moment is not worth a second line.
+    if (kind !== 'busy' || loggedAt > downSince) this.log.info({ downMs, tries }, `${this.peerName} ${text}`);
+    return kind !== 'busy';
   }
 
-  #failed({ ticket, error, now }: Ended, kind: TroubleKind, wasProbe: boolean): void {
+  #failed(ticket: Ticket, outcome: Failure, now: number, error: unknown, wasProbe: boolean): void {
+    const { kind } = outcome;
     const before = this.#outage;
-    const isSame = before?.reason.kind === kind;
-    if (before) before.downTries += 1;
-    if (before && isSame) before.tries += 1;
+    const isSame = before?.kind === kind;
+    const wasTried = wasProbe || (kind === 'busy' && ticket.startedAt >= this.probeAt);
+    const askedMs = this.#askedMs(outcome);
+    if (before) {
+      before.downTries += 1;
+      if (isSame) before.tries += 1;
+      if (askedMs > 0) before.probeAt = Math.max(before.probeAt, now + askedMs);
+    }
     if (ticket.epoch !== this.#epoch) return;
     if (before && isSame) {
       before.lanes.add(ticket.lane);
-      if (!wasProbe) return;
+      if (!wasTried) return;
       before.step += 1;
-      this.#open(before, kind, error, now);
+      this.#open(before, now, error, askedMs);
       return;
     }
     const strikes = [...this.#strikes, { lane: ticket.lane, kind, at: now }];
     this.#strikes = strikes;
-    if (!wasProbe && strikes.length < this.#deps.policy.openAfter[kind]) return;
+    if (!wasProbe && strikes.length < this.policy.openAfter[kind]) return;
     this.#strikes = [];
     this.#epoch += 1;
+    // It answers.
+    if (kind === 'busy' && this.#trouble) this.#closedSince = now;
     const alike = strikes.filter((strike) => strike.kind === kind);
-    const outage = {
-      ...{ since: alike[0]?.at ?? now, tries: alike.length },
-      downSince: before?.downSince ?? strikes[0]?.at ?? now,
-      downTries: before?.downTries ?? strikes.length,
-      lanes: new Set(before ? [...before.lanes, ticket.lane] : strikes.map(({ lane }) => lane)),
-      ...{ reason: troubleOf(kind, error), step: 0, probeAt: now, probe: undefined },
-      loggedAt: Number.NEGATIVE_INFINITY,
+    const [since, tries] = [alike[0]?.at ?? now, alike.length];
+    const { downSince = since, downTries = tries, lanes = [] } = before ?? {};
+    const outage: Outage = {
+      ...{ kind, since, tries, downSince, downTries },
+      lanes: new Set([...lanes, ...strikes.map(({ lane }) => lane)]),
+      ...{ error: undefined, step: 0, probeAt: now, probe: undefined, loggedAt: Number.NEGATIVE_INFINITY },
     };
-    this.#open(outage, kind, error, now);
+    this.#open(outage, now, error, askedMs);
   }
 
-  #open(outage: Outage, kind: TroubleKind, error: unknown, now: number): void {
-    const { log, peerName, policy, random } = this.#deps;
-    const { deniedProbeMs, deniedProbeMaxMs, probeMs, probeMaxMs } = policy;
-    const range =
-      kind === 'denied' ? ([deniedProbeMs, deniedProbeMaxMs] as const) : ([probeMs, probeMaxMs] as const);
-    const waitMs = backoffMs(outage.step, ...range, random);
-    outage.reason = troubleOf(kind, error);
+  #open(outage: Outage, now: number, error: unknown, askedMs: number): void {
+    const { kind, since, step, tries } = outage;
+    const { first, longest } = this.policy.waitMs[kind];
+    const steadyMs = Math.min(longest, first * 2 ** Math.min(step, 30));
+    // Many who lost the same peer are not to come back together.
+    const waitMs = askedMs || steadyMs * (0.5 + this.policy.random() / 2);
+    outage.error = error;
     outage.probeAt = now + waitMs;
     this.#outage = outage;
-    if (now - outage.loggedAt < policy.logAgainMs) return;
+    if (now - outage.loggedAt < this.policy.logAgainMs) return;
     outage.loggedAt = now;
-    const { code, hint, message } = outage.reason;
-    const what = TROUBLE_WORDS[kind];
-    const still = outage.step === 0 ? what : `still ${what} after ${durationText(now - outage.since)}`;
-    const why = hint === undefined ? sentence(message) : `${sentence(message)} ${sentence(hint)}`;
-    const fields = { kind, code, tries: outage.tries, nextProbeMs: Math.round(waitMs) };
-    log.warn(fields, `${peerName} ${still}: ${why} ${nextTry(waitMs)}`);
+    const isBusy = kind === 'busy';
+    const what = isBusy ? 'asks to wait' : TROUBLE_WORDS[kind];
+    const still = step === 0 ? what : `still ${what} after ${durationText(now - since)}`;
+    const hint = error instanceof PeersyncError && !isBusy ? ` ${sentence(error.hint)}` : '';
+    const next = isBusy ? 'Going on' : 'Work waits and nothing is lost; next try';
+    const text = `${still}: ${sentence(messageOf(error))}${hint} ${next} in ${durationText(waitMs)}.`;
+    const fields = { kind, code: systemCode(error), tries, waitMs: Math.round(waitMs) };
+    this.log[isBusy && step === 0 ? 'info' : 'warn'](fields, `${this.peerName} ${text}`);
   }
-}
 
-function nextTry(ms: number): string {
-  return `Work waits and nothing is lost; next try in ${durationText(ms)}.`;
-}
-
-function troubleOf(kind: TroubleKind, error: unknown): Trouble {
-  const hint = error instanceof PeersyncError ? error.hint : undefined;
-  return { kind, code: systemCode(error), message: messageOf(error), hint };
-}
-
-/**
- * The wait after the `step`-th failure in a row (0 is the first): `firstMs` doubled each step up to `maxMs`, then
- * shortened by up to half at random, so that many who lost the same peer do not come back together.
- */
-function backoffMs(step: number, firstMs: number, maxMs: number, random: () => number): number {
-  return Math.min(maxMs, firstMs * 2 ** Math.min(step, 30)) * (0.5 + random() / 2);
+  /** How long the peer asks to be left alone, in ms; 0 where it names no time. */
+  #askedMs(outcome: Failure): number {
+    const asked = (outcome.kind === 'busy' && outcome.retryAfterMs) || 0;
+    return Math.max(0, Math.min(asked, this.policy.retryAfterMaxMs));
+  }
 }

@@ -7,18 +7,12 @@ import type { Logger } from '../lib/logger.js';
  *
  * - `interactive`: a person waits for it. It passes the others, a pause, and an open circuit.
  * - `confirm`: look-ups of what the peer shows.
- * - `push`: documents on their way to the peer; the last shared slots are kept for them. It shares its slots with `confirm`.
- * - `mirror`: downloads. They may take long and wait for our own disk, so they have slots of their own, and their latency says
- *   nothing about the peer.
- * - `audit`: look-ups of what was confirmed long ago; one at a time, so it has slots of its own, too.
+ * - `push`: documents on their way to the peer. How many of these, and of look-ups, run at a time adapts to what the peer bears.
+ * - `mirror`: downloads. They may take long and wait for our own disk, so their latency says nothing about the peer.
+ * - `audit`: look-ups of what was confirmed long ago.
  */
 export const LANES = ['interactive', 'confirm', 'push', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
-
-/** The lanes that share their slots; each of the others has as many as its concurrency says. */
-export function isShared(lane: Lane): boolean {
-  return lane === 'confirm' || lane === 'push';
-}
 
 export function eachLane<T>(make: (lane: Lane) => T): Record<Lane, T> {
   const entries = LANES.map((lane) => [lane, make(lane)] as const);
@@ -35,8 +29,6 @@ export interface LaneLimits {
 /** The limits that a reload may change. */
 export interface QueueLimits {
   readonly lanes: Readonly<Record<Lane, LaneLimits>>;
-  /** Most requests at a time, over the lanes that share their slots; 1 or more. */
-  readonly maxConcurrency: number;
   /** How long one request may run before something is wrong with it, in ms; mirror requests twelve times as long. */
   readonly longestMs?: number;
 }
@@ -48,18 +40,21 @@ export const DEFAULT_POLICY = {
    * of this kind. One reset connection happens to every peer, so `unreachable` waits for the second; a refused
    * password is no accident.
    */
-  openAfter: { unreachable: 2, failing: 5, denied: 1 },
-  /** First and longest wait before a probe, doubled by each that fails. */
-  probeMs: 1000,
-  probeMaxMs: 60_000,
-  /** The same with refused credentials: peers lock out those who insist. */
-  deniedProbeMs: 5000,
-  deniedProbeMaxMs: 300_000,
+  openAfter: { unreachable: 2, failing: 5, denied: 1, busy: 1 },
+  /**
+   * First and longest wait before a probe, doubled by each that fails, in ms; shortened by up to half at random. Peers lock out those
+   * who insist on refused credentials. A peer that is busy may name another wait (Retry-After).
+   */
+  waitMs: {
+    unreachable: { first: 1000, longest: 60_000 },
+    failing: { first: 1000, longest: 60_000 },
+    denied: { first: 5000, longest: 300_000 },
+    busy: { first: 1000, longest: 60_000 },
+  },
+  /** From 0 to 1, for jitter. */
+  random: Math.random,
   /** Trouble that lasts, and a peer that goes on asking to wait, are logged again after this long. */
   logAgainMs: 3_600_000,
-  /** First and longest wait after `busy` without Retry-After, doubled by each that follows. */
-  busyMs: 1000,
-  busyMaxMs: 60_000,
   /** Longest Retry-After that is believed. */
   retryAfterMaxMs: 3_600_000,
   /** Latency counts as slow above this multiple of its smoothed minimum … */
@@ -93,8 +88,6 @@ export interface RequestQueueOptions extends QueueLimits {
   readonly log: Logger;
   /** What the peer is called in the log. */
   readonly peerName: string;
-  /** From 0 to 1, for jitter. @default Math.random */
-  readonly random?: () => number;
 }
 
 /** The error of every request that the stop of the queue overtakes. The errors of requests pass through it unchanged. */

@@ -1,13 +1,12 @@
-import { setMaxListeners } from 'node:events';
+import { EventEmitter, once, setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import type { Timer } from '../lib/clock.js';
-import { HealthCheck } from '../lib/health.js';
+import { HealthCheck, type HealthOptions } from '../lib/health.js';
 import { Breaker, type CircuitStatus, type Ticket } from './breaker.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import {
   DEFAULT_POLICY,
   eachLane,
-  isShared,
   LANES,
   type Lane,
   type LaneLimits,
@@ -30,14 +29,8 @@ const UNLIMITED_RATE = 10_000;
  * late: with one start an interval a rate of 200 became 197, and 1,000 and 5,000 became 940; with groups 201, 1,000, 5,003.
  */
 const GROUPS_PER_SECOND = 20;
-/** p-queue counts by the wall clock. It is this much late with a start only if somebody set that clock back, in ms. */
-const LATE_MS = 1_000;
 /** The median latency is that of so many answers. */
 const LATENCIES = 101;
-/** From this many shared slots on two are kept for push: while one request is answered, the peer works on the other. */
-const KEEP_TWO_FROM = 3;
-/** The outcomes that an overloaded peer gives. */
-const REFUSALS: ReadonlySet<Outcome['kind']> = new Set(['busy', 'failing', 'unreachable']);
 
 /** A pause that a person asked for. In ms since the epoch. */
 export interface Paused {
@@ -63,26 +56,20 @@ export interface QueueStatus {
   readonly pausedUntil?: number | undefined;
   /** A person paused the work with the peer: nothing but `interactive` starts, until then or until it is resumed. */
   readonly paused?: Paused | undefined;
-  /** Shared slots: those in use, those the peer seems to bear, those configured. */
+  /** Pushes and look-ups at a time: those that run, those the peer seems to bear, those configured. */
   readonly concurrency: { readonly running: number; readonly limit: number; readonly max: number };
   readonly lanes: Readonly<Record<Lane, LaneStatus>>;
 }
 
-/** How a promise is settled. */
-interface Settle {
-  readonly resolve: (value: unknown) => void;
+/** One request: *waiting* in its lane until it starts or is aborted, then *running* until its work ends. */
+interface Request {
+  /** What p-queue starts; settles what `run` returned when the work ends. */
+  readonly perform: () => Promise<void>;
   readonly reject: (reason: unknown) => void;
-}
-
-/** One request: *waiting* in its lane until it starts or leaves, then *running* until its work ends. */
-interface Request extends Settle {
-  readonly lane: LaneQueue;
-  /** What p-queue starts; settles when the work is over. */
-  readonly perform: () => Promise<unknown>;
-  /** Takes it out of p-queue while it waits; only where the caller has a signal, for each costs time. */
-  readonly leaving: AbortController | undefined;
-  /** Asks the work to end. */
+  /** Takes it out of the queue, or asks its work to end. */
   readonly ending: AbortController;
+  /** Whether the caller may abort it; p-queue takes its time to listen. */
+  readonly isAbortable: boolean;
 }
 
 /** One lane with its figures. p-queue keeps its order, concurrency and rate. */
@@ -90,62 +77,57 @@ class LaneQueue {
   readonly health: HealthCheck;
   /** In the order of p-queue. */
   readonly waiting = new Set<Request>();
+  /** In the order of their starts. */
   readonly running = new Set<Request>();
   readonly latencies: number[] = [];
-  queue: PQueue;
+  queue = new PQueue();
   started = 0;
   failed = 0;
-  startedAt = Number.NEGATIVE_INFINITY;
-  readonly #onNext: () => void;
-  /** Resolves when what the p-queues before this one started has ended. */
-  #before: Promise<unknown> = Promise.resolve();
 
-  /** @param onNext called when p-queue may start another */
+  /**
+   * @param adaptive what the peer bears, in a lane that adapts
+   * @param onChange called when a request came to wait, or a slot became free
+   */
   constructor(
     readonly name: Lane,
-    public limits: LaneLimits,
-    longestMs: number,
-    onNext: () => void,
+    readonly adaptive: ConcurrencyLimit | undefined,
+    private readonly onChange: () => void,
+    health: HealthOptions,
   ) {
-    this.#onNext = onNext;
-    this.queue = this.#make();
-    this.health = new HealthCheck(`request ${name}`, `no ${name} request ends within its time-outs`, {
-      busy: () => this.running.size > 0,
-      limitMs: name === 'mirror' ? longestMs * STREAMING : longestMs,
-    });
+    this.health = new HealthCheck(`request ${name}`, `no ${name} request starts or ends in time`, health);
   }
 
-  /** Between two starts, or groups of starts. */
-  get intervalMs(): number {
-    return (1_000 * this.#group) / this.limits.requestsPerSecond;
+  /** How many requests may run at a time. */
+  get slots(): number {
+    return this.adaptive?.limit ?? this.queue.concurrency;
+  }
+
+  /** How many more may come to wait: as many as could start together, one while the rate is spent. */
+  get room(): number {
+    return (this.queue.isRateLimited ? 1 : this.slots) - this.waiting.size;
   }
 
   add(request: Request): void {
+    const { ending, isAbortable, perform, reject } = request;
     this.waiting.add(request);
-    const { leaving, perform, reject, resolve } = request;
-    this.queue.add(perform, leaving ? { signal: leaving.signal } : {}).then(resolve, reject);
+    this.queue.add(perform, isAbortable ? { signal: ending.signal } : {}).catch((reason: unknown) => {
+      if (!this.waiting.delete(request)) return;
+      reject(reason);
+      this.onChange();
+    });
   }
 
-  /** From now on these hold. What runs goes on, and counts. */
-  limit(limits: LaneLimits, now: number): void {
-    const isSameRate = limits.requestsPerSecond === this.limits.requestsPerSecond;
-    this.limits = limits;
+  /** From now on these hold. The rate of a p-queue cannot be changed, so another one goes on; what runs ends, and counts. */
+  limit({ concurrency, requestsPerSecond }: LaneLimits): void {
+    this.adaptive?.riseTo(concurrency);
     this.queue.pause();
-    this.queue.concurrency = limits.concurrency;
-    if (isSameRate) return;
-    // The rate of a p-queue cannot be changed: another one goes on.
     this.queue.clear();
-    this.#before = this.ended();
-    this.queue = this.#make();
-    // Counts as the last start, so that a new rate does not let two requests start together.
-    if (now < this.startedAt + this.intervalMs) void this.queue.start().add(async () => {});
-    this.queue.pause();
+    const intervalCap = Math.max(1, Math.floor(requestsPerSecond / GROUPS_PER_SECOND));
+    const rate = { strict: true, intervalCap, interval: (1_000 * intervalCap) / requestsPerSecond };
+    const isLimited = requestsPerSecond < UNLIMITED_RATE;
+    this.queue = new PQueue({ autoStart: false, concurrency, ...(isLimited ? rate : {}) });
     for (const request of this.waiting) this.add(request);
-  }
-
-  /** Resolves when what was started up to now has ended. */
-  async ended(): Promise<void> {
-    await Promise.all([this.#before, this.queue.onPendingZero()]);
+    this.queue.on('add', this.onChange).on('next', this.onChange);
   }
 
   status(): LaneStatus {
@@ -153,25 +135,14 @@ class LaneQueue {
     const p50LatencyMs = latencies.toSorted((a, b) => a - b)[latencies.length >> 1];
     return { started, failed, running: running.size, waiting: waiting.size, p50LatencyMs };
   }
-
-  get #group(): number {
-    return Math.max(1, Math.floor(this.limits.requestsPerSecond / GROUPS_PER_SECOND));
-  }
-
-  #make(): PQueue {
-    const { concurrency, requestsPerSecond } = this.limits;
-    const rate = { strict: true, intervalCap: this.#group, interval: this.intervalMs };
-    const isLimited = requestsPerSecond < UNLIMITED_RATE;
-    return new PQueue({ autoStart: false, concurrency, ...(isLimited ? rate : {}) }).on('next', this.#onNext);
-  }
 }
 
 /**
  * Every request to the peer passes through this queue.
  *
- * A request enters by `run` and waits in its lane, a p-queue that keeps its order, concurrency and rate. A p-queue is paused whenever
- * one of these holds its lane back: the shared slots that the peer seems to bear, the circuit breaker, the pause that the
- * peer asked for (`Retry-After`), and the pause that a person asked for. The start and the end of each request update these.
+ * A request enters by `run` and waits in its lane, a p-queue that keeps its order, concurrency and rate. A p-queue is paused while
+ * one of these holds its lane back: the concurrency that the peer seems to bear, the circuit breaker (which also knows the wait
+ * that the peer asked for), and the pause that a person asked for. The start and the end of each request update these.
  *
  * - *Serving*: as above.
  * - *Paused* by a person, entered by `pause`: running requests may end, and only `interactive` starts. `resume` or its
@@ -179,49 +150,36 @@ class LaneQueue {
  * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED and nothing more starts. Running requests may
  *   end within the grace, and are then aborted.
  *
- * Only `confirm` and `push` share their slots; `interactive` passes pauses and the open circuit. Nobody has to keep a
- * backlog here: a producer awaits `ready` before each `run`.
+ * `interactive` passes pauses and the open circuit. Nobody has to keep a backlog here: a producer awaits `ready` before each `run`.
  */
 export class RequestQueue {
-  /** That requests which may start do start, and that running ones end. */
+  /** Of each lane: that requests which may start do start, and that running ones end. */
   readonly health: readonly HealthCheck[];
-  readonly #starts: HealthCheck;
   readonly #options: RequestQueueOptions;
   readonly #breaker: Breaker;
-  readonly #limit: ConcurrencyLimit;
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same, in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
-  readonly #producers = eachLane(() => new Set<Settle>());
-  #maxConcurrency: number;
-  #lastShared: Lane | undefined;
+  /** Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended. */
+  readonly #events = new EventEmitter().setMaxListeners(0);
   #paused: Paused | undefined;
-  #isFilling = false;
   #isStopping = false;
   #timer: Timer | undefined;
-  #timerAt = Number.POSITIVE_INFINITY;
 
   constructor(options: RequestQueueOptions) {
-    const {
-      lanes,
-      longestMs = LONGEST_MS,
-      maxConcurrency,
-      clock,
-      log,
-      peerName,
-      random = Math.random,
-    } = options;
+    const { longestMs = LONGEST_MS, clock, log, peerName } = options;
     this.#options = options;
     const policy = { ...DEFAULT_POLICY, ...options.policy };
-    this.#breaker = new Breaker({ policy, log, peerName, random }, clock.now());
-    this.#limit = new ConcurrencyLimit(maxConcurrency, policy);
-    this.#maxConcurrency = maxConcurrency;
-    this.#lanes = eachLane((name) => new LaneQueue(name, lanes[name], longestMs, () => this.#update()));
-    this.#byPriority = LANES.map((name) => this.#lanes[name]);
-    this.#starts = new HealthCheck('queue', 'requests that may start wait in the queue', {
-      busy: () => LANES.some((name) => this.mayStart(name)),
+    this.#breaker = new Breaker(policy, log, peerName, clock.now());
+    this.#lanes = eachLane((name) => {
+      const adaptive = name === 'confirm' || name === 'push' ? new ConcurrencyLimit(policy) : undefined;
+      const busy = () => this.mayStart(name) || this.#lanes[name].running.size > 0;
+      const limitMs = name === 'mirror' ? longestMs * STREAMING : longestMs;
+      return new LaneQueue(name, adaptive, () => this.#update(), { busy, limitMs });
     });
-    this.health = [this.#starts, ...this.#byPriority.map(({ health }) => health)];
+    this.#byPriority = LANES.map((name) => this.#lanes[name]);
+    this.health = this.#byPriority.map(({ health }) => health);
+    this.limit(options);
   }
 
   /**
@@ -239,24 +197,18 @@ export class RequestQueue {
     if (this.#isStopping) return Promise.reject(queueStopped());
     if (signal?.aborted) return Promise.reject(signal.reason);
     const lane = this.#lanes[name];
-    let onAbort = () => {};
-    const promise = new Promise<unknown>((resolve, reject) => {
-      const perform = () => this.#perform(request, () => work(request.ending.signal));
-      const ending = new AbortController();
-      const leaving = signal && new AbortController();
-      const request: Request = { lane, perform, leaving, ending, resolve, reject };
-      onAbort = () => this.#end(request, signal?.reason);
+    const ending = new AbortController();
+    const settled = new Promise<T>((resolve, reject) => {
+      const perform = () => this.#perform(lane, request, work).then(resolve, reject);
+      const request: Request = { perform, reject, ending, isAbortable: signal !== undefined };
       lane.add(request);
     });
-    if (signal) {
-      // One signal may well end every request there is.
-      setMaxListeners(0, signal);
-      signal.addEventListener('abort', onAbort);
-      const onSettled = () => signal.removeEventListener('abort', onAbort);
-      promise.then(onSettled, onSettled);
-    }
-    this.#update();
-    return promise as Promise<T>;
+    if (signal === undefined) return settled;
+    const onAbort = () => ending.abort(signal.reason);
+    // One signal may well end every request there is.
+    setMaxListeners(0, signal);
+    signal.addEventListener('abort', onAbort);
+    return settled.finally(() => signal.removeEventListener('abort', onAbort));
   }
 
   /**
@@ -268,26 +220,16 @@ export class RequestQueue {
    * @throws QUEUE_STOPPED when the queue stops; the signal's reason when it aborts first
    */
   async ready(name: Lane, signal?: AbortSignal): Promise<void> {
-    if (this.#isStopping) throw queueStopped();
-    signal?.throwIfAborted();
-    const producers = this.#producers[name];
-    if (producers.size === 0 && this.hasRoom(name)) return;
-    let onAbort = () => {};
-    const released = new Promise<unknown>((resolve, reject) => {
-      const producer = { resolve, reject };
-      onAbort = () => {
-        producers.delete(producer);
-        reject(signal?.reason);
-      };
-      producers.add(producer);
-    });
-    signal?.addEventListener('abort', onAbort);
-    await released.finally(() => signal?.removeEventListener('abort', onAbort));
+    while (!this.hasRoom(name)) {
+      if (this.#isStopping) throw queueStopped();
+      signal?.throwIfAborted();
+      await once(this.#events, name, { signal }).catch(() => {});
+    }
   }
 
   /** Whether `ready` would let a producer of this lane go on at this moment. */
   hasRoom(name: Lane): boolean {
-    return !this.#isStopping && this.#room(this.#lanes[name], this.#options.clock.now()) > 0;
+    return !this.#isStopping && this.#admits(name, this.#options.clock.now()) && this.#lanes[name].room > 0;
   }
 
   /** Whether anything runs or waits in this lane. */
@@ -296,12 +238,9 @@ export class RequestQueue {
     return running.size + waiting.size > 0;
   }
 
-  /** Whether a request waits in this lane that nothing holds back at this moment. */
+  /** Whether a request waits in this lane that nothing but its rate holds back at this moment. */
   mayStart(name: Lane): boolean {
-    const now = this.#options.clock.now();
-    const lane = this.#lanes[name];
-    const isOnTime = now <= lane.startedAt + lane.intervalMs + LATE_MS;
-    return !this.#isStopping && !(lane.queue.isRateLimited && isOnTime) && this.#mayRun(lane, now);
+    return !this.#isStopping && this.#mayRun(this.#lanes[name], this.#options.clock.now());
   }
 
   /** For how long the peer has been answering, in ms; 0 while it is in trouble. */
@@ -311,16 +250,22 @@ export class RequestQueue {
 
   status(): QueueStatus {
     const now = this.#options.clock.now();
+    const { confirm, push } = this.#lanes;
+    const { pausedUntil } = this.#breaker;
     return {
       circuit: this.#breaker.status(now),
-      pausedUntil: this.#breaker.pausedUntil > now ? this.#breaker.pausedUntil : undefined,
+      pausedUntil: pausedUntil > now ? pausedUntil : undefined,
       paused: this.#paused,
-      concurrency: { running: this.#sharedInUse, limit: this.#limit.limit, max: this.#maxConcurrency },
+      concurrency: {
+        running: confirm.running.size + push.running.size,
+        limit: confirm.slots + push.slots,
+        max: confirm.queue.concurrency + push.queue.concurrency,
+      },
       lanes: eachLane((name) => this.#lanes[name].status()),
     };
   }
 
-  /** Lets the next probe start at once, for a person who mended something; a pause that the peer asked for stands. */
+  /** Lets the next probe start at once, for a person who mended something; a wait that the peer asked for stands. */
   tryNow(): void {
     this.#breaker.endWait(this.#options.clock.now());
     this.#update();
@@ -341,11 +286,8 @@ export class RequestQueue {
   }
 
   /** From now on other limits hold. Running requests go on and count, also where they are more than a lower limit allows. */
-  limit({ lanes, maxConcurrency }: QueueLimits): void {
-    const now = this.#options.clock.now();
-    for (const lane of this.#byPriority) lane.limit(lanes[lane.name], now);
-    this.#maxConcurrency = maxConcurrency;
-    this.#limit.max = maxConcurrency;
+  limit({ lanes }: QueueLimits): void {
+    for (const lane of this.#byPriority) lane.limit(lanes[lane.name]);
     this.#update();
   }
 
@@ -359,162 +301,96 @@ export class RequestQueue {
     this.#isStopping = true;
     this.#timer?.cancel();
     for (const { name, queue, waiting } of this.#byPriority) {
-      for (const { reject } of [...this.#producers[name], ...waiting]) reject(reason);
-      waiting.clear();
       queue.clear();
+      for (const { reject } of waiting) reject(reason);
+      waiting.clear();
+      this.#events.emit(name);
     }
-    const ended = Promise.all(this.#byPriority.map((lane) => lane.ended()));
-    const over = new AbortController();
-    if (graceMs > 0) await Promise.race([ended, this.#options.clock.sleep(graceMs, over.signal)]);
-    over.abort();
-    for (const { running } of this.#byPriority) for (const request of running) this.#end(request, reason);
-    await ended;
-  }
-
-  /** Takes a request out that waits, or asks its work to end. */
-  #end(request: Request, reason: unknown): void {
-    const { ending, lane, leaving, reject } = request;
-    if (!lane.waiting.delete(request)) {
-      ending.abort(reason);
-      return;
-    }
-    leaving?.abort(reason);
-    reject(reason);
-    this.#update();
+    const running = () => this.#byPriority.flatMap((lane) => [...lane.running]);
+    const abort = () => running().map(({ ending }) => ending.abort(reason));
+    const timer = this.#options.clock.after(graceMs, abort);
+    if (graceMs === 0) abort();
+    while (running().length > 0) await once(this.#events, 'ended');
+    timer.cancel();
   }
 
   /** p-queue starts this request. */
-  async #perform<T>(request: Request, work: () => Promise<T>): Promise<T> {
-    const { clock, classify } = this.#options;
-    const { ending, lane } = request;
-    const now = clock.now();
+  async #perform<T>(
+    lane: LaneQueue,
+    request: Request,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { signal } = request.ending;
+    const ticket = this.#breaker.started(lane.name, this.#options.clock.now());
     lane.waiting.delete(request);
     lane.running.add(request);
     lane.started += 1;
-    lane.startedAt = now;
-    this.#starts.progress();
-    if (isShared(lane.name)) this.#lastShared = lane.name;
-    const ticket = this.#breaker.started(lane.name, now);
+    if (lane.running.size === 1) lane.health.progress();
     // Before its work, which may look at the queue.
     this.#update();
     try {
-      const value = await work();
-      this.#ended(request, ticket, { kind: 'answered' });
+      const value = await work(signal);
+      this.#ended(lane, request, ticket, { kind: 'answered' });
       return value;
     } catch (error) {
-      const outcome: Outcome = ending.signal.aborted ? { kind: 'aborted' } : classify(error);
+      const outcome = signal.aborted ? { kind: 'aborted' as const } : this.#options.classify(error);
       if (outcome.kind !== 'aborted') lane.failed += 1;
-      this.#ended(request, ticket, outcome, error);
+      this.#ended(lane, request, ticket, outcome, error);
       throw error;
     }
   }
 
-  #ended(request: Request, ticket: Ticket, outcome: Outcome, error?: unknown): void {
+  #ended(lane: LaneQueue, request: Request, ticket: Ticket, outcome: Outcome, error?: unknown): void {
     const now = this.#options.clock.now();
-    const { lane } = request;
-    const wasFull = this.#sharedInUse >= this.#limit.limit;
-    const [oldest] = lane.running;
+    const { adaptive, latencies, running, slots } = lane;
+    const isFull = running.size >= slots;
+    const [oldest] = running;
     // Others that end say nothing of one that hangs.
     if (request === oldest) lane.health.progress();
-    lane.running.delete(request);
+    running.delete(request);
+    if (this.#breaker.ended(ticket, outcome, now, error))
+      for (const each of this.#byPriority) each.adaptive?.restart();
     if (outcome.kind === 'answered') {
-      lane.latencies.push(now - ticket.startedAt);
-      if (lane.latencies.length > LATENCIES) lane.latencies.shift();
-    }
-    const end = { ticket, outcome, error, now };
-    if (this.#breaker.ended(end)) this.#limit.restart();
-    if (outcome.kind === 'answered' && isShared(lane.name))
-      this.#limit.answered(lane.name, ticket.startedAt, now, wasFull);
-    if (REFUSALS.has(outcome.kind) && lane.name !== 'interactive') this.#limit.refused(ticket.startedAt, now);
-    // What may start now starts when p-queue says that the slot is free.
-    this.#hold(now);
+      latencies.push(now - ticket.startedAt);
+      if (latencies.length > LATENCIES) latencies.shift();
+      adaptive?.answered(ticket.startedAt, now, isFull);
+    } else if (outcome.kind !== 'aborted') adaptive?.refused(ticket.startedAt, now);
+    this.#update();
+    this.#events.emit('ended');
   }
 
-  get #sharedInUse(): number {
-    return this.#lanes.confirm.running.size + this.#lanes.push.running.size;
+  /** Whether neither the circuit nor a pause holds this lane back. */
+  #admits(lane: Lane, now: number): boolean {
+    if (lane === 'interactive') return true;
+    return this.#paused === undefined && this.#breaker.admitsFrom(lane) <= now;
   }
 
-  /** From when on nothing but its own limits holds a lane back; infinity until somebody or something decides that. */
-  #admitsFrom(lane: Lane): number {
-    if (lane === 'interactive') return Number.NEGATIVE_INFINITY;
-    if (this.#paused !== undefined) return Number.POSITIVE_INFINITY;
-    return Math.max(this.#breaker.admitsFrom(lane), this.#breaker.pausedUntil);
-  }
-
-  /** How many more requests may come to wait in a lane: as many as could start together, one while its rate is spent. */
-  #room({ limits, name, queue, waiting }: LaneQueue, now: number): number {
-    if (this.#admitsFrom(name) > now) return 0;
-    const slots = isShared(name) ? Math.min(limits.concurrency, this.#limit.limit) : limits.concurrency;
-    return (queue.isRateLimited ? 1 : slots) - waiting.size;
+  #mayRun({ name, running, slots, waiting }: LaneQueue, now: number): boolean {
+    return waiting.size > 0 && slots > running.size && this.#admits(name, now);
   }
 
   /**
-   * How many requests of a lane may run now, those that do included. Of the shared slots the last ones are kept for push while any of it
-   * waits: two, or one where there are fewer than three. Where there is one in all, push and confirm take turns.
-   */
-  #slots(lane: LaneQueue, now: number): number {
-    if (this.#admitsFrom(lane.name) > now) return 0;
-    const { concurrency } = lane.limits;
-    if (!isShared(lane.name)) return concurrency;
-    const { confirm, push } = this.#lanes;
-    const { limit } = this.#limit;
-    const other = lane === push ? confirm : push;
-    const wants = (each: LaneQueue) =>
-      each.waiting.size > 0 && !each.queue.isRateLimited && this.#admitsFrom(each.name) <= now;
-    let kept = 0;
-    if (limit === 1) kept = wants(other) && this.#lastShared === lane.name ? 1 : 0;
-    else if (lane === confirm && wants(push))
-      kept = Math.min(push.limits.concurrency, limit >= KEEP_TWO_FROM ? 2 : 1) - push.running.size;
-    return Math.min(concurrency, limit - other.running.size - Math.max(0, kept));
-  }
-
-  #mayRun(lane: LaneQueue, now: number): boolean {
-    return lane.waiting.size > 0 && this.#slots(lane, now) > lane.running.size;
-  }
-
-  /** Pauses the lanes that may not start anything more. */
-  #hold(now: number): void {
-    for (const lane of this.#byPriority)
-      if (!lane.queue.isPaused && !this.#mayRun(lane, now)) lane.queue.pause();
-  }
-
-  /**
-   * Holds back what may not start, starts what may, releases the producers whose lanes have room, and sets the wake timer. Called
-   * whenever something changed; while it starts requests, each start only holds back.
+   * Holds back what may not start, starts what may, lets the producers go on whose lanes have room, and sets the wake timer for the
+   * first moment at which time alone lets something start. Called whenever something changed.
    */
   #update(): void {
     if (this.#isStopping) return;
-    const now = this.#options.clock.now();
-    if (this.#paused?.until !== undefined && now >= this.#paused.until) this.resume();
-    this.#hold(now);
-    if (this.#isFilling) return;
-    this.#isFilling = true;
-    for (const lane of this.#byPriority) if (this.#mayRun(lane, now)) lane.queue.start();
-    this.#isFilling = false;
+    const { clock } = this.#options;
+    const now = clock.now();
+    const { until = Number.POSITIVE_INFINITY } = this.#paused ?? {};
+    if (now >= until) this.resume();
     for (const lane of this.#byPriority) {
-      const producers = this.#producers[lane.name];
-      let room = producers.size === 0 ? 0 : this.#room(lane, now);
-      for (const producer of producers) {
-        if (room <= 0) break;
-        room -= 1;
-        producers.delete(producer);
-        producer.resolve(undefined);
-      }
+      if (this.#mayRun(lane, now)) lane.queue.start();
+      else lane.queue.pause();
     }
-    this.#setTimer(now);
-  }
-
-  /** Sets the wake timer for the first moment at which time alone lets something start; an earlier one may stand. */
-  #setTimer(now: number): void {
-    const times = [this.#breaker.probeAt, this.#breaker.pausedUntil, this.#paused?.until ?? 0];
-    const ahead = times.filter((time) => time > now);
-    const next = Math.min(...ahead, now + LONGEST_TIMER_MS);
-    if (ahead.length === 0 || this.#timerAt <= next) return;
+    for (const { name, room } of this.#byPriority)
+      if (room > 0 && this.#events.listenerCount(name) > 0 && this.#admits(name, now))
+        this.#events.emit(name);
     this.#timer?.cancel();
-    this.#timerAt = next;
-    this.#timer = this.#options.clock.after(next - now, () => {
-      this.#timerAt = Number.POSITIVE_INFINITY;
-      this.#update();
-    });
+    const ahead = [this.#breaker.probeAt, until].filter(
+      (time) => time > now && time < Number.POSITIVE_INFINITY,
+    );
+    if (ahead.length > 0)
+      this.#timer = clock.after(Math.min(...ahead, now + LONGEST_TIMER_MS) - now, () => this.#update());
   }
 }

@@ -62,7 +62,6 @@ async function mirror(): Promise<void> {
   const lane = { requestsPerSecond: 20, concurrency: 2 };
   const queue = new RequestQueue({
     lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
-    maxConcurrency: 4,
     classify,
     clock,
     log,

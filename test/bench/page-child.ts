@@ -64,7 +64,6 @@ const lanes = Object.fromEntries(LANES.map((lane) => [lane, limits])) as Record<
 >;
 const queue = new RequestQueue({
   lanes,
-  maxConcurrency: 4,
   classify,
   clock,
   log,

@@ -54,7 +54,6 @@ const queue = new RequestQueue({
     ? queueLimits(config)
     : {
         lanes: { interactive: lane, confirm: lane, push: config.push, mirror: lane, audit: lane },
-        maxConcurrency: config.push.concurrency + 1,
       }),
   classify,
   clock,

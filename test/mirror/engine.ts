@@ -13,6 +13,7 @@ import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js'
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/batch-sender.js';
+import { waitMs } from '../queue/queue-setup.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -171,12 +172,11 @@ export class Engine {
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     this.#queue = new RequestQueue({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
-      maxConcurrency: 8,
       classify,
       clock,
       log,
       peerName: 'the peer',
-      policy: { probeMs: 10, probeMaxMs: 20, deniedProbeMs: 10, deniedProbeMaxMs: 20 },
+      policy: { waitMs: waitMs(10, 20) },
     });
     this.#mirrors = new Mirrors({
       settings: completed(settings, this.root),

@@ -8,16 +8,18 @@ function wired(random = 1) {
   const said: string[] = [];
   const say = (_: object, message: string) => void said.push(message);
   const log = { debug() {}, info: say, warn: say, error: say };
-  const deps = { policy: DEFAULT_POLICY, log, peerName: 'peer', random: () => random };
-  const breaker = new Breaker(deps, 0);
+  const breaker = new Breaker({ ...DEFAULT_POLICY, random: () => random }, log, 'peer', 0);
   const wire = {
     ...{ breaker, said },
     now: 0,
     status: (): CircuitStatus => breaker.status(wire.now),
     admits: (lane: Lane) => breaker.admitsFrom(lane) <= wire.now,
     start: (lane: Lane): Ticket => breaker.started(lane, wire.now),
-    end: (ticket: Ticket, kind: Outcome['kind']): boolean =>
-      breaker.ended({ ticket, outcome: { kind }, error: new Error(`it is ${kind}`), now: wire.now }),
+    end: (ticket: Ticket, kind: Outcome['kind'], retryAfterMs?: number): boolean => {
+      const outcome: Outcome =
+        kind === 'busy' && retryAfterMs !== undefined ? { kind, retryAfterMs } : { kind };
+      return breaker.ended(ticket, outcome, wire.now, new Error(`it is ${kind}`));
+    },
     /** A task of this lane starts and ends at once. @returns whether the circuit closed */
     pass: (lane: Lane, kind: Outcome['kind']): boolean => wire.end(wire.start(lane), kind),
     wait: (ms: number): void => {
@@ -55,7 +57,7 @@ describe('a closed circuit', () => {
     const wire = wired();
     for (let i = 0; i < 50; i += 1) {
       for (let n = 0; n < 4; n += 1) wire.pass('push', 'failing');
-      wire.pass('push', i % 2 === 0 ? 'answered' : 'busy');
+      wire.pass('push', 'answered');
     }
     expect(wire.status().state).toBe('closed');
   });
@@ -132,7 +134,6 @@ describe('an open circuit', () => {
     const wire = opened('denied', 'push');
     expect(wire.pass('confirm', 'answered')).toBe(false);
     wire.wait(5000);
-    expect(wire.pass('push', 'busy')).toBe(false);
     expect(wire.pass('push', 'answered')).toBe(true);
   });
 
@@ -312,6 +313,107 @@ describe('an open circuit', () => {
   });
 });
 
+describe('a peer that is busy', () => {
+  test('is left alone by every lane but interactive, as long as it asks, and is in no trouble', () => {
+    const wire = wired();
+    wire.end(wire.start('push'), 'busy', 30_000);
+    expect(wire.breaker.pausedUntil).toBe(30_000);
+    expect(wire.status()).toEqual({ state: 'closed', since: 0, held: [], tries: 0 });
+    wire.wait(29_999);
+    expect(LANES.filter((lane) => wire.admits(lane))).toEqual(['interactive']);
+    wire.pass('interactive', 'answered');
+    expect(wire.breaker.pausedUntil).toBe(30_000);
+    wire.breaker.endWait(wire.now);
+    expect(wire.admits('push')).toBe(false);
+    wire.wait(1);
+    expect(LANES.filter((lane) => wire.admits(lane))).toEqual([...LANES]);
+    wire.start('push');
+    expect(wire.admits('push')).toBe(true);
+    expect(wire.breaker.answeringForMs(wire.now)).toBe(30_000);
+  });
+
+  test('is left alone for the longest of several waits', () => {
+    const wire = wired();
+    const [first, second] = [wire.start('push'), wire.start('push')];
+    wire.end(first, 'busy', 30_000);
+    wire.wait(1000);
+    wire.end(second, 'busy', 5000);
+    expect(wire.breaker.pausedUntil).toBe(30_000);
+    wire.end(wire.start('interactive'), 'busy', 60_000);
+    expect(wire.breaker.pausedUntil).toBe(61_000);
+  });
+
+  test('is not believed where it asks for more than an hour', () => {
+    const wire = wired();
+    wire.end(wire.start('push'), 'busy', 86_400_000);
+    expect(wire.breaker.pausedUntil).toBe(3_600_000);
+  });
+
+  test.each([undefined, 0, -5, Number.NaN])(
+    'without a usable wait (%s) is asked after a second, then twice as long up to a minute',
+    (asked) => {
+      const wire = wired();
+      const waits: number[] = [];
+      for (let i = 0; i < 8; i += 1) {
+        wire.end(wire.start('push'), 'busy', asked);
+        waits.push(wire.waitMs());
+        wire.wait(wire.waitMs());
+      }
+      expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+    },
+  );
+
+  test('gets a longer wait once for requests that were under way together', () => {
+    const wire = wired();
+    const tickets = [1, 2, 3, 4].map(() => wire.start('push'));
+    for (const ticket of tickets) wire.end(ticket, 'busy');
+    expect(wire.waitMs()).toBe(1000);
+  });
+
+  test('gets a short wait again after an answer, unless that was under way when it asked', () => {
+    const wire = wired();
+    const early = wire.start('push');
+    for (let i = 0; i < 5; i += 1) {
+      wire.wait(Math.max(0, wire.waitMs()));
+      wire.pass('push', 'busy');
+    }
+    wire.end(early, 'answered');
+    wire.wait(wire.waitMs());
+    wire.pass('push', 'busy');
+    expect(wire.waitMs()).toBe(32_000);
+    wire.wait(32_000);
+    wire.pass('push', 'answered');
+    wire.pass('push', 'busy');
+    expect(wire.waitMs()).toBe(1000);
+  });
+
+  test('gets a wait that is shorter by up to half, at random', () => {
+    const wire = wired(0);
+    wire.pass('push', 'busy');
+    expect(wire.waitMs()).toBe(500);
+  });
+
+  test('is on its way back where it was in trouble before', () => {
+    const wire = opened('unreachable');
+    wire.wait(10_000);
+    wire.pass('push', 'busy');
+    expect(wire.status()).toEqual({ state: 'closed', since: 10_000, held: [], tries: 0 });
+    wire.wait(1000);
+    expect(wire.pass('confirm', 'answered')).toBe(false);
+    expect(wire.said.at(-1)).toBe('peer answers again after 11s; 3 tries.');
+  });
+
+  test('may be in trouble afterwards', () => {
+    const wire = wired();
+    wire.pass('push', 'busy');
+    wire.wait(1000);
+    wire.pass('push', 'unreachable');
+    wire.pass('push', 'unreachable');
+    expect(wire.status()).toMatchObject({ state: 'open', reason: { kind: 'unreachable' }, tries: 2 });
+    expect(wire.breaker.pausedUntil).toBeLessThan(0);
+  });
+});
+
 type Step =
   | { readonly do: 'start'; readonly lane: Lane }
   | { readonly do: 'end'; readonly which: number; readonly kind: Outcome['kind'] }
@@ -342,7 +444,7 @@ describe('whatever happens', () => {
           for (const what of steps) {
             if (what.do === 'wait') wire.wait(what.ms);
             if (what.do === 'start' && wire.admits(what.lane)) {
-              const isProbe = breaker.holds(what.lane);
+              const isProbe = wire.status().held.includes(what.lane);
               const ticket = wire.start(what.lane);
               if (isProbe) {
                 expect(wire.status().state).toBe('half-open');
@@ -365,7 +467,7 @@ describe('whatever happens', () => {
                 since !== before.since
               )
                 probe = undefined;
-              if (what.kind === 'answered' || what.kind === 'busy') inARow.delete(ticket.lane);
+              if (what.kind === 'answered') inARow.delete(ticket.lane);
               else if (what.kind !== 'aborted') inARow.set(ticket.lane, (inARow.get(ticket.lane) ?? 0) + 1);
               if (isOpened) {
                 expect([...inARow.values()].reduce((a, b) => a + b)).toBeGreaterThanOrEqual(
@@ -373,12 +475,13 @@ describe('whatever happens', () => {
                 );
               }
               if (isClosed) {
-                expect(['answered', 'busy']).toContain(what.kind);
+                expect(what.kind).toBe('answered');
                 probe = undefined;
               }
             }
             expect(wire.admits('interactive')).toBe(true);
-            if (wire.status().state === 'closed') expect(LANES.every((lane) => wire.admits(lane))).toBe(true);
+            if (wire.status().state === 'closed')
+              expect(LANES.every((lane) => wire.admits(lane))).toBe(breaker.pausedUntil <= wire.now);
             if (wire.status().state === 'open') {
               const longest = wire.status().reason?.kind === 'denied' ? 300_000 : 60_000;
               expect(breaker.probeAt - wire.now).toBeLessThanOrEqual(longest);
@@ -388,7 +491,7 @@ describe('whatever happens', () => {
           wire.wait(300_000);
           for (const lane of LANES) expect(wire.admits(lane), `${lane} is held for ever`).toBe(true);
           const held = LANES.find((lane) => breaker.holds(lane));
-          if (held) expect(wire.pass(held, 'answered')).toBe(true);
+          if (held) wire.pass(held, 'answered');
           expect(wire.status().state).toBe('closed');
         },
       ),

@@ -4,17 +4,16 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { until } from '../support/wait.js';
-import { Bad, lanesOf, UNLIMITED } from './queue-setup.js';
+import { Bad, lanesOf, UNLIMITED, waitMs } from './queue-setup.js';
 
-function realQueue(maxConcurrency: number): RequestQueue {
+function realQueue(concurrency: number): RequestQueue {
   return new RequestQueue({
-    lanes: lanesOf(UNLIMITED),
-    maxConcurrency,
+    lanes: lanesOf({ ...UNLIMITED, concurrency }),
     classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
     clock: systemClock,
     log: silentLogger,
     peerName: 'peer',
-    policy: { probeMs: 20 },
+    policy: { waitMs: waitMs(20, 60_000) },
   });
 }
 

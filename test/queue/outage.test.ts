@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Lane, Outcome } from '../../src/queue/options.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { FakeClock } from '../support/fake-clock.js';
-import { Bad, openQueue } from './queue-setup.js';
+import { Bad, openQueue, slots } from './queue-setup.js';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -38,7 +38,7 @@ function peerAndProducers(queue: RequestQueue, clock: FakeClock, lanes: readonly
 
 describe('a peer that is away for a day', () => {
   test('is tried with one probe at a time, ever more rarely, and told of once and then hourly', async () => {
-    const { queue, clock, said } = openQueue({ random: () => 0.5, maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
     const peer = peerAndProducers(queue, clock, ['push']);
     await clock.advance(10_000);
     expect(said).toEqual([]);
@@ -68,7 +68,7 @@ describe('a peer that is away for a day', () => {
 
 describe('a peer that comes back in steps', () => {
   test('is told of once for each kind of trouble', async () => {
-    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ lanes: slots(4) });
     const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = () => 'unreachable';
     await clock.advance(HOUR_MS / 2);
@@ -90,7 +90,7 @@ describe('a peer that comes back in steps', () => {
 
 describe('a peer that refuses the credentials where it asks for them', () => {
   test('is not pushed to but for probes, goes on answering lookups, and is told of once', async () => {
-    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ lanes: slots(4) });
     const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? 'denied' : 'answered');
     await clock.advance(HOUR_MS / 6);
@@ -105,7 +105,7 @@ describe('a peer that refuses the credentials where it asks for them', () => {
 
 describe('one bad item among good ones', () => {
   test('opens nothing', async () => {
-    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ lanes: slots(4) });
     let n = 0;
     const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => {
@@ -122,7 +122,7 @@ describe('one bad item among good ones', () => {
 
 describe('a page that fails while the others work', () => {
   test('is told of once and left alone but for probes, and the others go on', async () => {
-    const { queue, clock, said } = openQueue({ maxConcurrency: 4 });
+    const { queue, clock, said } = openQueue({ lanes: slots(4) });
     const peer = peerAndProducers(queue, clock, ['push', 'confirm']);
     peer.says = (lane) => (lane === 'push' ? 'failing' : 'answered');
     await clock.advance(HOUR_MS / 6);

@@ -4,6 +4,7 @@ import {
   type Lane,
   type LaneLimits,
   type Outcome,
+  type QueuePolicy,
   type RequestQueueOptions,
 } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
@@ -46,19 +47,29 @@ export function lanesOf(
 
 export const UNLIMITED: LaneLimits = { requestsPerSecond: 100_000, concurrency: 100 };
 
+/** Lanes without a rate, each with so many requests at a time. */
+export function slots(concurrency: number): Record<Lane, LaneLimits> {
+  return lanesOf({ ...UNLIMITED, concurrency });
+}
+
+/** The policy of a queue that waits for a peer in trouble as long as this, of whatever kind the trouble is. */
+export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
+  const wait = { first, longest };
+  return { unreachable: wait, failing: wait, denied: wait, busy: wait };
+}
+
 /** A queue on a fake clock, without jitter (waits are as long as they can be) and with an ear for what it says. */
 export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
   const { said, log } = listeningLogger();
   const queue = new RequestQueue({
     lanes: lanesOf(UNLIMITED),
-    maxConcurrency: 100,
     classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
     clock,
     log,
     peerName: 'peer',
-    random: () => 1,
     ...options,
+    policy: { random: () => 1, ...options.policy },
   });
   return { queue, clock, said };
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isShared, LANES, type Lane, type Outcome } from '../../src/queue/options.js';
-import { Bad, lanesOf, openQueue, settle } from './queue-setup.js';
+import { LANES, type Lane, type Outcome } from '../../src/queue/options.js';
+import { Bad, openQueue, settle, slots } from './queue-setup.js';
 
 const KINDS = ['answered', 'unreachable', 'failing', 'busy', 'denied'] as const;
 
@@ -9,7 +9,7 @@ type Step =
   | { readonly do: 'run'; readonly lane: Lane; readonly abortable: boolean }
   | { readonly do: 'end'; readonly which: number; readonly kind: (typeof KINDS)[number] }
   | { readonly do: 'abort'; readonly which: number }
-  | { readonly do: 'limit'; readonly concurrency: number; readonly max: number }
+  | { readonly do: 'limit'; readonly concurrency: number }
   | { readonly do: 'wait'; readonly ms: number }
   | { readonly do: 'pause' | 'resume' | 'tryNow' };
 
@@ -34,7 +34,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     do: fc.constant('limit' as const),
     concurrency: fc.integer({ min: 1, max: 4 }),
-    max: fc.integer({ min: 1, max: 6 }),
   }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20_000 }) }),
   fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const, 'tryNow' as const) }),
@@ -45,8 +44,7 @@ test('whatever happens, limits hold when a request starts, nothing that may star
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       let concurrency = 3;
       const { queue, clock } = openQueue({
-        lanes: lanesOf({ requestsPerSecond: 1e5, concurrency }),
-        maxConcurrency: 4,
+        lanes: slots(concurrency),
       });
       const running: { readonly lane: Lane; readonly end: (kind: Outcome['kind']) => void }[] = [];
       const callers: AbortController[] = [];
@@ -57,8 +55,7 @@ test('whatever happens, limits hold when a request starts, nothing that may star
         new Promise<void>((resolve, reject) => {
           const status = queue.status();
           if (status.lanes[lane].running > concurrency) wrong.push(`more than the concurrency of ${lane}`);
-          if (isShared(lane) && status.concurrency.running > status.concurrency.limit)
-            wrong.push('more than slots');
+          if (status.concurrency.running > status.concurrency.max) wrong.push('more than the peer may get');
           if (lane !== 'interactive' && status.paused !== undefined) wrong.push('while paused');
           const entry = {
             lane,
@@ -88,7 +85,7 @@ test('whatever happens, limits hold when a request starts, nothing that may star
         if (what.do === 'abort') callers[what.which % callers.length]?.abort(new Error('enough'));
         if (what.do === 'limit') {
           concurrency = what.concurrency;
-          queue.limit({ lanes: lanesOf({ requestsPerSecond: 1e5, concurrency }), maxConcurrency: what.max });
+          queue.limit({ lanes: slots(concurrency) });
         }
         if (what.do === 'wait') await clock.advance(what.ms);
         if (what.do === 'pause') queue.pause({ since: clock.now() });

@@ -37,7 +37,6 @@ function queue(clock: FakeClock): RequestQueue {
   const lanes = { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane };
   return new RequestQueue({
     lanes,
-    maxConcurrency: 1,
     classify,
     clock,
     log: silentLogger,

@@ -47,7 +47,6 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
   const lane = { requestsPerSecond: 10_000, concurrency: 4 };
   const queue = new RequestQueue({
     lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
-    maxConcurrency: 8,
     classify,
     clock,
     log,

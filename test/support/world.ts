@@ -24,6 +24,7 @@ import type {
 } from '../../src/uplink/deps.js';
 import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
+import { waitMs } from '../queue/queue-setup.js';
 import { temporaryDirectory } from './temp.js';
 
 export const QUICK: UplinkSettings = {
@@ -177,12 +178,11 @@ export class World {
     const lane = { requestsPerSecond: 100_000, concurrency: 4 };
     this.#queue = new RequestQueue({
       lanes: { interactive: lane, confirm: lane, push: lane, mirror: lane, audit: lane },
-      maxConcurrency: 8,
       classify,
       clock,
       log: silentLogger,
       peerName: 'the peer',
-      policy: { probeMs: 20, probeMaxMs: 50, deniedProbeMs: 20, deniedProbeMaxMs: 50 },
+      policy: { waitMs: waitMs(20, 50) },
     });
     this.uplink = new Uplink({
       state: this.state,
