@@ -52,7 +52,8 @@ export const METRICS = {
   'peersync_request_latency_median_seconds{lane}':
     'Median time of the last hundred tasks that the peer answered, by lane.',
   peersync_concurrency_running: 'Pushes and look-ups that are under way.',
-  peersync_concurrency_limit: 'How many pushes and look-ups at a time the peer bears, as peersync has learned it.',
+  peersync_concurrency_limit:
+    'How many pushes and look-ups at a time the peer bears, as peersync has learned it.',
   peersync_concurrency_max: 'How many pushes and look-ups at a time are configured at most.',
   'peersync_folder_state{folder, state}':
     'Which state the watch of a folder is in: held is a missing root, degraded a limit of the system, so that only scans find changes.',

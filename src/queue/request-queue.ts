@@ -162,6 +162,8 @@ export class RequestQueue {
   readonly #byPriority: readonly LaneQueue[];
   /** Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended. */
   readonly #events = new EventEmitter().setMaxListeners(0);
+  /** Ends the requests that nobody else may abort: a signal for each would cost more than all else here. */
+  readonly #ending = new AbortController();
   #paused: Paused | undefined;
   #isStopping = false;
   #timer: Timer | undefined;
@@ -179,6 +181,7 @@ export class RequestQueue {
     });
     this.#byPriority = LANES.map((name) => this.#lanes[name]);
     this.health = this.#byPriority.map(({ health }) => health);
+    setMaxListeners(0, this.#ending.signal);
     this.limit(options);
   }
 
@@ -197,7 +200,7 @@ export class RequestQueue {
     if (this.#isStopping) return Promise.reject(queueStopped());
     if (signal?.aborted) return Promise.reject(signal.reason);
     const lane = this.#lanes[name];
-    const ending = new AbortController();
+    const ending = signal === undefined ? this.#ending : new AbortController();
     const settled = new Promise<T>((resolve, reject) => {
       const perform = () => this.#perform(lane, request, work).then(resolve, reject);
       const request: Request = { perform, reject, ending, isAbortable: signal !== undefined };
