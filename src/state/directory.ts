@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
@@ -83,32 +82,23 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
     const [owner, whole] = [await ownerOf(path), await ownerOf(dir)];
     if (owner !== undefined) detail = `EACCES: ${basename(path)} belongs to ${owner.name}`;
     if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid) {
-      const { chown, sudo } = whole.argument;
+      const { chown, sudo } = whole;
       hint = `Give it back: \`sudo chown -R ${chown} ${dir}\`; give commands by \`sudo -u ${sudo} peersync …\`, then it stays so.`;
     }
   }
   return new StateError(code, dir, detail, hint, error);
 }
 
-/**
- * The files of a state directory. Generation n is the changes in `journal-n`, which follow on those of the generation
- * before or, where there is one, on `snapshot-n`. Generation 1 follows on nothing.
- */
+/** The files of a state directory by generation, oldest first; see `JournalAdapter`. */
 export interface StateFiles {
-  /** Generations that have a journal, oldest first. */
   readonly journals: readonly number[];
-  /** Generations that have a snapshot, oldest first. */
   readonly snapshots: readonly number[];
-  /** Names of snapshots that were never finished. */
+  /** Names of files that were never finished. */
   readonly unfinished: readonly string[];
 }
 
-export function journalPath(dir: string, generation: number): string {
-  return join(dir, `journal-${generation}`);
-}
-
-export function snapshotPath(dir: string, generation: number): string {
-  return join(dir, `snapshot-${generation}`);
+export function pathOf(dir: string, kind: 'journal' | 'snapshot', generation: number): string {
+  return join(dir, `${kind}-${generation}`);
 }
 
 /** Lists them; a directory that does not exist has none. */
@@ -134,7 +124,8 @@ const ROOT = 0;
 /**
  * Takes the state directory `dir`, created if need be, for this process.
  *
- * Root is kept from the state of another user: its files would be root's, and unreadable for whoever they are for.
+ * Root is kept from the state of another user: its files would be root's, and unreadable for whoever they are for. Some file
+ * systems give all that is written to one user; whose the lock became shows that.
  *
  * @throws StateError STATE_LOCKED, STATE_LOCKED_ELSEWHERE, STATE_OF_ANOTHER_USER, STATE_UNWRITABLE, STATE_FULL,
  *   STATE_NOT_A_DIRECTORY
@@ -143,9 +134,14 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
   const held = (holder: Holder) =>
     new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', dir, describeHolder(holder));
   try {
-    if (process.geteuid?.() === ROOT) await assertNotAnothers(dir);
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    return await takeLock(join(dir, 'lock'), { clock, held });
+    const lock = await takeLock(join(dir, 'lock'), { clock, held });
+    const owner = process.geteuid?.() === ROOT ? await ownerOfState(dir) : undefined;
+    if (owner === undefined || owner.uid === ROOT) return lock;
+    if (owner.uid === (await ownerOf(join(dir, 'lock')))?.uid) return lock;
+    await lock.release();
+    const hint = `Type \`sudo -u ${owner.sudo} peersync …\`. Where root is to have it from now on, as in a container: \`chown -R root ${dir}\`.`;
+    throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name, hint);
   } catch (error) {
     throw await stateError(error, dir, 'write');
   }
@@ -156,54 +152,32 @@ export async function stateHolder(dir: string): Promise<Holder | undefined> {
   return await readLock(join(dir, 'lock'));
 }
 
-/**
- * Root may not write what another user does: the owner of the newest journal, which is root in a container that was given a
- * directory of the host's; that of the directory where there is no journal yet.
- *
- * @throws StateError STATE_OF_ANOTHER_USER
- */
-async function assertNotAnothers(dir: string): Promise<void> {
-  const newest = (await listStateFiles(dir)).journals.at(-1);
-  const owner = await ownerOf(newest === undefined ? dir : journalPath(dir, newest));
-  if (owner === undefined || owner.uid === ROOT || (await ownerOfNew(dir))?.uid === owner.uid) return;
-  const hint = `Type \`sudo -u ${owner.argument.sudo} peersync …\`. Where root is to have it from now on, as in a container: \`chown -R root ${dir}\`.`;
-  throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name, hint);
-}
-
-/** Whose a new file in `dir` is: some file systems give all to one user, and nobody's way is barred there. */
-async function ownerOfNew(dir: string): Promise<Owner | undefined> {
-  const path = join(dir, `lock.${randomUUID()}.tmp`);
-  try {
-    await writeFile(path, '', { mode: 0o600, flag: 'wx' });
-    return await ownerOf(path);
-  } finally {
-    await rm(path, { force: true });
-  }
-}
-
 /** A user of this machine, as files belong to. */
 interface Owner {
   readonly uid: number;
   /** What a person calls the user: the name, or `uid 1000` where there is none. */
   readonly name: string;
   /** What `sudo -u` and `chown` are given for the user. */
-  readonly argument: { readonly sudo: string; readonly chown: string };
+  readonly sudo: string;
+  readonly chown: string;
+}
+
+/**
+ * Whose the newest journal is, which is root in a container that was given a directory of the host's; that of the
+ * directory where there is no journal yet.
+ */
+async function ownerOfState(dir: string): Promise<Owner | undefined> {
+  const newest = (await listStateFiles(dir)).journals.at(-1);
+  return await ownerOf(newest === undefined ? dir : pathOf(dir, 'journal', newest));
 }
 
 /** Whose the file or directory is, or what a link leads to; undefined where that cannot be found out. */
 async function ownerOf(path: string): Promise<Owner | undefined> {
-  const uid = await stat(path).then(
-    ({ uid }) => uid,
-    () => undefined,
-  );
-  return uid === undefined ? undefined : await ownerNamed(uid);
-}
-
-async function ownerNamed(uid: number): Promise<Owner> {
+  const uid = (await stat(path).catch(() => undefined))?.uid;
+  if (uid === undefined) return undefined;
   const users = await readFile('/etc/passwd', 'utf8').catch(() => '');
-  const row = users.split('\n').find((line) => line.split(':')[2] === String(uid));
-  const name = row?.split(':')[0];
-  return name === undefined || name === ''
-    ? { uid, name: `uid ${uid}`, argument: { sudo: `'#${uid}'`, chown: String(uid) } }
-    : { uid, name, argument: { sudo: name, chown: name } };
+  const rows = users.split('\n').map((row) => row.split(':'));
+  const name = rows.find((row) => row[2] === String(uid))?.[0];
+  if (name) return { uid, name, sudo: name, chown: name };
+  return { uid, name: `uid ${uid}`, sudo: `'#${uid}'`, chown: String(uid) };
 }

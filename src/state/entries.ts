@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Entry, QuarantinedItem } from './entry.js';
 import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
-import { LineStore } from './line-store.js';
 
 /** Names one record. Every Entry is a Place. */
 export interface Place {
@@ -24,20 +23,21 @@ export interface Selection {
 }
 
 /** The records as readers see them. */
-export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'into' | 'delete'>;
-
-/** One directory with records in or below it. Both by name. */
-interface Directory {
-  /** Where the lines are kept. */
-  readonly lines: Map<string, number>;
-  directories?: Map<string, Directory>;
-}
+export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'delete'>;
 
 interface Folder {
-  readonly root: Directory;
+  /** By path; those with records in or below them, and the folder itself. */
+  readonly directories: Map<string, Directory>;
   readonly counts: Record<Entry['status'], number>;
   /** Paths relative to the folder. */
   readonly quarantined: Set<string>;
+}
+
+interface Directory {
+  /** Where the lines are kept, by the name of the file. */
+  readonly lines: Map<string, number>;
+  /** The names of the directories in it. */
+  directories?: Set<string>;
 }
 
 type Placed = readonly [folder: string, directory: string, name: string, line: string];
@@ -46,7 +46,6 @@ type Placed = readonly [folder: string, directory: string, name: string, line: s
 const ROOM = 48;
 /** So many records are looked at in a slice. */
 const SLICE = 1_000;
-const NONE = new Map<string, never>();
 
 /**
  * The only copy of the records in memory, a line each, by folder, directory and name: about 230 bytes for a confirmed one. A
@@ -86,60 +85,47 @@ export class Entries {
   }
 
   /** @returns the line that was there before */
-  set(folder: string, path: string, line: string): string | undefined {
-    return this.into(folder, parentOf(path))(ownCopy(nameOf(path)), line);
-  }
-
-  /**
-   * Sets many records of one directory, by a name that is no part of another text. To be used until something is deleted.
-   *
-   * @returns how to set one; that returns the line that was there before
-   */
-  into(folderName: string, path: string): (name: string, line: string) => string | undefined {
+  set(folderName: string, path: string, line: string): string | undefined {
     let folder = this.#folders.get(folderName);
     if (folder === undefined) {
-      folder = { root: { lines: new Map() }, counts: noCounts(), quarantined: new Set() };
+      folder = { directories: new Map(), counts: noCounts(), quarantined: new Set() };
       this.#folders.set(folderName, folder);
     }
-    const known = folder;
-    let directory = folder.root;
-    for (const name of namesOf(path)) {
-      directory.directories ??= new Map();
-      let inner = directory.directories.get(name);
-      if (inner === undefined) {
-        inner = { lines: new Map() };
-        directory.directories.set(ownCopy(name), inner);
-      }
-      directory = inner;
-    }
-    const { lines } = directory;
-    return (name, line) => {
-      const at = lines.get(name);
-      const before = at === undefined ? undefined : this.#lines.get(at);
-      if (before !== undefined) count(known, path, name, before, -1);
-      const room = statusOf(line) === 'pending' ? ROOM : 0;
-      const to = at === undefined ? this.#lines.add(line, room) : this.#lines.set(at, line, room);
-      if (to !== at) lines.set(name, to);
-      count(known, path, name, line, 1);
-      return before;
-    };
+    const { lines } = directoryIn(folder, parentOf(path));
+    const name = nameOf(path);
+    const at = lines.get(name);
+    const before = at === undefined ? undefined : this.#lines.get(at);
+    if (before !== undefined) count(folder, path, before, -1);
+    count(folder, path, line, 1);
+    const to = this.#lines.put(line, statusOf(line) === 'pending' ? ROOM : 0, at);
+    if (at === undefined) lines.set(ownCopy(name), to);
+    else if (to !== at) lines.set(name, to);
+    return before;
   }
 
   /** @returns the line that was there */
   delete(folderName: string, path: string): string | undefined {
     const folder = this.#folders.get(folderName);
-    const at = this.#directory(folderName, parentOf(path))?.lines.get(nameOf(path));
-    if (at === undefined || folder === undefined) return undefined;
+    const directory = folder?.directories.get(parentOf(path));
+    const at = directory?.lines.get(nameOf(path));
+    if (folder === undefined || directory === undefined || at === undefined) return undefined;
     const before = this.#lines.get(at);
     this.#lines.remove(at);
-    count(folder, parentOf(path), nameOf(path), before, -1);
-    if (remove(folder.root, path)) this.#folders.delete(folderName);
+    count(folder, path, before, -1);
+    directory.lines.delete(nameOf(path));
+    removeEmpty(folder, parentOf(path));
+    if (folder.directories.size === 0) this.#folders.delete(folderName);
     return before;
   }
 
   /** The names of the files directly in `directory` that have records. */
   names(folder: string, directory: string): Iterable<string> {
-    return (this.#directory(folder, directory)?.lines ?? NONE).keys();
+    return this.#directory(folder, directory)?.lines.keys() ?? [];
+  }
+
+  /** The names of the directories directly in `directory` that have records in or below them. */
+  knownDirectories(folder: string, directory: string): Iterable<string> {
+    return this.#directory(folder, directory)?.directories ?? [];
   }
 
   /** The records of all files below `directory`, at a cost of its directories and its records. */
@@ -147,22 +133,17 @@ export class Entries {
     return this.#parsed(this.lines(folder, directory));
   }
 
-  /** The names of the directories directly in `directory` that have records in or below them. */
-  knownDirectories(folder: string, directory: string): Iterable<string> {
-    return (this.#directory(folder, directory)?.directories ?? NONE).keys();
-  }
-
   /** All records, or all of one folder, or those with one of the statuses, without a pause. */
   all(folder?: string, ...status: Entry['status'][]): Iterable<Entry> {
-    return this.#parsed(this.lines(folder), status);
+    return this.#parsed(this.lines(folder), { status });
   }
 
   /**
    * The chosen records, in slices that take a few milliseconds each; the event loop turns between two. Iterate each
    * slice as it comes: a record is read when its turn comes, so that it is never an older one.
    */
-  async *slices({ folder, directory, status = [], where }: Selection = {}): AsyncGenerator<Iterable<Entry>> {
-    const lines = this.lines(folder, directory)[Symbol.iterator]();
+  async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
+    const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
     let hasMore = true;
     const slice = function* () {
       for (let i = 0; i < SLICE && hasMore; i += 1) {
@@ -172,14 +153,9 @@ export class Entries {
       }
     };
     while (hasMore) {
-      yield this.#parsed(slice(), status, where);
+      yield this.#parsed(slice(), selection);
       await nextTurn();
     }
-  }
-
-  /** The paths of all records of a folder. Parses nothing. */
-  *paths(folder: string): Iterable<string> {
-    for (const [, directory, name] of this.lines(folder)) yield join(directory, name);
   }
 
   /** The quarantined ones of all folders or of one, at a cost of their number. */
@@ -208,7 +184,7 @@ export class Entries {
   counts(folder?: string): Counts {
     const sum = noCounts();
     for (const name of folder === undefined ? this.#folders.keys() : [folder]) {
-      const { counts } = this.#folders.get(name) ?? { counts: noCounts() };
+      const counts = this.#folders.get(name)?.counts ?? noCounts();
       for (const status of Object.keys(sum) as Entry['status'][]) sum[status] += counts[status];
     }
     return sum;
@@ -217,27 +193,22 @@ export class Entries {
   /** Everything, all of one folder, or what is below one directory of it, as it stands here. */
   *lines(folder?: string, directory = ''): Iterable<Placed> {
     for (const each of folder === undefined ? this.#folders.keys() : [folder]) {
-      for (const [path, { lines }] of treeOf(directory, this.#directory(each, directory))) {
+      for (const [path, { lines }] of below(this.#folders.get(each), directory)) {
         for (const [name, at] of lines) yield [each, path, name, this.#lines.get(at)];
       }
     }
   }
 
-  *#parsed(
-    lines: Iterable<Placed>,
-    status: readonly Entry['status'][] = [],
-    where = (_line: string) => true,
-  ): Iterable<Entry> {
+  *#parsed(lines: Iterable<Placed>, { status = [], where }: Selection = {}): Iterable<Entry> {
     for (const [folder, directory, name, line] of lines) {
-      if ((status.length > 0 && !status.includes(statusOf(line))) || !where(line)) continue;
-      yield decode(line, folder, join(directory, name), this.bases);
+      if (status.length > 0 && !status.includes(statusOf(line))) continue;
+      if (where?.(line) === false) continue;
+      yield decode(line, folder, joinPath(directory, name), this.bases);
     }
   }
 
   #directory(folder: string, path: string): Directory | undefined {
-    let directory = this.#folders.get(folder)?.root;
-    for (const name of namesOf(path)) directory = directory?.directories?.get(name);
-    return directory;
+    return this.#folders.get(folder)?.directories.get(path);
   }
 }
 
@@ -246,33 +217,44 @@ function noCounts(): Record<Entry['status'], number> {
 }
 
 /** The record comes (1) or goes (-1). */
-function count(folder: Folder, directory: string, name: string, line: string, by: 1 | -1): void {
+function count(folder: Folder, path: string, line: string, by: 1 | -1): void {
   const status = statusOf(line);
   folder.counts[status] += by;
   if (status !== 'quarantined') return;
-  if (by === 1) folder.quarantined.add(join(directory, name));
-  else folder.quarantined.delete(join(directory, name));
+  if (by === 1) folder.quarantined.add(ownCopy(path));
+  else folder.quarantined.delete(path);
 }
 
-/** Removes a record, and the directories it stands in as far as nothing is left in them. Returns whether nothing is left. */
-function remove(directory: Directory, path: string): boolean {
-  const slash = path.indexOf('/');
-  const name = path.slice(0, slash);
-  const inner = slash === -1 ? undefined : directory.directories?.get(name);
-  if (inner === undefined) directory.lines.delete(path);
-  else if (remove(inner, path.slice(slash + 1))) directory.directories?.delete(name);
-  return directory.lines.size === 0 && (directory.directories?.size ?? 0) === 0;
+/** The directory, made where it is not known, with those that it stands in. */
+function directoryIn(folder: Folder, path: string): Directory {
+  const known = folder.directories.get(path);
+  if (known !== undefined) return known;
+  const made = { lines: new Map() };
+  folder.directories.set(ownCopy(path), made);
+  if (path !== '') {
+    const outer = directoryIn(folder, parentOf(path));
+    outer.directories ??= new Set();
+    outer.directories.add(ownCopy(nameOf(path)));
+  }
+  return made;
+}
+
+/** Removes the directory, and those that it stands in, as far as nothing is left in them. */
+function removeEmpty(folder: Folder, path: string): void {
+  const directory = folder.directories.get(path);
+  if ((directory?.lines.size ?? 0) + (directory?.directories?.size ?? 0) > 0) return;
+  folder.directories.delete(path);
+  if (path === '') return;
+  folder.directories.get(parentOf(path))?.directories?.delete(nameOf(path));
+  removeEmpty(folder, parentOf(path));
 }
 
 /** The directory and all that stand in it, at any depth, with their paths. */
-function* treeOf(path: string, directory?: Directory): Iterable<readonly [string, Directory]> {
+function* below(folder: Folder | undefined, path: string): Iterable<readonly [string, Directory]> {
+  const directory = folder?.directories.get(path);
   if (directory === undefined) return;
   yield [path, directory];
-  for (const [name, inner] of directory.directories ?? []) yield* treeOf(join(path, name), inner);
-}
-
-function namesOf(path: string): readonly string[] {
-  return path === '' ? [] : path.split('/');
+  for (const name of directory.directories ?? []) yield* below(folder, joinPath(path, name));
 }
 
 function parentOf(path: string): string {
@@ -283,6 +265,87 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-function join(directory: string, name: string): string {
+export function joinPath(directory: string, name: string): string {
   return directory === '' ? name : `${directory}/${name}`;
+}
+
+/** Texts are kept in steps of so many bytes. */
+const UNIT = 16;
+/** Before each text stand its length in bytes and the units of its place, 4 bytes each. */
+const HEADER = 8;
+const SLAB_UNITS = 65_536;
+
+/**
+ * Keeps lines of text outside of the heap of V8, by number. A million strings that change a few times each leave a heap full of
+ * holes and keep its collector busy: 427 MB of heap for 289 MB of strings, and pauses of 50 to 90 ms. Here a line is
+ * written over itself while it fits, and the place of one that went is taken by the next of its size.
+ *
+ * Memory is taken 1 MiB at a time and never given back.
+ */
+export class LineStore {
+  readonly #slabs: Buffer[] = [];
+  /** Free places by their units. */
+  readonly #free = new Map<number, number[]>();
+  /** Units taken of the last slab. */
+  #taken = SLAB_UNITS;
+
+  get(at: number): string {
+    const slab = this.#slabOf(at);
+    const start = offsetOf(at) + HEADER;
+    return slab.toString('utf8', start, start + slab.readUInt32LE(start - HEADER));
+  }
+
+  /**
+   * @param room how much the line is likely to grow, in bytes, where it needs a place
+   * @param at the number of the line that it replaces
+   * @returns the number of the line, until it is put anew or removed
+   */
+  put(line: string, room: number, at?: number): number {
+    const bytes = Buffer.byteLength(line);
+    let to = at;
+    if (to === undefined || HEADER + bytes > UNIT * this.#unitsOf(to)) {
+      if (to !== undefined) this.remove(to);
+      to = this.#take(Math.ceil((HEADER + bytes + room) / UNIT));
+    }
+    const slab = this.#slabOf(to);
+    slab.writeUInt32LE(bytes, offsetOf(to));
+    slab.write(line, offsetOf(to) + HEADER);
+    return to;
+  }
+
+  remove(at: number): void {
+    const units = this.#unitsOf(at);
+    const free = this.#free.get(units);
+    if (free === undefined) this.#free.set(units, [at]);
+    else free.push(at);
+  }
+
+  /** A free place, or a new one at the end; a slab for itself where it is larger than one. */
+  #take(units: number): number {
+    const free = this.#free.get(units)?.pop();
+    if (free !== undefined) return free;
+    if (this.#taken + units > SLAB_UNITS) {
+      this.#slabs.push(Buffer.allocUnsafeSlow(UNIT * Math.max(SLAB_UNITS, units)));
+      this.#taken = 0;
+    }
+    const at = (this.#slabs.length - 1) * SLAB_UNITS + this.#taken;
+    this.#taken += units;
+    this.#slabOf(at).writeUInt32LE(units, offsetOf(at) + 4);
+    return at;
+  }
+
+  #unitsOf(at: number): number {
+    return this.#slabOf(at).readUInt32LE(offsetOf(at) + 4);
+  }
+
+  #slabOf(at: number): Buffer {
+    const slab = this.#slabs[Math.floor(at / SLAB_UNITS)];
+    if (slab === undefined) throw new Error(`there is no line ${at}`);
+    return slab;
+  }
+}
+
+/** Of a place in its slab, in bytes. */
+function offsetOf(at: number): number {
+  return UNIT * (at % SLAB_UNITS);
 }

@@ -1,13 +1,40 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
 import type { Adapter } from 'lowdb';
-import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
+import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { journalPath, listStateFiles, snapshotPath, stateError } from './directory.js';
-import type { UrlBases } from './line.js';
-import { Framer, loadState, type OpenFile, type StateData } from './load.js';
+import { listStateFiles, pathOf, StateError, stateError } from './directory.js';
+import { Entries, joinPath } from './entries.js';
+import { baseOf, type UrlBases } from './line.js';
+
+/** A small value that survives a restart beside the records. */
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Json[]
+  | { readonly [name: string]: Json | undefined };
+
+/** Everything that survives a restart: what lowdb holds in `data`. */
+export interface StateData {
+  readonly entries: Entries;
+  /** Small values by name: folder identities, what was learned of the peer. */
+  readonly meta: Map<string, Json>;
+  /**
+   * What is not on disk yet: `folder\0path` of records and names of small values. Only where, for it is written as it is by
+   * then.
+   */
+  changes: Set<string>;
+}
+
+export function emptyData(): StateData {
+  return { entries: new Entries(), meta: new Map(), changes: new Set() };
+}
 
 /** The numbers of the state. */
 const STATE_POLICY = {
@@ -16,6 +43,13 @@ const STATE_POLICY = {
   /** How much is encoded without a pause, in characters (128 Ki cost about 1 ms of the event loop). */
   writeBytes: 128 * 1024,
 };
+/** How much may wait for the disk, so that the syncs of commits do not stand behind a whole snapshot. */
+const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
+/** How much is read and taken in without a pause, in bytes: 2 ms of the event loop. */
+const READ_BYTES = 128 * 1024;
+
+/** How files are opened; a parameter so that a test can let a disk fail. */
+export type OpenFile = typeof open;
 
 export interface AdapterOptions {
   readonly clock: Clock;
@@ -25,25 +59,13 @@ export interface AdapterOptions {
   readonly open?: OpenFile;
 }
 
-/** How much of a snapshot may wait for the disk, so that the syncs of commits do not stand behind all of it. */
-const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
-
-/** The journal that is written to. */
-interface Journal {
-  readonly file: FileHandle;
-  /** Bytes known to be on disk. */
-  end: number;
-  /**
-   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report success the next time, so
-   * nothing may be appended any more and its successor repeats what is not known to be durable.
-   */
-  isSpoiled: boolean;
-}
-
 /**
  * Keeps what lowdb holds on disk, at a cost that follows what changed and not what is stored.
  *
- * `write` appends what changed to the journal of the present generation and syncs once for all who wait. A journal that
+ * Generation n is the changes in `journal-n`, which follow on those of the generation before or, where there is one, on
+ * `snapshot-n`. Generation 1 follows on nothing.
+ *
+ * `write` appends what changed to the newest journal and syncs once for all who wait. A journal that
  * has grown large is *compacted*: the next generation's journal begins, and while the work goes on in it, its snapshot
  * is written from the live data. Then what is older than the snapshot before goes; that one, with the journals since,
  * stays as the fallback. A journal that the disk spoiled is left behind the same way.
@@ -52,25 +74,21 @@ interface Journal {
  */
 export class JournalAdapter implements Adapter<StateData> {
   readonly #dir: string;
-  readonly #options: Required<AdapterOptions>;
+  readonly #options: AdapterOptions;
   readonly #policy: typeof STATE_POLICY;
+  readonly #open: OpenFile;
   readonly #closing = new AbortController();
   /** One sentence for each repair that reading made. */
   readonly repairs: string[] = [];
-  /** Called with how long each sync of changes took, in seconds. */
+  /** Called with how long it took to bring changes to the disk, in seconds. */
   onSync: (seconds: number) => void = () => {};
   /** What the last write failed with; undefined when it did not. */
   failure: PeersyncError | undefined;
 
-  #journal: Journal | undefined;
+  #journal: LinesFile | undefined;
   /** So many URL bases stand in the present journal. */
   #basesWritten = 0;
-  #generation = 0;
-  /** The generation that a reader has to begin with. */
-  #base = 1;
-  #snapshotBytes = 0;
-  /** Of all journals since the base. */
-  #journalBytes = 0;
+  #files: StateSizes = { base: 1, generation: 0, snapshotBytes: 0, journalBytes: 0 };
   /** A journal larger than this is compacted: larger than the snapshot, and after a failure than it was then. In bytes. */
   #compactAbove = 0;
   #compaction: Promise<void> | undefined;
@@ -83,16 +101,16 @@ export class JournalAdapter implements Adapter<StateData> {
 
   constructor(dir: string, options: AdapterOptions) {
     this.#dir = dir;
+    this.#options = options;
     this.#policy = { ...STATE_POLICY, ...options.policy };
-    this.#options = { ...options, policy: this.#policy, open: options.open ?? open };
+    this.#open = options.open ?? open;
   }
 
   /** Sizes in bytes: the changes since the last snapshot, and that. How often there was one since the state was opened. */
   figures() {
+    const { journalBytes, snapshotBytes, generation } = this.#files;
     return {
-      journalBytes: this.#journalBytes,
-      snapshotBytes: this.#snapshotBytes,
-      generation: this.#generation,
+      ...{ journalBytes, snapshotBytes, generation },
       compacting: this.#compaction !== undefined,
       compactions: this.#compactions,
       /** What the last commit failed with; undefined when it did not. */
@@ -104,27 +122,16 @@ export class JournalAdapter implements Adapter<StateData> {
   async read(): Promise<StateData> {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const loaded = await loadState(this.#dir, this.#options.open);
-      const { files, last, damage, outdated, data } = loaded;
-      for (const name of files.unfinished) await rm(join(this.#dir, name), { force: true });
-      this.repairs.push(...damage);
-      this.#generation = Math.max(0, ...files.snapshots, ...files.journals);
-      if (last !== undefined) {
-        if (last.tornBytes > 0)
-          this.repairs.push(
-            `The last ${last.tornBytes} bytes of journal-${last.generation} were torn and cut off.`,
-          );
-        await this.#resume(last.generation, last.soundBytes);
-        this.#journalBytes = loaded.journalBytes;
-      }
-      if (last === undefined || outdated) await this.#begin();
-      this.#base = Math.min(loaded.base, this.#generation);
-      this.#snapshotBytes = loaded.snapshotBytes;
-      this.#compactAbove = Math.max(this.#policy.compactMinBytes, loaded.snapshotBytes);
+      const { data, repairs, unfinished, newest, ...sizes } = await loadState(this.#dir, this.#open);
+      for (const name of unfinished) await rm(join(this.#dir, name), { force: true });
+      this.#files = sizes;
+      this.#compactAbove = Math.max(this.#policy.compactMinBytes, sizes.snapshotBytes);
+      this.repairs.push(...repairs);
+      if (newest === undefined) await this.#begin();
+      else await this.#resume(newest);
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
-      if (damage.length > 0 || outdated || this.#journalBytes > this.#compactAbove)
-        this.#startCompaction(data);
+      if (repairs.length > 0 || sizes.journalBytes > this.#compactAbove) this.#startCompaction(data);
       return data;
     } catch (error) {
       throw await stateError(error, this.#dir, 'write');
@@ -159,41 +166,18 @@ export class JournalAdapter implements Adapter<StateData> {
     await this.#inTurn(async () => this.#journal?.file.close());
   }
 
-  /** Begins the journal of a new generation, which exists with its header or not at all. */
-  async #begin(): Promise<void> {
-    const generation = this.#generation + 1;
-    const header = new Framer().header('journal', generation, this.#options.clock.now());
-    await writeFileAtomic(journalPath(this.#dir, generation), header);
-    await this.#resume(generation, header.length);
-    this.#journalBytes += header.length;
-  }
-
-  /** Goes on with a journal from `end` on, once what follows is cut off and what is there is on disk; leaves the one before. */
-  async #resume(generation: number, end: number): Promise<void> {
-    const file = await this.#options.open(journalPath(this.#dir, generation), 'r+');
-    try {
-      await file.truncate(end);
-      await file.sync();
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
-    await this.#journal?.file.close().catch(() => undefined);
-    this.#journal = { file, end, isSpoiled: false };
-    this.#generation = generation;
-    this.#basesWritten = 0;
-  }
-
   async #writeChanges(data: StateData): Promise<void> {
     const taken = data.changes;
     if (taken.size === 0) return;
     if (this.#closing.signal.aborted) throw new Error('The state was changed after it was closed.');
     data.changes = new Set();
     try {
-      if (this.#journal === undefined || this.#journal.isSpoiled) await this.#begin();
-      const bases = data.entries.bases.size;
-      if (this.#journal !== undefined)
-        await this.#append(this.#journal, changedRows(data, taken, this.#basesWritten));
+      const journal = this.#journal?.isSpoiled === false ? this.#journal : await this.#begin();
+      const [bases, before] = [data.entries.bases.size, journal.end];
+      const started = this.#options.clock.now();
+      await journal.append(changedLines(data, taken, this.#basesWritten));
+      this.onSync((this.#options.clock.now() - started) / 1000);
+      this.#files.journalBytes += journal.end - before;
       this.#basesWritten = bases;
       this.failure = undefined;
     } catch (error) {
@@ -201,29 +185,36 @@ export class JournalAdapter implements Adapter<StateData> {
       this.failure = await stateError(error, this.#dir, 'write');
       throw this.failure;
     }
-    if (this.#journalBytes > this.#compactAbove) this.#startCompaction(data);
+    if (this.#files.journalBytes > this.#compactAbove) this.#startCompaction(data);
   }
 
-  /** Appends the rows with one sync: when it resolves they are on disk, when it rejects none of them counts. */
-  async #append(journal: Journal, rows: Iterable<string>): Promise<void> {
-    const { file } = journal;
-    let end = journal.end;
-    let isWritten = false;
+  /** Goes on with the newest journal, once what is torn is cut off and what is there is on disk. */
+  async #resume({ bytes, soundBytes }: FileFound): Promise<void> {
+    const { generation } = this.#files;
+    const torn = bytes - soundBytes;
+    if (torn > 0) this.repairs.push(`The last ${torn} bytes of journal-${generation} were torn and cut off.`);
+    const file = await this.#open(pathOf(this.#dir, 'journal', generation), 'r+');
+    this.#journal = new LinesFile(file, this.#policy.writeBytes, soundBytes);
     try {
-      for (const chunk of chunksOf(rows, this.#policy.writeBytes)) end += await writeFully(file, chunk, end);
-      isWritten = true;
-      const started = this.#options.clock.now();
-      await file.datasync();
-      this.onSync((this.#options.clock.now() - started) / 1000);
-      this.#journalBytes += end - journal.end;
-      journal.end = end;
+      await file.truncate(soundBytes);
+      await file.sync();
     } catch (error) {
-      journal.isSpoiled = isWritten;
-      await file.truncate(journal.end).catch(() => {
-        journal.isSpoiled = true;
-      });
+      await file.close();
       throw error;
     }
+  }
+
+  /** Begins the journal of a new generation, and leaves the one before. */
+  async #begin(): Promise<LinesFile> {
+    const generation = this.#files.generation + 1;
+    const first = header('journal', generation, this.#options.clock.now());
+    const journal = await this.#create('journal', generation, [lineOf(first)]);
+    await this.#journal?.file.close().catch(() => undefined);
+    this.#journal = journal;
+    this.#files.generation = generation;
+    this.#files.journalBytes += journal.end;
+    this.#basesWritten = 0;
+    return journal;
   }
 
   /** In the background: a failure is told, and tried again when the journal has grown further. */
@@ -231,67 +222,52 @@ export class JournalAdapter implements Adapter<StateData> {
     if (this.#closing.signal.aborted || this.#compaction !== undefined) return;
     this.compact(data).catch(async (error: unknown) => {
       if (this.#closing.signal.aborted) return;
-      this.#compactAbove = this.#journalBytes + this.#policy.compactMinBytes;
+      this.#compactAbove = this.#files.journalBytes + this.#policy.compactMinBytes;
       const { code, message, hint } = await stateError(error, this.#dir, 'write');
       this.#options.log.warn({ code }, `The state could not be compacted yet: ${message} ${hint}`);
     });
   }
 
   async #compact(data: StateData): Promise<void> {
+    const { clock, log } = this.#options;
+    const started = clock.now();
     let journalsBefore = 0;
     await this.#inTurn(async () => {
-      journalsBefore = this.#journalBytes;
+      journalsBefore = this.#files.journalBytes;
       await this.#begin();
     });
-    const generation = this.#generation;
-    const started = this.#options.clock.now();
-    const bytes = await this.#writeSnapshot(snapshotPath(this.#dir, generation), generation, data);
-    const fallback = this.#base;
-    this.#base = generation;
-    this.#snapshotBytes = bytes;
-    this.#journalBytes -= journalsBefore;
-    this.#compactAbove = Math.max(this.#policy.compactMinBytes, bytes);
+    const { base: fallback, generation } = this.#files;
+    const lines = snapshotLines(data, header('snapshot', generation, started), this.#closing.signal);
+    const snapshot = await this.#create('snapshot', generation, lines);
+    await snapshot.file.close();
+    this.#files.base = generation;
+    this.#files.snapshotBytes = snapshot.end;
+    this.#files.journalBytes -= journalsBefore;
+    this.#compactAbove = Math.max(this.#policy.compactMinBytes, snapshot.end);
     this.#compactions += 1;
     const { journals, snapshots } = await listStateFiles(this.#dir);
-    const isOld = (found: number) => found < fallback;
-    for (const old of snapshots.filter(isOld)) await rm(snapshotPath(this.#dir, old), { force: true });
-    for (const old of journals.filter(isOld)) await rm(journalPath(this.#dir, old), { force: true });
-    const ms = Math.round(this.#options.clock.now() - started);
-    this.#options.log.debug(
-      { generation, bytes, records: data.entries.size, ms },
-      'The state was compacted.',
-    );
+    const old = [
+      ...snapshots.filter((found) => found < fallback).map((found) => pathOf(this.#dir, 'snapshot', found)),
+      ...journals.filter((found) => found < fallback).map((found) => pathOf(this.#dir, 'journal', found)),
+    ];
+    for (const path of old) await rm(path, { force: true });
+    const figures = { generation, bytes: snapshot.end, records: data.entries.size };
+    log.debug({ ...figures, ms: Math.round(clock.now() - started) }, 'The state was compacted.');
   }
 
-  /**
-   * Writes a snapshot while `data` goes on changing, a slice at a time; it exists whole or not at all. What changes meanwhile
-   * may be in it or not, and has to be in the journal of the same generation.
-   *
-   * @returns its size in bytes
-   */
-  async #writeSnapshot(path: string, generation: number, data: StateData): Promise<number> {
-    const temporary = `${path}.tmp`;
-    const lines = snapshotLines(data, generation, this.#options.clock.now());
-    let [size, synced] = [0, 0];
+  /** Makes a file of lines, which exists whole or not at all, and can be appended to. */
+  async #create(kind: 'journal' | 'snapshot', generation: number, lines: Iterable<string>) {
+    const path = pathOf(this.#dir, kind, generation);
+    const file = await this.#open(`${path}.tmp`, 'w', 0o600);
+    const made = new LinesFile(file, this.#policy.writeBytes);
     try {
-      const file = await this.#options.open(temporary, 'w', 0o600);
-      try {
-        for (const chunk of chunksOf(lines, this.#policy.writeBytes)) {
-          this.#closing.signal.throwIfAborted();
-          size += await writeFully(file, chunk, size);
-          if (size - synced < SYNC_EVERY_BYTES) continue;
-          await file.datasync();
-          synced = size;
-        }
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(temporary, path);
+      await made.append(lines);
+      await rename(`${path}.tmp`, path);
       await syncDirectory(this.#dir);
-      return size;
+      return made;
     } catch (error) {
-      await rm(temporary, { force: true });
+      await file.close();
+      await rm(`${path}.tmp`, { force: true });
       throw error;
     }
   }
@@ -303,76 +279,338 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 }
 
-/** The changed records as they are by now, each behind its URL base where that is new in this journal. */
-function* changedRows(
-  { entries, meta }: StateData,
-  changes: Set<string>,
-  fromBase: number,
-): Iterable<string> {
-  const framer = new Framer();
-  let written = fromBase;
-  for (const change of changes) {
-    const [name = '', path] = change.split('\0');
-    const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
-    // A crash may cut the journal off behind any line, and new bases come while it is written.
-    const bases = baseRows(entries.bases, written);
-    written = entries.bases.size;
-    for (const base of bases) yield framer.line(base);
-    yield framer.line(row);
+/** A file that lines are appended to. */
+class LinesFile {
+  /**
+   * A sync failed, or a cut did: the kernel may have dropped what it could not write and report success the next time, so
+   * nothing may be appended any more and the successor repeats what is not known to be durable.
+   */
+  isSpoiled = false;
+
+  /** @param end bytes known to be on disk */
+  constructor(
+    readonly file: FileHandle,
+    readonly writeBytes: number,
+    public end = 0,
+  ) {}
+
+  /** Appends lines, which may be made meanwhile: when it resolves they are on disk, when it rejects none of them counts. */
+  async append(lines: Iterable<string>): Promise<void> {
+    let [end, synced, chunk] = [this.end, this.end, ''];
+    try {
+      for (const line of lines) {
+        chunk += line;
+        if (chunk.length < this.writeBytes) continue;
+        end = await this.#write(chunk, end);
+        chunk = '';
+        if (end - synced < SYNC_EVERY_BYTES) continue;
+        await this.#sync();
+        synced = end;
+      }
+      end = await this.#write(chunk, end);
+      await this.#sync();
+      this.end = end;
+    } catch (error) {
+      await this.file.truncate(this.end).catch(() => {
+        this.isSpoiled = true;
+      });
+      throw error;
+    }
   }
-  // Twice, so that one damaged line costs no more than itself.
-  for (const row of baseRows(entries.bases, fromBase)) yield framer.line(row);
+
+  /** @returns where the text ends in the file */
+  async #write(text: string, position: number): Promise<number> {
+    const bytes = Buffer.from(text);
+    let done = 0;
+    while (done < bytes.length) {
+      const left = bytes.length - done;
+      done += (await this.file.write(bytes, done, left, position + done)).bytesWritten;
+    }
+    return position + done;
+  }
+
+  async #sync(): Promise<void> {
+    this.isSpoiled = true;
+    await this.file.datasync();
+    this.isSpoiled = false;
+  }
 }
 
-function* snapshotLines({ entries, meta }: StateData, generation: number, now: number): Iterable<string> {
-  const framer = new Framer();
-  yield framer.header('snapshot', generation, now);
-  for (const name of meta.keys()) yield framer.line(metaRow(name, meta));
-  for (const [folder, directory, name, line] of entries.lines())
-    yield framer.line(recordRow(folder, directory === '' ? name : `${directory}/${name}`, line));
-  // At the end, as new ones may have come meanwhile.
-  for (const row of baseRows(entries.bases, 0)) yield framer.line(row);
-  yield framer.footer();
+/** How the lines of a file are framed, and what they mean: raised whenever a line of before would be misread. */
+const [FORMAT_VERSION, SCHEMA_VERSION] = [1, 2];
+
+/**
+ * Journal and snapshot have one format. A line is the CRC-32 of its text in eight hex digits, a space, the text, a newline. The
+ * texts are
+ *
+ * - a header, which opens every file: `{"peersync":"journal",…}`;
+ * - `"folder","path",[record]`, and `["-","folder","path"]` for one that is removed;
+ * - `["m","name",value]` for a small value; without a value it is removed;
+ * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a snapshot;
+ * - a footer, which closes a snapshot: `{"records":…,"sum":…}`.
+ */
+export function lineOf(text: string): string {
+  return `${prefixOf(crc32(text))}${text}\n`;
 }
 
-/** `"folder","path",[record]`, or a row `["-", folder, path]` where the record is removed. */
+function prefixOf(checksum: number): string {
+  return `${checksum.toString(16).padStart(8, '0')} `;
+}
+
+function header(peersync: 'journal' | 'snapshot', generation: number, created: number): string {
+  const versions = { format: FORMAT_VERSION, schema: SCHEMA_VERSION };
+  return JSON.stringify({ peersync, ...versions, generation, created });
+}
+
+/** The lines of a snapshot so far: how many, and the sum of their checksums, which catches sound lines at a wrong place. */
+class Seal {
+  #lines = 0;
+  #sum = 0;
+
+  add(checksum: number): void {
+    this.#lines += 1;
+    this.#sum = (Math.imul(this.#sum, 31) + checksum) | 0;
+  }
+
+  footer(): string {
+    return JSON.stringify({ records: this.#lines - 1, sum: this.#sum });
+  }
+}
+
 function recordRow(folder: string, path: string, line: string | undefined): string {
   if (line === undefined) return JSON.stringify(['-', folder, path]);
   return `${JSON.stringify(folder)},${JSON.stringify(path)},${line}`;
 }
 
-/** A row `["m", name, value]`; without a value: removed. */
 function metaRow(name: string, meta: StateData['meta']): string {
   return JSON.stringify(meta.has(name) ? ['m', name, meta.get(name)] : ['m', name]);
 }
 
-/** A row `["u", number, collection, url]` for each base from number `from` on. */
-function baseRows(bases: UrlBases, from: number): string[] {
-  const rows: string[] = [];
-  for (let number = from; number < bases.size; number += 1) {
-    const base = bases.get(number);
-    if (base !== undefined) rows.push(JSON.stringify(['u', number, base.collection, base.url]));
-  }
-  return rows;
+function baseRow(number: number, bases: UrlBases): string {
+  const base = bases.get(number);
+  return JSON.stringify(['u', number, base?.collection, base?.url]);
 }
 
-/** The lines in pieces of about so many characters. */
-function* chunksOf(lines: Iterable<string>, characters: number): Iterable<Buffer> {
-  let chunk = '';
-  for (const line of lines) {
-    chunk += line;
-    if (chunk.length < characters) continue;
-    yield Buffer.from(chunk);
-    chunk = '';
+/** The changed records as they are by now, each behind its URL base where that is new in this journal. */
+function* changedLines({ entries, meta }: StateData, changes: Set<string>, from: number): Iterable<string> {
+  const { bases } = entries;
+  let next = from;
+  for (const change of changes) {
+    const [name = '', path] = change.split('\0');
+    const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
+    // A crash may cut the journal off behind any line, and new bases come while it is written.
+    for (const known = bases.size; next < known; next += 1) yield lineOf(baseRow(next, bases));
+    yield lineOf(row);
   }
-  yield Buffer.from(chunk);
+  // Twice, so that one damaged line costs no more than itself.
+  for (let number = from; number < next; number += 1) yield lineOf(baseRow(number, bases));
 }
 
-/** Writes `bytes` at `position`, whatever number of calls that takes. Returns how many they are. */
-async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<number> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
-    done += bytesWritten;
+/**
+ * The lines of a snapshot, made while the data goes on changing: what changes meanwhile may be in it or not, and has to be in the
+ * journal of the same generation.
+ */
+function* snapshotLines(data: StateData, first: string, signal: AbortSignal): Iterable<string> {
+  const seal = new Seal();
+  for (const text of snapshotTexts(data, first)) {
+    signal.throwIfAborted();
+    const checksum = crc32(text);
+    seal.add(checksum);
+    yield `${prefixOf(checksum)}${text}\n`;
   }
-  return bytes.length;
+  yield lineOf(seal.footer());
+}
+
+function* snapshotTexts({ entries, meta }: StateData, first: string): Iterable<string> {
+  yield first;
+  for (const name of meta.keys()) yield metaRow(name, meta);
+  for (const [folder, directory, name, line] of entries.lines())
+    yield recordRow(folder, joinPath(directory, name), line);
+  // At the end, as new ones may have come meanwhile.
+  for (let number = 0; number < entries.bases.size; number += 1) yield baseRow(number, entries.bases);
+}
+
+/** The files that make up the state, and their sizes in bytes. */
+interface StateSizes {
+  /** The generation that a reader has to begin with: all files from it on are needed. */
+  base: number;
+  /** The newest one; 0 where there is none. */
+  generation: number;
+  /** 0 without one. */
+  snapshotBytes: number;
+  /** Of the sound parts of all journals since the base. */
+  journalBytes: number;
+}
+
+/** What the files say. */
+interface Loaded extends StateSizes {
+  readonly data: StateData;
+  /** One sentence for each damage that was read around. */
+  readonly repairs: string[];
+  /** Names of files that were never finished. */
+  readonly unfinished: readonly string[];
+  /** The journal of the newest generation. */
+  newest?: FileFound;
+}
+
+/**
+ * Reads the state in `dir` and writes nothing: the newest sound snapshot, then the journals from its generation on. What is sound
+ * in a damaged snapshot is read too, before the one that it falls back to.
+ *
+ * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
+ */
+export async function loadState(dir: string, open: OpenFile): Promise<Loaded> {
+  try {
+    return await load(dir, open);
+  } catch (error) {
+    throw await stateError(error, dir, 'read');
+  }
+}
+
+async function load(dir: string, open: OpenFile): Promise<Loaded> {
+  const { journals, snapshots, unfinished } = await listStateFiles(dir);
+  const [data, repairs]: [StateData, string[]] = [emptyData(), []];
+  const newest = Math.max(0, ...snapshots, ...journals);
+  const oldest = Math.min(newest, ...snapshots, ...journals);
+  const sizes = { base: Math.max(1, oldest), generation: newest, snapshotBytes: 0, journalBytes: 0 };
+  const loaded: Loaded = { data, repairs, unfinished, ...sizes };
+  let soundBytes = 0;
+  const read = async (kind: 'journal' | 'snapshot', generation: number) => {
+    const found = await readLines(pathOf(dir, kind, generation), open, (text) => take(data, text, dir));
+    soundBytes += found.soundBytes;
+    return found;
+  };
+  for (const generation of snapshots.toReversed()) {
+    const { isWhole, bytes } = await read('snapshot', generation);
+    if (isWhole) {
+      loaded.base = generation;
+      loaded.snapshotBytes = bytes;
+      break;
+    }
+    repairs.push(`snapshot-${generation} is damaged; what came before it was read instead.`);
+  }
+  if (loaded.snapshotBytes === 0 && loaded.base > 1)
+    repairs.push(
+      'No snapshot is whole; what is sound was read, and files that are missing in it are new again.',
+    );
+  for (let generation = loaded.base; generation <= newest; generation += 1) {
+    if (!journals.includes(generation)) {
+      repairs.push(`journal-${generation} is missing; its changes are lost.`);
+      continue;
+    }
+    const found = await read('journal', generation);
+    const lines = found.damaged === 1 ? '1 damaged line' : `${found.damaged} damaged lines`;
+    if (found.damaged > 0)
+      repairs.push(`journal-${generation} has ${lines}; the files they told of are looked at again.`);
+    loaded.journalBytes += found.soundBytes;
+    if (generation === newest) loaded.newest = found;
+  }
+  if (soundBytes === 0 && newest > 0)
+    throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
+  if (repairs.length > 0 || loaded.newest?.bytes !== loaded.newest?.soundBytes) {
+    const dropped = await dropUnreadable(data);
+    const [files, are] = dropped === 1 ? ['1 file', 'it is'] : [`${dropped} files`, 'they are'];
+    if (dropped > 0) repairs.push(`The URL base of ${files} is lost; ${are} new again.`);
+  }
+  return loaded;
+}
+
+/** What reading a file of lines found. */
+interface FileFound {
+  readonly bytes: number;
+  /** Where the last sound line ends; what follows is torn. */
+  readonly soundBytes: number;
+  /** Lines with a wrong checksum that have sound lines after them. */
+  readonly damaged: number;
+  /** It ends with a footer that is true of it. */
+  readonly isWhole: boolean;
+}
+
+const [NEWLINE, QUOTE, BRACE] = [0x0a, 0x22, 0x7b];
+const PREFIX_BYTES = 9;
+
+/**
+ * Reads a file of lines in one pass, a part at a time.
+ *
+ * @param onText is called for the text of each sound line but a footer
+ */
+async function readLines(path: string, open: OpenFile, onText: (text: Buffer) => void): Promise<FileFound> {
+  const file = await open(path, 'r');
+  const seal = new Seal();
+  // Damaged lines since the last sound one: torn if nothing sound follows.
+  let [bytes, soundBytes, damaged, doubtful, isSealed] = [0, 0, 0, 0, false];
+  let rest = Buffer.alloc(0);
+  for await (const chunk of file.createReadStream({ highWaterMark: READ_BYTES })) {
+    const part = Buffer.concat([rest, chunk]);
+    let start = 0;
+    for (let end = part.indexOf(NEWLINE, rest.length); end !== -1; end = part.indexOf(NEWLINE, start)) {
+      const text = part.subarray(start + PREFIX_BYTES, end);
+      const checksum = crc32(text);
+      if (Number(`0x${part.toString('latin1', start, start + 8)}`) === checksum) {
+        damaged += doubtful;
+        doubtful = 0;
+        soundBytes = bytes + end + 1;
+        isSealed = text[0] === BRACE && text.toString() === seal.footer();
+        seal.add(checksum);
+        if (!isSealed) onText(text);
+      } else doubtful += 1;
+      start = end + 1;
+    }
+    bytes += start;
+    rest = part.subarray(start);
+  }
+  bytes += rest.length;
+  return { bytes, soundBytes, damaged, isWhole: isSealed && damaged === 0 && soundBytes === bytes };
+}
+
+/**
+ * Takes in what the text of a line says.
+ *
+ * @throws StateError STATE_NEWER for the header of a later version
+ */
+function take(data: StateData, text: Buffer, dir: string): void {
+  if (text[0] === QUOTE) takeRecord(data.entries, text);
+  else if (text[0] === BRACE) checkVersion(JSON.parse(text.toString()), dir);
+  else takeRow(data, JSON.parse(text.toString()));
+}
+
+function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
+  const [kind, first = '', second = '', url] = row;
+  if (kind === '-') entries.delete(first, second);
+  else if (kind === 'u') entries.bases.set(Number(first), { collection: second, url: url ?? undefined });
+  else if (kind === 'm' && row.length > 2) meta.set(first, row[2] as Json);
+  else if (kind === 'm') meta.delete(first);
+  else throw new Error(`a record has the unknown status ${JSON.stringify(kind)}`);
+}
+
+function takeRecord(entries: Entries, text: Buffer): void {
+  const end = text.indexOf('",[');
+  const place = text.toString('utf8', 1, end);
+  if (place.includes('\\')) {
+    const [folder, path, record] = JSON.parse(`[${text}]`);
+    entries.set(folder, path, JSON.stringify(record));
+  } else {
+    const middle = place.indexOf('","');
+    entries.set(place.slice(0, middle), place.slice(middle + 3), text.toString('utf8', end + 2));
+  }
+}
+
+function checkVersion({ format = 0, schema = 0 }: Readonly<Record<string, number>>, dir: string): void {
+  if (format <= FORMAT_VERSION && schema <= SCHEMA_VERSION) return;
+  const detail = `schema ${format}.${schema}; this one knows ${FORMAT_VERSION}.${SCHEMA_VERSION}`;
+  throw new StateError('STATE_NEWER', dir, detail);
+}
+
+/** Forgets the items whose URL base is lost, and returns how many: it stands twice where it is first used, and once in each later file. */
+async function dropUnreadable({ entries }: StateData): Promise<number> {
+  let [looked, dropped] = [0, 0];
+  for (const [folder, directory, name, line] of entries.lines()) {
+    looked += 1;
+    if (looked % 5_000 === 0) await nextTurn();
+    const base = baseOf(line);
+    if (Number.isNaN(base) || entries.bases.get(base) !== undefined) continue;
+    entries.delete(folder, joinPath(directory, name));
+    dropped += 1;
+  }
+  return dropped;
 }

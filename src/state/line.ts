@@ -296,34 +296,3 @@ function historyOf(row: HistoryRow, entry: Unfinished, evidence?: string): reado
   }
   return history;
 }
-
-type Values = readonly (string | number | null)[];
-
-/** The record of a row of schema 1, as peersync wrote it until November 2026: the same as a line says, in another order. */
-export function entryOfSchema1(row: readonly unknown[]): Entry {
-  const [code, folder, path, since] = row as readonly [string, string, string, number];
-  const status = statusOfCode(code);
-  const [history, version, sent] = row.slice(4, 7) as [Values, Values, Values | 0];
-  const [trouble, url, collection, attempts, first, second, shown] = row.slice(7);
-  const [size, mtimeMs, ctimeMs, ino, sha256, encoding] = version;
-  const bases = new UrlBases();
-  const base = bases.numberOf({ url: undefined, collection: String(collection) });
-  const changes = history.map((value, i) => {
-    if (i % 3 === 0) return STATUSES.indexOf(statusOfCode(String(value)));
-    return i % 3 === 2 && value === 0 ? NO_NOTE : value;
-  });
-  const evidence = [KINDS.indexOf(first as (typeof KINDS)[number]), second, shown];
-  const wait = [since + Number(first), Array.isArray(second) ? sentOfSchema1(second) : null];
-  const line = JSON.stringify([
-    ...[size, mtimeMs, ctimeMs ?? '', ino, `${code}${base}`, since, changes, sha256 && `#${sha256}`],
-    ...[encoding, sent ? sentOfSchema1(sent) : null, status === 'confirmed' ? evidence : wait],
-    ...[url, attempts, trouble || null],
-  ]);
-  return decode(line, folder, path, bases);
-}
-
-function sentOfSchema1([sha256, size, digest, url, collection, ...rest]: Values): readonly unknown[] {
-  const [at, peerAt, lastModified, words] = rest;
-  const hash = (text?: string | number | null) => (text ? `#${text}` : null);
-  return [at, peerAt, size, lastModified, words, hash(digest), hash(sha256), url || null, collection || null];
-}

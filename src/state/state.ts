@@ -6,9 +6,16 @@ import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import type { Counts, EntriesView, Place } from './entries.js';
 import type { Entry } from './entry.js';
-import { type AdapterOptions, JournalAdapter } from './journal.js';
+import {
+  type AdapterOptions,
+  emptyData,
+  JournalAdapter,
+  type Json,
+  loadState,
+  type OpenFile,
+  type StateData,
+} from './journal.js';
 import { decode } from './line.js';
-import { emptyData, type Json, loadState, type OpenFile, type StateData } from './load.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -100,8 +107,8 @@ export class State extends StateView {
   static async read(dir: string, options: { readonly open?: OpenFile } = {}): Promise<StateView> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { data, damage } = await loadState(dir, options.open ?? open);
-        return new StateView(data, damage);
+        const { data, repairs } = await loadState(dir, options.open ?? open);
+        return new StateView(data, repairs);
       } catch (error) {
         const vanished = error instanceof Error && systemCode(error.cause) === 'ENOENT';
         if (!vanished || attempt === READ_ATTEMPTS) throw error;

@@ -4,7 +4,7 @@ import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialect.js';
 import { rememberedDialect } from '../../src/peer/dialect.js';
-import type { Json } from '../../src/state/load.js';
+import type { Json } from '../../src/state/journal.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failing } from '../support/world.js';
 

@@ -4,18 +4,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Entry } from '../../src/state/entry.js';
-import type { AdapterOptions } from '../../src/state/journal.js';
-import { Framer } from '../../src/state/load.js';
+import { type AdapterOptions, lineOf as framed } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { DiskWithFaults } from './state-disk.js';
 
 const options: AdapterOptions = { clock: new FakeClock(), log: silentLogger };
 const FILES = 30;
-const lineOf = (value: unknown) => new Framer().line(JSON.stringify(value));
+const lineOf = (value: unknown) => framed(JSON.stringify(value));
 
 /** A state of three generations, two of which are still there: 2 and 3, both with snapshot and journal. */
 async function stateOfThreeGenerations(): Promise<{ dir: string; records: readonly Entry[] }> {
@@ -196,7 +194,7 @@ describe('a damaged state', () => {
     expect(bases).toHaveLength(2);
     const at = bases.map((i) => Buffer.byteLength(lines.slice(0, i).join('')) + 12);
     flip(path, at[0] ?? 0);
-    expect([...(await State.read(dir)).entries.paths('inbox')]).toEqual(['a']);
+    expect([...(await State.read(dir)).entries.all('inbox')].map(({ path }) => path)).toEqual(['a']);
     flip(path, at[1] ?? 0);
     const view = await State.read(dir);
     expect([...view.entries.all()]).toEqual([pendingRecord('b', 'other')]);
@@ -253,30 +251,4 @@ describe('the version of a state', () => {
       }
     },
   );
-
-  it('that is older is read, and written anew in the present one', async () => {
-    const dir = temporaryDirectory();
-    const state = await State.open(dir, options);
-    state.put(pendingRecord('a'));
-    await state.close();
-    rewriteHeader(join(dir, 'journal-1'), { schema: 0 });
-    const next = await State.open(dir, options);
-    next.put(pendingRecord('b'));
-    await next.commit();
-    expect(readFileSync(join(dir, 'journal-1'), 'utf8')).not.toContain('"b"');
-    await until(() => next.figures().snapshotBytes > 0, 'a snapshot in the present schema was written');
-    await next.close();
-    expect((await State.read(dir)).entries.size).toBe(2);
-  });
-
-  it('that is older is not added to as it is', async () => {
-    const dir = temporaryDirectory();
-    await (await State.open(dir, options)).close();
-    rewriteHeader(join(dir, 'journal-1'), { schema: 0 });
-    const disk = new DiskWithFaults();
-    disk.refuses = (path) => path.endsWith('journal-2');
-    await expect(State.open(dir, { ...options, open: disk.open })).rejects.toMatchObject({
-      code: 'STATE_FULL',
-    });
-  });
 });

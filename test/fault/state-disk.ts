@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import type { OpenFile } from '../../src/state/load.js';
+import type { OpenFile } from '../../src/state/journal.js';
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: injected`), { code });

@@ -119,7 +119,7 @@ describe('a disk that fails to sync', () => {
       disk.truncateFails = false;
       disk.writes.length = 0;
       await state.commit();
-      expect(disk.writes.map((write) => write.path)).toEqual([join(dir, 'journal-2')]);
+      expect(new Set(disk.writes.map((write) => write.path))).toEqual(new Set([join(dir, 'journal-2.tmp')]));
       expect(readFileSync(join(dir, 'journal-2'), 'utf8')).toContain('"during"');
       await state.close();
       const again = await State.open(dir, options);

@@ -15,7 +15,7 @@ import type { Sample, Statistics, StatisticsReport } from '../../src/report/stat
 import type { ConfigurationReport, DiskTrouble, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
 import type { Place } from '../../src/state/entries.js';
-import type { OpenFile } from '../../src/state/load.js';
+import type { OpenFile } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';

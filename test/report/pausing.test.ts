@@ -3,7 +3,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { keepPause, keptPause, pause, restorePause, resume } from '../../src/report/pausing.js';
-import type { Json } from '../../src/state/load.js';
+import type { Json } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';

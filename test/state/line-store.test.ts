@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LineStore } from '../../src/state/line-store.js';
+import { LineStore } from '../../src/state/entries.js';
 
 /** Lines of few lengths, so that they follow each other in a place. */
 const alike = fc
@@ -32,12 +32,12 @@ describe('lines outside of the heap', () => {
         for (const { what, which, line, room } of steps) {
           const at = [...lines.keys()][which % Math.max(1, lines.size)];
           if (what === 'add' || at === undefined) {
-            const added = store.add(line, room);
+            const added = store.put(line, room);
             expect(lines.has(added)).toBe(false);
             lines.set(added, line);
           } else if (what === 'set') {
             lines.delete(at);
-            lines.set(store.set(at, line, room), line);
+            lines.set(store.put(line, room, at), line);
           } else {
             store.remove(at);
             lines.delete(at);
@@ -54,8 +54,8 @@ describe('lines outside of the heap', () => {
     const taken = () => process.memoryUsage().arrayBuffers;
     const before = taken();
     for (let i = 0; i < 500_000; i += 1) {
-      const at = store.set(store.add('pending'.repeat(15), 48), 'confirmed'.repeat(16), 0);
-      store.remove(store.set(at, 'quarantined'.repeat(20 + (i % 20)), 0));
+      const at = store.put('confirmed'.repeat(16), 0, store.put('pending'.repeat(15), 48));
+      store.remove(store.put('quarantined'.repeat(20 + (i % 20)), 0, at));
     }
     expect(taken() - before).toBeLessThan(8 * 1024 * 1024);
   });
