@@ -16,8 +16,9 @@ import { PageError } from './guard.js';
  * | `GET /api/status` | `StatusReport` |
  * | `GET /api/live` | server-sent events: the event is a `LiveLine['kind']`, its data a `StatusReport`, `Sample[]` or `RecentEvent[]` |
  * | `GET /api/why?path=` | `WhyReport`, of an absolute path or of `FOLDER/path`, as lists and logs name files |
- * | `GET /api/items?status=&folder=&after=&limit=` | `ItemsPage` |
+ * | `GET /api/items?status=&folder=&name=&after=&limit=` | `ItemsPage` |
  * | `POST /api/retry` | `RetryRequest` -> `RetryAnswer` |
+ * | `POST /api/try` | `{}` -> `{}`; a peer in trouble is asked now |
  * | `POST /api/rescan` | `RescanRequest` -> `RescanAnswer`, when the scan is over |
  * | `POST /api/pause`, `POST /api/resume` | `PauseRequest`, `{}` -> `PauseAnswer` |
  * | `POST /api/mirrors/run`, `POST /api/mirrors/accept` | `MirrorsRequest` -> `MirrorsAnswer`, when they are done |
@@ -108,6 +109,10 @@ export function apiRoutes(
   });
 
   app.post('/api/retry', ({ body }) => only('retry', body));
+  app.post('/api/try', () => {
+    live.parts.queue.tryNow();
+    return {};
+  });
   app.post('/api/rescan', async ({ body }) => ({ scans: await every('rescan', body) }));
   app.post('/api/mirrors/run', async ({ body }) => ({ mirrors: await every('mirror', body) }));
   app.post('/api/mirrors/accept', async ({ body }) => ({ mirrors: await every('mirror-accept', body) }));

@@ -24,6 +24,8 @@ const names = z.array(z.string()).min(1);
 /** Everything, or these files and directories with all below. */
 const toRetry = z.union([z.object({ all: z.literal(true) }), z.object({ paths: names })]);
 const page = filter.extend({
+  /** What the path holds, in whichever case. */
+  name: z.string().optional(),
   after: z.string().optional(),
   limit: z.coerce.number().int().min(1).max(500).default(100),
 });

@@ -80,8 +80,14 @@ export async function itemsPage(
     after,
     folder: only,
     limit,
+    name: wanted,
     status,
-  }: ListFilter & { readonly after?: string | undefined; readonly limit: number },
+  }: ListFilter & {
+    readonly after?: string | undefined;
+    readonly limit: number;
+    /** What the path holds, in whichever case. */
+    readonly name?: string | undefined;
+  },
 ): Promise<ItemsPage> {
   if (status !== undefined && entries.counts(only)[status] === 0) return { items: [] };
   const items: ItemLine[] = [];
@@ -93,6 +99,7 @@ export async function itemsPage(
     const isWanted = status === undefined || statusOf(line) === status;
     if (isPast && !isWanted) continue;
     const path = directory === '' ? name : `${directory}/${name}`;
+    if (isPast && wanted !== undefined && !path.toLowerCase().includes(wanted.toLowerCase())) continue;
     const here = `${folder}/${path}`;
     const entry = isPast ? entries.get(folder, path) : undefined;
     isPast ||= here === after;
@@ -103,7 +110,9 @@ export async function itemsPage(
     const attempts = entry.status === 'passed' ? undefined : entry.attempts;
     items.push({ ...listed(entry), file: join(root, path), attempts, hint: entry.trouble?.hint });
   }
-  return isPast ? { items } : await itemsPage({ folders }, entries, { folder: only, limit, status });
+  return isPast
+    ? { items }
+    : await itemsPage({ folders }, entries, { folder: only, limit, name: wanted, status });
 }
 
 /** All confirmed items, or so many of them by chance; and how many that are. */

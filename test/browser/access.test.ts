@@ -9,7 +9,7 @@ import { StandIn } from './stand-in.js';
 const trouble = scriptOf('trouble');
 
 async function ready(page: Page): Promise<void> {
-  await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+  await page.locator('#connection', { hasText: /^live$/ }).waitFor();
   await page.locator('.files li').first().waitFor();
 }
 
@@ -127,7 +127,7 @@ test.skipIf(CHROMIUM === undefined)(
     const { page } = await visit(standIn.url);
     await page.getByRole('button', { name: 'Try now' }).click();
     await page.getByText('The peer is asked again.').waitFor();
-    expect(standIn.posted).toEqual([{ path: '/api/retry', body: { paths: [] } }]);
+    expect(standIn.posted).toEqual([{ path: '/api/try', body: {} }]);
   },
 );
 
@@ -149,14 +149,16 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     const charts = page.getByRole('img');
     expect(await charts.count()).toBe(3);
     for (const words of [
-      /^Documents confirmed over the last hour: [\d,]+, at most /,
-      /^Files that waited/,
-      /^Time to search/,
+      /^Confirmed over the last hour: [\d,]+ in the hour, at most /,
+      /^Backlog over the last hour: [\d,]+ now, at most /,
+      /^Time to search over the last hour: p50 .*, at most /,
     ]) {
       expect(await page.getByRole('img', { name: words }).count()).toBe(1);
     }
     // A change of the world is read out, and not each second of it.
-    expect(await page.locator('#announce').textContent()).toMatch(/^Files of papers take longer/);
+    expect(await page.getByRole('status').textContent()).toMatch(
+      /^20,848 files searchable\. 44 need you\. The folder usb is held/,
+    );
   });
 
   test.each([
@@ -166,8 +168,8 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
   ])('%s fits a screen of %d px', async (name, width) => {
     const standIn = await StandIn.start(scriptOf(name));
     const { page } = await visit(standIn.url, { viewport: { width, height: 740 } });
-    await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
-    await page.locator('#folder-list tbody tr').first().waitFor();
+    await page.locator('#connection', { hasText: /^live$/ }).waitFor();
+    await page.locator('#folders tbody tr').first().waitFor();
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
     expect(
       await page.evaluate(
@@ -198,7 +200,7 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     });
     const { page } = await visit(standIn.url);
     await ready(page);
-    for (const place of ['.files li .path', '#folder-list .path', '#mirror-list .troubles', '.events']) {
+    for (const place of ['.files li .path', '#folders .path', '#mirrors .troubles', '.events']) {
       const shown = await page.locator(place).first().textContent();
       expect(shown, place).toContain('<img src="/x" onerror="window.isTaken = true"><b>bold</b> & ');
     }

@@ -43,7 +43,7 @@ export interface Visit {
 export async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   browser ??= chromium.launch({ executablePath: CHROMIUM ?? '', args: ['--no-sandbox', '--disable-gpu'] });
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(Number(process.env.PATIENCE ?? 60_000));
   const trouble: string[] = [];
   const forgiven: RegExp[] = [];
   const { origin } = new URL(url);

@@ -16,13 +16,13 @@ describe.skipIf(CHROMIUM === undefined)('the page as a person sees it', { timeou
       for (const colorScheme of DARK.includes(name) ? (['light', 'dark'] as const) : (['light'] as const)) {
         for (const [size, viewport] of Object.entries(SIZES)) {
           const { page } = await visit(standIn.url, { viewport, colorScheme, reducedMotion: 'reduce' });
-          await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+          await page.locator('#connection', { hasText: /^live$/ }).waitFor();
           await until(async () => (await page.locator('.plot canvas').count()) === 3, 'three charts');
           await until(
             async () => (await page.locator('.files li').count()) === stuck,
             'what is in quarantine',
           );
-          expect(await page.locator('#folder-list tbody tr').count()).toBe(script.status.folders.length);
+          expect(await page.locator('#folders tbody tr').count()).toBe(script.status.folders.length);
           await shoot(page, `${name}-${size}-${colorScheme}`);
         }
       }

@@ -4,7 +4,9 @@ import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
 import { Daemon } from './daemon.js';
 
-const REST = 'Everything that is at rest is searchable.';
+/** What the top of the page says when all of so many files are searchable. */
+const rest = (files: number) => new RegExp(`^${files} files? searchable\\.$`);
+const EMPTY = 'Nothing is searchable yet.';
 /** What Chromium says of a daemon that is away. */
 const NO_DAEMON = /net::ERR_|Failed to load resource/;
 
@@ -12,11 +14,11 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
   test('shows a dropped file go from pending to confirmed, and explains it, without being loaded anew', async () => {
     const daemon = await Daemon.start();
     const { page } = await visit(daemon.url);
-    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    await page.getByRole('heading', { name: EMPTY }).waitFor();
     await page.evaluate('window.isTheSame = true');
 
     const file = daemon.drop('inbox/notes/garden.md');
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
     await page.locator('.station.s-confirmed .number', { hasText: /^1$/ }).waitFor();
     expect(await page.title()).toBe('all searchable · peersync');
     expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-ok');
@@ -37,30 +39,31 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     const daemon = await Daemon.start();
     const { page } = await visit(daemon.url);
     daemon.drop('inbox/before.md');
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
 
     await daemon.losePeer();
     daemon.drop('inbox/while-away.md');
-    await page
-      .getByRole('heading', { name: /^The peer has not answered for .*; 1 file waits, nothing is lost\.$/ })
-      .waitFor();
+    await page.getByRole('heading', { name: /^1 file searchable\. 1 waits\.$/ }).waitFor();
     expect(await page.locator('#favicon').getAttribute('href')).toContain('favicon-bad');
-    expect(await page.title()).toBe('peer away · 1 waiting · peersync');
+    expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
     await page
-      .locator('#peer-card')
+      .locator('#peer')
       .getByText(/^Does not answer, for /)
       .waitFor();
-    await page
-      .locator('#peer-card')
-      .getByText(/The next try is/)
-      .waitFor();
+    await page.getByText(/The peer does not answer: .* So since \d\d:\d\d\. Tried again /).waitFor();
+    // The words of the outage stand once, beside the line of the log.
+    expect(
+      (await page.locator('body').innerText()).match(/refused the connection/g)?.length,
+    ).toBeLessThanOrEqual(2);
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByText('The peer is asked again.').waitFor();
     await shoot(page, 'real-peer-away-desktop');
 
     await daemon.regainPeer();
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(2) }).waitFor();
     await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
     await page
-      .locator('#peer-card')
+      .locator('#peer')
       .getByText(/^Answers, for /)
       .waitFor();
   });
@@ -70,7 +73,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     const { page, forgive } = await visit(daemon.url);
     forgive(NO_DAEMON);
     daemon.drop('inbox/one.md');
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
 
     await daemon.die();
     await page.getByRole('heading', { name: 'peersync does not answer.' }).waitFor();
@@ -82,8 +85,8 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await shoot(page, 'real-daemon-away-desktop');
 
     await daemon.comeBack();
-    await page.getByRole('heading', { name: REST }).waitFor();
-    await page.locator('#connection-text', { hasText: /^live$/ }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
+    await page.locator('#connection', { hasText: /^live$/ }).waitFor();
     daemon.drop('inbox/two.md');
     await page.locator('.station.s-confirmed .number', { hasText: /^2$/ }).waitFor();
   });
@@ -119,27 +122,25 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     });
     const { page } = await visit(daemon.url);
     for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md']) daemon.drop(`inbox/${name}`);
-    await page
-      .getByRole('heading', { name: 'Everything is searchable but 3 files that need you.' })
-      .waitFor();
+    await page.getByRole('heading', { name: '1 file searchable. 3 need you.' }).waitFor();
     const rows = page.locator('.files li');
     await until(async () => (await rows.count()) === 3, 'three rows');
     expect(await rows.first().textContent()).toContain('The peer refused it: url is in the blacklist.');
-    await page.locator('#concerns').getByText('3 files cannot be delivered without a change.').waitFor();
+    await page.locator('.detail').getByText('3 files cannot be delivered without a change.').waitFor();
     await shoot(page, 'real-quarantine-desktop');
 
     isPicky = false;
     await page.getByRole('button', { name: 'Retry bad-2.md' }).click();
     await page.getByText('1 file is tried again.').waitFor();
-    await page
-      .getByRole('heading', { name: 'Everything is searchable but 2 files that need you.' })
-      .waitFor();
+    await page.getByRole('heading', { name: '2 files searchable. 2 need you.' }).waitFor();
     await until(async () => (await rows.count()) === 2, 'two rows');
 
     await page.getByRole('button', { name: 'Retry all' }).click();
     await page.getByText('2 files are tried again.').waitFor();
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(4) }).waitFor();
     await page.getByText(/^Nothing is in quarantine/).waitFor();
+    // The tab and the list agree.
+    await page.getByRole('link', { name: 'Quarantine 0', exact: true }).last().waitFor();
   });
 
   test('explains any path, also one that comes with the address, and shows an error as its two sentences', async () => {
@@ -162,19 +163,34 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     await answer.getByText(/is the folder inbox itself\. Name a file in it/).waitFor();
     await answer.getByRole('button', { name: 'Close' }).click();
     await answer.waitFor({ state: 'hidden' });
+
+    // Escape closes it, wherever the focus is.
+    for (const leave of [false, true]) {
+      await page.getByRole('textbox', { name: 'Why?' }).fill('inbox/ein Brief & mehr+.md');
+      await page.keyboard.press('Enter');
+      await answer.waitFor();
+      if (leave) await page.getByRole('textbox', { name: 'Why?' }).blur();
+      await page.keyboard.press('Escape');
+      await answer.waitFor({ state: 'hidden' });
+      expect(new URL(page.url()).hash).toBe('');
+    }
   });
 
   test('pauses for an hour and resumes', async () => {
     const daemon = await Daemon.start();
     const { page } = await visit(daemon.url);
-    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    await page.getByRole('heading', { name: EMPTY }).waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'for 1 hour' }).click();
-    await page.getByRole('heading', { name: /^Paused until \d\d:\d\d; nothing waits\.$/ }).waitFor();
+    await page
+      .getByRole('heading', { name: /^Nothing is searchable yet\. Paused until \d\d:\d\d\.$/ })
+      .waitFor();
     daemon.drop('inbox/later.md');
-    await page.getByRole('heading', { name: /^Paused until \d\d:\d\d; 1 file waits\.$/ }).waitFor();
+    await page
+      .getByRole('heading', { name: /^Nothing is searchable yet\. 1 waits\. Paused until \d\d:\d\d\.$/ })
+      .waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
   });
 
   test('asks for the token where one is needed, and lets in who has it', async () => {
@@ -191,9 +207,9 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
 
     await page.getByLabel('Token').fill(token);
     await page.getByLabel('Token').press('Enter');
-    await page.getByRole('heading', { name: 'Nothing here yet.' }).waitFor();
+    await page.getByRole('heading', { name: EMPTY }).waitFor();
     daemon.drop('inbox/one.md');
-    await page.getByRole('heading', { name: REST }).waitFor();
+    await page.getByRole('heading', { name: rest(1) }).waitFor();
 
     // A session that is over leads back to the sign-in.
     forgive(/status of 401/);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-const css = readFileSync(resolve(import.meta.dirname, '../../src/page/browser/base.css'), 'utf8');
+const css = readFileSync(resolve(import.meta.dirname, '../../src/page/browser/style.css'), 'utf8');
 
 /** The colours of the style sheet: each is given for light and dark. */
 const COLOURS = [...css.matchAll(/(--[a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);/g)];
@@ -37,19 +37,7 @@ const mix = (a: Colour, b: Colour, share: number): Colour =>
   a.map((part, i) => part * share + (b[i] ?? 0) * (1 - share)) as unknown as Colour;
 
 const GROUNDS = ['--paper', '--raised', '--band-ok', '--band-busy', '--band-warn', '--band-bad'];
-const WORDS = [
-  '--ink',
-  '--soft',
-  '--accent',
-  '--pending',
-  '--accepted',
-  '--confirmed',
-  '--quarantined',
-  '--gone',
-  '--passed',
-  '--warn',
-  '--bad',
-];
+const WORDS = ['--ink', '--soft', '--pending', '--accepted', '--confirmed', '--quarantined', '--gone'];
 
 describe.each([
   ['light', light],
@@ -66,7 +54,9 @@ describe.each([
   });
 
   test('has buttons that are legible', () => {
-    expect(contrast(colour(tokens, '--on-accent'), colour(tokens, '--accent'))).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(colour(tokens, '--on-accent'), colour(tokens, '--confirmed'))).toBeGreaterThanOrEqual(
+      4.5,
+    );
   });
 });
 

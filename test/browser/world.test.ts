@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { concernsOf, mirrorTroubles } from '../../src/page/browser/words.js';
-import { lostWorld, worldOf } from '../../src/page/browser/world.js';
+import { concernsOf, lostWorld, mirrorTroubles, worldOf } from '../../src/page/browser/words.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { folder, NOW, queue, statusOf } from './reports.js';
 import { SCRIPTS, scriptOf } from './scripts.js';
@@ -28,110 +27,95 @@ const problem = (name: string) => ({
   since: NOW,
 });
 
-describe('the state of the world in a sentence', () => {
-  test('at rest', () => {
-    expect(world(scriptOf('quiet').status)).toMatchObject({
-      level: 'ok',
-      sentence: 'Everything that is at rest is searchable.',
-      title: 'all searchable',
+describe('the top of the page', () => {
+  test('says numbers first', () => {
+    expect(world(statusOf([folder('notes', { confirmed: 3_608, quarantined: 1 })]))).toMatchObject({
+      level: 'warn',
+      sentence: '3,608 files searchable. 1 needs you.',
+      detail: expect.stringMatching(/^1 file cannot be delivered without a change\./),
+      title: '1 needs you',
+    });
+    expect(world(scriptOf('quiet').status)).toEqual({
+      ...{ level: 'ok', sentence: '21,721 files searchable.', detail: '', title: 'all searchable' },
+      concern: undefined,
     });
     expect(world(statusOf([folder('inbox')]))).toMatchObject({
       level: 'ok',
-      sentence: 'Nothing here yet.',
+      sentence: 'Nothing is searchable yet.',
       detail: 'Put a file into /srv/library/inbox and watch it become searchable.',
     });
-    expect(world(statusOf([])).sentence).toBe('Nothing is watched yet.');
   });
 
-  test('at work, with what is left of it', () => {
+  test('says at work how fast it goes, and what is left of it', () => {
     const status = statusOf([folder('notes', { pending: 1_152, accepted: 312 })], {
       figures: { timeToSearch: [], confirmedPerSecond: 38.2, lastConfirmedAt: undefined, alerts: [] },
     });
-    expect(world(status)).toEqual({
+    expect(world(status)).toMatchObject({
       level: 'busy',
-      sentence: '1,464 files are on the way.',
-      detail:
-        '38.2 documents become searchable a second, about 38 s to go. The peer has 312 of them already and will show them soon.',
+      sentence: 'Nothing is searchable yet. 1,464 on the way.',
+      detail: '38.2 a second, about 38s to go.',
       title: '1,464 waiting',
     });
-    expect(world(statusOf([folder('notes', { pending: 1 })])).sentence).toBe('1 file is on the way.');
-    const taken = statusOf([folder('notes', { accepted: 5 })]);
-    expect(world(taken).detail).toBe('The peer has them already and will show them soon.');
+  });
+
+  test('says nothing of a speed where nothing is on the way', () => {
+    const figures = { timeToSearch: [], confirmedPerSecond: 38.9, lastConfirmedAt: NOW, alerts: [] };
+    expect(world(statusOf([folder('notes', { confirmed: 9 })], { figures })).detail).toBe('');
+  });
+
+  test('says that the peer has not been asked yet, which is no trouble', () => {
     const unknown = { url: 'https://search.example.org', dialect: undefined, queue: queue() };
-    expect(world(statusOf([folder('notes', { pending: 2 })], { peer: unknown })).sentence).toBe(
-      '2 files wait while peersync finds out how the peer speaks.',
-    );
+    const status = statusOf([folder('notes', { pending: 2 })], { peer: unknown });
+    expect(world(status)).toMatchObject({ level: 'warn', title: '2 waiting' });
+    expect(world(status).detail).toMatch(/^The peer has not answered yet since peersync started\./);
   });
 
   test.each([
-    ['unreachable', 'The peer has not answered for 3 min; 1,204 files wait, nothing is lost.'],
-    ['failing', 'The peer has answered with errors for 3 min; 1,204 files wait, nothing is lost.'],
-    ['denied', 'The peer has refused the credentials for 3 min; 1,204 files wait, nothing is lost.'],
-  ] as const)('with a peer that is %s', (kind, sentence) => {
-    const status = statusOf([folder('notes', { pending: 1_200, accepted: 4, quarantined: 2 })], {
-      peer: peer({ circuit: circuit(kind) }),
+    ['unreachable', 'does not answer'],
+    ['failing', 'answers with errors'],
+    ['denied', 'refuses the credentials'],
+  ] as const)('says with a peer that is %s what waits, why, and what happens next', (kind, words) => {
+    const status = statusOf(
+      [folder('notes', { confirmed: 9, pending: 1_200, accepted: 4, quarantined: 2 })],
+      {
+        peer: peer({ circuit: circuit(kind) }),
+      },
+    );
+    expect(world(status)).toMatchObject({
+      level: 'bad',
+      sentence: '9 files searchable. 1,204 wait. 2 need you.',
+      title: 'peer in trouble · 1,204 waiting · 2 need you',
     });
-    expect(world(status)).toMatchObject({ level: 'bad', sentence, title: 'peer away · 1,204 waiting' });
     expect(world(status).detail).toMatch(
-      /ECONNREFUSED\. Look whether it runs\. It is tried again in 12 s\.$/,
+      new RegExp(
+        `^The peer ${words}: connect ECONNREFUSED\\. Look whether it runs\\. So since [\\d :-]+\\. Tried again in 12s\\.$`,
+      ),
     );
   });
 
-  test('paused by a person, or asked to wait by the peer', () => {
+  test('says that a person paused, or that the peer asks to wait', () => {
     const pause = statusOf([folder('notes', { pending: 34 })], { peer: peer({ paused: { since: NOW } }) });
     expect(world(pause)).toMatchObject({
       level: 'warn',
-      sentence: 'Paused until you resume; 34 files wait.',
+      sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
     });
     const busy = statusOf([folder('notes', { pending: 1 })], { peer: peer({ pausedUntil: NOW + 30_000 }) });
     expect(world(busy)).toMatchObject({
       level: 'warn',
-      sentence: 'The peer asked to be left alone for a while; 1 file waits.',
-      detail: 'It goes on in 30 s.',
+      sentence: 'Nothing is searchable yet. 1 waits.',
+      detail: 'The peer asked to wait; it goes on in 30s.',
     });
   });
 
-  test('with what needs a person', () => {
-    expect(world(statusOf([folder('notes', { confirmed: 9, quarantined: 1 })]))).toMatchObject({
+  test('says what could not be looked at, which may not be searchable', () => {
+    const status = statusOf([folder('notes', { confirmed: 9 })], { problems: [problem('a')] });
+    expect(world(status)).toMatchObject({
       level: 'warn',
-      sentence: 'Everything is searchable but 1 file that needs you.',
-    });
-    expect(world(scriptOf('trouble').status)).toMatchObject({ level: 'bad', title: 'alert' });
-  });
-
-  test('with what could not be looked at, which may not be searchable', () => {
-    const confirmed = [folder('notes', { confirmed: 9 })];
-    expect(world(statusOf(confirmed, { problems: [problem('a')] }))).toEqual({
-      level: 'warn',
-      sentence: 'Everything that could be looked at is searchable; 1 path wants a look.',
       detail: '/srv/library/notes/a: It cannot be listed. Let us in.',
-      title: '1 path wants a look',
-    });
-    expect(world(statusOf(confirmed, { problems: [problem('a'), problem('b')] })).sentence).toBe(
-      'Everything that could be looked at is searchable; 2 paths want a look.',
-    );
-    expect(world(statusOf([folder('notes')], { problems: [problem('a')] })).sentence).toBe(
-      'Nothing is searchable yet; 1 path wants a look.',
-    );
-    const quarantined = [folder('notes', { confirmed: 9, quarantined: 1 })];
-    expect(world(statusOf(quarantined, { problems: [problem('a')] })).sentence).toBe(
-      'Everything that could be looked at is searchable but 1 file that needs you.',
-    );
-  });
-
-  test('with a folder whose changes are seen late', () => {
-    const trouble = { code: 'WATCH_LIMIT', message: 'The limit is reached.', hint: 'Raise it.' };
-    const { watch, ...late } = folder('notes', { confirmed: 9 });
-    if (watch === undefined) throw new Error('nothing watches');
-    const folders = [{ ...late, watch: { ...watch, state: 'degraded' as const, trouble } }];
-    expect(world(statusOf(folders))).toMatchObject({
-      level: 'warn',
-      sentence: 'Everything that could be looked at is searchable; the folder notes wants a look.',
-      detail: 'The limit is reached. Raise it.',
     });
   });
 
-  test('while the daemon is away', () => {
+  test('says that the daemon is away', () => {
     expect(lostWorld(NOW - 20_000, NOW, 12)).toMatchObject({
       level: 'bad',
       sentence: 'peersync does not answer.',
@@ -158,8 +142,8 @@ describe('what needs a look', () => {
       'quarantine #files=quarantined',
       'authors #mirrors',
       'conflicts #mirrors',
-      'papers #problems',
-      'state #problems',
+      'papers #folders',
+      'state #peer',
     ]);
     expect(concerns.find(({ about }) => about === 'conflicts')?.text).toMatch(
       /^2 cells of edited tables changed on both sides/,
@@ -182,8 +166,8 @@ describe('what needs a look', () => {
   test('names what could not be looked at, and what to do', () => {
     const concerns = (names: string[]) => concernsOf(statusOf([], { problems: names.map(problem) }));
     expect(concerns(['a', 'b'])).toMatchObject([
-      { about: 'notes', text: '/srv/library/notes/a: It cannot be listed. Let us in.', href: '#problems' },
-      { about: 'notes', text: '/srv/library/notes/b: It cannot be listed. Let us in.', href: '#problems' },
+      { about: 'notes', text: '/srv/library/notes/a: It cannot be listed. Let us in.', href: '#folders' },
+      { about: 'notes', text: '/srv/library/notes/b: It cannot be listed. Let us in.', href: '#folders' },
     ]);
     expect(concerns(['a', 'b', 'c', 'd'])).toMatchObject([
       {
@@ -220,7 +204,7 @@ test('a mirror tells its alarm, and where what was changed on both sides is kept
   ]);
 });
 
-test('a disk that does not answer is the sentence, and wants a look', () => {
+test('a disk that does not answer is what the top of the page says', () => {
   const trouble = {
     code: 'DISK_SILENT',
     message: 'The disk of /srv/state does not answer: what is known is not brought to the disk.',
@@ -228,10 +212,7 @@ test('a disk that does not answer is the sentence, and wants a look', () => {
     ...{ path: '/srv/state', since: NOW - 3 * MIN },
   };
   const status = statusOf([folder('notes', { pending: 5 })], { diskTrouble: trouble });
-  expect(world(status)).toMatchObject({
-    level: 'bad',
-    sentence: 'A disk has not answered for 3 min; 5 files wait.',
-    detail: `${trouble.message} ${trouble.hint}`,
-  });
-  expect(concernsOf(status)[0]).toMatchObject({ about: 'disk', level: 'bad' });
+  expect(world(status)).toMatchObject({ level: 'bad', title: 'disk in trouble · 5 waiting' });
+  expect(world(status).sentence).toBe('Nothing is searchable yet. 5 wait.');
+  expect(world(status).detail).toContain(`${trouble.message} ${trouble.hint} So since `);
 });

@@ -59,6 +59,14 @@ describe('GET /api/items', () => {
     expect(await leaf(page, 'limit=4&folder=notes&status=confirmed')).toEqual([]);
   });
 
+  it('gives those whose path holds a name, in whichever case, page by page', async () => {
+    const page = await PageAtWork.start();
+    for (const path of ['Plans/a.md', 'plan-b.md', 'c.md', 'sub/PLAN-d.md']) quarantine(page, path);
+    const found = await leaf(page, 'status=quarantined&name=pLaN&limit=1');
+    expect(found.map(({ path }) => path).sort()).toEqual(['Plans/a.md', 'plan-b.md', 'sub/PLAN-d.md']);
+    expect(await leaf(page, 'name=nowhere')).toEqual([]);
+  });
+
   it('says of each what a person needs to know of it', async () => {
     const page = await PageAtWork.start();
     quarantine(page, 'sub/bad.md');
@@ -242,6 +250,14 @@ describe('POST /api', () => {
     const page = await PageAtWork.start();
     const answer = await page.post('/api/retry', { paths: ['/etc/passwd'] });
     expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: 'OUTSIDE' } }]);
+  });
+
+  it('try asks the peer now, and retries nothing', async () => {
+    const page = await PageAtWork.start();
+    quarantine(page, 'a.md');
+    const answer = await page.post('/api/try');
+    expect([answer.status, await answer.json(), page.asked]).toEqual([200, {}, ['try']]);
+    expect(page.state.counts().quarantined).toBe(1);
   });
 
   it('rescan scans a folder, or all', async () => {

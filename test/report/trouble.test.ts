@@ -5,8 +5,7 @@ import { statusText } from '../../src/commands/status.js';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { concernsOf } from '../../src/page/browser/words.js';
-import { worldOf } from '../../src/page/browser/world.js';
+import { concernsOf, worldOf } from '../../src/page/browser/words.js';
 import type { Live } from '../../src/report/status.js';
 import { conditionsOf, statusReport, statusSentence } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
@@ -41,7 +40,7 @@ describe('a state whose disk is full', () => {
         status: statusText(status, now).join('\n').includes(`state    ${full}\n         Free some space`),
         watch: rows.some((row) => JSON.stringify(row).includes(full)),
         page: concernsOf(status).some(({ level, text }) => level === 'bad' && text.includes(full)),
-        sentence: worldOf(status, now).sentence === 'What happens cannot be recorded; 1 file waits.',
+        sentence: worldOf(status, now).detail.startsWith(full),
         systemd: statusSentence(status).includes(`; ${full.slice(0, -1)}`),
       };
     };

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { build } from 'rolldown';
 
 const root = resolve(import.meta.dirname, '../..');
-const [source, compiled, dist] = [join(root, 'src'), join(root, '.build'), join(root, 'dist')];
+const [compiled, dist] = [join(root, '.build'), join(root, 'dist')];
 
 rmSync(dist, { recursive: true, force: true });
 const { output } = await build({
@@ -30,17 +30,22 @@ for (const { imports = [], fileName } of output)
 const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
 copyTypes('index.d.ts');
 
-const page = join(dist, 'page/browser');
-mkdirSync(page, { recursive: true });
-// What was compiled may hold scripts that the source has no more.
-for (const file of readdirSync(join(source, 'page/browser'))) {
-  const name = file.replace(/(?<!\.d)\.ts$/, '.js');
-  if (/\.(html|css|svg|js)$/.test(name))
-    cpSync(join(name === file ? source : compiled, 'page/browser', name), join(page, name));
-}
-for (const name of ['uPlot.esm.js', 'uPlot.min.css'])
-  cpSync(join(root, 'node_modules/uplot/dist', name), join(page, name));
-writeFileSync(join(dist, 'licenses.txt'), licenses([...modules, join(root, 'node_modules/uplot/dist')]));
+// The page: two scripts with the libraries in them, one style sheet, and what is sent as it is.
+const [from, page] = ['src/page/browser', 'dist/page/browser'].map((path) => join(root, path));
+const bundled = await build({
+  input: { main: join(from, 'main.tsx'), theme: join(from, 'theme.ts') },
+  platform: 'browser',
+  logLevel: 'warn',
+  tsconfig: join(from, 'tsconfig.json'),
+  resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
+  output: { dir: page, entryFileNames: '[name].js', chunkFileNames: '[name].js', minify: true },
+});
+for (const file of bundled.output) if (file.type === 'chunk') modules.push(...file.moduleIds);
+for (const name of readdirSync(from))
+  if (/\.(html|svg)$/.test(name)) cpSync(join(from, name), join(page, name));
+const styles = [join(root, 'node_modules/uplot/dist/uPlot.min.css'), join(from, 'style.css')];
+writeFileSync(join(page, 'style.css'), styles.map((path) => readFileSync(path, 'utf8')).join('\n'));
+writeFileSync(join(dist, 'licenses.txt'), licenses(modules));
 
 /** The declarations that a user of the library needs. */
 function copyTypes(name) {

@@ -87,14 +87,14 @@ const light = {
 };
 const clockWords = /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;
 /** The page in the browser has a clock of its own. */
-const clockFree = new Set(['lib/clock.ts', 'page/browser/clock.ts']);
+const clockFree = new Set(['lib/clock.ts', 'page/browser/model.ts']);
 
 const problems = [];
 for (const entry of readdirSync(src, {
   recursive: true,
   withFileTypes: true,
 })) {
-  if (!entry.isFile() || !entry.name.endsWith('.ts')) continue;
+  if (!entry.isFile() || !/\.tsx?$/.test(entry.name)) continue;
   const path = join(entry.parentPath, entry.name);
   const file = relative(src, path);
   const room = file.includes('/') ? file.split('/')[0] : file.replace(/\.ts$/, '');

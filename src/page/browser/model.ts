@@ -1,23 +1,68 @@
 import type { Sample } from '../../report/statistics.js';
 import type { RecentEvent, StatusReport } from '../../report/status.js';
-import type { PageClock } from './clock.js';
-import { withSamples } from './words.js';
+import type { Entry } from '../../state/entry.js';
+import type { ApiError } from '../api.js';
+import { lostWorld, type World, waitingOf, withSamples, worldOf } from './words.js';
 
+/** Questions are answered in milliseconds; who does not in this time, in ms, is stuck. */
+const PATIENCE_MS = 8_000;
+
+const NO_ANSWER = {
+  code: 'NO_ANSWER',
+  message: 'peersync did not answer.',
+  hint: 'Look whether it runs; the page connects again by itself.',
+};
+
+/** Asks for something. @throws Error with two sentences: what happened, and what to do */
+export function get<T>(path: string, query = ''): Promise<T> {
+  return ask<T>(`${path}?${query}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+}
+
+/** Asks for something to be done. @throws Error as `get` does */
+export function post<T>(path: string, body: object = {}): Promise<T> {
+  const headers = { 'content-type': 'application/json' };
+  return ask<T>(path, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+async function ask<T>(url: string, init: RequestInit): Promise<T> {
+  const response = await fetch(url, { ...init, cache: 'no-store' }).catch(() => undefined);
+  if (response?.status === 401) location.assign('/sign-in');
+  const answer: unknown = await response?.json().catch(() => undefined);
+  if (response?.ok && answer !== undefined) return answer as T;
+  const { message, hint } = (answer as ApiError | undefined)?.error ?? NO_ANSWER;
+  throw new Error(`${message} ${hint}`);
+}
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 20_000;
+/** A status comes every 15 s; who says nothing for so long, in ms, is not there any more. */
+const SILENCE_MS = 40_000;
 const KEPT_EVENTS = 200;
-/** Differences up to this are the time a message travels. */
+/** Differences up to this, in ms, are the time that a message travels. */
 const SAME_CLOCK_MS = 3_000;
+const NOTICE_MS = 7_000;
+const MOST_NOTICES = 4;
 
-/** What a part of the page may want to follow. A `tick` comes each second, for what counts on screen. */
-export type Topic = 'status' | 'samples' | 'recents' | 'connection' | 'tick';
+/** What was done for a person, or went wrong. */
+export interface Notice {
+  readonly words: string;
+  readonly isFailure: boolean;
+}
 
 /**
- * What the page knows. The parts of the page follow the topics that they show; however much comes, each is told at most
- * once a frame.
+ * What the page knows. It follows the daemon, and has the page drawn at most once a frame.
+ *
+ * - *Connected*: events come. An error, or silence, makes it *lost*.
+ * - *Lost*: waits, each time twice as long, then connects; at once when the network or the window is back.
  */
 export class Model {
-  readonly #clock: PageClock;
-  readonly #followers: { readonly topics: readonly Topic[]; readonly draw: () => void }[] = [];
-  readonly #changed = new Set<Topic>();
+  readonly #onChange: () => void;
+  #isDue = false;
+  #source: EventSource | undefined;
+  /** Ends the silence while it is connected, and the wait while it is lost. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+  #heardAt = this.here();
   /** The daemon's clock less this one. */
   #skewMs = 0;
   status: StatusReport | undefined;
@@ -25,86 +70,141 @@ export class Model {
   samples: readonly Sample[] = [];
   /** The newest first. */
   events: readonly RecentEvent[] = [];
-  /** Set while the daemon does not answer: since when, and when it is tried again, by this machine's clock. */
+  notices: readonly Notice[] = [];
+  /** While the daemon does not answer: since when, and when it is tried again, by this machine's clock. */
   lost: { readonly at: number; readonly nextAt: number } | undefined;
-  #heardAt: number;
+  /** Which files are listed: those of a status, in one folder or in all (`''`). */
+  listed: { readonly status: Entry['status']; readonly folder: string } = {
+    status: 'quarantined',
+    folder: '',
+  };
+  /** The path that is explained; `''` for none. */
+  explained = '';
 
-  constructor(clock: PageClock) {
-    this.#clock = clock;
-    this.#heardAt = clock.now();
-    clock.every(1_000, () => this.#change('tick'));
-    // A window that is not seen draws no frames, but its title and icon are.
-    document.addEventListener('visibilitychange', () => this.#draw());
+  /** @param onChange draws the page */
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    // What counts on screen counts on.
+    setInterval(() => this.change(), 1_000);
+    addEventListener('online', () => this.#hurry());
+    document.addEventListener('visibilitychange', () => {
+      this.change();
+      if (!document.hidden) this.#hurry();
+    });
   }
 
-  /** By the daemon's clock. */
+  /** The time by the daemon's clock, in ms since the epoch. */
   now(): number {
-    return this.#clock.now() + this.#skewMs;
+    return this.here() + this.#skewMs;
   }
 
-  /** By this machine's clock. */
+  /** The time by this machine's clock, in ms since the epoch. */
   here(): number {
-    return this.#clock.now();
+    return Date.now();
   }
 
-  /** Calls `draw` when one of the topics changed. */
-  follow(topics: readonly Topic[], draw: () => void): void {
-    this.#followers.push({ topics, draw });
+  get world(): World | undefined {
+    const { lost, status } = this;
+    if (lost) return lostWorld(lost.at, this.here(), status && waitingOf(status));
+    return status && worldOf(status, this.now());
   }
 
-  /** The next events belong to a new connection: all samples and events come anew. */
-  onOpen(): void {
-    this.samples = [];
-    this.events = [];
-    this.#change('samples');
-    this.#change('recents');
+  change(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    const draw = () => {
+      this.#isDue = false;
+      this.#onChange();
+    };
+    // A window that is not seen draws no frames, but its title and icon are.
+    if (document.hidden) queueMicrotask(draw);
+    else requestAnimationFrame(draw);
   }
 
-  onStatus(status: StatusReport): void {
-    this.status = status;
-    this.#heardAt = this.#clock.now();
-    if (this.lost !== undefined) {
-      this.lost = undefined;
-      this.#change('connection');
+  connect(): void {
+    const source = new EventSource('/api/live');
+    this.#source = source;
+    const on = <T>(kind: string, take: (data: T) => void) =>
+      source.addEventListener(kind, ({ data }: MessageEvent<string>) => {
+        this.#failures = 0;
+        this.#listen(source);
+        take(JSON.parse(data));
+        this.change();
+      });
+    on<StatusReport>('status', (status) => this.#take(status));
+    on<Sample[]>('samples', (samples) => {
+      const [only] = samples;
+      // A single one was made a moment ago.
+      const skew = only && samples.length === 1 ? only.at - this.here() : this.#skewMs;
+      this.#skewMs = Math.abs(skew) < SAME_CLOCK_MS ? 0 : skew;
+      this.samples = withSamples(this.samples, samples);
+    });
+    on<RecentEvent[]>('recents', (recents) => {
+      this.events = [...recents.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
+    });
+    // All samples and events come anew.
+    source.onopen = () => {
+      [this.samples, this.events] = [[], []];
+    };
+    // The browser's own retries neither back off nor end.
+    source.onerror = () => void this.#lose(source);
+    this.#listen(source);
+  }
+
+  /** Does something for a person, and says what came of it. */
+  async act(work: () => Promise<string>): Promise<void> {
+    try {
+      this.say(await work());
+      // What is listed next belongs to what was done.
+      this.#take(await get<StatusReport>('/api/status'));
+    } catch (error) {
+      this.say((error as Error).message, true);
     }
-    this.#change('status');
   }
 
-  onSamples(samples: readonly Sample[]): void {
-    const [only] = samples;
-    if (only !== undefined && samples.length === 1) this.#compareClocks(only.at);
-    this.samples = withSamples(this.samples, samples);
-    this.#change('samples');
+  /** Says for a moment that something was done; what failed, until it is dismissed. */
+  say(words: string, isFailure = false): void {
+    const notice = { words, isFailure };
+    this.notices = [...this.notices, notice].slice(-MOST_NOTICES);
+    if (!isFailure) setTimeout(() => this.dismiss(notice), NOTICE_MS);
+    this.change();
   }
 
-  onRecents(recents: readonly RecentEvent[]): void {
-    this.events = [...recents.toReversed(), ...this.events].slice(0, KEPT_EVENTS);
-    this.#change('recents');
+  dismiss(notice: Notice): void {
+    this.notices = this.notices.filter((one) => one !== notice);
+    this.change();
   }
 
-  /** Nothing comes any more. */
-  onLost(nextAt: number): void {
-    this.lost = { at: this.lost?.at ?? this.#heardAt, nextAt };
-    this.#change('connection');
+  #take(status: StatusReport): void {
+    [this.status, this.lost, this.#heardAt] = [status, undefined, this.here()];
+    this.change();
   }
 
-  /** A single sample was made a moment ago. */
-  #compareClocks(at: number): void {
-    const skew = at - this.#clock.now();
-    this.#skewMs = Math.abs(skew) < SAME_CLOCK_MS ? 0 : skew;
+  #listen(source: EventSource): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#lose(source), SILENCE_MS);
   }
 
-  #change(topic: Topic): void {
-    if (this.#changed.size === 0) {
-      if (document.hidden) queueMicrotask(() => this.#draw());
-      else requestAnimationFrame(() => this.#draw());
-    }
-    this.#changed.add(topic);
+  /**
+   * An EventSource does not say why it failed. A question does: a session that is over leads to the sign-in, and a daemon
+   * that answers, but has too many followers already, is asked with each try.
+   */
+  async #lose(source: EventSource): Promise<void> {
+    source.close();
+    clearTimeout(this.#timer);
+    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures) * (0.75 + Math.random() / 2);
+    this.#failures += 1;
+    this.#timer = setTimeout(() => this.connect(), wait);
+    const nextAt = this.here() + wait;
+    const status = await get<StatusReport>('/api/status').catch(() => undefined);
+    if (status) this.#take(status);
+    else if (this.#source === source) this.lost = { at: this.lost?.at ?? this.#heardAt, nextAt };
+    this.change();
   }
 
-  #draw(): void {
-    const changed = new Set(this.#changed);
-    this.#changed.clear();
-    for (const { topics, draw } of this.#followers) if (topics.some((topic) => changed.has(topic))) draw();
+  #hurry(): void {
+    if (this.#source?.readyState !== EventSource.CLOSED) return;
+    clearTimeout(this.#timer);
+    this.connect();
   }
 }

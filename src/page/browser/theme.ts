@@ -1,13 +1,11 @@
 /*
  * Light, dark, or as the system: remembered by the browser. Both pages load this file by itself, before anything is drawn.
  */
-export const THEMES = ['auto', 'light', 'dark'] as const;
-export type Theme = (typeof THEMES)[number];
-
+const THEMES = ['auto', 'light', 'dark'];
 const KEY = 'peersync.theme';
 
 /** A browser may forbid to remember; then it is as the system is. */
-export function theme(): Theme {
+export function theme(): string {
   try {
     return THEMES.find((known) => known === localStorage.getItem(KEY)) ?? 'auto';
   } catch {
@@ -15,18 +13,15 @@ export function theme(): Theme {
   }
 }
 
-export function setTheme(chosen: Theme): void {
+export function nextTheme(): void {
   try {
-    localStorage.setItem(KEY, chosen);
-  } catch {
-    // It holds until the page is loaded anew.
-  }
-  apply(chosen);
+    localStorage.setItem(KEY, THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length] ?? 'auto');
+  } catch {}
+  apply();
 }
 
-function apply(chosen: Theme): void {
-  if (chosen === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = chosen;
+function apply(): void {
+  document.documentElement.dataset.theme = theme();
 }
 
-apply(theme());
+apply();

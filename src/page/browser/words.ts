@@ -1,172 +1,125 @@
+import { numberText as count, counted, sentence } from '../../lib/text.js';
+import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
 import type { Sample } from '../../report/statistics.js';
-import type { Condition, StatusReport } from '../../report/status.js';
+import type { RecentEvent, StatusReport } from '../../report/status.js';
 
 /*
- * Numbers, times and sizes for a person. Nothing here knows the page, so that it is tested without one.
+ * What the page says, in words and numbers. Nothing here knows the document, so that it is tested without one.
  */
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const tenths = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
-const hundredths = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
-const clockTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const shortTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-const dayTime = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-});
-const DAY_MS = 86_400_000;
 
-/** `1204311` is `1,204,311`. */
-export function count(n: number): string {
-  return whole.format(n);
-}
-
-/** `counted(1, 'file')` is `1 file`, of two `2 files`. */
-export function counted(n: number, one: string, many = `${one}s`): string {
-  return `${count(n)} ${n === 1 ? one : many}`;
-}
-
-/** A rate or another small number with as many digits as mean something. */
+/** A rate, with as many digits as mean something. */
 export function amount(n: number): string {
-  if (n === 0) return '0';
-  if (n < 0.005) return 'under 0.01';
-  if (n < 1) return hundredths.format(n);
-  return n < 100 ? tenths.format(n) : count(n);
+  return count(n < 100 ? Number(n.toFixed(n < 1 ? 2 : 1)) : Math.round(n));
 }
 
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3600],
-  ['min', 60],
-  ['s', 1],
-] as const;
-
-/** `2 min 5 s`, `3 h`, `840 ms`: at most two units. */
+/** As `durationText`, with tenths of a second where they mean something. */
 export function duration(ms: number): string {
-  const rounded = Math.max(0, Math.round(ms));
-  if (rounded < 1000) return `${rounded} ms`;
-  if (ms < 10_000) return `${tenths.format(ms / 1000)} s`;
-  return rough(ms);
+  return ms >= 1_000 && ms < 9_950 ? `${amount(ms / 1_000)}s` : durationText(ms);
 }
 
-/** As `duration`, in whole seconds: what counts on screen does not show what nobody can read. */
-export function rough(ms: number): string {
-  let rest = Math.max(0, Math.round(ms / 1000));
-  if (rest === 0) return 'a moment';
-  const parts: string[] = [];
-  for (const [unit, size] of UNITS) {
-    const n = Math.floor(rest / size);
-    if (n > 0) parts.push(`${n} ${unit}`);
-    else if (parts.length > 0) break;
-    rest -= n * size;
-    if (parts.length === 2) break;
-  }
-  return parts.join(' ');
-}
-
-/** As `rough`, in minutes once there are some: a sentence that a person reads does not change each second. */
+/** How long it lasted, in one unit: a text that a person reads does not change each second. */
 export function calm(ms: number): string {
-  return rough(ms < 60_000 ? ms : Math.floor(ms / 60_000) * 60_000);
+  return durationText(ms).split(' ', 1)[0] ?? '';
 }
 
-/** How long ago, in one unit. */
 export function ago(at: number, now: number): string {
-  const seconds = Math.round((now - at) / 1000);
-  if (seconds < 5) return 'just now';
-  for (const [unit, size] of UNITS) {
-    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit} ago`;
-  }
-  return 'just now';
+  return now - at < 4_500 ? 'just now' : `${calm(now - at)} ago`;
 }
 
-/** When something will be: `in 12 s`, `now`. */
+/** When something will be, in one unit. */
 export function ahead(at: number, now: number): string {
-  return at - now < 500 ? 'now' : `in ${rough(at - now)}`;
-}
-
-/** The time of day; with the date where it is another day. */
-export function moment(at: number, now: number): string {
-  return Math.abs(now - at) < DAY_MS / 2 ? clockTime.format(at) : dayTime.format(at);
+  return at - now < 500 ? 'now' : `in ${calm(Math.max(1_000, at - now))}`;
 }
 
 /** The time of day in hours and minutes; with the date where it is another day. */
 export function hour(at: number, now: number): string {
-  return Math.abs(now - at) < DAY_MS / 2 ? shortTime.format(at) : dayTime.format(at);
+  const text = wallClockText(at);
+  return Math.abs(now - at) < 43_200_000 ? text.slice(11, 16) : text.slice(5, 16);
 }
 
-const SIZES = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
-
-export function size(bytes: number): string {
-  let rest = bytes;
-  let unit = 0;
-  while (rest >= 999.5 && unit < SIZES.length - 1) {
-    rest /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 ? count(rest) : tenths.format(rest)} ${SIZES[unit]}`;
+/** Texts as sentences, one after the other; each may be missing. */
+export function sentences(...texts: readonly (string | undefined | false)[]): string {
+  return texts.flatMap((text) => (text ? sentence(text) : [])).join(' ');
 }
 
-/** A text as a sentence of its own; where it begins with a path or an address, that stays as it is. */
-export function sentence(text: string): string {
-  const first = /^[a-z]+[ ,]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
-  return /[.!?…]$/.test(first) ? first : `${first}.`;
+/** How the world is: `ok` at rest, `busy` at work, `warn` waits or wants a look, `bad` is in trouble. */
+export type Level = 'ok' | 'busy' | 'warn' | 'bad';
+
+export interface World {
+  readonly level: Level;
+  /** The numbers: what is searchable, what waits, what needs a person. */
+  readonly sentence: string;
+  /** What follows from it, or what to do. Empty where there is nothing to add. */
+  readonly detail: string;
+  /** In a few words, for the title of the window. */
+  readonly title: string;
+  /** The gravest of what a person should know: the detail says it. */
+  readonly concern?: Concern | undefined;
 }
 
-/** Keeps a figure and its unit on one line. */
-export function together(text: string): string {
-  return text.replaceAll(/(\d) (?=(?:d|h|min|s|ms)\b)/g, '$1\u00a0');
+/** How many files are on their way. */
+export function waitingOf({ items }: StatusReport): number {
+  return items.pending + items.accepted;
 }
 
-/** Two texts as sentences, one after the other; either may be missing. */
-export function sentences(...texts: readonly (string | undefined)[]): string {
-  return texts
-    .filter((text) => text !== undefined && text !== '')
-    .map((text) => sentence(text ?? ''))
-    .join(' ');
+/** What the top of the page says: numbers first, then the gravest of what a person should know. */
+export function worldOf(status: StatusReport, now: number): World {
+  const { figures, folders, items, peer } = status;
+  const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
+  const [concern] = concernsOf(status);
+  const [waiting, stuck] = [waitingOf(status), items.quarantined];
+  const isUnasked = peer.dialect === undefined && circuit?.reason === undefined;
+  const isBad = concern?.level === 'bad' && !(concern.about === 'peer' && isUnasked);
+  const asksToWait = pausedUntil > now && waiting > 0;
+  const until = paused?.until === undefined ? 'until you resume' : `until ${hour(paused.until, now)}`;
+  const rests = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
+  const needs = stuck === 1 ? 'needs' : 'need';
+  const rate = figures?.confirmedPerSecond ?? 0;
+  const left = waiting / rate > 10 ? `, about ${durationText((waiting / rate) * 1_000)} to go` : '';
+  const untouched = items.confirmed + waiting + stuck === 0 ? folders[0] : undefined;
+  return {
+    concern,
+    level: isBad ? 'bad' : concern || paused || asksToWait ? 'warn' : waiting > 0 ? 'busy' : 'ok',
+    sentence: sentences(
+      items.confirmed > 0 ? `${counted(items.confirmed, 'file')} searchable` : 'Nothing is searchable yet',
+      waiting > 0 && `${count(waiting)} ${rests}`,
+      stuck > 0 && `${count(stuck)} ${needs} you`,
+      paused && `Paused ${until}`,
+    ),
+    detail: concern
+      ? sentences(
+          concern.text,
+          concern.since !== undefined && `So since ${hour(concern.since, now)}`,
+          concern.about === 'peer' &&
+            circuit?.reason &&
+            `Tried again ${ahead(circuit.nextProbeAt ?? now, now)}`,
+        )
+      : sentences(
+          asksToWait && `The peer asked to wait; it goes on ${ahead(pausedUntil, now)}`,
+          waiting > 0 && rate > 0 && `${amount(rate)} a second${left}`,
+          untouched && `Put a file into ${untouched.path} and watch it become searchable`,
+        ),
+    title:
+      [
+        isBad && `${concern.about} in trouble`,
+        paused && 'paused',
+        waiting > 0 && `${count(waiting)} waiting`,
+        stuck > 0 && `${count(stuck)} ${needs} you`,
+      ]
+        .filter(Boolean)
+        .join(' · ') || (items.confirmed > 0 ? 'all searchable' : 'nothing yet'),
+  };
 }
 
-export interface MirrorTroubleWords {
-  readonly level: 'bad' | 'warn' | 'info';
-  readonly text: string;
-}
-
-/** Of the cells in conflict, so many are named for each file. */
-const NAMED = 4;
-
-/** What a person has to know, or to do, about one mirror. */
-export function mirrorTroubles(mirror: MirrorReport, root: string): readonly MirrorTroubleWords[] {
-  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
-  const words: MirrorTroubleWords[] = [];
-  if (alarm !== undefined) words.push({ level: 'bad', text: sentences(alarm.message, alarm.hint) });
-  if (failure !== undefined) words.push({ level: 'warn', text: sentences(failure.message, failure.hint) });
-  for (const file of new Set(conflicts.map((conflict) => conflict.file))) {
-    words.push({
-      level: 'warn',
-      text: conflictText(
-        conflicts.filter((c) => c.file === file),
-        `${root}/${file}`,
-      ),
-    });
-  }
-  if (absentSince !== undefined) {
-    words.push({
-      level: 'info',
-      text: 'The peer does not have it, as was accepted; the file comes back when the peer has it again.',
-    });
-  }
-  for (const note of notes) words.push({ level: 'info', text: sentences(note) });
-  return words;
-}
-
-function conflictText(cells: readonly Conflict[], file: string): string {
-  const named = cells
-    .slice(0, NAMED)
-    .map(({ pk, column }) => (column === undefined ? pk : `${pk} ${column}`));
-  const more = cells.length > NAMED ? ` and ${count(cells.length - NAMED)} more` : '';
-  const which = named.every((name) => name === '') ? '' : ` (${named.join(', ')}${more})`;
-  return `${counted(cells.length, 'cell')} changed on both sides${which}. The peer's value was kept; yours is in ${file}, which you can remove when you are done.`;
+/** What is said while the daemon does not answer. */
+export function lostWorld(lostAt: number, now: number, waiting: number | undefined): World {
+  return {
+    level: 'bad',
+    sentence: 'peersync does not answer.',
+    detail: `What you see below is how it stood ${calm(now - lostAt)} ago. It may be stopped, or starting again; this page connects by itself as soon as it is back.`,
+    title: waiting === undefined ? 'no answer' : `no answer · ${count(waiting)} waited`,
+  };
 }
 
 /** Something that a person should look at. */
@@ -178,37 +131,66 @@ export interface Concern {
   readonly text: string;
   /** The section of the page that says more. */
   readonly href: string;
+  readonly since?: number | undefined;
 }
-
-/** The top of the page says these. */
-const ON_TOP: ReadonlySet<string> = new Set(['PEER', 'PAUSED']);
 
 /** Where the page says more, by how the code begins. */
 const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['TIME_TO_SEARCH', '#time-to-search'],
   ['FOLDER_', '#folders'],
+  ['PATH_', '#folders'],
   ['QUARANTINE', '#files=quarantined'],
   ['MIRROR_', '#mirrors'],
-  ['PATH_', '#problems'],
-  ['STATE_REPAIRED', '#problems'],
-  ['CONFIG_', '#peer'],
-  ['RESTART_', '#peer'],
 ];
 
-/** Every condition that the top of the page does not say, the gravest first. */
+/** Every condition but the pause, which a button of the page shows; the gravest first. */
 export function concernsOf({ conditions }: StatusReport): readonly Concern[] {
-  return conditions.filter(({ code }) => !ON_TOP.has(code)).map(concernOf);
+  return conditions
+    .filter(({ code }) => code !== 'PAUSED')
+    .map(({ code, hint, message, severity, since, subject }) => ({
+      key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
+      level: severity === 'critical' || severity === 'error' ? 'bad' : 'warn',
+      about: subject,
+      text: sentences(message, hint),
+      href: PLACES.find(([start]) => code.startsWith(start))?.[1] ?? '#peer',
+      since,
+    }));
 }
 
-function concernOf({ code, hint, message, severity, subject }: Condition): Concern {
-  const [, href = '#files=pending'] = PLACES.find(([start]) => code.startsWith(start)) ?? [];
-  return {
-    key: `${code} ${subject} ${code.startsWith('PATH_') ? message : ''}`,
-    level: severity === 'warning' ? 'warn' : 'bad',
-    about: subject,
-    text: sentences(message, hint),
-    href,
-  };
+/** Of the cells in conflict, so many are named for each file. */
+const NAMED = 4;
+
+/** What a person has to know, or to do, about one mirror. */
+export function mirrorTroubles(
+  mirror: MirrorReport,
+  root: string,
+): readonly { level: string; text: string }[] {
+  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const files = new Set(conflicts.map(({ file }) => file));
+  return [
+    ...(alarm ? [{ level: 'bad', text: sentences(alarm.message, alarm.hint) }] : []),
+    ...(failure ? [{ level: 'warn', text: sentences(failure.message, failure.hint) }] : []),
+    ...[...files].map((name) => {
+      const cells = conflicts.filter(({ file }) => file === name);
+      return { level: 'warn', text: conflictText(cells, `${root}/${name}`) };
+    }),
+    ...(absentSince === undefined
+      ? []
+      : [
+          {
+            level: 'info',
+            text: 'The peer does not have it; the file comes back when the peer has it again.',
+          },
+        ]),
+    ...notes.map((note) => ({ level: 'info', text: sentence(note) })),
+  ];
+}
+
+function conflictText(cells: readonly Conflict[], file: string): string {
+  const named = cells.slice(0, NAMED).map(({ pk, column = '' }) => `${pk} ${column}`.trim());
+  const more = cells.length > NAMED ? ` and ${count(cells.length - NAMED)} more` : '';
+  const which = named.some((name) => name !== '') ? ` (${named.join(', ')}${more})` : '';
+  return `${counted(cells.length, 'cell')} changed on both sides${which}. The peer's value was kept; yours is in ${file}, which you can remove when you are done.`;
 }
 
 /** An hour of them. */
@@ -222,4 +204,19 @@ export function withSamples(known: readonly Sample[], came: readonly Sample[]): 
   const [first] = came;
   if (first === undefined) return known;
   return [...known.filter(({ at }) => at < first.at), ...came].slice(-KEPT);
+}
+
+/** Events, the newest first, where those that follow each other and are alike stand once: the newest, and how many more. */
+export function grouped(
+  events: readonly RecentEvent[],
+): readonly (RecentEvent & { readonly more: number })[] {
+  const groups: (RecentEvent & { more: number })[] = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    const isAlike =
+      last?.level === event.level && (last.event ?? last.message) === (event.event ?? event.message);
+    if (last && isAlike) last.more += 1;
+    else groups.push({ ...event, more: 0 });
+  }
+  return groups;
 }

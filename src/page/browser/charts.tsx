@@ -1,0 +1,178 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { numberText as count } from '../../lib/text.js';
+import type { Sample } from '../../report/statistics.js';
+import type { Model } from './model.js';
+import type { Props } from './parts.js';
+import { amount, duration, hour, waitingOf } from './words.js';
+
+const HOUR_MS = 3_600_000;
+const SHORTEST_MS = 600_000;
+const SLOT_S = 10;
+const HEIGHT = 132;
+/** So many values in an hour with gaps are no line. */
+const SPARSE = 60;
+
+interface Chart {
+  readonly title: string;
+  readonly lines: readonly {
+    readonly token: string;
+    readonly fill?: boolean;
+    readonly dash?: number[];
+    readonly value: (sample: Sample) => number | null;
+  }[];
+  unit(value: number): string;
+  /** How it stands, and what it was at the sample that is pointed at. */
+  now(model: Model): string;
+  at(sample: Sample): string;
+}
+
+const CHARTS: readonly Chart[] = [
+  {
+    title: 'Confirmed',
+    lines: [{ token: '--confirmed', fill: true, value: ({ confirmed }) => confirmed / SLOT_S }],
+    unit: (value) => `${amount(value)}/s`,
+    now: ({ samples }) => `${count(samples.reduce((sum, { confirmed }) => sum + confirmed, 0))} in the hour`,
+    at: ({ confirmed }) => `${amount(confirmed / SLOT_S)} a second`,
+  },
+  {
+    title: 'Backlog',
+    lines: [{ token: '--pending', fill: true, value: ({ waiting }) => waiting }],
+    unit: (value) =>
+      Number.isInteger(value) ? (value < 10_000 ? count(value) : `${amount(value / 1_000)}k`) : '',
+    now: ({ status }) => `${count(status ? waitingOf(status) : 0)} now`,
+    at: ({ waiting }) => `${count(waiting)} waited`,
+  },
+  {
+    title: 'Time to search',
+    lines: [
+      { token: '--accepted', value: ({ p50Ms }) => (p50Ms === undefined ? null : p50Ms / 1_000) },
+      { token: '--soft', dash: [4, 3], value: ({ p95Ms }) => (p95Ms === undefined ? null : p95Ms / 1_000) },
+    ],
+    unit: (value) => (value < 60 ? `${amount(value)}s` : duration(value * 1_000)),
+    now: ({ samples }) => percentiles(samples.findLast(({ p50Ms }) => p50Ms !== undefined)),
+    at: percentiles,
+  },
+];
+
+function percentiles(sample: Sample | undefined): string {
+  if (sample?.p50Ms === undefined) return 'nothing confirmed';
+  return `p50 ${duration(sample.p50Ms)}, p95 ${duration(sample.p95Ms ?? sample.p50Ms)}`;
+}
+
+/** What happened over the last hour, as three charts that share their time. */
+export function Charts({ model }: Props) {
+  const [theme, setTheme] = useState(0);
+  useEffect(() => {
+    // Colours are the page's, which a canvas does not follow by itself.
+    const again = () => setTheme((n) => n + 1);
+    new MutationObserver(again).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+  }, []);
+  return (
+    <>
+      {CHARTS.map((chart) => (
+        <ChartView key={`${chart.title} ${theme}`} chart={chart} model={model} />
+      ))}
+    </>
+  );
+}
+
+function ChartView({ chart, model }: Props & { readonly chart: Chart }) {
+  const { samples } = model;
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const [index, setIndex] = useState<number | null>();
+  const data = (): uPlot.AlignedData => [
+    samples.map(({ at }) => at / 1_000),
+    ...chart.lines.map(({ value }) => samples.map(value)),
+  ];
+  useEffect(() => {
+    if (place.current === null) return;
+    const made = plotOf(chart, model, place.current, setIndex);
+    plot.current = made;
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry && entry.contentRect.width > 80)
+        made.setSize({ width: entry.contentRect.width, height: HEIGHT });
+    });
+    observer.observe(place.current);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, []);
+  useEffect(() => plot.current?.setData(data()), [samples]);
+  const now = chart.now(model);
+  const pointed = typeof index === 'number' ? samples[index] : undefined;
+  const highest = Math.max(0, ...samples.map((sample) => chart.lines[0]?.value(sample) ?? 0));
+  return (
+    <figure>
+      <figcaption>
+        {chart.title}
+        <span class="readout">{pointed ? `${hour(pointed.at, model.now())} ${chart.at(pointed)}` : now}</span>
+      </figcaption>
+      {/* What the canvas draws is told in words. */}
+      <div
+        class="plot"
+        role="img"
+        aria-label={`${chart.title} over the last hour: ${now}, at most ${chart.unit(highest)}`}
+      >
+        <div ref={place} aria-hidden="true" />
+      </div>
+    </figure>
+  );
+}
+
+function plotOf(
+  { lines, unit }: Chart,
+  model: Model,
+  place: HTMLElement,
+  point: (index?: number | null) => void,
+) {
+  const style = getComputedStyle(place);
+  const colourOf = (token: string, opacity = 1) => {
+    place.style.color = `var(${token})`;
+    return style.color.replace('rgb(', 'rgba(').replace(')', `, ${opacity})`);
+  };
+  const font = `11px ${style.getPropertyValue('--sans')}`;
+  const grid = { stroke: colourOf('--line'), width: 1 };
+  const axis = { stroke: colourOf('--soft'), font, grid, ticks: { show: false } };
+  // What began a moment ago does not look at an hour of nothing.
+  const range = (): [number, number] => {
+    const [now, first] = [model.now(), model.samples[0]?.at ?? model.now()];
+    return [Math.max(now - HOUR_MS, Math.min(first, now - SHORTEST_MS)) / 1_000, now / 1_000];
+  };
+  // A few values far from each other are no line: they are drawn as points.
+  const isSparse = (plot: uPlot, series: number) => {
+    const values = plot.data[series] ?? [];
+    const known = values.filter((value) => value !== null && value !== undefined).length;
+    return known < values.length && known < SPARSE;
+  };
+  const series = lines.map(({ token, fill, dash }) => ({
+    stroke: colourOf(token),
+    width: 1.75,
+    points: { show: isSparse, size: 4, fill: colourOf(token) },
+    ...(fill ? { fill: colourOf(token, 0.15) } : {}),
+    ...(dash ? { dash } : {}),
+  }));
+  const times = (_: uPlot, splits: number[]) => splits.map((at) => hour(at * 1_000, model.now()));
+  return new uPlot(
+    {
+      width: Math.max(80, place.clientWidth),
+      height: HEIGHT,
+      padding: [8, 16, 0, 0],
+      legend: { show: false },
+      cursor: { sync: { key: 'hour' }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
+      // The scale ends above the highest value, and has a height where there is none.
+      scales: { x: { range }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
+      axes: [
+        { ...axis, size: 26, space: 70, grid: { show: false }, values: times },
+        { ...axis, size: 46, space: 32, values: (_, splits) => splits.map(unit) },
+      ],
+      series: [{}, ...series],
+      hooks: { setCursor: [({ cursor }) => point(cursor.idx)] },
+    },
+    [[], ...lines.map(() => [])],
+    place,
+  );
+}

@@ -1,0 +1,187 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { numberText as count, counted } from '../../lib/text.js';
+import { formatBytes } from '../../lib/units.js';
+import type { Entry } from '../../state/entry.js';
+import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';
+import { get, type Model, post } from './model.js';
+import {
+  Act,
+  Filter,
+  filesHref,
+  Head,
+  Icon,
+  Pager,
+  type Props,
+  Prose,
+  STATUS_WORDS,
+  whyHref,
+} from './parts.js';
+import { ago, sentences } from './words.js';
+
+const PAGE_SIZE = 10;
+/** What is shown is asked for again at most this often, in ms, while it changes. */
+const RELOAD_MS = 2_000;
+
+const EMPTY: Readonly<Record<Entry['status'], string>> = {
+  quarantined:
+    'Nothing is in quarantine. What cannot be delivered without a change waits here, with the reason and what to do.',
+  pending: 'Nothing waits to be pushed.',
+  accepted: 'Nothing waits to be shown by the peer.',
+  confirmed: 'Nothing is confirmed yet.',
+  passed: 'No file is passed over. Empty, too large and unreadable ones are listed here.',
+  gone: 'No file was removed.',
+};
+const STATUSES = Object.keys(EMPTY) as Entry['status'][];
+
+function countOf({ status }: Model, name: Entry['status'], folder: string): number {
+  const of = folder === '' ? status : status?.folders.find((one) => one.name === folder);
+  return (name === 'passed' ? of?.passedOver : of?.items[name]) ?? 0;
+}
+
+/** Gives files another try. @returns what came of it */
+export async function retry(request: RetryRequest): Promise<string> {
+  const { retried, lookedAt } = await post<RetryAnswer>('/api/retry', request);
+  const parts = [
+    retried > 0 && `${counted(retried, 'file')} ${retried === 1 ? 'is' : 'are'} tried again`,
+    lookedAt > 0 && `${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`,
+  ].filter(Boolean);
+  return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
+}
+
+/**
+ * The files of one status, of all folders or one, page by page: only one page is known here, and it is asked for again
+ * when the count of the status says that it changed.
+ */
+export function Files({ model }: Props) {
+  const { status, folder } = model.listed;
+  const [name, setName] = useState('');
+  /** What was sent as `after` for this page of a list and those before it; the first page has none. */
+  const [paged, setPaged] = useState<{ readonly list: string; readonly cursors: readonly string[] }>();
+  /** What was answered, or why nothing was. */
+  const [page, setPage] = useState<ItemsPage | string>({ items: [] });
+  const asked = useRef({ query: '', total: -1, at: 0 });
+  const total = countOf(model, status, folder);
+  const wanted = { status, limit: String(PAGE_SIZE), ...(folder && { folder }), ...(name && { name }) };
+  const list = new URLSearchParams(wanted).toString();
+  const cursors = paged?.list === list ? paged.cursors : [];
+  const after = cursors.at(-1);
+  const query = `${list}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
+  // Each second.
+  useEffect(() => {
+    const before = asked.current;
+    const isStale = total !== before.total && model.here() - before.at > RELOAD_MS;
+    if (query === before.query && !isStale) return;
+    asked.current = { query, total, at: model.here() };
+    const take = (answer: ItemsPage | string) => {
+      if (query === asked.current.query) setPage(answer);
+    };
+    get<ItemsPage>('/api/items', query).then(take, (error: Error) => take(error.message));
+  });
+  const again = (request: RetryRequest) => async () => {
+    const words = await retry(request);
+    asked.current.at = 0;
+    return words;
+  };
+  const { items, next } = typeof page === 'string' ? { items: [] } : page;
+  const none =
+    typeof page === 'string' ? page : name === '' ? EMPTY[status] : `No name of a file holds "${name}".`;
+  const names = model.status?.folders.map((one) => one.name) ?? [];
+  return (
+    <>
+      <Head id="files" title="Files">
+        {status === 'quarantined' && total > 0 && (
+          <Act model={model} work={again({ all: true })} aria-keyshortcuts="r">
+            Retry all
+          </Act>
+        )}
+      </Head>
+      <div class="filters">
+        <nav class="tabs" aria-label="Status of the files that are shown">
+          {STATUSES.map((one) => (
+            <a
+              key={one}
+              href={filesHref(one, folder)}
+              class={`tab s-${one}`}
+              aria-current={one === status ? 'true' : undefined}
+            >
+              {STATUS_WORDS[one]} <span class="tally">{count(countOf(model, one, folder))}</span>
+            </a>
+          ))}
+        </nav>
+        <Filter what="file" onInput={setName} />
+        {names.length > 1 && (
+          <label class="pick">
+            in{' '}
+            <select
+              value={folder}
+              onChange={({ currentTarget }) => {
+                location.hash = filesHref(status, currentTarget.value);
+              }}
+            >
+              <option value="">all folders</option>
+              {names.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+        )}
+      </div>
+      {items.length === 0 && <p class="empty">{none}</p>}
+      <ul class="files separated">
+        {items.map((item) => (
+          <File key={item.file} item={item} model={model} again={again} />
+        ))}
+      </ul>
+      <Pager
+        of="files"
+        first={cursors.length * PAGE_SIZE}
+        shown={items.length}
+        total={name === '' ? total : undefined}
+        hasMore={next !== undefined}
+        go={(step) =>
+          setPaged({ list, cursors: step === 1 ? [...cursors, next ?? ''] : cursors.slice(0, -1) })
+        }
+      />
+    </>
+  );
+}
+
+const RETRIED: ReadonlySet<string> = new Set(['quarantined', 'pending', 'passed']);
+
+/** One file of a list: its name leads to its explanation. */
+function File({
+  item,
+  model,
+  again,
+}: Props & { item: ItemLine; again: (request: RetryRequest) => () => Promise<string> }) {
+  const { attempts, code, file, folder, hint, message, path, since, size, status } = item;
+  const when = ago(since, model.now());
+  const facts = [
+    when === 'just now' ? when : `since ${when}`,
+    formatBytes(size),
+    attempts ? counted(attempts, 'attempt') : '',
+    code ?? '',
+  ];
+  return (
+    <li class={`s-${status}`}>
+      <Icon of={status} />
+      <div>
+        <a class="path" href={whyHref(file)}>
+          <span class="in">{folder}/</span>
+          {path}
+        </a>
+        {message !== undefined && (
+          <p class="voice">
+            <Prose text={sentences(message, hint)} />
+          </p>
+        )}
+        <p class="hint">{facts.filter((fact) => fact !== '').join(' · ')}</p>
+      </div>
+      {RETRIED.has(status) && (
+        <Act model={model} work={again({ paths: [file] })} aria-label={`Retry ${path}`}>
+          Retry
+        </Act>
+      )}
+    </li>
+  );
+}

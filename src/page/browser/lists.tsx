@@ -1,0 +1,258 @@
+import { useRef } from 'preact/hooks';
+import { numberText as count, counted } from '../../lib/text.js';
+import { durationText, formatBytes } from '../../lib/units.js';
+import type { MirrorReport, MirrorTrouble } from '../../mirror/record.js';
+import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
+import type { FolderReport } from '../../report/status.js';
+import type { MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
+import { post } from './model.js';
+import { Act, type Column, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS, Table } from './parts.js';
+import { ago, ahead, duration, mirrorTroubles } from './words.js';
+
+const SPANS: Readonly<Record<string, string>> = { '1 h': 'last hour', '24 h': 'last 24 hours' };
+const SHARES: Readonly<Record<string, string>> = { p50: 'Half', p95: '95 %', p99: '99 %' };
+const TIMES: readonly Column[] = [
+  { title: 'Collection' },
+  { title: 'Waiting' },
+  ...Object.entries(SPANS).flatMap(([span, group]) =>
+    Object.entries(SHARES).map(([title, share]) => {
+      const explains = `${share} of the ${group} took at most so long`;
+      return { title, label: `${title}, ${span}`, group, explains };
+    }),
+  ),
+];
+
+/** How long it takes until a file at rest is searchable, by collection. */
+export function Times({ model }: Props) {
+  const { timeToSearch = [], alerts = [] } = model.status?.figures ?? {};
+  const valuesOf = ({ p50Ms, p95Ms, p99Ms }: Percentiles) =>
+    [p50Ms, p95Ms, p99Ms].map((ms) => (ms === undefined ? '–' : duration(ms)));
+  const cells = ({ collection, oldestSince, waiting, hour, day }: TimeToSearch) => {
+    const isAlert = alerts.some((alert) => alert.collection === collection);
+    return [
+      <div class="titled" key="head">
+        <span class="name">{collection}</span>
+        <span class={isAlert ? 'watch s-bad' : 'watch'}>
+          {counted(day.count, 'confirmation')} in 24 h
+          {oldestSince !== undefined && ` · the oldest waits ${durationText(model.now() - oldestSince)}`}
+          {isAlert && ' · alert'}
+        </span>
+      </div>,
+      ...[count(waiting), ...valuesOf(hour), ...valuesOf(day)],
+    ];
+  };
+  return (
+    <>
+      <Head id="time-to-search" title="Time to search">
+        <p class="hint">from a file at rest to its document confirmed</p>
+      </Head>
+      <Table
+        caption="Time from a file at rest to its document confirmed, by collection, over one hour and over 24 hours"
+        what="collection"
+        columns={TIMES}
+        rows={timeToSearch}
+        cells={cells}
+        keyOf={({ collection }) => collection}
+        empty="Nothing was confirmed in the last 24 hours, so there is nothing to measure yet."
+        pageSize={10}
+      />
+    </>
+  );
+}
+
+const COUNTED = ['pending', 'accepted', 'confirmed', 'quarantined', 'passed'] as const;
+const FOLDERS = [{ title: 'Folder' }, ...COUNTED.map((status) => ({ title: STATUS_WORDS[status] }))];
+const WATCH_WORDS = {
+  scanning: 'scanning',
+  watching: 'watching',
+  unwatched: 'scanned now and then',
+  held: 'held',
+  degraded: 'found by scans only',
+} as const;
+
+/** The folders, with how far their files came. */
+export function Folders({ model }: Props) {
+  const folders = model.status?.folders ?? [];
+  const scan = async () => {
+    const { scans } = await post<RescanAnswer>('/api/rescan');
+    const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
+    return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
+  };
+  const cells = ({ name, path, collection, items, passedOver, watch }: FolderReport) => {
+    const counts = { ...items, passed: passedOver };
+    const total = COUNTED.reduce((sum, status) => sum + counts[status], 0);
+    const scanned = watch?.lastScan && watch.state !== 'scanning';
+    return [
+      <>
+        <div class="titled">
+          <span class="name">{name}</span>
+          <span class={watch?.trouble ? 'watch s-warn' : 'watch'}>
+            into {collection}
+            {watch && ` · ${WATCH_WORDS[watch.state]}`}
+            {scanned &&
+              `, scanned ${ago(watch.lastScan.at, model.now())} in ${durationText(watch.lastScan.durationMs)}`}
+          </span>
+        </div>
+        <span class="path">{path}</span>
+        <span class="bar" aria-hidden="true">
+          {COUNTED.filter((status) => counts[status] > 0).map((status) => (
+            // A part that is there is seen, however small.
+            <i
+              key={status}
+              class={`s-${status}`}
+              style={{ flexGrow: Math.max(counts[status] / total, 0.012) }}
+            />
+          ))}
+        </span>
+      </>,
+      ...COUNTED.map((status) => (
+        <a key={status} href={filesHref(status, name)} class={counts[status] === 0 ? 'zero' : `s-${status}`}>
+          {count(counts[status])}
+        </a>
+      )),
+    ];
+  };
+  return (
+    <>
+      <Head id="folders" title="Folders">
+        {folders.length > 0 && (
+          <Act model={model} work={scan}>
+            Scan all now
+          </Act>
+        )}
+      </Head>
+      <Table
+        caption="The watched folders, with their files by status"
+        what="folder"
+        columns={FOLDERS}
+        rows={folders}
+        cells={cells}
+        keyOf={({ name }) => name}
+        empty="No folder is watched. Name one under `folders` in the configuration, and its files become searchable."
+      />
+    </>
+  );
+}
+
+const MIRRORS: readonly Column[] = [
+  { title: 'Mirror' },
+  { title: 'Up to date', explains: 'When the file was last known to be what the peer has' },
+  { title: 'Changed', explains: 'When its content last changed' },
+  { title: 'Rows' },
+  { title: 'Size' },
+  { title: 'Next', explains: 'When the peer is asked next' },
+];
+
+/** The mirrors: files that follow something in the peer. Those in trouble come first. */
+export function Mirrors({ model }: Props) {
+  const { mirrors = [], mirrorRoot = '' } = model.status ?? {};
+  const run = async () => {
+    const answer = await post<MirrorsAnswer>('/api/mirrors/run');
+    const changed = answer.mirrors.filter((mirror) => mirror.changed === true).length;
+    return `Asked for ${counted(answer.mirrors.length, 'mirror')}: ${changed === 0 ? 'nothing changed' : `${count(changed)} changed`}.`;
+  };
+  const cells = (mirror: MirrorReport) => {
+    const { name, kind, path, alarm, rows, bytes, nextAt, running, succeededAt, changedAt } = mirror;
+    const troubles = mirrorTroubles(mirror, mirrorRoot);
+    const times = [succeededAt, changedAt].map((at) => (at === undefined ? 'never' : ago(at, model.now())));
+    return [
+      <>
+        <div class="titled">
+          <span class="name">{name}</span>
+          <span class="watch">{kind}</span>
+        </div>
+        <span class="path">{path}</span>
+      </>,
+      ...times,
+      rows === undefined ? '–' : count(rows),
+      bytes === undefined ? '–' : formatBytes(bytes),
+      running ? 'running' : nextAt === undefined ? '–' : ahead(nextAt, model.now()),
+      troubles.length > 0 && (
+        <ul class="troubles">
+          {troubles.map(({ level, text }) => (
+            <li key={text} class={`s-${level}`}>
+              <Icon of={level === 'bad' ? 'error' : level} />
+              <p>
+                <Prose text={text} />
+              </p>
+              {level === 'bad' && alarm && <Accept model={model} {...{ name, path, alarm }} />}
+            </li>
+          ))}
+        </ul>
+      ),
+    ];
+  };
+  return (
+    <>
+      <Head id="mirrors" title="Mirrors">
+        {mirrors.length > 0 && (
+          <Act model={model} work={run}>
+            Update all now
+          </Act>
+        )}
+      </Head>
+      <Table
+        caption="Mirrored files, with when they were last brought up to date and last changed"
+        what="mirror"
+        columns={MIRRORS}
+        rows={mirrors.toSorted((a, b) => gravity(b) - gravity(a))}
+        cells={cells}
+        keyOf={({ name }) => name}
+        empty="Nothing is mirrored. Tables and shared objects of the peer become files here when `mirror` in the configuration names them."
+      />
+    </>
+  );
+}
+
+function gravity({ alarm, failure, conflicts = [] }: MirrorReport): number {
+  return alarm ? 3 : conflicts.length > 0 ? 2 : failure ? 1 : 0;
+}
+
+interface AcceptProps extends Props {
+  readonly name: string;
+  readonly path: string;
+  readonly alarm: MirrorTrouble;
+}
+
+/** Asks before what cannot be taken back. */
+function Accept({ model, name, path, alarm }: AcceptProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const title = `Take what the peer has of ${name}?`;
+  const accept = async () => {
+    dialog.current?.close();
+    const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', {
+      names: [name],
+    } satisfies MirrorsRequest);
+    const isRemoved = mirrors.some(({ absentSince, isOver }) => absentSince !== undefined || isOver);
+    return isRemoved
+      ? `${path} was removed, until the peer has it again.`
+      : `${name} follows the peer again.`;
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class="small"
+        aria-label={`Accept what the peer has of ${name}`}
+        onClick={() => dialog.current?.showModal()}
+      >
+        Accept…
+      </button>
+      <dialog ref={dialog} aria-label={title}>
+        <h2>{title}</h2>
+        <p>
+          {/* The file stays as it was only until somebody accepts. */}
+          <Prose text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`} />
+        </p>
+        <div class="row">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+          <Act model={model} work={accept} class="primary">
+            Accept it
+          </Act>
+        </div>
+      </dialog>
+    </>
+  );
+}

@@ -1,0 +1,314 @@
+import { useRef, useState } from 'preact/hooks';
+import { numberText as count, counted, sentence } from '../../lib/text.js';
+import { durationText, wallClockText } from '../../lib/units.js';
+import type { StatusReport } from '../../report/status.js';
+import type { Entry } from '../../state/entry.js';
+import type { PauseAnswer } from '../api.js';
+import { post } from './model.js';
+import { Act, Address, Facts, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS } from './parts.js';
+import { ahead, amount, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
+
+/** Whether the page is up to date. */
+export function Connection({ model }: Props) {
+  const { lost, status } = model;
+  const words = lost ? `tries again ${ahead(lost.nextAt, model.here())}` : status ? 'live' : 'connecting';
+  return (
+    <>
+      <span class="pulse" />
+      <span>{words}</span>
+    </>
+  );
+}
+
+const PAUSES: Readonly<Record<string, number | undefined>> = {
+  'for 15 minutes': 900_000,
+  'for 1 hour': 3_600_000,
+  'for 8 hours': 28_800_000,
+  'until I resume': undefined,
+};
+
+/** Pauses, by asking for how long, or resumes: one button, which keeps the focus. */
+export function Pausing({ model }: Props) {
+  const isPaused = model.status?.peer.queue?.paused !== undefined;
+  const pause = (forMs: number | undefined) =>
+    model.act(async () => {
+      const { paused } = await post<PauseAnswer>('/api/pause', { forMs });
+      return paused?.until === undefined
+        ? 'Paused until you resume.'
+        : `Paused until ${hour(paused.until, model.now())}.`;
+    });
+  const resume = async () => {
+    await post('/api/resume');
+    return 'It goes on.';
+  };
+  return (
+    <>
+      <button
+        type="button"
+        id="pause"
+        class={isPaused ? 'primary' : ''}
+        popovertarget={isPaused ? undefined : 'pause-menu'}
+        onClick={() => isPaused && void model.act(resume)}
+        aria-keyshortcuts="p"
+      >
+        <Icon of={isPaused ? 'play' : 'pause'} />
+        {isPaused ? 'Resume' : 'Pause'}
+      </button>
+      <div id="pause-menu" class="menu" popover="auto">
+        <p>Nothing goes to the peer meanwhile. The folders stay watched, and nothing is lost.</p>
+        {Object.entries(PAUSES).map(([words, forMs], i) => (
+          <button
+            type="button"
+            key={words}
+            autofocus={i === 0}
+            popovertarget="pause-menu"
+            onClick={() => void pause(forMs)}
+          >
+            {words}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** How everything stands: the numbers, and the gravest of what a person should know. */
+export function World({ model }: Props) {
+  const { world } = model;
+  const said = useRef({ gist: '', words: '' });
+  if (world === undefined) return <h1>One moment: asking peersync how everything stands.</h1>;
+  // Who listens hears of each change, and not of each second.
+  const gist = world.concern?.text ?? world.sentence.replaceAll(/[\d,]+/g, '');
+  if (said.current.gist !== gist)
+    said.current = { gist, words: `${world.sentence} ${world.concern?.text ?? ''}` };
+  return (
+    <>
+      {/* A figure and its noun stay on one line. */}
+      <h1>{world.sentence.replaceAll(/(\d) /g, '$1\u00a0')}</h1>
+      <p class="detail">
+        {world.concern && <a href={world.concern.href}>{world.concern.about}</a>}{' '}
+        <Prose text={world.detail} />
+      </p>
+      <p class="unseen" role="status">
+        {said.current.words}
+      </p>
+    </>
+  );
+}
+
+const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>> = {
+  pending({ folders, uplink }) {
+    const settling = folders.reduce((sum, { watch }) => sum + (watch?.settling ?? 0), 0);
+    if (uplink !== undefined && uplink.inFlight > 0) return `${count(uplink.inFlight)} on their way`;
+    return settling > 0 ? `${count(settling)} being written` : 'to be pushed';
+  },
+  accepted: () => 'at the peer, not shown yet',
+  confirmed({ figures, items }) {
+    const rate = items.pending + items.accepted > 0 ? (figures?.confirmedPerSecond ?? 0) : 0;
+    return rate > 0 ? `searchable, +${amount(rate)}/s` : 'searchable';
+  },
+  quarantined: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
+  passed: () => 'kept out by a rule',
+  gone: () => 'removed from disk',
+};
+
+/** The way of a file, with how many are at each station, and those that left it. */
+export function Stations({ model }: Props) {
+  const { status } = model;
+  const counts = status && { ...status.items, passed: status.passedOver };
+  const station = (name: Entry['status']) => (
+    <li key={name} class={`station s-${name}`} data-empty={counts?.[name] === 0 || undefined}>
+      <span class="rail-line">
+        <Icon of={name} />
+      </span>
+      <a href={filesHref(name)}>
+        <span class="number">{counts === undefined ? '–' : count(counts[name])}</span>{' '}
+        <span class="label">{STATUS_WORDS[name]}</span>
+      </a>
+      <span class="note">{status && NOTES[name](status)}</span>
+    </li>
+  );
+  return (
+    <>
+      <ol class="way">{(['pending', 'accepted', 'confirmed'] as const).map(station)}</ol>
+      <ul class="aside">{(['quarantined', 'passed', 'gone'] as const).map(station)}</ul>
+    </>
+  );
+}
+
+/** What needs a person beside what the top of the page says. */
+export function Attention({ model }: Props) {
+  const [, ...concerns] = model.status ? concernsOf(model.status) : [];
+  if (concerns.length === 0) return null;
+  return (
+    <>
+      <h2 id="attention-title">Needs a look</h2>
+      <ul>
+        {concerns.map(({ key, level, href, about, text }: Concern) => (
+          <li key={key} class={`s-${level}`}>
+            <Icon of={level === 'bad' ? 'error' : 'warn'} />
+            <p>
+              <a href={href}>{about}</a> <Prose text={text} />
+            </p>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
+const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
+const FIGURES = ['Answers in', 'Running', 'Waiting', 'Failed'] as const;
+const TROUBLES = {
+  unreachable: 'Does not answer',
+  failing: 'Answers with errors',
+  denied: 'Refuses the credentials',
+} as const;
+
+/** The peer: whether it answers, how fast, and what waits for it. */
+export function Peer({ model }: Props) {
+  const { status } = model;
+  if (status === undefined) return null;
+  const { peer, uplink } = status;
+  const [shape, tone, words] = healthOf(status, model.now());
+  const { running, limit, max } = peer.queue?.concurrency ?? { running: 0, limit: 0, max: 0 };
+  const tryNow = async () => {
+    await post('/api/try');
+    return 'The peer is asked again.';
+  };
+  return (
+    <>
+      <Head id="peer" title="Peer" />
+      <p class={`peer-state s-${tone}`}>
+        <Icon of={shape} />
+        <span>{words}</span>
+      </p>
+      {peer.queue?.circuit.nextProbeAt !== undefined && (
+        <Act model={model} work={tryNow}>
+          Try now
+        </Act>
+      )}
+      <Facts
+        of={{
+          'Search it at': <Address url={peer.url} />,
+          Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
+          'Shows a document': uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`,
+          Requests: `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
+        }}
+      />
+      <table class="lanes">
+        <caption class="unseen">Requests to the peer by kind</caption>
+        <thead>
+          <tr>
+            <td />
+            {FIGURES.map((title) => (
+              <th key={title} scope="col" class="number">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {(Object.keys(LANES) as (keyof typeof LANES)[]).map((name) => {
+            const lane = peer.queue?.lanes[name];
+            const latency = lane?.p50LatencyMs === undefined ? '–' : duration(lane.p50LatencyMs);
+            return (
+              <tr key={name}>
+                <th scope="row">{LANES[name]}</th>
+                {[latency, lane?.running, lane?.waiting, lane?.failed].map((value, i) => (
+                  <td key={FIGURES[i]} class="number">
+                    {typeof value === 'number' ? count(value) : value}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function healthOf(
+  { peer }: StatusReport,
+  now: number,
+): readonly [shape: string, tone: string, words: string] {
+  const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
+  if (circuit?.reason !== undefined)
+    return [
+      'error',
+      'bad',
+      `${TROUBLES[circuit.reason.kind]}, for ${calm(now - circuit.since)}; tried ${counted(circuit.tries, 'time')}`,
+    ];
+  if (paused !== undefined) return ['warn', 'warn', 'Left alone while peersync is paused'];
+  if (pausedUntil > now)
+    return ['warn', 'warn', `Asked to be left alone; it goes on ${ahead(pausedUntil, now)}`];
+  if (peer.dialect === undefined || circuit === undefined)
+    return ['unknown', 'info', 'Being asked how it speaks'];
+  return ['confirmed', 'confirmed', `Answers, for ${calm(now - circuit.since)}`];
+}
+
+const [FEW, MANY] = [12, 60];
+const SHAPES = { info: ['info', 's-info'], warn: ['warn', 's-warn'], error: ['error', 's-bad'] } as const;
+
+/** The last lines of the log that a person may want to see, the newest first. */
+export function Recent({ model }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  const events = grouped(model.events);
+  return (
+    <>
+      <Head id="recent" title="What happened" />
+      {events.length === 0 && <p class="empty">Nothing has happened yet.</p>}
+      <ol class="events separated">
+        {events.slice(0, isOpen ? MANY : FEW).map(({ id, at, level, message, more }) => (
+          <li key={id} class={SHAPES[level][1]}>
+            <Icon of={SHAPES[level][0]} />
+            <time title={wallClockText(at)} datetime={new Date(at).toISOString()}>
+              {hour(at, model.now())}
+            </time>
+            <p>
+              {level !== 'info' && <span class="unseen">{level}: </span>}
+              <Prose text={sentence(message)} />
+              {more > 0 && <span class="hint"> And {count(more)} more like it.</span>}
+            </p>
+          </li>
+        ))}
+      </ol>
+      {events.length > FEW && (
+        <button type="button" class="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Show less' : 'Show more'}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** Which peersync this is, in the last line of the page. */
+export function About({ model }: Props) {
+  if (model.status === undefined) return null;
+  const { version, pid, startedAt = model.now() } = model.status;
+  return <>{`peersync ${version} · pid ${pid} · runs for ${durationText(model.now() - startedAt)}`}</>;
+}
+
+/** What was done for a person, or went wrong. */
+export function Notices({ model }: Props) {
+  return (
+    <>
+      {model.notices.map((notice) => (
+        <div key={notice} class="notice" role={notice.isFailure ? 'alert' : undefined}>
+          <Icon of={notice.isFailure ? 'error' : 'confirmed'} />
+          <p>{notice.words}</p>
+          <button
+            type="button"
+            class="quiet small"
+            aria-label="Dismiss"
+            onClick={() => model.dismiss(notice)}
+          >
+            <Icon of="gone" />
+          </button>
+        </div>
+      ))}
+    </>
+  );
+}

@@ -1,2 +1,0 @@
-// The server gives the file itself, from the package.
-export { default } from 'uplot';

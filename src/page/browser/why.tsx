@@ -1,0 +1,148 @@
+import { useEffect, useState } from 'preact/hooks';
+import { formatBytes, wallClockText } from '../../lib/units.js';
+import type { WhyReport } from '../../report/why.js';
+import { get } from './model.js';
+import { Address, Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
+import { ago, ahead, sentences } from './words.js';
+
+const VERDICT_WORDS: Readonly<Record<WhyReport['verdict'], string>> = {
+  pending: 'Pending: it is to be pushed.',
+  accepted: 'Accepted by the peer, which does not show it yet.',
+  confirmed: 'Confirmed: the peer shows this very version.',
+  quarantined: 'In quarantine: it cannot succeed without a change.',
+  gone: 'Gone: the file was removed.',
+  passed: 'Passed over by a rule.',
+  ignored: 'Ignored by a rule.',
+  unknown: 'Not known yet.',
+  outside: 'Not watched.',
+};
+/** Instead, where it is no regular file. */
+const KIND_WORDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
+  directory: 'A directory: only the files in it are pushed.',
+  link: 'A symbolic link, which is passed over.',
+  other: 'No regular file, and passed over.',
+};
+/** What is shown follows the file while it is on its way. */
+const FOLLOWED: ReadonlySet<string> = new Set(['pending', 'accepted', 'unknown']);
+
+/** The question why, and its answer. What is explained stands in the address, so that it can be sent to somebody. */
+export function Why({ model }: Props) {
+  const { explained: path, status } = model;
+  const [typed, setTyped] = useState('');
+  /** What was answered, or why nothing was. */
+  const [answer, setAnswer] = useState<{ readonly path: string; readonly report: WhyReport | string }>();
+  const report = answer?.path === path ? answer.report : undefined;
+  const isFollowed = typeof report === 'object' && FOLLOWED.has(report.verdict);
+  useEffect(() => setTyped(path), [path]);
+  useEffect(() => {
+    if (path === '') return;
+    const take = (found: WhyReport | string) =>
+      model.explained === path && setAnswer({ path, report: found });
+    get<WhyReport>('/api/why', String(new URLSearchParams({ path }))).then(take, ({ message }) =>
+      take(message),
+    );
+  }, [path, isFollowed && status]);
+  const close = () => {
+    location.hash = '';
+  };
+  return (
+    <>
+      <form
+        class="ask"
+        autocomplete="off"
+        onSubmit={(event) => {
+          event.preventDefault();
+          location.hash = typed.trim() === '' ? '' : whyHref(typed.trim());
+        }}
+      >
+        <h2 id="why-title">
+          <label for="why-path">Why?</label>
+        </h2>
+        <div class="field">
+          <Icon of="search" />
+          <input
+            id="why-path"
+            type="text"
+            spellcheck={false}
+            autocapitalize="off"
+            placeholder="/path/to/a/file, or folder/file"
+            aria-keyshortcuts="/"
+            aria-describedby="why-help"
+            value={typed}
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+          />
+          <kbd class="wide-only">/</kbd>
+        </div>
+        <button type="submit" class="primary">
+          Explain
+        </button>
+        <p id="why-help" class="hint">
+          Any path: what became of it, by which rule, and what happens next.
+        </p>
+      </form>
+      <div id="why-answer" class="answered" aria-live="polite" hidden={path === '' || report === undefined}>
+        {typeof report === 'string' && <p class="voice">{report}</p>}
+        {typeof report === 'object' && <Answer report={report} now={model.now()} />}
+        <button type="button" class="small close" onClick={close}>
+          Close
+        </button>
+      </div>
+    </>
+  );
+}
+
+function Answer({ report, now }: { readonly report: WhyReport; readonly now: number }) {
+  const { conversion, evidence, history, kind, next, nextAt, trouble, url, verdict, version } = report;
+  const when = (at: number) => `${wallClockText(at)}, ${ago(at, now)}`;
+  const mono = (text: string | undefined) => text && <code>{text}</code>;
+  const due = nextAt !== undefined && (nextAt <= now ? 'It is due now' : `Next: ${ahead(nextAt, now)}`);
+  return (
+    <>
+      <div>
+        <h3 class={`verdict s-${verdict}`}>
+          <Icon of={isStatus(verdict) ? verdict : 'unknown'} />
+          <span>{kind === undefined ? VERDICT_WORDS[verdict] : KIND_WORDS[kind]}</span>
+        </h3>
+        {trouble && (
+          <p class="voice">
+            <Prose text={sentences(trouble.message, trouble.hint)} />
+          </p>
+        )}
+        <p class="voice">
+          <Prose text={sentences(next, due)} />
+        </p>
+        <Facts
+          of={{
+            File: mono(report.file),
+            Rule: report.rule,
+            Document: url && <Address url={url} />,
+            Collection: report.collection,
+            Version: version && `${formatBytes(version.size)}, modified ${when(version.mtimeMs)}`,
+            sha256: mono(version?.sha256),
+            Encoding: conversion,
+            Attempts: report.attempts || undefined,
+            Evidence: evidence && `${evidence.kind}, seen ${when(evidence.at)}`,
+            Shown: mono(evidence?.shown),
+            Error: mono(trouble?.code),
+          }}
+        />
+      </div>
+      {history.length > 0 && (
+        <div>
+          <h3>What happened to it</h3>
+          <ol class="history">
+            {history.toReversed().map(({ status, at, note }) => (
+              <li key={`${status} ${at}`} class={`s-${status}`}>
+                <Icon of={status} />
+                <p>
+                  <strong>{STATUS_WORDS[status]}</strong> {when(at)}
+                  {note !== undefined && <span class="note">{note}</span>}
+                </p>
+              </li>
+            ))}
+          </ol>
+        </div>
+      )}
+    </>
+  );
+}
