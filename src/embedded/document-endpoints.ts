@@ -60,7 +60,7 @@ export async function push(
     }
   });
   if (pushed.length > 0) {
-    const seqs = await documents.accept(pushed);
+    const seqs = documents.accept(pushed);
     indexer.notify();
     if (isNow) await indexer.indexNow(seqs);
   }

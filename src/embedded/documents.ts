@@ -36,11 +36,9 @@ export interface Queued extends Pushed {
   readonly seq: number;
 }
 
-interface Waiting {
-  readonly pushed: readonly Pushed[];
-  readonly resolve: (seqs: number[]) => void;
-  readonly reject: (error: unknown) => void;
-}
+const DOCUMENT =
+  'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate FROM documents';
+const QUEUED = 'SELECT seq, url, collections, load_date AS loadDate, data FROM queue';
 
 /** Texts are kept in parts of at most so many bytes, so that the start of a long one is read without the rest. */
 export const TEXT_PART = 65_536;
@@ -48,28 +46,27 @@ export const TEXT_PART = 65_536;
 /**
  * The documents: those that were accepted and wait in the queue, and those in the index with their texts and words.
  *
- * A document enters the queue in a transaction that is on disk before the push is answered (pushes that come together share one), and
- * leaves it in the transaction that puts it into the index: a crash finds it in exactly one of the two. Counts are kept in the
- * same transactions, so that no request has to count.
+ * A document enters the queue in a transaction that is on disk before the push is answered, and leaves it in the transaction that
+ * puts it into the index: a crash finds it in exactly one of the two. Counts are kept in the same transactions, so that no
+ * request has to count.
  */
 export class DocumentStore {
   readonly #database: Database;
-  #together: Waiting[] = [];
 
   constructor(database: Database) {
     this.#database = database;
   }
 
   byUrl(url: NormalUrl): Document | undefined {
-    return toDocument(this.#database.row('SELECT * FROM documents WHERE url = ?', url));
+    return toDocument(this.#database.row(`${DOCUMENT} WHERE url = ?`, url));
   }
 
   byUrlHash(hash: string): Document | undefined {
-    return toDocument(this.#database.row('SELECT * FROM documents WHERE urlhash = ? LIMIT 1', hash));
+    return toDocument(this.#database.row(`${DOCUMENT} WHERE urlhash = ? LIMIT 1`, hash));
   }
 
   byId(id: number): Document | undefined {
-    return toDocument(this.#database.row('SELECT * FROM documents WHERE id = ?', id));
+    return toDocument(this.#database.row(`${DOCUMENT} WHERE id = ?`, id));
   }
 
   /** One part of a document's text, the first being 0; undefined past the end. */
@@ -92,40 +89,24 @@ export class DocumentStore {
     return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
   }
 
-  /** Resolves with the sequence numbers when all of them are on disk; rejects when none is. */
-  accept(pushed: readonly Pushed[]): Promise<number[]> {
-    return new Promise((resolve, reject) => {
-      this.#together.push({ pushed, resolve, reject });
-      if (this.#together.length === 1) setImmediate(() => this.#acceptTogether());
-    });
-  }
-
-  #acceptTogether(): void {
-    const together = this.#together;
-    this.#together = [];
+  /** Puts all of them into the queue, or none; they are on disk when it returns their sequence numbers. */
+  accept(pushed: readonly Pushed[]): number[] {
     const sql = 'INSERT INTO queue (url, collections, load_date, data) VALUES (?, ?, ?, ?)';
-    const insert = ({ url, collections, loadDate, data }: Pushed) =>
-      this.#database.run(sql, url, JSON.stringify(collections), loadDate, data);
-    try {
-      const seqs = this.#database.transaction(() =>
-        together.map(({ pushed }) => {
-          this.#count('waiting', pushed.length);
-          return pushed.map(insert);
-        }),
+    return this.#database.transaction(() => {
+      this.#count('waiting', pushed.length);
+      return pushed.map(({ url, collections, loadDate, data }) =>
+        this.#database.run(sql, url, JSON.stringify(collections), loadDate, data),
       );
-      for (const [i, waiting] of together.entries()) waiting.resolve(seqs[i] ?? []);
-    } catch (error) {
-      for (const waiting of together) waiting.reject(error);
-    }
+    });
   }
 
   /** The first document of the queue after `seq`. */
   nextAfter(seq: number): Queued | undefined {
-    return toQueued(this.#database.row('SELECT * FROM queue WHERE seq > ? ORDER BY seq LIMIT 1', seq));
+    return toQueued(this.#database.row(`${QUEUED} WHERE seq > ? ORDER BY seq LIMIT 1`, seq));
   }
 
   queued(seq: number): Queued | undefined {
-    return toQueued(this.#database.row('SELECT * FROM queue WHERE seq = ?', seq));
+    return toQueued(this.#database.row(`${QUEUED} WHERE seq = ?`, seq));
   }
 
   /**
@@ -207,31 +188,11 @@ function collectionsOf(row: Row): string[] {
   return JSON.parse(text(row, 'collections')) as string[];
 }
 
+/** The columns are of the types that the interfaces say: the database checks them (STRICT). */
 function toDocument(row: Row | undefined): Document | undefined {
-  return (
-    row && {
-      id: int(row, 'id'),
-      url: text(row, 'url') as NormalUrl,
-      urlhash: text(row, 'urlhash'),
-      title: text(row, 'title'),
-      collections: collectionsOf(row),
-      size: int(row, 'size'),
-      words: int(row, 'words'),
-      digest: text(row, 'digest'),
-      lastModified: int(row, 'last_modified'),
-      loadDate: int(row, 'load_date'),
-    }
-  );
+  return row && ({ ...row, collections: collectionsOf(row) } as unknown as Document);
 }
 
 function toQueued(row: Row | undefined): Queued | undefined {
-  return (
-    row && {
-      seq: int(row, 'seq'),
-      url: text(row, 'url') as NormalUrl,
-      collections: collectionsOf(row),
-      loadDate: int(row, 'load_date'),
-      data: bytes(row, 'data'),
-    }
-  );
+  return row && ({ ...row, collections: collectionsOf(row), data: bytes(row, 'data') } as unknown as Queued);
 }

@@ -27,7 +27,7 @@ export interface ServerOptions {
 
 /** All in milliseconds. */
 export interface ServerTimeouts {
-  /** For the head of a request. */
+  /** For the head of a request, and for a small body. */
   readonly headers: number;
   /** How long nothing may come or go while a body is received or an answer is sent: an upload is limited in idleness only. */
   readonly idle: number;
@@ -71,16 +71,16 @@ const HEADERS = {
 
 /** One request, as its handler sees it. */
 export class Context {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
   readonly as: AnswerForm;
-  readonly #deps: ServerDeps;
 
-  constructor(request: FastifyRequest, reply: FastifyReply, deps: ServerDeps) {
-    this.request = request;
-    this.reply = reply;
+  constructor(
+    readonly request: FastifyRequest,
+    readonly reply: FastifyReply,
+    private readonly deps: ServerDeps,
+    /** Milliseconds that a small body may take in all. */
+    private readonly mostMs: number,
+  ) {
     this.as = formOf(request);
-    this.#deps = deps;
   }
 
   /** The address of this peer, as the client called it, without a slash at the end. */
@@ -97,14 +97,20 @@ export class Context {
     return this.as === 'json' ? `${JSON.stringify(record, null, 2)}\n` : recordPage(title, record, more);
   }
 
-  /** The parameters of query and body. @throws Refusal 400, 413, 415 */
-  form(limits: FormLimits = SMALL): Promise<Form> {
-    return this.#deps.forms.read(this.request.raw, this.reply.raw, limits);
+  /** The parameters of query and body. Nobody holds a connection for long by a small body that does not come. @throws Refusal 400, 413, 415 */
+  async form(limits: FormLimits = SMALL): Promise<Form> {
+    const { raw } = this.request;
+    const late = limits === SMALL ? this.deps.clock.after(this.mostMs, () => raw.destroy()) : undefined;
+    try {
+      return await this.deps.forms.read(raw, this.reply.raw, limits);
+    } finally {
+      late?.cancel();
+    }
   }
 
   /** To be called before a handler does what only the administrator may. @throws Refusal 401 */
   requireAdministrator(): Promise<void> {
-    return this.#deps.administrator.admit(this.request.headers);
+    return this.deps.administrator.admit(this.request.headers);
   }
 
   /** To be called before a handler changes something. @throws Refusal 403, 405 */
@@ -161,7 +167,7 @@ export async function openServer(
     app.all(path, async (request, reply) => {
       if (!METHODS.includes(request.method))
         throw new Refusal(405, `This page answers ${METHODS.join(', ')}.`, { allow: METHODS.join(', ') });
-      const context = new Context(request, reply, deps);
+      const context = new Context(request, reply, deps, timeouts.headers);
       return send(await handle(context), context, deps);
     });
   await app.listen({ host: HOST, port });

@@ -222,6 +222,25 @@ describe('a request', () => {
     }, 'the peer has let the connection go');
   });
 
+  it.each([
+    ['head', 'POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\n'],
+    ['body', 'POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nurl='],
+  ])('is answered although others hold all connections by half a %s', async (_, half) => {
+    const peer = await openPeer({ timeouts: { headers: 1_000 } });
+    const port = Number(new URL(peer.url).port);
+    const held = Array.from({ length: 512 }, () => {
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      socket.on('error', () => undefined).resume();
+      socket.write(half);
+      return socket;
+    });
+    await until(async () => {
+      const answer = await fetch(`${peer.url}/search.json`).catch(() => undefined);
+      return answer?.status === 200;
+    }, 'another is served');
+    for (const socket of held) socket.destroy();
+  });
+
   it('may take long for its body as long as that goes on', async () => {
     const peer = await openPeer({ timeouts: { idle: 2_000 } });
     const { port } = new URL(peer.url);
