@@ -2,7 +2,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { print, reportError, UsageError, withGlobalOptions, withoutShortGroup } from './commands/context.js';
+import { print, reportError, UsageError, withGlobalOptions, asOptions } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/process.js';
 
@@ -25,10 +25,9 @@ const commandLine = async (args: string[]) => {
     .example(FIRST_EXAMPLES)
     .epilogue(`Exit codes: ${exitCodes}.`)
     .demandCommand(1, 'Name a command.')
-    .recommendCommands()
     .strict()
     .version(versionText())
-    .alias('help', 'h')
+    .alias({ help: 'h', version: 'V' })
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
@@ -44,7 +43,7 @@ try {
     args[0] === '--get-yargs-completions'
       ? await (await import('./commands/completion.js')).completionsFor(args, process.env)
       : undefined;
-  if (completions === undefined) await commandLine(withoutShortGroup(args));
+  if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);
 } catch (error) {
   process.exitCode = reportError(error, process.argv.includes('--json'));

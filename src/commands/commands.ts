@@ -1,6 +1,7 @@
 import type { CommandModule } from 'yargs';
 import type { ExitCode } from '../lib/errors.js';
-import { type Command, type CommandBody, type GlobalOptions, moduleOf } from './context.js';
+import { nearest } from '../lib/text.js';
+import { type Command, type CommandBody, type GlobalOptions, moduleOf, UsageError } from './context.js';
 
 /** How each is called and what it does, in the order of the help. */
 const DESCRIPTIONS = {
@@ -18,7 +19,7 @@ const DESCRIPTIONS = {
   resume: 'End a pause: the work with the peer goes on',
   'mirror [names..]': "Bring the files that follow the peer's tables and shared objects up to date now",
   check: 'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
-  init: 'Write a first configuration; never overwrites one',
+  'init [folder]': 'Write a first configuration for a folder; never overwrites one',
   schema: 'Print the JSON Schema of the configuration, so that editors complete it',
   'doc [url]': 'Show what the peer has of one document',
   'citation [url]': 'Show which sentences of a document stand in others too, and who cites it',
@@ -46,7 +47,7 @@ const LOADERS: Readonly<Record<keyof typeof DESCRIPTIONS, () => Promise<CommandB
   resume: async () => (await import('./control.js')).resumeCommand,
   'mirror [names..]': async () => (await import('./mirror.js')).mirrorCommand,
   check: async () => (await import('./check.js')).checkCommand,
-  init: async () => (await import('./init.js')).initCommand,
+  'init [folder]': async () => (await import('./init.js')).initCommand,
   schema: async () => (await import('./init.js')).schemaCommand,
   'doc [url]': async () => (await import('./documents.js')).docCommand,
   'citation [url]': async () => (await import('./documents.js')).citationCommand,
@@ -70,24 +71,34 @@ export async function allCommands(): Promise<readonly Command[]> {
 }
 
 /**
- * The commands for a command line. Those that it may mean are loaded; of the others there is what help, completion and guesses
- * need.
+ * The commands for a command line. Those that it may mean are loaded; of the others there is what help and completion need.
+ *
+ * @throws UsageError where it names none that there is
  */
 export async function commandsFor(
   args: readonly string[],
 ): Promise<readonly CommandModule<GlobalOptions, GlobalOptions>[]> {
   const [first = ''] = args;
-  const isNamed = (usage: string) => usage.split(' ')[0] === first;
-  const meant = USAGES.some(isNamed)
-    ? isNamed
-    : (usage: string) => args.some((arg) => usage.split(' ')[0] === arg);
+  const names = USAGES.map(nameOf);
+  const isCommand = names.includes(first);
+  if (!isCommand && /^\w/.test(first)) {
+    const meant = nearest(first, names);
+    throw new UsageError(
+      `There is no command "${first}".${meant === undefined ? '' : ` Did you mean ${meant}?`}`,
+      'See `peersync --help`.',
+    );
+  }
   return await Promise.all(
-    USAGES.map(async (usage) =>
-      meant(usage)
-        ? moduleOf(await loaded(usage))
-        : { command: usage, describe: DESCRIPTIONS[usage], handler: () => {} },
-    ),
+    USAGES.map(async (usage) => {
+      const isMeant = isCommand ? nameOf(usage) === first : args.includes(nameOf(usage));
+      if (isMeant) return moduleOf(await loaded(usage));
+      return { command: usage, describe: DESCRIPTIONS[usage], handler: () => {} };
+    }),
   );
+}
+
+function nameOf(usage: string): string {
+  return usage.replace(/ .*/, '');
 }
 
 /** What peersync is, in a sentence. */

@@ -120,9 +120,14 @@ export function define<
   return command;
 }
 
+/** Where the help of the command stands that was given. */
+function helpHint([command = ''] = process.argv.slice(2)): string {
+  return `See \`peersync ${/^[a-z]+$/.test(command) ? `${command} ` : ''}--help\`.`;
+}
+
 /** The command line was wrong. */
 export class UsageError extends PeersyncError {
-  constructor(message: string, hint = 'See `peersync --help`.') {
+  constructor(message: string, hint = helpHint()) {
     super({ code: 'USAGE', message: message.replace(/\s*\n\s*/g, ' '), hint, exitCode: EXIT.usage });
   }
 }
@@ -263,9 +268,12 @@ export function printJson(value: unknown): void {
 
 /**
  * The arguments with `--c` as `--group`: the specification calls the group `c`, and yargs would take that for `-c`, the
- * configuration.
+ * configuration. `help COMMAND` and `version` are options to yargs, too.
  */
-export function withoutShortGroup(args: readonly string[]): string[] {
+export function asOptions(args: readonly string[]): string[] {
+  const [first, ...rest] = args;
+  if (first === 'help') return [...rest, '--help'];
+  if (first === 'version') return ['--version'];
   const end = args.indexOf('--');
   return args.map((arg, i) =>
     end !== -1 && i > end ? arg : arg === '--c' || arg.startsWith('--c=') ? `--group${arg.slice(3)}` : arg,

@@ -1,9 +1,10 @@
 import { resolve } from 'node:path';
+import type { Config } from '../config/config.js';
 import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
-import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries } from '../report/items.js';
+import { knownFolder, LISTED_STATUSES, type ListedEntry, listEntries, namedPath } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import type { Missed, Verified, Verifying } from '../uplink/verify.js';
 import {
@@ -11,6 +12,7 @@ import {
   configOf,
   define,
   flag,
+  isThere,
   needed,
   oneOf,
   openLog,
@@ -71,7 +73,7 @@ export const whyCommand = define({
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const { config } = await configOf(options);
-    const path = resolve(options.path);
+    const path = await typedPath(config, options.path);
     const offline = async () => {
       const { explain } = await import('../report/why.js');
       return await explain(path, config, await readState(config), undefined);
@@ -157,12 +159,20 @@ export const retryCommand = define({
         options.all ? 'Both paths and --all were given.' : 'Neither a path nor --all was given.',
         'Name the files to try again, or give --all.',
       );
-    const paths = options.all ? undefined : options.path.map((path) => resolve(path));
-    const parameters = paths === undefined ? { all: true } : { paths };
+    const { config } = await configOf(options);
+    const paths = await Promise.all(options.path.map((path) => typedPath(config, path)));
+    const parameters = options.all ? { all: true } : { paths };
     const report = await askAnyoneOnce<Retried>(options, { ask: 'retry', parameters });
     return answer(options, report, () => [retriedText(report)]);
   },
 });
+
+/** The absolute path of what a person typed: a path from here, or `FOLDER/path` as lists, the log and the page print it. */
+async function typedPath(config: Config, text: string): Promise<string> {
+  const path = resolve(text);
+  const isOfFolder = config.folders.some(({ name }) => text.startsWith(`${name}/`));
+  return isOfFolder && !(await isThere(path)) ? namedPath(config, text) : path;
+}
 
 /** What a retry did, for a person. */
 export function retriedText({ retried, lookedAt }: Retried): string {

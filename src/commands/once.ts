@@ -6,7 +6,7 @@ import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { itemCounts } from '../report/status.js';
 import type { Counts } from '../state/entries.js';
-import { define, duration, prepare, preset, print, printJson, untilStopped } from './context.js';
+import { answer, define, duration, prepare, preset, untilStopped } from './context.js';
 import { lastingTrouble, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { Progress, type Step } from './progress.js';
@@ -43,10 +43,11 @@ export const onceCommand = define({
       const failures: unknown[] = [];
       const failed = (error: unknown) => failures.push(error);
       const reports: MirrorReport[] = [];
-      const run = { timeout, deadline: systemClock.now() + timeoutMs, progress, reports };
+      const deadline = systemClock.now() + timeoutMs;
+      const run = { timeout, deadline, progress, reports, signal: ending.signal };
       await daemon
         .start()
-        .then(() => settle(daemon, { ...run, signal: ending.signal }))
+        .then(() => settle(daemon, run))
         .catch(failed)
         .finally(() => ending.abort());
       progress.end();
@@ -57,24 +58,22 @@ export const onceCommand = define({
       const { push, peerdoc } = client.requests;
       const mirrors = mirrorCounts(reports);
       const durationMs = Math.round(systemClock.now() - started);
-      if (json) printJson({ items, requests: { push, peerdoc }, mirrors, durationMs });
-      else {
-        const noteworthy = reports.filter(
-          ({ alarm, conflicts, failure, notes }) => (alarm ?? failure ?? notes ?? conflicts) !== undefined,
-        );
-        for (const report of noteworthy) for (const line of runLines(report, config.mirror.root)) print(line);
-        print(
-          `${items.confirmed} confirmed, ${items.pending + items.accepted} waiting, ${items.quarantined} quarantined, ` +
-            `${counts.passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
-            `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
-        );
-      }
+      answer(options, { items, requests: { push, peerdoc }, mirrors, durationMs }, () => [
+        ...reports.filter(isNoteworthy).flatMap((report) => runLines(report, config.mirror.root)),
+        `${items.confirmed} confirmed, ${waitingOf(counts)} waiting, ${items.quarantined} quarantined, ` +
+          `${counts.passed} passed over, ${mirrorsText(mirrors)}in ${durationText(durationMs)} ` +
+          `(${counted(push, 'push', 'pushes')}, ${counted(peerdoc, 'look-up')})`,
+      ]);
       if (failures.length > 0) throw failures[0];
       const code: ExitCode = items.quarantined > 0 ? EXIT.quarantined : EXIT.done;
       return reports.map(mirrorExitCode).reduce(worse, code);
     });
   },
 });
+
+function isNoteworthy({ alarm, conflicts, failure, notes }: MirrorReport): boolean {
+  return (alarm ?? failure ?? notes ?? conflicts) !== undefined;
+}
 
 /** One run, as far as it has come. */
 interface Run {
@@ -96,15 +95,15 @@ interface Run {
  */
 async function settle(daemon: Daemon, run: Run): Promise<void> {
   const { mirrors, state, uplink, watcher } = daemon.parts;
+  const { signal } = run;
   let isScanned = false;
-  let isOver = false;
   const held = () => watcher.status().filter((folder) => folder.state === 'held');
+  // What waits in a folder that is held cannot be waited for.
+  const isAtRest = () => waitingOf(state.counts()) === 0 || (uplink.isIdle && held().length > 0);
   const items = async () => {
     await watcher.idle();
     isScanned = true;
-    // What waits in a folder that is held cannot be waited for.
-    const isAtRest = () => waitingOf(state.counts()) === 0 || (uplink.isIdle && held().length > 0);
-    while (!isAtRest() && !run.signal.aborted) await systemClock.sleep(TICK_MS, run.signal);
+    while (!isAtRest() && !signal.aborted) await systemClock.sleep(TICK_MS, signal);
   };
   const mirrored = async (isChosen: (kind: MirrorReport['kind']) => boolean) => {
     const names = mirrors.status().flatMap(({ kind, name }) => (isChosen(kind) ? name : []));
@@ -112,32 +111,30 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   };
   const all = async () => {
     await Promise.all([items(), mirrored((kind) => kind !== 'citations')]);
-    run.signal.throwIfAborted();
+    signal.throwIfAborted();
     await mirrored((kind) => kind === 'citations');
-    isOver = true;
+    return 'over';
   };
-  const watched = async () => {
-    while (!isOver) {
-      const ran = new Set(run.reports.map(({ name }) => name));
-      const waiting = mirrors.names.filter((name) => !ran.has(name));
-      run.progress.show(stepOf(state.counts(), isScanned, { total: mirrors.names.length, waiting }));
-      assertHope(daemon, run, isScanned);
-      await systemClock.sleep(TICK_MS, run.signal);
-    }
-  };
-  await Promise.race([all(), watched()]);
-  if (held().length === 0) return;
-  const folders = held().map(({ name, trouble }) => ({
-    ...{ name, trouble, waiting: state.counts(name).pending },
-  }));
-  const messages = folders.map(({ name, trouble, waiting }) => {
-    const words = `The folder ${safe(name)} was left out: ${trouble?.message ?? 'it is not there.'}`;
-    if (waiting === 0) return words;
-    return `${words} ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
+  const over = all();
+  // What keeps it from its end is thrown by who looks on.
+  over.catch(() => {});
+  do {
+    const ran = new Set(run.reports.map(({ name }) => name));
+    const waiting = mirrors.names.filter((name) => !ran.has(name));
+    run.progress.show(stepOf(state.counts(), isScanned, { total: mirrors.names.length, waiting }));
+    assertHope(daemon, run, isScanned);
+  } while ((await Promise.race([over, systemClock.sleep(TICK_MS, signal)])) !== 'over');
+  const folders = held().map(({ name, trouble }) => {
+    const waiting = state.counts(name).pending;
+    const waits =
+      waiting === 0 ? '' : ` ${counted(waiting, 'file of it waits', 'files of it wait')} to be pushed.`;
+    const message = `The folder ${safe(name)} was left out: ${trouble?.message ?? 'it is not there.'}${waits}`;
+    return { name, waiting, message };
   });
+  if (folders.length === 0) return;
   throw new PeersyncError({
     code: 'FOLDER_HELD',
-    message: messages.join('\n  '),
+    message: folders.map(({ message }) => message).join('\n  '),
     hint: 'Mount or bring back what belongs there (create it only where nothing was yet), or mend the path in the configuration, then run again: nothing is lost, the next run goes on from here.',
     details: { folders: folders.map(({ name, waiting }) => ({ name, waiting })) },
   });
@@ -148,8 +145,8 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
   const { accepted, pending } = parts.state.counts();
   const waiting = accepted + pending;
   const { reason } = signal;
-  const isStopped = reason instanceof DOMException && reason.name === 'AbortError';
-  if (isStopped) throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
+  if (reason instanceof DOMException && reason.name === 'AbortError')
+    throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
   if (signal.aborted) throw reason;
   const { circuit, paused, pausedUntil = 0 } = parts.queue.status();
   const now = systemClock.now();
@@ -170,14 +167,13 @@ function assertHope({ parts }: Daemon, { deadline, signal, timeout }: Run, isSca
       'End the pause with `peersync resume`, then run again; nothing is lost meanwhile.',
     );
   }
-  if (now > deadline)
-    throw unfinished(
-      'TIMEOUT',
-      waiting === 0
-        ? `The mirrors are not up to date after ${timeout}.`
-        : `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed after ${timeout}.`,
-      'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
-    );
+  if (now <= deadline) return;
+  const left = `${counted(pending, 'file')} still to be pushed and ${accepted} to be confirmed after ${timeout}.`;
+  throw unfinished(
+    'TIMEOUT',
+    waiting === 0 ? `The mirrors are not up to date after ${timeout}.` : left,
+    'Nothing is lost: the next run goes on from here; `peersync list --status pending` names them.',
+  );
 }
 
 function unfinished(
@@ -202,10 +198,9 @@ function mirrorCounts(reports: readonly MirrorReport[]) {
 
 function mirrorsText({ alarms, changed, current, failed }: ReturnType<typeof mirrorCounts>): string {
   if (current + alarms + failed === 0) return '';
-  const parts = [`${counted(current, 'mirror')} current (${changed} written)`];
-  if (alarms > 0) parts.push(counted(alarms, 'alarm'));
-  if (failed > 0) parts.push(`${failed} failed`);
-  return `${parts.join(', ')}, `;
+  const alarmed = alarms > 0 ? `${counted(alarms, 'alarm')}, ` : '';
+  const failing = failed > 0 ? `${failed} failed, ` : '';
+  return `${counted(current, 'mirror')} current (${changed} written), ${alarmed}${failing}`;
 }
 
 /** How many mirrors are named that a run waits for. */

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { withoutShortGroup, writeAll } from '../../src/commands/context.js';
+import { asOptions, writeAll } from '../../src/commands/context.js';
 import { citationText, documentOf } from '../../src/commands/documents.js';
 import { retriedText } from '../../src/commands/items.js';
 import { cellsOf } from '../../src/commands/table.js';
@@ -62,9 +62,27 @@ describe('what retry answers', () => {
 
 describe('--c', () => {
   it('is the group of a share, and -c stays the configuration', () => {
-    expect(
-      withoutShortGroup(['share', 'get', '--c', 'g', '-c', 'file', '--c=h', '--count', '--', '--c']),
-    ).toEqual(['share', 'get', '--group', 'g', '-c', 'file', '--group=h', '--count', '--', '--c']);
+    expect(asOptions(['share', 'get', '--c', 'g', '-c', 'file', '--c=h', '--count', '--', '--c'])).toEqual([
+      'share',
+      'get',
+      '--group',
+      'g',
+      '-c',
+      'file',
+      '--group=h',
+      '--count',
+      '--',
+      '--c',
+    ]);
+  });
+});
+
+describe('help and version', () => {
+  it('may be typed as commands, too', () => {
+    expect(asOptions(['help', 'table', 'get'])).toEqual(['table', 'get', '--help']);
+    expect(asOptions(['help'])).toEqual(['--help']);
+    expect(asOptions(['version'])).toEqual(['--version']);
+    expect(asOptions(['why', 'help'])).toEqual(['why', 'help']);
   });
 });
 

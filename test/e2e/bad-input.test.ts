@@ -233,6 +233,8 @@ describe('a port in use', () => {
 describe('a wrong command line', () => {
   it.each([
     [['staus'], /Did you mean status\?/],
+    [['foo'], /There is no command "foo"\.\n/],
+    [['once', '--tiemout'], /See `peersync once --help`/],
     [['once', '--tiemout', '5s'], /tiemout/],
     [['once', '--timeout', 'soon'], /soon/],
     [['list', '--status', 'lost'], /lost/],
@@ -261,6 +263,24 @@ describe('a wrong command line', () => {
 });
 
 describe('init', () => {
+  it('writes one for a folder that runs as it is, and names its files by where they are', async () => {
+    const directory = temporaryDirectory();
+    const notes = join(directory, 'My notes!');
+    mkdirSync(notes);
+    writeFileSync(join(notes, 'plan.md'), 'a plan');
+    expect((await peersync(['init', notes], { cwd: directory })).stdout).toContain('"My-notes-"');
+    const ended = await peersync(['why', 'My notes!/plan.md'], {
+      cwd: temporaryDirectory(),
+      env: { PEERSYNC_CONFIG: join(directory, 'config.json') },
+    });
+    expect(ended.stdout).toContain(`file        ${join(notes, 'plan.md')}`);
+    expect(await peersync(['help', 'init'], { cwd: directory })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('peersync init [folder]'),
+    });
+    expect((await peersync(['-V'], { cwd: directory })).stdout).toMatch(/^peersync \d/);
+  });
+
   it('writes a configuration that check accepts, and never over another one', async () => {
     const directory = temporaryDirectory();
     const made = await peersync(['init'], { cwd: directory });
