@@ -2,7 +2,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import { print, reportError, UsageError, withGlobalOptions, asOptions } from './commands/context.js';
+import { asOptions, print, reportError, UsageError, withGlobalOptions } from './commands/context.js';
 import { EXIT } from './lib/errors.js';
 import { versionText } from './lib/process.js';
 
