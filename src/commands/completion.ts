@@ -100,6 +100,7 @@ async function mirrorNames(config: Config): Promise<readonly string[]> {
   // The daemon may be busy, or of another user.
   const status = await runningStatus(config.state.dir, { patienceMs: PATIENCE_MS }).catch(() => undefined);
   if (status !== undefined) return status.mirrors.map(({ name }) => name);
-  const { planOf } = await import('../mirror/plan.js');
-  return planOf(config.mirror, { meta: () => undefined, metaNames: () => [] }).map(({ name }) => name);
+  const { plansOf } = await import('../mirror/plan.js');
+  const plans = plansOf(config.mirror, { meta: () => undefined, metaNames: () => [] });
+  return [...plans].map(({ name }) => name);
 }

@@ -112,7 +112,7 @@ export async function openParts(deps: OpenDeps) {
     standing: (folder) => watcher.standing(folder),
     look: (place) => watcher.lookSoon(place),
   });
-  const mirrors = new Mirrors({ ...shared, settings: config.mirror, stateDir: config.state.dir });
+  const mirrors = await Mirrors.open({ ...shared, settings: config.mirror, stateDir: config.state.dir });
   shutdown.add('mirrors', () => mirrors.stop());
   const audit = new Audit({ ...shared, dialect });
   const statistics = new Statistics({ state, clock, log, settings: () => current.config });

@@ -20,6 +20,8 @@ export interface MirrorDeps {
   ask<T>(signal: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Whether the peer's list had it when that was last read; where it was not read, yes. */
   isListed(kind: ListedPlan['kind'], source: string): boolean;
+  /** Takes what the peer has; resolves when each that a pattern matches is a mirror. */
+  onList(kind: ListedPlan['kind'], sources: readonly string[]): Promise<void>;
   readonly state: Pick<State, 'entries' | 'get' | 'meta' | 'setMeta' | 'metaNames'>;
   /** Resolves when all changes of the state are on disk. */
   commit(): Promise<void>;
@@ -92,15 +94,6 @@ const MOST_MEMBERS = 10_000;
  * its own, and stays one when it is not on the list any more, until a person accepts that.
  */
 export class PatternMirror extends Mirror<ListedPlan> {
-  /** @param onList is given all that the peer has, each time it was asked */
-  constructor(
-    plan: ListedPlan,
-    deps: MirrorDeps,
-    private readonly onList: (sources: readonly string[]) => void,
-  ) {
-    super(plan, { path: plan.settings.path, changed: [] }, deps);
-  }
-
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
     const { ask, peer } = this.deps;
     const { kind, source } = this.plan;
@@ -113,7 +106,7 @@ export class PatternMirror extends Mirror<ListedPlan> {
     if (matching > MOST_MEMBERS) {
       throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
     }
-    this.onList(sources);
+    await this.deps.onList(kind, sources);
     const follows = `Follows ${matching} ${matching === 1 ? one : `${one}s`} of the peer.`;
     const notes = [matching === 0 ? `None of the ${one}s of the peer matches it.` : follows];
     return { kind: 'followed', changed: false, facts: { notes } };

@@ -13,19 +13,20 @@ import type { State } from '../state/state.js';
 import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
 import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
-import { dataOf, type Listed, type Plan, passes, planOf, records, reportOf } from './plan.js';
+import { dataOf, type Listed, type Plan, passes, plansOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
 import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { type Claim, fillTemplate, grantPaths, type TargetPath } from './target-path.js';
+import { inTurns } from './turns.js';
 import { TwoWayTable } from './two-way/two-way-table.js';
 
-/** How many runs that a person asked for are under way at a time. */
-const AT_ONCE = 4;
 /** So long a run may go without a request to the peer, in ms: large tables are merged in seconds. */
 const LONGEST_SILENCE_MS = 15 * 60_000;
+/** Mirrors that are made without giving way to other work. */
+const MADE_A_TURN = 100;
 
 export interface MirrorsParts {
   readonly settings: MirrorConfig;
@@ -46,7 +47,7 @@ export interface MirrorsParts {
  * What comes from the peer: shared objects, tables and citations as files that follow it. There is a mirror for each entry of the
  * configuration, and one for each table and each shared object that a pattern matches, from the moment it was first listed.
  *
- * Life: made from its parts; `start` lets each mirror run again and again (see `Scheduler`); `stop` calls off what is under way and
+ * Life: opened with its parts; `start` lets each mirror run again and again (see `Scheduler`); `stop` calls off what is under way and
  * resolves when nothing is. `configure` changes which mirrors there are in between. `run` and `accept` work with and without
  * `start`. A failure of one mirror is in its record and ends no other.
  */
@@ -55,7 +56,7 @@ export class Mirrors {
   readonly #log: Logger;
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
   readonly #scheduler: Scheduler;
-  /** By name. */
+  /** By name, in the order of the configuration. */
   readonly #mirrors = new Map<string, Mirror>();
   readonly #health = new HealthCheck('mirror runs', 'mirrors under way ask the peer for nothing', {
     limitMs: LONGEST_SILENCE_MS,
@@ -64,14 +65,15 @@ export class Mirrors {
   readonly health: readonly HealthCheck[] = [this.#health];
   /** Requests and commits under way, which have health checks of their own. */
   #elsewhere = 0;
-  readonly #asked = new PQueue({ concurrency: AT_ONCE });
   readonly #stopping = new AbortController();
   #settings: MirrorConfig;
   /** What the peer said last; undefined before it was asked. */
-  #listed: Listed = {};
+  readonly #listed: Listed = {};
+  /** One after the other. */
+  readonly #updates = new PQueue({ concurrency: 1 });
   #unsubscribe = (): void => {};
 
-  constructor(parts: MirrorsParts) {
+  private constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
     const commit = parts.commit ?? (() => state.commit());
     this.#state = state;
@@ -79,23 +81,29 @@ export class Mirrors {
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
-      isListed: (kind, source) => this.#listed[kind]?.includes(source) ?? true,
+      isListed: (kind, source) => this.#listed[kind]?.has(source) ?? true,
+      onList: (kind, sources) => {
+        this.#listed[kind] = new Set(sources);
+        return this.#update();
+      },
       commit: () => this.#await(commit),
       ask: (signal, work) => this.#await(() => askInTurn(queue, signal, work)),
     };
     this.#scheduler = new Scheduler({
       ...{ clock, random },
       run: (mirror, options) => runMirror(mirror, this.#deps, options),
-      hasFailed: ({ name }) => records.of(state, name)?.failure !== undefined,
       onOver: ({ name, plan }) => {
         this.#mirrors.delete(name);
-        if (plan.kind === 'citations') return;
         // Until the peer lists it again.
-        const sources = this.#listed[plan.kind]?.filter((source) => source !== plan.source);
-        this.#listed = { ...this.#listed, [plan.kind]: sources };
+        if (plan.kind !== 'citations') this.#listed[plan.kind]?.delete(plan.source);
       },
     });
-    this.#addMissing();
+  }
+
+  static async open(parts: MirrorsParts): Promise<Mirrors> {
+    const mirrors = new Mirrors(parts);
+    await mirrors.#update();
+    return mirrors;
   }
 
   /** `onFailure` is given an error that is not one of a single mirror: a disk that fails, a bug. */
@@ -114,11 +122,13 @@ export class Mirrors {
    * One after the other: to be awaited before the next call, and before `stop`.
    */
   async configure(settings: MirrorConfig): Promise<void> {
-    const plans = new Map(this.#plansOf(settings).map((plan) => [plan.name, plan]));
+    const plans = new Map<string, Plan>();
+    const planned = inTurns(plansOf(settings, this.#state, this.#listed));
+    for await (const plan of planned) plans.set(plan.name, plan);
     const isMoved = settings.root !== this.#settings.root;
-    const leaving = [...this.#mirrors.values()].filter(
-      ({ plan }) => isMoved || !isDeepStrictEqual(plans.get(plan.name), plan),
-    );
+    const leaving: Mirror[] = [];
+    for await (const mirror of inTurns([...this.#mirrors.values()], MADE_A_TURN))
+      if (isMoved || !isDeepStrictEqual(plans.get(mirror.name), mirror.plan)) leaving.push(mirror);
     await this.#scheduler.remove(leaving);
     for (const mirror of leaving) {
       await this.#close(mirror);
@@ -126,7 +136,7 @@ export class Mirrors {
     }
     this.#settings = settings;
     this.#deps.root = settings.root;
-    this.#addMissing();
+    await this.#update();
     this.#forgetStrays();
   }
 
@@ -185,47 +195,41 @@ export class Mirrors {
 
   /** Of all mirrors, in the order of the configuration. */
   get names(): readonly string[] {
-    return this.#plansOf(this.#settings).map(({ name }) => name);
+    return [...this.#mirrors.keys()];
   }
 
   /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
-    return this.#plansOf(this.#settings).map((plan) => ({
-      ...reportOf(plan, records.of(this.#state, plan.name)),
-      ...this.#scheduler.planOf(this.#mirrors.get(plan.name)),
+    return [...this.#mirrors.values()].map((mirror) => ({
+      ...reportOf(mirror.plan, this.#state),
+      ...this.#scheduler.planOf(mirror),
     }));
   }
 
-  /** Ends early when a run throws, or when nobody wants to know any more: the others are called off then, and waited for. */
-  #runEach(mirrors: readonly Mirror[], asked: AbortSignal | undefined): ReadableStream<MirrorReport> {
+  /** In the order in which they end. Called off, and waited for, when one throws or nobody wants to know any more. */
+  async *#runEach(
+    mirrors: readonly Mirror[],
+    asked: AbortSignal | undefined,
+  ): AsyncGenerator<MirrorReport, void> {
     const ending = new AbortController();
     const signal = AbortSignal.any([ending.signal, ...(asked ? [asked] : [])]);
-    const end = async (): Promise<void> => {
-      ending.abort();
-      await Promise.allSettled(runs);
-    };
-    let runs: readonly Promise<void>[] = [];
-    return new ReadableStream<MirrorReport>({
-      start: (reports) => {
-        runs = mirrors.map((mirror) =>
-          this.#asked.add(async () => {
-            // It may have been replaced while it waited.
-            if (ending.signal.aborted || this.#mirrors.get(mirror.name) !== mirror) return;
-            const options = { accepted: [], isAsked: true, signal };
-            const { report } = await this.#scheduler.run(mirror, options);
-            if (!ending.signal.aborted) reports.enqueue(report);
-          }),
-        );
-        Promise.all(runs).then(
-          () => !ending.signal.aborted && reports.close(),
-          async (error: unknown) => {
-            await end();
-            reports.error(error);
-          },
+    const options = { accepted: [], isAsked: true, signal };
+    const runs = mirrors.map((mirror) => this.#scheduler.run(mirror, options));
+    const reports = new ReadableStream<MirrorReport>({
+      start: (ended) => {
+        const all = Promise.all(runs.map(async (run) => ended.enqueue((await run).report)));
+        all.then(
+          () => ended.close(),
+          (error: unknown) => ended.error(error),
         );
       },
-      cancel: end,
     });
+    try {
+      yield* reports;
+    } finally {
+      ending.abort();
+      await Promise.allSettled(runs);
+    }
   }
 
   async #await<T>(work: () => Promise<T>): Promise<T> {
@@ -262,44 +266,45 @@ export class Mirrors {
     return [...this.#mirrors.values()].filter(({ plan }) => plan.settings === called.plan.settings);
   }
 
-  #plansOf(settings: MirrorConfig): readonly Plan[] {
-    return planOf(settings, this.#state, this.#listed);
-  }
-
   /** Makes the mirrors that are planned and not there yet. No two write the same file. */
-  #addMissing(): void {
-    const plans = this.#plansOf(this.#settings);
-    const missing = plans.filter(({ name }) => !this.#mirrors.has(name));
-    if (missing.length === 0) return;
-    const paths = grantPaths(plans.flatMap((plan) => this.#claimOf(plan) ?? []));
-    for (const plan of missing) {
-      const mirror = this.#make(plan, paths.get(plan.name) ?? wantedPath(plan));
-      this.#mirrors.set(plan.name, mirror);
-      this.#scheduler.add(mirror);
-    }
+  async #update(): Promise<void> {
+    await this.#updates.add(async () => {
+      const plans: Plan[] = [];
+      const planned = inTurns(plansOf(this.#settings, this.#state, this.#listed));
+      for await (const plan of planned) plans.push(plan);
+      if (plans.every(({ name }) => this.#mirrors.has(name))) return;
+      const claims: Claim[] = [];
+      for await (const plan of inTurns(plans, MADE_A_TURN)) claims.push(...this.#claimsOf(plan));
+      const paths = await grantPaths(claims);
+      for await (const plan of inTurns(plans, MADE_A_TURN)) {
+        const known = this.#mirrors.get(plan.name);
+        const mirror = known ?? this.#make(plan, paths.get(plan.name) ?? wantedPath(plan));
+        if (known === undefined) this.#scheduler.add(mirror);
+        // In the order of the plans.
+        this.#mirrors.delete(plan.name);
+        this.#mirrors.set(plan.name, mirror);
+      }
+    });
   }
 
-  /** Undefined for what writes no file of that name. */
-  #claimOf(plan: Plan): Claim | undefined {
-    if (plan.kind === 'citations' || plan.role === 'pattern') return undefined;
-    return {
-      owner: plan.name,
+  /** Nothing for what writes no file of that name. */
+  #claimsOf(plan: Plan): readonly Claim[] {
+    if (plan.kind === 'citations' || plan.role === 'pattern') return [];
+    const { kind, name, settings } = plan;
+    const claim = {
+      owner: name,
       wanted: wantedPath(plan),
-      held: records.of(this.#state, plan.name)?.path,
-      granted: this.#mirrors.get(plan.name)?.identity.path,
-      neighbours: plan.settings.versions > 0 || (plan.kind === 'table' && plan.settings.edit),
+      held: records.of(this.#state, name)?.path,
+      granted: this.#mirrors.get(name)?.identity.path,
+      neighbours: settings.versions > 0 || (kind === 'table' && settings.edit),
     };
+    return [claim];
   }
 
   #make(plan: Plan, target: TargetPath): Mirror {
     const deps: MirrorDeps = { ...this.#deps };
     if (plan.kind === 'citations') return new CitationsMirror(plan, target, deps);
-    if (plan.role === 'pattern') {
-      return new PatternMirror(plan, deps, (sources) => {
-        this.#listed = { ...this.#listed, [plan.kind]: sources };
-        this.#addMissing();
-      });
-    }
+    if (plan.role === 'pattern') return new PatternMirror(plan, target, deps);
     if (plan.kind === 'share') return new ShareMirror(plan, target, deps);
     return plan.settings.edit ? new TwoWayTable(plan, target, deps) : new TableMirror(plan, target, deps);
   }

@@ -4,13 +4,10 @@ import type {
   ShareMirrorConfig,
   TableMirrorConfig,
 } from '../config/config.js';
-import { compareByCodePoint, isWildcard, wildcard } from '../lib/text.js';
+import { isWildcard, wildcard } from '../lib/text.js';
 import type { Json } from '../state/journal.js';
 import type { State, StateView } from '../state/state.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
-
-/** How a mirror came to be: configured by name, configured as a pattern, or found by a pattern. */
-type Role = 'single' | 'pattern' | 'member';
 
 /** One mirror of something that the peer lists: of the configuration, or found by a pattern. */
 interface PlanOf<Kind, Settings> {
@@ -19,7 +16,8 @@ interface PlanOf<Kind, Settings> {
   readonly settings: Settings;
   /** What the peer calls it (an object with its group), or the pattern. */
   readonly source: string;
-  readonly role: Role;
+  /** How it came to be: configured by name, configured as a pattern, or found by a pattern. */
+  readonly role: 'single' | 'pattern' | 'member';
 }
 
 export type SharePlan = PlanOf<'share', ShareMirrorConfig>;
@@ -29,18 +27,24 @@ export type CitationsPlan = Omit<PlanOf<'citations', CitationsMirrorConfig>, 'so
 export type Plan = ListedPlan | CitationsPlan;
 
 /** What the peer's lists said last, as far as they are known. */
-export type Listed = Readonly<Partial<Record<ListedPlan['kind'], readonly string[]>>>;
+export type Listed = Partial<Record<ListedPlan['kind'], Set<string>>>;
+
+type Meta = Pick<StateView, 'meta' | 'metaNames'>;
 
 /**
  * All mirrors, each name once: what is configured by name first, then the tables and the shared objects that patterns match,
- * in the order of the patterns.
+ * in the order of the patterns. One by one: a pattern may match thousands.
  */
-export function planOf(
-  settings: MirrorConfig,
-  state: Pick<StateView, 'meta' | 'metaNames'>,
-  listed: Listed = {},
-): readonly Plan[] {
-  const roleOf = (text: string): Role => (isWildcard(text) ? 'pattern' : 'single');
+export function* plansOf(settings: MirrorConfig, state: Meta, listed: Listed = {}): Generator<Plan, void> {
+  const names = new Set<string>();
+  for (const plan of everyPlan(settings, state, listed)) {
+    if (!names.has(plan.name)) yield plan;
+    names.add(plan.name);
+  }
+}
+
+function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Generator<Plan, void> {
+  const roleOf = (text: string) => (isWildcard(text) ? 'pattern' : 'single');
   const shares = settings.shares.map((each): SharePlan => {
     const { name, data, c } = each;
     const source = c === undefined ? data : `${c}/${data}`;
@@ -50,26 +54,19 @@ export function planOf(
     const { name, table } = each;
     return { kind: 'table', name, settings: each, source: table, role: roleOf(table) };
   });
-  const citations = settings.citations.map(
-    (each): CitationsPlan => ({ kind: 'citations', name: each.name, settings: each }),
-  );
-  const recorded = records.names(state).map((name) => ({ name, ...records.of(state, name) }));
-  const members = [...tables, ...shares]
-    .filter(({ role }) => role === 'pattern')
-    .flatMap((pattern) => {
-      const known = recorded.flatMap(({ name, [pattern.kind]: source = '' }) =>
-        name === memberName(pattern, source) ? [source] : [],
-      );
-      const sources = [...known, ...(listed[pattern.kind] ?? [])].filter(matcherOf(pattern));
-      return [...new Set(sources)].sort(compareByCodePoint).map((source): ListedPlan => {
-        return { ...pattern, name: memberName(pattern, source), source, role: 'member' };
-      });
+  yield* shares;
+  yield* tables;
+  for (const each of settings.citations) yield { kind: 'citations', name: each.name, settings: each };
+  for (const pattern of [...tables, ...shares].filter(({ role }) => role === 'pattern')) {
+    const { kind } = pattern;
+    const known = records.names(state).flatMap((name) => {
+      const source = records.of(state, name)?.[kind] ?? '';
+      return name === memberName(pattern, source) ? [source] : [];
     });
-  const plans = new Map<string, Plan>();
-  for (const plan of [...shares, ...tables, ...citations, ...members]) {
-    if (!plans.has(plan.name)) plans.set(plan.name, plan);
+    const sources = [...known, ...(listed[kind] ?? [])].filter(matcherOf(pattern));
+    for (const source of [...new Set(sources)].sort())
+      yield { ...pattern, name: memberName(pattern, source), source, role: 'member' };
   }
-  return [...plans.values()];
 }
 
 /** Which tables or shared objects a pattern matches, over what stands in its group if it has one. */
@@ -85,28 +82,25 @@ export function dataOf({ settings: { c, data }, source, role }: SharePlan): stri
   return c === undefined ? source : source.slice(c.length + 1);
 }
 
-/** A pattern that was given a name of its own gives it to each of its members. */
+/**
+ * A pattern that was given a name of its own gives it to each of its members. What the peer calls something may hold anything; what
+ * is typed and shown may not.
+ */
 function memberName({ name, source }: ListedPlan, member: string): string {
-  return name === source ? printable(member) : `${name}/${printable(member)}`;
-}
-
-/** What the peer calls something may hold anything; what is typed and shown may not. */
-function printable(name: string): string {
-  return name.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
+  const printable = member.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
     [...Buffer.from(c)].map((byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join(''),
   );
+  return name === source ? printable : `${name}/${printable}`;
 }
 
 /** What is known of each mirror without a daemon: of those that a pattern brought, what it found last. */
-export function mirrorReports(
-  settings: MirrorConfig,
-  state: Pick<StateView, 'meta' | 'metaNames'>,
-): MirrorReport[] {
-  return planOf(settings, state).map((plan) => reportOf(plan, records.of(state, plan.name)));
+export function mirrorReports(settings: MirrorConfig, state: Meta): MirrorReport[] {
+  return [...plansOf(settings, state)].map((plan) => reportOf(plan, state));
 }
 
-/** Of a mirror that has not run yet, what the configuration says. */
-export function reportOf(plan: Plan, record: MirrorRecord | undefined): MirrorReport {
+/** What is known of a mirror; of one that has not run yet, what the configuration says. */
+export function reportOf(plan: Plan, state: Meta): MirrorReport {
+  const record: MirrorRecord | undefined = records.of(state, plan.name);
   return { name: plan.name, ...(record ?? identityOf(plan, plan.settings.path)) };
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
+import { inTurns } from './turns.js';
 
 /** Where a file stands below the root, and what had to be changed for that. */
 export interface TargetPath {
@@ -13,6 +14,8 @@ export interface TargetPath {
 /** Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds still fit a file system. */
 const LONGEST_NAME_BYTES = 200;
 const LONGEST_PART_BYTES = 225;
+/** Paths that are granted without giving way to other work. */
+const GRANTED_A_TURN = 100;
 
 /** Control, bidirectional and other characters that make a name look like another, and those with a meaning somewhere. */
 const FORBIDDEN =
@@ -114,7 +117,7 @@ export interface Claim {
  *
  * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for that
  */
-export function grantPaths(claims: readonly Claim[]): ReadonlyMap<string, TargetPath> {
+export async function grantPaths(claims: readonly Claim[]): Promise<ReadonlyMap<string, TargetPath>> {
   /** Whether files appear beside it, by the file. */
   const files = new Map<string, boolean>();
   const directories = new Set<string>();
@@ -138,25 +141,18 @@ export function grantPaths(claims: readonly Claim[]): ReadonlyMap<string, Target
     for (const stem of own) stems.add(stem);
     return true;
   };
-  const order = claims
-    .map((claim) => {
-      const { owner, wanted, held, granted } = claim;
-      if (granted !== undefined) return { ...claim, rank: 0, paths: [granted] };
-      const possible = candidates(wanted.path, owner);
-      if (held === undefined || !possible.includes(held)) return { ...claim, rank: 2, paths: possible };
-      return { ...claim, rank: 1, paths: [held, ...possible] };
-    })
-    .sort((a, b) => a.rank - b.rank || compareByCodePoint(a.owner, b.owner));
-  return new Map(
-    order.map(({ owner, wanted, neighbours, paths }) => {
-      const path = paths.find((path) => take(path, neighbours));
-      if (path === undefined) {
-        throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
-      }
-      const changed = path === wanted.path ? [] : [{ from: wanted.path, to: path }];
-      return [owner, { path, changed: [...wanted.changed, ...changed] }];
-    }),
-  );
+  const rank = ({ granted, held }: Claim) => (granted !== undefined ? 0 : held !== undefined ? 1 : 2);
+  const order = claims.toSorted((a, b) => rank(a) - rank(b) || compareByCodePoint(a.owner, b.owner));
+  const paths = new Map<string, TargetPath>();
+  for await (const claim of inTurns(order, GRANTED_A_TURN)) {
+    const { owner, wanted, neighbours } = claim;
+    const path = candidates(claim).find((path) => take(path, neighbours));
+    if (path === undefined)
+      throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
+    const changed = path === wanted.path ? [] : [{ from: wanted.path, to: path }];
+    paths.set(owner, { path, changed: [...wanted.changed, ...changed] });
+  }
+  return paths;
 }
 
 /** Of which files this could be a version or a conflict file. */
@@ -165,9 +161,11 @@ function stemsOf(name: string): readonly string[] {
   return [...suffixes].map(({ index }) => name.slice(0, index));
 }
 
-/** The path as it is, then with the owner's hash in the last part, then in all parts. */
-function candidates(path: string, owner: string): readonly string[] {
+/** What was granted; else where the file stands, if that is one of these: the path as it is, then with the owner's hash in the last part, then in all parts. */
+function candidates({ owner, wanted: { path }, held = path, granted }: Claim): readonly string[] {
+  if (granted !== undefined) return [granted];
   const parts = path.split('/');
   const hashed = parts.map((part) => withHash(part.replace(/\.(?=conflict-)/gi, '_'), owner));
-  return [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
+  const possible = [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
+  return possible.includes(held) ? [held, ...possible] : possible;
 }

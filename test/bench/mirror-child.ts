@@ -67,7 +67,7 @@ async function mirror(): Promise<void> {
     log,
     peerName: 'bench',
   });
-  const mirrors = new Mirrors({
+  const mirrors = await Mirrors.open({
     settings: config.mirror,
     stateDir: config.state.dir,
     state,

@@ -70,7 +70,7 @@ const queue = new RequestQueue({
   peerName: 'The peer',
 });
 const client = new PeerClient({ baseUrl: 'http://127.0.0.1:1/', dialect: 'standard' });
-const mirrors = new Mirrors({
+const mirrors = await Mirrors.open({
   ...{ settings: config.mirror, stateDir: config.state.dir, state, queue, peer: client, clock, log },
 });
 const statistics = new Statistics({ state, clock, log, settings: () => config });

@@ -178,7 +178,7 @@ export class Engine {
       peerName: 'the peer',
       policy: { waitMs: waitMs(10, 20) },
     });
-    this.#mirrors = new Mirrors({
+    this.#mirrors = await Mirrors.open({
       settings: completed(settings, this.root),
       stateDir: this.stateDir,
       state: this.#state,

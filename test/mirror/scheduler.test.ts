@@ -41,7 +41,6 @@ class Turns {
         this.#failed = end === 'failed' ? this.#failed + 1 : 0;
         return { end, report: { name, ...identity, failures: this.#failed } };
       },
-      hasFailed: () => this.#failed > 0,
       onOver: ({ name }) => void this.over.push(name),
     });
     for (const [name, made] of Object.entries(mirrors)) {

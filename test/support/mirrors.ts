@@ -53,7 +53,7 @@ export async function openMirrors(setting: MirrorsSetting): Promise<{
     peerName: 'the peer',
   });
   const peer = new PeerClient({ dialect: 'standard', timeouts, baseUrl, clock, log });
-  const mirrors = new Mirrors({ settings, stateDir, state, queue, peer, clock, log });
+  const mirrors = await Mirrors.open({ settings, stateDir, state, queue, peer, clock, log });
   const close = async (): Promise<void> => {
     await mirrors.stop();
     await queue.stop(0);

@@ -5,8 +5,9 @@ import { syncDirectory, writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { systemCode } from '../../lib/errors.js';
 import { onDisk } from '../errors.js';
+import { inGroups, inTurns } from '../turns.js';
 import { type Copies, nextHistory, type Version } from './history.js';
-import { type Cells, type Grid, inGroups, inTurns, type Outbound, sha256Of } from './merge.js';
+import { type Cells, type Grid, type Outbound, sha256Of } from './merge.js';
 
 /** The last state that the file and the peer had in common. */
 export interface Base extends Copies {

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TableText } from '../formats/read.js';
-import { type Cells, differing, type Grid, inTurns, type Outbound, withKeys } from './merge.js';
+import { inTurns } from '../turns.js';
+import { type Cells, differing, type Grid, type Outbound, withKeys } from './merge.js';
 
 /** Ms: an editor that has had a file open for longer is not recognised. */
 export const LONGEST_KEPT = 7 * 86_400_000;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TableRow } from '../../peer/table.js';
+import { inTurns } from '../turns.js';
 
 export type Cells = ReadonlyMap<string, string>;
 
@@ -39,27 +40,8 @@ interface Sides {
   readonly mine: Cells | undefined;
 }
 
-/** Rows that are looked at without giving way to other work. */
-const ROWS_A_TURN = 1_000;
 /** Bytes that are hashed without giving way: a few milliseconds. */
 const HASHED_A_TURN = 2 ** 21;
-
-/** The same items in groups, with a pause behind each so that other work can go on. */
-export async function* inGroups<T>(items: Iterable<T>, size: number): AsyncGenerator<readonly T[], void> {
-  let group: T[] = [];
-  for (const item of items) {
-    if (group.push(item) < size) continue;
-    yield group;
-    group = [];
-    await nextTurn();
-  }
-  if (group.length > 0) yield group;
-}
-
-/** The same items, with a pause now and then. */
-export async function* inTurns<T>(items: Iterable<T>, each = ROWS_A_TURN): AsyncGenerator<T, void> {
-  for await (const group of inGroups(items, each)) yield* group;
-}
 
 /** The sha256 in lower-case hex; gives way to other work now and then. */
 export async function sha256Of(bytes: Buffer): Promise<string> {

@@ -7,20 +7,12 @@ import { writeTable } from '../formats/write.js';
 import type { Followed, FollowOptions } from '../mirror.js';
 import type { Conflict, MirrorRecord } from '../record.js';
 import { AnyTableMirror, type Columns } from '../table.js';
+import { inGroups } from '../turns.js';
 import type { WholeFile } from '../whole-file.js';
 import { type Base, type BaseContent, BaseStore, type Last, NOTHING, type Stale } from './base.js';
 import { EditedFile, LARGEST_EDITED, Overtaken, type ReadFile } from './edited-file.js';
 import { type Earlier, findEarlier, LONGEST_KEPT, lackedColumns, versionBetween } from './history.js';
-import {
-  absorb,
-  type Cells,
-  type Grid,
-  inGroups,
-  type Merge,
-  merge,
-  type Outbound,
-  withKeys,
-} from './merge.js';
+import { absorb, type Cells, type Grid, type Merge, merge, type Outbound, withKeys } from './merge.js';
 
 /** Rows that are written without giving way to other work. */
 const ROWS_A_TURN = 100;
