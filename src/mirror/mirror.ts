@@ -1,12 +1,15 @@
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
+import { counted } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import type { State } from '../state/state.js';
-import { MirrorError, quoted } from './errors.js';
+import { type AlarmCode, MirrorAlarm, MirrorError, quoted } from './errors.js';
 import { identityOf, type ListedPlan, matcherOf, type Plan } from './plan.js';
-import type { Facts, Identity, MirrorRecord } from './record.js';
+import type { Conflict, Facts, Identity, MirrorRecord } from './record.js';
 import { pathNotes, type TargetPath } from './target-path.js';
-import type { Target } from './whole-file.js';
+import { removeWhole, stampOfTarget, type Target } from './whole-file.js';
+
+const NOUNS = { table: 'table', share: 'shared object' } as const;
 
 /** What mirrors ask of the peer client. */
 export interface MirrorPeer extends Pick<PeerClient, 'baseUrl' | 'citation' | 'share' | 'shares'> {
@@ -86,6 +89,54 @@ export abstract class Mirror<P extends Plan = Plan> {
   async close(): Promise<void> {}
 }
 
+/** A mirror of something that the peer lists. */
+export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
+  /** The table or object, for sentences. */
+  protected get what(): string {
+    return `the ${NOUNS[this.plan.kind]} ${quoted(this.plan.source)}`;
+  }
+
+  protected alarm(code: AlarmCode, detail?: string): MirrorAlarm {
+    return new MirrorAlarm(code, this.name, this.what, detail);
+  }
+
+  /** What is known of the file, unless it stands elsewhere now. */
+  protected known(before: MirrorRecord | undefined): MirrorRecord | undefined {
+    return before?.path === this.target.path ? before : undefined;
+  }
+
+  /**
+   * The peer does not have it. Accepting that removes the file, and the mirror waits for it to come back; where a pattern brought it
+   * here, the mirror is over.
+   *
+   * @throws MirrorAlarm TABLE_GONE, SHARE_GONE; MirrorError MIRROR_NOTHING where it never was there
+   */
+  protected async gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
+    const { kind, source, role } = this.plan;
+    const { absentSince, conflicts, file } = before ?? {};
+    if (absentSince !== undefined) {
+      return { kind: 'followed', changed: false, facts: { absentSince, conflicts } };
+    }
+    if (file === undefined) {
+      // It was on the list, and went before it was read: what stands there is not ours.
+      if (role === 'member' && !this.deps.isListed(kind, source)) return { kind: 'over', changed: false };
+      throw new MirrorError('MIRROR_NOTHING', this.what);
+    }
+    const code = kind === 'table' ? 'TABLE_GONE' : 'SHARE_GONE';
+    if (!accepted.includes(code)) throw this.alarm(code);
+    const changed = (await stampOfTarget(this.target)) !== undefined;
+    const left = await this.retire(before);
+    if (role === 'member' && left.length === 0) return { kind: 'over', changed };
+    return { kind: 'followed', changed, facts: { absentSince: this.deps.clock.now(), conflicts: left } };
+  }
+
+  /** Removes the file. @returns the conflicts that are left */
+  async retire(_before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
+    await removeWhole(this.target, { versions: this.plan.settings.versions });
+    return [];
+  }
+}
+
 /** A peer that lists more is not listing what a person made. */
 const MOST_MEMBERS = 10_000;
 
@@ -97,7 +148,7 @@ export class PatternMirror extends Mirror<ListedPlan> {
   async follow(_before: unknown, { signal }: FollowOptions): Promise<Followed> {
     const { ask, peer } = this.deps;
     const { kind, source } = this.plan;
-    const one = kind === 'table' ? 'table' : 'shared object';
+    const one = NOUNS[kind];
     const sources = await ask(signal, (signal) =>
       kind === 'table' ? peer.tables.list({ signal }) : peer.shares({ signal }),
     );
@@ -107,7 +158,7 @@ export class PatternMirror extends Mirror<ListedPlan> {
       throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MOST_MEMBERS} ${one}s`);
     }
     await this.deps.onList(kind, sources);
-    const follows = `Follows ${matching} ${matching === 1 ? one : `${one}s`} of the peer.`;
+    const follows = `Follows ${counted(matching, one)} of the peer.`;
     const notes = [matching === 0 ? `None of the ${one}s of the peer matches it.` : follows];
     return { kind: 'followed', changed: false, facts: { notes } };
   }

@@ -338,18 +338,17 @@ async function askInTurn<T>(
   signal: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const result = await queue.run(
-    'mirror',
-    async (signal): Promise<{ readonly value: T } | { readonly error: PeerError }> => {
-      try {
-        return { value: await work(signal) };
-      } catch (error) {
-        if (error instanceof PeerError && OF_THE_REQUEST.includes(error.code)) return { error };
+  const askNow = async (signal: AbortSignal): Promise<() => T> => {
+    try {
+      const value = await work(signal);
+      return () => value;
+    } catch (error) {
+      if (!(error instanceof PeerError) || !OF_THE_REQUEST.includes(error.code)) throw error;
+      return () => {
         throw error;
-      }
-    },
-    signal === undefined ? {} : { signal },
-  );
-  if ('error' in result) throw result.error;
-  return result.value;
+      };
+    }
+  };
+  const answer = await queue.run('mirror', askNow, signal && { signal });
+  return answer();
 }

@@ -1,9 +1,9 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
-import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted } from './errors.js';
-import { type Followed, type FollowOptions, Mirror } from './mirror.js';
+import { type AlarmCode, isTooLarge } from './errors.js';
+import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
-import { removeWhole, replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
+import { replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
 /**
  * How long the word of a peer is taken that an object did not change, in ms: one that was replaced by an older file looks
@@ -22,23 +22,29 @@ const SAME_MOMENT_MS = 2_000;
  *
  * Where the peer tells versions apart, an object that is here already is asked for only if it changed.
  */
-export class ShareMirror extends Mirror<SharePlan> {
+export class ShareMirror extends ListedMirror<SharePlan> {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { peer, ask } = this.deps;
     const { c, maxSize } = this.plan.settings;
     const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE') ? Number.MAX_SAFE_INTEGER : maxSize;
-    const conditions = await this.#conditions(before);
+    const known = this.known(before);
+    const conditions = await this.#conditions(known);
     try {
       const followed = await ask(options.signal, (signal) =>
         peer.share(
           { data: dataOf(this.plan), c },
-          (share) => this.#take(share, before, maxBytes, { ...options, signal }),
+          async (share): Promise<Followed> => {
+            if (!share.isUnchanged) return await this.#take(share, before, maxBytes, { ...options, signal });
+            const { sha256, bytes, file, type, version } = known ?? {};
+            const facts = { sha256, bytes, file, type, version, notes: this.notes };
+            return { kind: 'followed', changed: false, facts };
+          },
           { maxBytes, signal, ...conditions },
         ),
       );
-      return followed ?? (await this.#gone(before, options));
+      return followed ?? (await this.gone(before, options));
     } catch (error) {
-      throw isTooLarge(error) ? this.#alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
+      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
     }
   }
 
@@ -48,59 +54,27 @@ export class ShareMirror extends Mirror<SharePlan> {
     maxBytes: number,
     { accepted, signal }: FollowOptions,
   ): Promise<Followed> {
-    if (share.isUnchanged) {
-      const { sha256, bytes, file, type, version } = before ?? {};
-      const facts = { sha256, bytes, file, type, version, notes: this.notes };
-      return { kind: 'followed', changed: false, facts };
-    }
     const { head, all } = await withHead(share.chunks);
     const checked = checkContent(head, share.type, { data: dataOf(this.plan), before, accepted });
-    if ('alarm' in checked) throw this.#alarm(checked.alarm, checked.detail);
+    if ('alarm' in checked) throw this.alarm(checked.alarm, checked.detail);
     const version = versionOf(share, this.#of, this.deps.clock.now());
-    const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, {
-      before: before?.path === this.identity.path ? before : undefined,
-      versions: this.plan.settings.versions,
-      maxBytes,
-      signal,
-    });
+    const { versions } = this.plan.settings;
+    const options = { before: this.known(before), versions, maxBytes, signal };
+    const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, options);
     const facts = { sha256, bytes, file, type: checked.type, version, notes: this.notes };
     return { kind: 'followed', changed, facts };
   }
 
   /** Only another version is asked for, where the file is still the one that is known. */
-  async #conditions(before: MirrorRecord | undefined): Promise<ShareOptions> {
-    const { version, file, path } = before ?? {};
-    if (version === undefined || file === undefined || path !== this.identity.path) return {};
+  async #conditions({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
     const stamp = await stampOfTarget(this.target);
-    if (stamp === undefined || !sameStamp(stamp, file)) return {};
-    return otherThan(version, this.#of, this.deps.clock.now());
-  }
-
-  get #what(): string {
-    return `the shared object ${quoted(this.plan.source)}`;
+    const isKnown = stamp !== undefined && file !== undefined && sameStamp(stamp, file);
+    return version && isKnown ? otherThan(version, this.#of, this.deps.clock.now()) : {};
   }
 
   /** Which object of which peer. */
   get #of(): string {
     return JSON.stringify([this.deps.peer.baseUrl, this.plan.settings.c ?? null, dataOf(this.plan)]);
-  }
-
-  async #gone(before: MirrorRecord | undefined, { accepted }: FollowOptions): Promise<Followed> {
-    const { plan } = this;
-    const { absentSince } = before ?? {};
-    if (absentSince !== undefined) return { kind: 'followed', changed: false, facts: { absentSince } };
-    // It was on the list, and went before it was read.
-    const isPast = plan.role === 'member' && !this.deps.isListed('share', plan.source);
-    if (before?.file === undefined && isPast) return { kind: 'over', changed: false };
-    if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', this.#what, 'shared object');
-    if (!accepted.includes('SHARE_GONE')) throw this.#alarm('SHARE_GONE');
-    const changed = await removeWhole(this.target, { versions: plan.settings.versions });
-    if (plan.role === 'member') return { kind: 'over', changed };
-    return { kind: 'followed', changed, facts: { absentSince: this.deps.clock.now() } };
-  }
-
-  #alarm(code: AlarmCode, detail?: string): MirrorAlarm {
-    return new MirrorAlarm(code, this.name, this.#what, detail);
   }
 }
 
@@ -167,23 +141,25 @@ export function checkContent(
   { data, before, accepted }: Expected,
 ): Checked {
   const kind = kindOf(said, head);
-  const was = before?.type === undefined ? kindOfName(data) : kindOfType(before.type);
+  const known = before?.type;
+  const isOther = kind !== (known === undefined ? kindOfName(data) : kindOfType(known));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
-  if (head.length === 0 && before?.bytes !== 0 && !accepted.includes('SHARE_EMPTY')) {
-    return { alarm: 'SHARE_EMPTY' };
-  }
-  if (kind === 'html' && was !== 'html' && !accepted.includes('SHARE_HTML')) return { alarm: 'SHARE_HTML' };
-  const mayBeError = head.length < SMALL_BYTES && kind !== was && kind !== 'other';
-  if (mayBeError && !accepted.includes('SHARE_ERROR_PAGE')) {
-    const detail = errorWords(head);
-    if (detail !== undefined) return { alarm: 'SHARE_ERROR_PAGE', detail };
-  }
-  if (before?.type === undefined) return { type };
-  const isOther = before.bytes !== 0 && kind !== was && (kind === 'xml' || kind === 'json');
-  const isTaken = accepted.includes('SHARE_TYPE') || accepted.includes('SHARE_ERROR_PAGE');
-  if (isOther && !isTaken) return { alarm: 'SHARE_TYPE', detail: `${before.type} before, ${type} now` };
+  const mayBeError = isOther && kind !== 'other' && head.length < SMALL_BYTES;
+  const error = mayBeError ? errorWords(head) : undefined;
+  const isData = kind === 'xml' || kind === 'json';
+  const alarms = [
+    head.length === 0 && before?.bytes !== 0 && { alarm: 'SHARE_EMPTY' as const },
+    isOther && kind === 'html' && { alarm: 'SHARE_HTML' as const },
+    error !== undefined && { alarm: 'SHARE_ERROR_PAGE' as const, detail: error },
+    isOther &&
+      isData &&
+      known !== undefined &&
+      before?.bytes !== 0 && { alarm: 'SHARE_TYPE' as const, detail: `${known} before, ${type} now` },
+  ];
+  const found = alarms.find((alarm) => alarm !== false);
+  if (found !== undefined && !accepted.includes(found.alarm)) return found;
   // An empty answer tells nothing of what the object is.
-  return { type: head.length === 0 ? before.type : type };
+  return { type: head.length === 0 ? (known ?? type) : type };
 }
 
 /** The first SMALL_BYTES of a stream, fewer only where it is shorter, and the whole of it. */

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
 import type { TableStream } from '../peer/table.js';
-import { type AlarmCode, isTooLarge, MirrorAlarm, MirrorError, quoted, quotedList } from './errors.js';
+import { isTooLarge, quoted, quotedList } from './errors.js';
 import { writeTable } from './formats/write.js';
-import { type Followed, type FollowOptions, Mirror } from './mirror.js';
+import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
 import type { TablePlan } from './plan.js';
-import type { Conflict, MirrorRecord } from './record.js';
+import type { MirrorRecord } from './record.js';
 import { RowStore } from './row-store.js';
-import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
+import { replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** A table as the peer has it now, complete and checked; its rows wait on disk until `rows` is closed. */
 interface ReadTable {
@@ -16,70 +16,42 @@ interface ReadTable {
 }
 
 /** What mirrors of a table have in common, whether a person edits the file or not. */
-export abstract class AnyTableMirror extends Mirror<TablePlan> {
+export abstract class AnyTableMirror extends ListedMirror<TablePlan> {
   /**
    * Reads the table whole.
    *
-   * @returns undefined where there is no such table and none is missed: a person accepted that it is gone, or accepts it now, or
-   *   it was only ever seen on the list of tables
-   * @throws MirrorAlarm where it would replace good data; MirrorError MIRROR_NOTHING where there never was one; PeerError
+   * @returns undefined where there is no such table
+   * @throws MirrorAlarm where it would replace good data; PeerError
    */
   protected async read(
     before: MirrorRecord | undefined,
     { accepted, signal }: FollowOptions,
   ): Promise<ReadTable | undefined> {
-    const { settings, source, role } = this.plan;
-    const isListed = this.deps.isListed('table', source);
-    const what = `the table ${quoted(source)}`;
-    const alarm = (code: AlarmCode, detail?: string) => new MirrorAlarm(code, this.name, what, detail);
-    const came = await this.#rows(accepted, signal).catch((error: unknown) => {
-      throw isTooLarge(error) ? alarm('MIRROR_TOO_LARGE', `${settings.maxSize} bytes`) : error;
+    const { settings, source } = this.plan;
+    const rows = await this.#rows(accepted, signal).catch((error: unknown) => {
+      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${settings.maxSize} bytes`) : error;
     });
-    // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
-    const hadRows =
-      before?.rows === undefined ? (await stampOfTarget(this.target)) !== undefined : before.rows > 0;
-    if (came === undefined || (came.rows === 0 && hadRows && !isListed)) {
-      await came?.close();
-      if (before?.absentSince !== undefined) return undefined;
-      // It was on the list, and went before it was read.
-      if (before?.file === undefined && role === 'member' && !isListed) return undefined;
-      if (before?.file === undefined) throw new MirrorError('MIRROR_NOTHING', what, 'table');
-      if (!accepted.includes('TABLE_GONE')) throw alarm('TABLE_GONE');
-      return undefined;
-    }
+    if (rows === undefined) return undefined;
     try {
-      const isEmpty = came.rows === 0;
-      if (isEmpty && hadRows && !accepted.includes('TABLE_EMPTY')) {
-        throw alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
+      // Where no record says how many rows there were, a file that stands there may be all that is left of the table.
+      const had = before?.rows ?? (await stampOfTarget(this.target));
+      const isMissed = rows.rows === 0 && had !== undefined && had !== 0;
+      if (isMissed && !this.deps.isListed('table', source)) {
+        await rows.close();
+        return undefined;
       }
-      const columns = columnsOf(settings.columns, before?.columns, came.columns, isEmpty);
+      if (isMissed && !accepted.includes('TABLE_EMPTY')) {
+        throw this.alarm('TABLE_EMPTY', `${before?.rows ?? 'some'}`);
+      }
+      const columns = columnsOf(settings.columns, before?.columns, rows.columns, rows.rows === 0);
       if (columns.lost.length > 0 && !accepted.includes('COLUMNS_LOST')) {
-        throw alarm('COLUMNS_LOST', quotedList(columns.lost));
+        throw this.alarm('COLUMNS_LOST', quotedList(columns.lost));
       }
-      return { rows: came, columns };
+      return { rows, columns };
     } catch (error) {
-      await came.close();
+      await rows.close();
       throw error;
     }
-  }
-
-  /** @param remove removes the file, and says what conflicts are left */
-  protected async withoutTable(
-    before: MirrorRecord | undefined,
-    remove: () => Promise<readonly Conflict[]>,
-  ): Promise<Followed> {
-    const { plan, deps } = this;
-    const { absentSince, file } = before ?? {};
-    const isMember = plan.role === 'member';
-    // There never was a file of ours: what stands there is not touched.
-    if (isMember && file === undefined && absentSince === undefined) return { kind: 'over', changed: false };
-    if (absentSince !== undefined) {
-      return { kind: 'followed', changed: false, facts: { absentSince, conflicts: before?.conflicts } };
-    }
-    const changed = (await stampOfTarget(this.target)) !== undefined;
-    const conflicts = await remove();
-    if (isMember && conflicts.length === 0) return { kind: 'over', changed };
-    return { kind: 'followed', changed, facts: { absentSince: deps.clock.now(), conflicts } };
   }
 
   async #rows(accepted: readonly string[], signal: AbortSignal): Promise<RowStore | undefined> {
@@ -109,26 +81,20 @@ export abstract class AnyTableMirror extends Mirror<TablePlan> {
  * A table of the peer as a file that is only written.
  *
  * The rows wait on disk, the whole of them is checked, and then the file is written. A table that is gone, without
- * rows where it had some, or without columns that it had, is an alarm. Accepting that it is gone removes the file, and the
- * mirror waits for the table to come back; accepting the others writes what there is.
+ * rows where it had some, or without columns that it had, is an alarm. Accepting the latter two writes what there is.
  */
 export class TableMirror extends AnyTableMirror {
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
     const { plan } = this;
     const { format, neutralise, versions } = plan.settings;
     const read = await this.read(before, options);
-    if (read === undefined) {
-      return this.withoutTable(before, async () => {
-        await removeWhole(this.target, { versions });
-        return [];
-      });
-    }
+    if (read === undefined) return await this.gone(before, options);
     const { rows, columns } = read;
     try {
       const table = { name: plan.source, columns: columns.written, neutralise };
       const text = writeTable(format, table, rows.read());
       const { changed, sha256, bytes, file } = await replaceWhole(this.target, text, {
-        before: before?.path === this.target.path ? before : undefined,
+        before: this.known(before),
         versions,
         signal: options.signal,
       });

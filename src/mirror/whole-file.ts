@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { constants, renameSync, type Stats, unlinkSync } from 'node:fs';
+import { constants, type Stats, unlinkSync } from 'node:fs';
 import {
   copyFile,
   type FileHandle,
@@ -13,7 +13,7 @@ import {
   stat,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { syncDirectory } from '../lib/atomic.js';
+import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { isWithin } from '../lib/text.js';
 import { MirrorError, onDisk } from './errors.js';
@@ -76,44 +76,56 @@ export interface ReplaceOptions {
 export async function replaceWhole(
   target: Target,
   content: AsyncIterable<string | Uint8Array>,
-  options: ReplaceOptions = {},
+  {
+    before,
+    versions = 0,
+    maxBytes = Number.POSITIVE_INFINITY,
+    signal,
+    onWritten,
+    lastLook,
+  }: ReplaceOptions = {},
 ): Promise<WholeFile> {
   const shown = join(target.root, target.path);
   return await onDisk(shown, async () => {
     const path = await reach(target);
-    // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
-    const mode = (await regularFile(path))?.mode ?? 0o644;
-    const temporary = await freeTemporary(path);
-    const handle = await open(temporary, 'wx', (mode & 0o777) | 0o600);
-    let isMoved = false;
-    try {
-      const written = await writeAll(handle, content, shown, options);
-      await options.onWritten?.(written.sha256);
+    const hash = createHash('sha256');
+    let bytes = 0;
+    async function* hashed(): AsyncGenerator<Uint8Array> {
+      for await (const piece of content) {
+        signal?.throwIfAborted();
+        const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
+        bytes += chunk.length;
+        if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
+        hash.update(chunk);
+        yield chunk;
+      }
+    }
+    let whole: WholeFile | undefined;
+    const temporary = temporaryOf(path);
+    const ready = async (handle: FileHandle): Promise<boolean> => {
+      const written = { path, sha256: hash.digest('hex'), bytes };
+      await onWritten?.(written.sha256);
       const old = await regularFile(path);
-      if (old !== undefined && (await isSame(path, old, written, options.before))) {
-        return { changed: false, path, ...written, file: stampOf(old) };
+      if (old !== undefined && (await isSame(path, old, written, before))) {
+        whole = { ...written, changed: false, file: stampOf(old) };
+        return false;
       }
       if (old !== undefined) {
         // Only root may give files away, and only members may choose a group: a file of ours is as good.
         await handle.chown(old.uid, old.gid).catch(() => undefined);
         await handle.chmod(old.mode & 0o777);
+        await keepVersion(path, versions);
       }
-      await handle.sync();
-      const file = stampOf(await handle.stat());
-      if (old !== undefined) await keepVersion(path, options.versions ?? 0);
-      options.signal?.throwIfAborted();
-      if ((await stat(temporary)).ino !== file.ino) {
-        throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
-      }
-      options.lastLook?.();
-      renameSync(temporary, path);
-      isMoved = true;
-      await syncDirectory(dirname(path));
-      return { changed: true, path, ...written, file };
-    } finally {
-      await handle.close();
-      if (!isMoved) await rm(temporary, { force: true });
-    }
+      whole = { ...written, changed: true, file: stampOf(await handle.stat()) };
+      signal?.throwIfAborted();
+      if ((await stat(temporary)).ino === whole.file.ino) return true;
+      throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
+    };
+    // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
+    const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
+    await writeFileAtomic(path, hashed(), { mode: mode | 0o600, temporary, ready, lastLook });
+    if (whole === undefined) throw new TypeError('A file that was never written');
+    return whole;
   });
 }
 
@@ -172,25 +184,6 @@ async function regularFile(path: string): Promise<Stats | undefined> {
   return stats?.isFile() ? stats : undefined;
 }
 
-async function writeAll(
-  handle: FileHandle,
-  content: AsyncIterable<string | Uint8Array>,
-  shown: string,
-  { maxBytes = Number.POSITIVE_INFINITY, signal }: ReplaceOptions,
-): Promise<{ readonly sha256: string; readonly bytes: number }> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const piece of content) {
-    signal?.throwIfAborted();
-    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
-    hash.update(chunk);
-    await handle.writeFile(chunk);
-  }
-  return { sha256: hash.digest('hex'), bytes };
-}
-
 async function isSame(
   path: string,
   old: Stats,
@@ -227,22 +220,11 @@ async function keepVersion(path: string, count: number): Promise<void> {
   let free = 1;
   while (free < count && (await statsAt(`${path}.${free}`)) !== undefined) free += 1;
   for (let at = free; at > 1; at -= 1) await rename(`${path}.${at - 1}`, `${path}.${at}`);
-  const temporary = await freeTemporary(path, 'version');
-  await linkOrCopy(path, temporary);
+  const temporary = temporaryOf(path, 'version');
+  await rm(temporary, { force: true });
+  // A second name for the file, or a copy where the file system has no such names.
+  await link(path, temporary).catch(() => copyFile(path, temporary, constants.COPYFILE_EXCL));
   await rename(temporary, `${path}.1`);
-}
-
-/** A second name for what stands at `path`, or a copy where the file system has no such names. */
-async function linkOrCopy(path: string, to: string): Promise<void> {
-  try {
-    await link(path, to);
-  } catch (error) {
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? ''))
-      throw error;
-    await copyFile(path, to, constants.COPYFILE_EXCL);
-    const handle = await open(to, 'r');
-    await handle.sync().finally(() => handle.close());
-  }
 }
 
 /**
@@ -287,10 +269,4 @@ export function temporaryOf(path: string, use = 'content'): string {
     .update(JSON.stringify([basename(path), use]))
     .digest('hex');
   return join(dirname(path), `.peersync-${hash.slice(0, 16)}.tmp`);
-}
-
-async function freeTemporary(path: string, use?: string): Promise<string> {
-  const temporary = temporaryOf(path, use);
-  await rm(temporary, { force: true });
-  return temporary;
 }

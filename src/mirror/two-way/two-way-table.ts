@@ -82,7 +82,7 @@ export class TwoWayTable extends AnyTableMirror {
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
-      if (error instanceof NoTable) return await this.withoutTable(before, () => this.retire(before));
+      if (error instanceof NoTable) return await this.gone(before, options);
       const isOfFile = error instanceof MirrorAlarm && error.code.startsWith('EDIT_');
       if (isOfFile) error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
@@ -100,7 +100,7 @@ export class TwoWayTable extends AnyTableMirror {
    *
    * @throws MirrorAlarm, MirrorError
    */
-  async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
+  override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
     await this.#saveLate();
     try {
       const read = await this.#file.read(undefined);
