@@ -104,18 +104,6 @@ export interface Earlier {
   readonly common: Grid;
 }
 
-/** A cell, or a row, that changed since an earlier copy; values as in `Change`. */
-interface Place {
-  readonly pk: string;
-  readonly column: string | null;
-  readonly newest: string | null;
-  /** As it was in the copy. */
-  copy: string | null;
-  /** As the person left it since, or else as it was in the copy. */
-  common: string | null;
-  byFile: boolean;
-}
-
 /**
  * Finds the earlier copy that a file was plainly made from: an editor had opened it, the mirror wrote a newer one, and the
  * editor saved its own over that. Compared with the newest copy such a file looks as if the person had taken back
@@ -128,7 +116,7 @@ interface Place {
  */
 export async function findEarlier(mine: TableText, base: Copies, now: number): Promise<Earlier | undefined> {
   if (base.history.length === 0) return undefined;
-  const places = new Places(base.grid);
+  const past = new Past(base.grid);
   const hasNewRows = mine.rows.some(({ pk }) => pk === '');
   let rows = await withKeys(mine.rows, () => false, base.salt);
   let found: Earlier | undefined;
@@ -136,14 +124,14 @@ export async function findEarlier(mine: TableText, base: Copies, now: number): P
   for (const version of base.history.toReversed()) {
     if (now - version.until > LONGEST_KEPT) break;
     await nextTurn();
-    for await (const change of inTurns(version.changes)) places.undo(change);
+    for await (const change of inTurns(version.changes)) past.undo(change);
     if (lackedColumns(mine, version).length > 0) continue;
-    if (hasNewRows) rows = await withKeys(mine.rows, places.isTaken(), base.salt);
+    if (hasNewRows) rows = await withKeys(mine.rows, past.isTaken(), base.salt);
     const columns = new Set([...version.shown, ...base.shown, ...mine.columns]);
-    const differences = await places.differencesFrom(rows, columns);
+    const differences = await past.differencesFrom(rows, columns);
     if (differences === undefined || differences >= least) continue;
     least = differences;
-    found = { ...version, isTaken: places.isTaken(), common: await places.common() };
+    found = { ...version, isTaken: past.isTaken(), common: past.common() };
   }
   return found;
 }
@@ -157,10 +145,18 @@ export function lackedColumns(
   return shown.filter((column) => filled.has(column) && !mine.columns.includes(column));
 }
 
-/** All places that changed since an earlier copy, while one goes back from the newest. */
-class Places {
+/** Rows that were otherwise than in the newest copy; undefined where there was none. */
+type Changed = ReadonlyMap<string, Cells | undefined>;
+
+/** The newest copy and an earlier one, while one goes back from change to change. */
+class Past {
   readonly #newest: Grid;
-  readonly #places = new Map<string, Place>();
+  /** As it was in the earlier copy. */
+  readonly #copy = new Map<string, Cells | undefined>();
+  /** As the person left it since, else as it was in the copy. */
+  readonly #common = new Map<string, Cells | undefined>();
+  /** The cells and rows that changed since; whether a change of the person was among those. */
+  readonly #places = new Map<string, { pk: string; column: string | null; byFile: boolean }>();
 
   constructor(newest: Grid) {
     this.#newest = newest;
@@ -168,41 +164,28 @@ class Places {
 
   undo([pk, column, was, byFile]: Change): void {
     const key = JSON.stringify([pk, column]);
-    let place = this.#places.get(key);
-    if (place === undefined) {
-      const row = this.#newest.rows.get(pk);
-      const newest = column === null ? (row === undefined ? null : '') : (row?.get(column) ?? '');
-      place = { pk, column, newest, copy: newest, common: newest, byFile: false };
-      this.#places.set(key, place);
+    const place = this.#places.get(key) ?? { pk, column, byFile: false };
+    this.#places.set(key, place);
+    place.byFile ||= byFile;
+    for (const rows of place.byFile ? [this.#copy] : [this.#copy, this.#common]) {
+      const row = this.#row(rows, pk);
+      if (column === null) rows.set(pk, was === null ? undefined : (row ?? new Map()));
+      else if (row !== undefined) rows.set(pk, new Map([...row, [column, was ?? '']]));
     }
-    if (byFile && !place.byFile) {
-      place.byFile = true;
-      place.common = place.copy;
-    }
-    place.copy = was;
-    if (!place.byFile) place.common = was;
   }
 
   /** Whether the copy had a row; holds also once one goes on. */
   isTaken(): (pk: string) => boolean {
-    const changed = new Map<string, boolean>();
-    for (const { pk, column, copy } of this.#places.values())
-      if (column === null) changed.set(pk, copy !== null);
-    return (pk) => changed.get(pk) ?? this.#newest.rows.has(pk);
+    const copy = new Map(this.#copy);
+    return (pk) => this.#row(copy, pk) !== undefined;
   }
 
   /** What file and peer have in common, as `Earlier` says. */
-  async common(): Promise<Grid> {
+  common(): Grid {
     const rows = new Map(this.#newest.rows);
-    for await (const { pk, column, common, newest } of inTurns(this.#places.values())) {
-      if (column !== null || common === newest) continue;
-      if (common === null) rows.delete(pk);
-      else rows.set(pk, new Map());
-    }
-    for await (const { pk, column, common, newest } of inTurns(this.#places.values())) {
-      const row = rows.get(pk);
-      if (column === null || common === newest || row === undefined) continue;
-      rows.set(pk, new Map([...row, [column, common ?? '']]));
+    for (const [pk, row] of this.#common) {
+      if (row === undefined) rows.delete(pk);
+      else rows.set(pk, row);
     }
     return { columns: this.#newest.columns, rows };
   }
@@ -217,31 +200,34 @@ class Places {
   ): Promise<number | undefined> {
     let differences = 0;
     let isPlain = false;
-    for await (const place of inTurns(this.#places.values())) {
-      const { pk, column } = place;
+    for await (const { pk, column } of inTurns(this.#places.values())) {
       const row = rows.get(pk);
       if (column !== null && (row === undefined || !columns.has(column))) continue;
-      const ofRow = column === null ? undefined : this.#places.get(JSON.stringify([pk, null]));
-      const mine = column === null ? (row === undefined ? null : '') : (row?.get(column) ?? '');
+      const newestRow = this.#newest.rows.get(pk);
+      const all = [row, this.#row(this.#copy, pk), this.#row(this.#common, pk), newestRow];
+      const [mine, copy, common, newest] = all.map((each) => cellOf(each, column));
       // Of a row that is not there its cells say nothing.
-      const differsFrom = (side: 'common' | 'newest') => ofRow?.[side] !== null && mine !== place[side];
-      differences += Number(differsFrom('common')) - Number(differsFrom('newest'));
-      const { common } = place;
-      const [copy, newest] = (['copy', 'newest'] as const).map((side) =>
-        ofRow?.[side] === null ? common : place[side],
-      );
-      if (common === newest || ofRow?.common === null) continue;
+      const differsFrom = (value: string | null | undefined) =>
+        mine !== value && (column === null || value !== null);
+      differences += Number(differsFrom(common)) - Number(differsFrom(newest));
+      if (common === newest || (column !== null && common === null)) continue;
       const isAsCopied = mine === copy || mine === common;
-      const isAsNewest = mine === newest && !(column === null && row && this.#isAnother(place, row, columns));
-      if (!isAsNewest) isPlain ||= isAsCopied;
+      // A row that both added is the peer's only if it is the same.
+      const isAdded = column === null && common === null && row !== undefined && newestRow !== undefined;
+      const isAnother = isAdded && differing(row, newestRow, columns).length > 0;
+      if (mine !== newest || isAnother) isPlain ||= isAsCopied;
       else if (!isAsCopied) return undefined;
     }
     return isPlain ? differences : undefined;
   }
 
-  /** A row that both added is the peer's only if it is the same. */
-  #isAnother({ pk, common }: Place, row: Cells, columns: ReadonlySet<string>): boolean {
-    const newest = this.#newest.rows.get(pk);
-    return common === null && newest !== undefined && differing(row, newest, columns).length > 0;
+  #row(changed: Changed, pk: string): Cells | undefined {
+    return changed.has(pk) ? changed.get(pk) : this.#newest.rows.get(pk);
   }
+}
+
+/** What stands in a cell; of a row (no column) the empty text. Null where there is no such row. */
+function cellOf(row: Cells | undefined, column: string | null): string | null {
+  if (row === undefined) return null;
+  return column === null ? '' : (row.get(column) ?? '');
 }
