@@ -85,8 +85,6 @@ export abstract class Mirror<P extends Plan = Plan> {
 
   /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
   looksEdited?(): Promise<boolean>;
-
-  async close(): Promise<void> {}
 }
 
 /** A mirror of something that the peer lists. */

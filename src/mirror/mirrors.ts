@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
-import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
@@ -130,10 +129,7 @@ export class Mirrors {
     for await (const mirror of inTurns([...this.#mirrors.values()], MADE_A_TURN))
       if (isMoved || !isDeepStrictEqual(plans.get(mirror.name), mirror.plan)) leaving.push(mirror);
     await this.#scheduler.remove(leaving);
-    for (const mirror of leaving) {
-      await this.#close(mirror);
-      this.#mirrors.delete(mirror.name);
-    }
+    for (const { name } of leaving) this.#mirrors.delete(name);
     this.#settings = settings;
     this.#deps.root = settings.root;
     await this.#update();
@@ -144,15 +140,6 @@ export class Mirrors {
     this.#stopping.abort();
     this.#unsubscribe();
     await this.#scheduler.stop();
-    for (const mirror of this.#mirrors.values()) await this.#close(mirror);
-  }
-
-  /** One that cannot save what an editor wrote too late keeps no other from going on. */
-  async #close(mirror: Mirror): Promise<void> {
-    const { name } = mirror;
-    await mirror.close().catch((error: unknown) => {
-      this.#log.error({ event: 'mirror', mirror: name }, `mirror ${name} ended badly: ${messageOf(error)}`);
-    });
   }
 
   /**

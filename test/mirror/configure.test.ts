@@ -1,8 +1,6 @@
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { temporaryOf } from '../../src/mirror/whole-file.js';
-import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { Engine, FakePeer, filesBelow } from './engine.js';
@@ -139,27 +137,5 @@ describe('mirrors whose configuration changes while they run', () => {
     await engine.configure({ shares: [{ data: 'c' }] });
     await until(() => engine.has('shares/c'), 'it runs');
     expect(engine.has('shares/a')).toBe(false);
-  });
-
-  it('go on where one of them cannot save what an editor wrote too late', async () => {
-    const peer = peerWithThree();
-    const engine = new Engine(peer, new FakeClock(Date.now() + 3_600_000));
-    const both = (every: string) => ({
-      tables: ['prices-eu', 'prices-us'].map((table) => ({ table, edit: true, every })),
-    });
-    await engine.open(both('1h'));
-    await engine.run();
-    const file = join(engine.root, 'tables/prices-eu.csv');
-    const editor = openSync(file, 'r+');
-    peer.table('prices-eu', { apple: { price: '3' } });
-    await engine.run();
-    writeSync(editor, 'late');
-    closeSync(editor);
-    mkdirSync(temporaryOf(file, 'conflict'));
-    await engine.configure(both('2h'));
-    expect(engine.said.some((said) => said.startsWith('error: mirror prices-eu ended badly'))).toBe(true);
-    peer.table('prices-us', { apple: { price: '4' } });
-    await engine.run();
-    expect(engine.read('tables/prices-us.csv')).toContain('apple,4');
   });
 });

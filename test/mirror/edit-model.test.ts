@@ -185,7 +185,6 @@ class World {
       await this.desk.run();
     } catch (error) {
       if (!(error instanceof Crash)) throw error;
-      await this.desk.table.close();
       this.desk.open();
     } finally {
       this.desk.onStep = () => {};
@@ -210,7 +209,6 @@ class World {
       const rows = [...this.peer.rows.values()].filter((cells) => Object.values(cells).includes(value));
       expect(rows.length, 'a new row is added once').toBeLessThan(2);
     }
-    await this.desk.table.close();
   }
 
   #new(): string {

@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { crashAt, Desk, type DeskSettings, TableInMemory } from './edit-desk.js';
 
@@ -15,7 +14,6 @@ const DAY = 86_400_000;
 async function deskWith(rows: Rows = two, settings: DeskSettings = {}) {
   const peer = new TableInMemory(rows);
   const desk = new Desk(temporaryDirectory(), peer, settings);
-  afterwards('test', () => desk.table.close());
   await desk.settled();
   /** Others change a row, and that reaches the file. */
   const change = async (pk: string, cells: Cells | undefined) => {

@@ -1,10 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
-  closeSync,
   existsSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,11 +11,9 @@ import {
   truncateSync,
   utimesSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { crashAt, Desk, type DeskSettings, TableInMemory } from './edit-desk.js';
 
@@ -29,7 +25,6 @@ async function deskWith(rows: Rows, settings: Settings = {}) {
   const peer = new TableInMemory(rows);
   const extension = settings.format ?? 'ndjson';
   const desk = new Desk(temporaryDirectory(), peer, settings, `tables/T.${extension}`);
-  afterwards('test', () => desk.table.close());
   await desk.settled();
   peer.calls.length = 0;
   return { peer, desk };
@@ -469,43 +464,6 @@ describe('a file that is being written', () => {
     await desk.settled();
     expect(peer.content().k1).toEqual({ a: 'mine', b: '2' });
   });
-
-  test.each(['the next run', 'the end'])(
-    'by an editor that opened it before it was replaced is saved, at %s',
-    async (when) => {
-      const { peer, desk } = await deskWith(two);
-      const editor = openSync(desk.file, 'r+');
-      afterwards('test', () => closeSync(editor));
-      peer.rows.set('k1', { a: 'changed', b: '2' });
-      await desk.settled();
-      expect(await desk.table.looksEdited()).toBe(false);
-      writeSync(editor, 'what was typed too late');
-      expect(await desk.table.looksEdited()).toBe(true);
-      if (when === 'the end') await desk.table.close();
-      else await desk.settled();
-      expect(desk.conflictTexts()).toEqual([expect.stringContaining('what was typed too late')]);
-      expect(desk.content().k1).toEqual({ a: 'changed', b: '2' });
-      if (when === 'the next run') {
-        expect(desk.conflicts()).toHaveLength(1);
-        expect(await desk.table.looksEdited()).toBe(false);
-        await desk.settled();
-        expect(desk.conflictFiles()).toHaveLength(1);
-      }
-    },
-  );
-});
-
-test('what an editor writes into a file that was replaced, while the next run goes on, is saved', async () => {
-  const { peer, desk } = await deskWith(two);
-  const editor = openSync(desk.file, 'r+');
-  afterwards('test', () => closeSync(editor));
-  peer.rows.set('k1', { a: 'changed', b: '2' });
-  await desk.settled();
-  peer.rows.set('k1', { a: 'changed again', b: '2' });
-  peer.onCall = () => void writeSync(editor, 'what was typed too late');
-  await desk.settled();
-  expect(desk.conflictTexts()).toEqual([expect.stringContaining('what was typed too late')]);
-  expect(desk.conflicts()).toHaveLength(1);
 });
 
 describe('whether a file looks edited', () => {

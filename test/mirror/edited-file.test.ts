@@ -1,20 +1,8 @@
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type AlarmCode, MirrorAlarm } from '../../src/mirror/errors.js';
 import { EditedFile } from '../../src/mirror/two-way/edited-file.js';
-import { temporaryOf } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -143,27 +131,6 @@ describe('conflicts', () => {
 
 describe('the file', () => {
   const path = 'tables/T.csv';
-
-  it('that was written after it was replaced is saved later where it cannot be saved now', async () => {
-    const { root, clock, conflicts: file, read } = conflictFiles();
-    writeFileSync(join(root, path), 'old');
-    await clock.advance(Date.now() + 60_000 - clock.wall());
-    const editor = openSync(join(root, path), 'r+');
-    async function* content() {
-      yield 'new';
-    }
-    await file.replace(await file.read(undefined), content(), {});
-    writeSync(editor, 'late');
-    closeSync(editor);
-    const inTheWay = temporaryOf(join(root, path), 'conflict');
-    mkdirSync(inTheWay);
-    await expect(file.saveLate()).rejects.toMatchObject({ code: 'MIRROR_UNWRITABLE' });
-    rmSync(inTheWay, { recursive: true });
-    expect(await file.looksEdited()).toBe(true);
-    expect(read((await file.saveLate()) ?? '')).toBe('late');
-    expect(await file.looksEdited()).toBe(false);
-    await file.close();
-  });
 
   it('looks edited once where something that is no file stands in its place', async () => {
     const { root, conflicts: file } = conflictFiles();

@@ -48,9 +48,6 @@ export class Overtaken extends Error {}
  * The file that a person edits: read only while at rest, replaced only while it is what was read. What cannot be merged is saved as a
  * *conflict file*, a whole copy beside it. Once written these are the person's and never changed; a conflict *stands* for as long as
  * its file does.
- *
- * An editor may have the file open when it is replaced, and write into what no name leads to any more. So the inode that
- * was replaced stays open, is looked at again by the next run, and what was written there is saved as a conflict file.
  */
 export class EditedFile {
   readonly #target: Target;
@@ -59,8 +56,6 @@ export class EditedFile {
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
-  /** What was replaced last; of its bytes only the sha256 is kept. */
-  #replaced: (Omit<ReadFile, 'bytes'> & { readonly handle: FileHandle }) | undefined;
 
   constructor(target: Target, clock: Clock, alarm: (code: AlarmCode, detail: string) => MirrorAlarm) {
     this.#target = target;
@@ -70,7 +65,6 @@ export class EditedFile {
 
   /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
   async looksEdited(): Promise<boolean> {
-    if (await this.#isWrittenLate()) return true;
     const now = await statsAt(join(this.#target.root, this.#target.path));
     if (now === undefined || this.#left === undefined) return now !== this.#left;
     return !sameStamp(now, this.#left);
@@ -108,22 +102,9 @@ export class EditedFile {
   ): Promise<WholeFile> {
     const path = await reach(this.#target);
     const lastLook = () => lookAgain(path, read);
-    const handle = read && (await open(path, READ_FLAGS).catch(() => undefined));
-    let isKept = false;
-    try {
-      const written = await replaceWhole(this.#target, content, { ...options, lastLook });
-      this.#left = written.file;
-      if (written.changed && read !== undefined && handle !== undefined) {
-        // The one that was replaced before may have been written while this run went on.
-        await this.close();
-        const { bytes: _, ...file } = read;
-        this.#replaced = { ...file, handle };
-        isKept = true;
-      }
-      return written;
-    } finally {
-      if (!isKept) await handle?.close();
-    }
+    const written = await replaceWhole(this.#target, content, { ...options, lastLook });
+    this.#left = written.file;
+    return written;
   }
 
   /**
@@ -134,33 +115,6 @@ export class EditedFile {
   async remove(read: ReadFile, versions: number): Promise<void> {
     const path = await reach(this.#target);
     await removeWhole(this.#target, { versions, lastLook: () => lookAgain(path, read) });
-  }
-
-  /**
-   * Saves what was written into the file after it was replaced.
-   *
-   * @returns the path of the conflict file, below the root; undefined where nothing was
-   */
-  async saveLate(): Promise<string | undefined> {
-    const replaced = this.#replaced;
-    if (replaced === undefined || !(await this.#isWrittenLate())) return undefined;
-    const { handle, sha256, mode } = replaced;
-    const stamp = stampOf(await handle.stat());
-    const bytes = await contentOf(handle);
-    const saved = (await sha256Of(bytes)) === sha256 ? undefined : await this.saveConflict({ bytes, mode });
-    // Not before: what could not be saved is tried again by the next run.
-    this.#replaced = { ...replaced, stamp };
-    return saved;
-  }
-
-  /** Ends with the inode that was replaced last; what was written into it is saved before. */
-  async close(): Promise<void> {
-    try {
-      await this.saveLate();
-    } finally {
-      await this.#replaced?.handle.close();
-      this.#replaced = undefined;
-    }
   }
 
   /**
@@ -255,11 +209,6 @@ export class EditedFile {
     const now = this.#clock.now();
     if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
     return this.#clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
-  }
-
-  async #isWrittenLate(): Promise<boolean> {
-    if (this.#replaced === undefined) return false;
-    return !sameStamp(await this.#replaced.handle.stat(), this.#replaced.stamp);
   }
 }
 

@@ -76,7 +76,6 @@ export class TwoWayTable extends AnyTableMirror {
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
 
   async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    await this.#saveLate();
     try {
       const read = await this.#file.read(options.signal);
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
@@ -101,7 +100,6 @@ export class TwoWayTable extends AnyTableMirror {
    * @throws MirrorAlarm, MirrorError
    */
   override async retire(before: MirrorRecord | undefined): Promise<readonly Conflict[]> {
-    await this.#saveLate();
     try {
       const read = await this.#file.read(undefined);
       if (read !== undefined) {
@@ -116,11 +114,6 @@ export class TwoWayTable extends AnyTableMirror {
     }
     await this.#bases.forget();
     return this.#file.standing(before?.conflicts);
-  }
-
-  /** Closes what is open; what an editor wrote too late is saved before. */
-  override async close(): Promise<void> {
-    await this.#file.close();
   }
 
   async #sync(read: ReadFile | undefined, run: Run): Promise<Followed> {
@@ -367,13 +360,6 @@ export class TwoWayTable extends AnyTableMirror {
         yield group.map(([pk, cells]) => ({ pk, cells }));
     }
     return writeTable(settings.format, { name: source, columns }, groups());
-  }
-
-  async #saveLate(): Promise<void> {
-    const file = await this.#file.saveLate();
-    if (file === undefined) return;
-    const said = 'what an editor wrote into a file that was replaced meanwhile is saved';
-    this.deps.log.warn({ mirror: this.name, file }, said);
   }
 
   /** The file, for sentences. */
