@@ -3,25 +3,16 @@ import { sentence } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 import type { Conflict } from './record.js';
 
-/** What the sentences are filled with. */
-interface Facts {
-  /** The file or directory, the table or the mirror that it is about. */
-  readonly what: string;
-  /** Who, what or why, in words that fit the sentence. */
-  readonly detail: string;
-  /** The command that accepts an alarm. */
-  readonly accept?: string;
-}
-
 interface Row {
+  /** What the sentences are filled with: `{what}` it is about, `{detail}` (who, what or why), `{accept}` (the command). */
   readonly message: string;
   readonly hint: string;
   /** @default EXIT.failure */
   readonly exitCode?: ExitCode;
 }
 
-function fill(sentence: string, facts: Facts): string {
-  return sentence.replace(/\{(what|detail|accept)\}/g, (_, name: keyof Facts) => facts[name] ?? '');
+function fill(sentence: string, facts: Readonly<Record<string, string>>): string {
+  return sentence.replace(/\{(\w+)\}/g, (braces, name: string) => facts[name] ?? braces);
 }
 
 /** Every error of this room, and what to do about it. */
@@ -153,10 +144,6 @@ const ALARMS = {
     message: `The peer answers for {what} with something of another kind ({detail}); ${stays}.`,
     hint: ifRight('takes it as it is'),
   },
-  SHARE_ERROR_PAGE: {
-    message: `The peer answers for {what} with what looks like an error ({detail}); ${stays}.`,
-    hint: ifRight('takes it as it is'),
-  },
   MIRROR_TOO_LARGE: {
     message: `The peer's answer for {what} is larger than maxSize ({detail}); ${stays}.`,
     hint: ifRight('takes it this once; raise maxSize to take it always'),
@@ -209,16 +196,12 @@ export class MirrorAlarm extends PeersyncError {
    */
   constructor(code: AlarmCode, name: string, what: string, detail = '') {
     const { message, hint } = ALARMS[code];
-    const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
-    const details = { mirror: name };
-    const exitCode = EXIT.quarantined;
-    super({ code, message: fill(message, facts), hint: fill(hint, facts), details, exitCode });
+    // As it is typed into a shell.
+    const word = /^[\w./:@%+,-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+    const facts = { what, detail, accept: `\`peersync mirror accept ${word}\`` };
+    const texts = { message: fill(message, facts), hint: fill(hint, facts) };
+    super({ code, ...texts, details: { mirror: name }, exitCode: EXIT.quarantined });
   }
-}
-
-/** As it is typed into a shell. */
-function shellWord(text: string): string {
-  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Characters of a name that a sentence shows. */

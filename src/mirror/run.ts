@@ -6,7 +6,6 @@ import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
 import type { Followed, FollowOptions, Mirror, MirrorDeps } from './mirror.js';
 import { records } from './plan.js';
 import type { MirrorRecord, MirrorReport } from './record.js';
-import { sameStamp, stampOfTarget } from './whole-file.js';
 
 export interface RunResult {
   readonly end: Followed['kind'] | 'alarm' | 'failed';
@@ -17,9 +16,9 @@ export interface RunResult {
 interface Outcome {
   readonly end: RunResult['end'];
   /** Whether the file was written, or removed. */
-  readonly changed: boolean;
+  readonly changed?: boolean;
   /** Holds from now on. */
-  readonly record: MirrorRecord | undefined;
+  readonly record?: MirrorRecord | undefined;
 }
 
 /**
@@ -34,24 +33,17 @@ export async function runMirror(
   deps: MirrorDeps,
   options: FollowOptions,
 ): Promise<RunResult> {
-  const { state, clock, log } = deps;
   const { name, identity } = mirror;
   options.signal.throwIfAborted();
-  const before = records.of(state, name);
-  const disturbance = await disturbanceOf(mirror, before, deps.root);
+  const before = records.of(deps.state, name);
   const outcome = await outcomeOf(mirror, before, deps, options);
-  const { end, changed, record } = outcome;
-  records.keep(state, name, record);
+  const { end, changed = false, record } = outcome;
+  records.keep(deps.state, name, record);
   await deps.commit();
   logRun(name, before, outcome, deps);
-  if (changed && disturbance !== undefined) {
-    log.info(
-      { event: 'mirror', mirror: name, path: identity.path },
-      `mirror ${name}: somebody ${disturbance} ${identity.path}, which only follows the peer; it was put back`,
-    );
-  }
   const isOver = end === 'over' ? { isOver: true } : {};
-  return { end, report: { name, ...(record ?? { ...identity, triedAt: clock.now() }), changed, ...isOver } };
+  const known = record ?? { ...identity, triedAt: deps.clock.now() };
+  return { end, report: { name, ...known, changed, ...isOver } };
 }
 
 /** Whether a run ended because it was called off, and not because of the mirror. */
@@ -60,57 +52,42 @@ export function isCalledOff(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted || (error instanceof PeersyncError && codes.includes(error.code));
 }
 
+/** Nothing that went wrong with one mirror ends the others. */
 async function outcomeOf(
   mirror: Mirror,
   before: MirrorRecord | undefined,
   deps: MirrorDeps,
   options: FollowOptions,
 ): Promise<Outcome> {
-  const { identity } = mirror;
+  const { name, identity } = mirror;
   try {
     await checkRoot(deps);
     const followed = await mirror.follow(before, options);
-    if (followed.kind === 'later') return { end: 'later', changed: false, record: before };
-    if (followed.kind === 'over') return { end: 'over', changed: followed.changed, record: undefined };
+    if (followed.kind === 'later') return { end: 'later', record: before };
+    if (followed.kind === 'over') return { end: 'over', changed: followed.changed };
     await rememberRoot(deps);
     const [now, { changed, facts }] = [deps.clock.now(), followed];
     const times = { succeededAt: now, triedAt: now, changedAt: changed ? now : before?.changedAt };
     return { end: 'followed', changed, record: { ...identity, ...times, ...facts } };
   } catch (error) {
     if (isCalledOff(error, options.signal)) throw error;
+    const isKnown = error instanceof PeersyncError;
+    if (!isKnown)
+      deps.log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
+    const { code, message, hint } = isKnown
+      ? error
+      : new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error));
     const triedAt = deps.clock.now();
-    const { code, message, hint } = troubleOf(error, mirror, deps);
+    const { alarm, failure, failures = 0, ...rest } = { ...before, ...identity, triedAt };
     if (error instanceof MirrorAlarm) {
       // An alarm that was raised before keeps its time.
-      const since = before?.alarm?.code === code ? before.alarm.since : triedAt;
-      const { conflicts = before?.conflicts } = error;
-      const alarm = { code, message, hint, since };
-      const record = { ...before, ...identity, triedAt, alarm, conflicts };
-      return { end: 'alarm', changed: false, record: { ...record, failure: undefined, failures: undefined } };
+      const since = alarm?.code === code ? alarm.since : triedAt;
+      const { conflicts = rest.conflicts } = error;
+      return { end: 'alarm', record: { ...rest, alarm: { code, message, hint, since }, conflicts } };
     }
-    const failure = { code, message, hint, since: before?.failure?.since ?? triedAt };
-    const failures = (before?.failures ?? 0) + 1;
-    return { end: 'failed', changed: false, record: { ...before, ...identity, triedAt, failure, failures } };
+    const trouble = { code, message, hint, since: failure?.since ?? triedAt };
+    return { end: 'failed', record: { ...rest, alarm, failure: trouble, failures: failures + 1 } };
   }
-}
-
-/** Nothing that went wrong with one mirror ends the others. */
-function troubleOf(error: unknown, { name }: Mirror, { log }: MirrorDeps): PeersyncError {
-  if (error instanceof PeersyncError) return error;
-  log.error({ err: error, mirror: name }, `the mirror ${name} failed: ${messageOf(error)}`);
-  return new MirrorError('MIRROR_FAILED', JSON.stringify(name), messageOf(error), error);
-}
-
-/** What somebody did to a file that is only written, since it was. */
-async function disturbanceOf(
-  { identity: { path }, looksEdited }: Mirror,
-  before: MirrorRecord | undefined,
-  root: string,
-): Promise<'changed' | 'removed' | undefined> {
-  if (looksEdited !== undefined || before?.file === undefined || before.path !== path) return undefined;
-  const stamp = await stampOfTarget({ root, path });
-  if (stamp === undefined) return 'removed';
-  return sameStamp(stamp, before.file) ? undefined : 'changed';
 }
 
 /** Failures that the queue logs once for everybody. */
@@ -125,17 +102,14 @@ function logRun(
 ): void {
   const say = (level: 'debug' | 'info' | 'warn', text: string, more: object = {}): void =>
     log[level]({ event: 'mirror', mirror: name, ...more }, `mirror ${name}: ${text}`);
-  const { path, absentSince, notes = [], conflicts = [], rows, bytes } = record ?? {};
-  for (const [kind, over] of [
-    ['alarm', 'the alarm is over'],
-    ['failure', 'works again'],
-  ] as const) {
+  for (const kind of ['alarm', 'failure'] as const) {
     const [was, is] = [before?.[kind], record?.[kind]];
     const { code = '' } = is ?? was ?? {};
     const level = OF_THE_PEER.includes(code) ? 'debug' : is ? 'warn' : 'info';
     if (is && was?.code !== is.code) say(level, `${sentence(is.message)} ${is.hint}`, { code });
-    if (!is && was) say(level, over, { code });
+    if (!is && was) say(level, kind === 'alarm' ? 'the alarm is over' : 'works again', { code });
   }
+  const { path, absentSince, notes = [], conflicts = [], rows, bytes, sha256 } = record ?? {};
   for (const note of notes) if (before?.notes?.includes(note) !== true) say('info', note);
   const known = new Set(before?.conflicts?.map(({ file }) => file));
   for (const file of new Set(conflicts.map(({ file }) => file))) {
@@ -143,8 +117,10 @@ function logRun(
     if (!known.has(file)) say('warn', said);
   }
   if (!changed) return;
-  if (record === undefined) say('info', 'removed, as a person accepted');
-  else if (absentSince !== undefined) say('info', `removed ${path}, as a person accepted`);
+  if (record === undefined || absentSince !== undefined)
+    say('info', 'its file is removed, as a person accepted');
+  else if (sha256 !== undefined && sha256 === before?.sha256)
+    say('info', `somebody changed or removed ${path}, and it was put back as the peer has it`);
   else say('info', `${path} changed`, { rows, bytes });
 }
 

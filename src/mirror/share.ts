@@ -113,8 +113,8 @@ export function otherThan(
 /** What content is, as far as a mistake would show: told from its media type, its first bytes, or a file name. */
 type ContentKind = 'html' | 'xml' | 'json' | 'text' | 'other';
 
-/** More than this is no error page. */
-export const SMALL_BYTES = 4096;
+/** From so much one sees what an object is. */
+export const HEAD_BYTES = 4096;
 
 /** What is known of an object before it comes. */
 export interface Expected {
@@ -126,11 +126,11 @@ export interface Expected {
 }
 
 /** An object may be taken, and is remembered by this media type; or it may not. */
-export type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail?: string };
+export type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
 
 /**
  * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes at all, a page of HTML where
- * there was none, a short text about an error, or XML or JSON where there was something else.
+ * there was none, or a text, XML or JSON where there was something else, as errors are told.
  *
  * @param head as `withHead` gives it
  * @param said the media type that the peer gave
@@ -144,31 +144,25 @@ export function checkContent(
   const known = before?.type;
   const isOther = kind !== (known === undefined ? kindOfName(data) : kindOfType(known));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
-  const mayBeError = isOther && kind !== 'other' && head.length < SMALL_BYTES;
-  const error = mayBeError ? errorWords(head) : undefined;
-  const isData = kind === 'xml' || kind === 'json';
-  const alarms = [
-    head.length === 0 && before?.bytes !== 0 && { alarm: 'SHARE_EMPTY' as const },
-    isOther && kind === 'html' && { alarm: 'SHARE_HTML' as const },
-    error !== undefined && { alarm: 'SHARE_ERROR_PAGE' as const, detail: error },
-    isOther &&
-      isData &&
-      known !== undefined &&
-      before?.bytes !== 0 && { alarm: 'SHARE_TYPE' as const, detail: `${known} before, ${type} now` },
-  ];
-  const found = alarms.find((alarm) => alarm !== false);
-  if (found !== undefined && !accepted.includes(found.alarm)) return found;
+  const isNothing = head.length === 0;
+  let found: AlarmCode | undefined;
+  if (isNothing && before?.bytes !== 0) found = 'SHARE_EMPTY';
+  else if (isOther && kind === 'html') found = 'SHARE_HTML';
+  else if (isOther && kind !== 'other' && known !== undefined && before?.bytes !== 0) found = 'SHARE_TYPE';
+  if (found !== undefined && !accepted.includes(found)) {
+    return { alarm: found, detail: `${known} before, ${type} now` };
+  }
   // An empty answer tells nothing of what the object is.
-  return { type: head.length === 0 ? (known ?? type) : type };
+  return { type: isNothing ? (known ?? type) : type };
 }
 
-/** The first SMALL_BYTES of a stream, fewer only where it is shorter, and the whole of it. */
+/** The first HEAD_BYTES of a stream, fewer only where it is shorter, and the whole of it. */
 export async function withHead(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly head: Uint8Array; readonly all: AsyncIterable<Uint8Array> }> {
   const iterator = chunks[Symbol.asyncIterator]();
   const first: Uint8Array[] = [];
-  for (let size = 0; size < SMALL_BYTES; ) {
+  for (let size = 0; size < HEAD_BYTES; ) {
     const { done, value } = await iterator.next();
     if (done) break;
     first.push(value);
@@ -178,7 +172,7 @@ export async function withHead(
     yield* first;
     yield* { [Symbol.asyncIterator]: () => iterator };
   }
-  return { head: Buffer.concat(first).subarray(0, SMALL_BYTES), all: all() };
+  return { head: Buffer.concat(first).subarray(0, HEAD_BYTES), all: all() };
 }
 
 const CANONICAL: Readonly<Record<ContentKind, string>> = {
@@ -215,12 +209,6 @@ function kindOfName(name: string): ContentKind {
   if (/\.(?:xml|rss|atom|svg|xsl)$/i.test(name)) return 'xml';
   if (/\.(?:json|ndjson|jsonl|geojson)$/i.test(name)) return 'json';
   return /\.(?:txt|md|csv|tsv|log|ini|conf|ya?ml)$/i.test(name) ? 'text' : 'other';
-}
-
-/** The words of a small answer that make it look like an error, or undefined. */
-function errorWords(whole: Uint8Array): string | undefined {
-  const found = /[^\n]{0,40}\b(?:error|exception|fault)\b[^\n]{0,60}/i.exec(textOf(whole));
-  return found?.[0].replace(/\p{C}/gu, ' ').trim();
 }
 
 function textOf(bytes: Uint8Array): string {

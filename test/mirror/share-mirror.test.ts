@@ -81,7 +81,7 @@ describe('a mirrored share', () => {
     else rmSync(join(engine.root, 'shares/list.txt'));
     expect(await engine.once('list.txt')).toMatchObject({ changed: true });
     expect(engine.read('shares/list.txt')).toBe('one\n');
-    expect(engine.said.join()).toContain(`somebody ${what} shares/list.txt`);
+    expect(engine.said.join()).toContain('changed or removed shares/list.txt, and it was put back');
   });
 
   it('whose record was lost in a crash is found as it should be, and not written again', async () => {
@@ -183,19 +183,19 @@ const ALARMS: readonly AlarmCase[] = [
     bad: { content: ['<!-- proxy -->', '\n<html', '>'] },
   },
   {
-    code: 'SHARE_ERROR_PAGE',
+    code: 'SHARE_TYPE',
     data: 'list.txt',
     first: LIST,
     bad: { type: 'application/json', content: '{"error":"no such object"}' },
   },
   {
-    code: 'SHARE_ERROR_PAGE',
+    code: 'SHARE_TYPE',
     data: 'prices.json',
     first: { type: 'application/json', content: '{"a":1}' },
     bad: { type: 'text/plain', content: 'java.lang.Exception: Error in servlet' },
   },
   {
-    code: 'SHARE_ERROR_PAGE',
+    code: 'SHARE_TYPE',
     data: 'picture.png',
     first: { type: 'image/png', content: '\x89PNG' },
     bad: { type: 'application/octet-stream', content: '<?xml version="1.0"?><Error>AccessDenied</Error>' },

@@ -88,7 +88,7 @@ describe('a mirrored table', () => {
     rmSync(join(engine.root, FILE));
     expect(await engine.once('fruit')).toMatchObject({ changed: true });
     expect(engine.read(FILE)).toContain('Apple');
-    expect(engine.said.join()).toContain('somebody removed tables/fruit.csv');
+    expect(engine.said.join()).toContain('removed tables/fruit.csv, and it was put back');
   });
 
   it('whose record was lost in a crash is found as it should be, and not written again', async () => {
