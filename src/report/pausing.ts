@@ -26,9 +26,9 @@ export function keepPause(state: PausedState, now: number, forMs: number | undef
 
 /** Forgets a pause; to be committed. @returns whether there was one */
 export function forgetPause(state: PausedState, now: number): boolean {
-  const paused = keptPause(state, now);
+  const wasPaused = keptPause(state, now) !== undefined;
   state.setMeta(META, undefined);
-  return paused !== undefined;
+  return wasPaused;
 }
 
 type PausedState = Pick<State, 'meta' | 'setMeta'>;
@@ -43,9 +43,8 @@ export interface PausingDeps {
 /** A person pauses the work with the peer; on disk before it is answered. @param forMs how long; undefined until `resume` */
 export async function pause(deps: PausingDeps, forMs: number | undefined): Promise<Paused> {
   const paused = keepPause(deps.state, deps.clock.now(), forMs);
-  deps.queue.pause(paused);
+  restorePause(deps, '');
   await deps.state.commit();
-  logPause(deps, paused, '');
   return paused;
 }
 
@@ -57,19 +56,13 @@ export async function resume({ state, queue, clock }: PausingDeps): Promise<bool
   return wasPaused;
 }
 
-/** Goes on with a pause of an earlier run. */
-export function restorePause(deps: PausingDeps): void {
-  const paused = keptPause(deps.state, deps.clock.now());
+/** Pauses the queue as the state has it: also a pause of an earlier run goes on. */
+export function restorePause({ clock, log, queue, state }: PausingDeps, why = ', as before the start'): void {
+  const paused = keptPause(state, clock.now());
   if (paused === undefined) return;
-  deps.queue.pause(paused);
-  logPause(deps, paused, ', as before the start');
-}
-
-function logPause({ clock, log }: PausingDeps, paused: Paused, why: string): void {
+  queue.pause(paused);
   const { until } = paused;
   const end = until === undefined ? 'until `peersync resume`' : `for ${durationText(until - clock.now())}`;
-  log.info(
-    { event: 'paused', ...paused },
-    `paused ${end}${why}: nothing is sent to the peer, what changes on disk is read and waits`,
-  );
+  const words = 'nothing is sent to the peer, what changes on disk is read and waits';
+  log.info({ event: 'paused', ...paused }, `paused ${end}${why}: ${words}`);
 }

@@ -230,62 +230,47 @@ const NAMED = 3;
 export function conditionsOf(status: StatusFacts): readonly Condition[] {
   const { configuration, diskTrouble, items, mirrors, paused, restart, stateTrouble } = status;
   const all: Condition[] = [];
-  type About = Pick<Condition, 'subject' | 'message' | 'hint' | 'since'>;
-  const add = (severity: Severity, code: string, { subject, message, hint, since }: About) =>
+  type Told = Pick<Condition, 'message' | 'hint' | 'since'>;
+  const add = (severity: Severity, code: string, subject: string, { message, hint, since }: Told) =>
     all.push({ code, severity, subject, message: sentence(message), hint: sentence(hint), since });
   const addMany = (
     severity: Severity,
     what: string,
-    list: readonly (About & { readonly code: string })[],
+    list: readonly (Told & { readonly code: string; readonly subject: string })[],
   ) => {
     const [first] = list;
-    if (first !== undefined && list.length > NAMED) {
-      const message = `${numberText(list.length)} ${what}, the first of them ${first.subject}: ${first.message}`;
-      add(severity, first.code, { ...first, message });
-    } else for (const one of list) add(severity, one.code, one);
+    const message = `${numberText(list.length)} ${what}, the first of them ${first?.subject}: ${first?.message}`;
+    if (first && list.length > NAMED) add(severity, first.code, first.subject, { ...first, message });
+    else for (const one of list) add(severity, one.code, one.subject, one);
   };
 
-  for (const { name: subject, since, what } of status.stuck) {
+  for (const { name, since, what } of status.stuck) {
     const hint = 'Start peersync again, and tell its makers what the log says.';
-    add('critical', 'STUCK', { subject, message: `It stands still: ${what}`, hint, since });
+    add('critical', 'STUCK', name, { message: `It stands still: ${what}`, hint, since });
   }
-  if (stateTrouble) add('critical', stateTrouble.code, { ...stateTrouble, subject: 'state' });
-  if (diskTrouble) add('critical', diskTrouble.code, { ...diskTrouble, subject: 'disk' });
-  const { circuit } = status.peer.queue ?? {};
-  if (circuit?.reason !== undefined && circuit.state !== 'closed') {
-    const {
-      kind,
-      message,
-      hint = 'It is tried again by itself; what is to be pushed waits.',
-    } = circuit.reason;
-    const words = `The peer ${TROUBLE_WORDS[kind]}: ${message}`;
-    add('critical', 'PEER', { subject: 'peer', message: words, hint, since: circuit.since });
+  if (stateTrouble) add('critical', stateTrouble.code, 'state', stateTrouble);
+  if (diskTrouble) add('critical', diskTrouble.code, 'disk', diskTrouble);
+  const { reason, since, state: circuit } = status.peer.queue?.circuit ?? {};
+  if (reason !== undefined && circuit !== 'closed') {
+    const { kind, message, hint = 'It is tried again by itself; what is to be pushed waits.' } = reason;
+    add('critical', 'PEER', 'peer', { message: `The peer ${TROUBLE_WORDS[kind]}: ${message}`, hint, since });
   } else if (status.running && status.peer.dialect === undefined)
-    add('critical', 'PEER', {
-      subject: 'peer',
+    add('critical', 'PEER', 'peer', {
       message: 'The peer has not answered yet since peersync started.',
       hint: 'It is asked again by itself; see peer.url if this stays so.',
     });
-  for (const alert of status.figures?.alerts ?? [])
-    add('error', alert.code, { ...alert, subject: alert.collection });
-  for (const { name: subject, watch } of status.folders) {
+  for (const alert of status.figures?.alerts ?? []) add('error', alert.code, alert.collection, alert);
+  for (const { name, watch } of status.folders) {
     if (watch?.trouble === undefined) continue;
-    const { since, state, trouble } = watch;
-    const about = {
-      ...trouble,
-      subject,
-      message: `The folder ${subject} is ${state}: ${trouble.message}`,
-      since,
-    };
-    if (state === 'held') add('critical', 'FOLDER_HELD', about);
-    else add('warning', 'FOLDER_DEGRADED', about);
+    const message = `The folder ${name} is ${watch.state}: ${watch.trouble.message}`;
+    const told = { message, hint: watch.trouble.hint, since: watch.since };
+    if (watch.state === 'held') add('critical', 'FOLDER_HELD', name, told);
+    else add('warning', 'FOLDER_DEGRADED', name, told);
   }
   if (items.quarantined > 0) {
-    const [only] = items.quarantined === 1 ? status.quarantined : [];
-    const words = `${counted(items.quarantined, 'file')} cannot be delivered without a change.`;
-    add('warning', 'QUARANTINE', {
-      subject: 'quarantine',
-      message: only === undefined ? words : `${words} ${only.message}`,
+    const only = items.quarantined === 1 ? ` ${status.quarantined[0]?.message ?? ''}` : '';
+    add('warning', 'QUARANTINE', 'quarantine', {
+      message: `${counted(items.quarantined, 'file')} cannot be delivered without a change.${only}`.trim(),
       hint: '`peersync list --status quarantined` says why, and `peersync retry` tries again.',
     });
   }
@@ -294,44 +279,37 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       const trouble = troubleOf(mirror);
       return trouble ? { ...trouble, code, subject: mirror.name } : [];
     });
-  addMany(
-    'error',
-    'mirrors have an alarm',
-    mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm),
-  );
+  const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
+  addMany('error', 'mirrors have an alarm', alarms);
   const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => !alarm && failure);
   addMany('warning', 'mirrors fail, and are tried again', failures);
   const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []).length;
   if (conflicts > 0)
-    add('warning', 'MIRROR_CONFLICTS', {
-      subject: 'conflicts',
+    add('warning', 'MIRROR_CONFLICTS', 'conflicts', {
       message: `${counted(conflicts, 'cell')} of edited tables changed on both sides; the peer's value was kept, yours is in a file beside it.`,
       hint: 'Look at that file, and edit the table again where your value is the right one.',
     });
-  const problems = status.problems.map(({ folder: subject, path, trouble }) => {
-    return { ...trouble, subject, code: `PATH_${trouble.code}`, message: `${path}: ${trouble.message}` };
+  const problems = status.problems.map(({ folder: subject, path, trouble: { code, hint, message } }) => {
+    return { subject, code: `PATH_${code}`, message: `${path}: ${message}`, hint };
   });
   addMany('warning', 'paths could not be looked at', problems);
   if (status.repairs.length > 0)
-    add('warning', 'STATE_REPAIRED', {
-      subject: 'state',
+    add('warning', 'STATE_REPAIRED', 'state', {
       message: 'The state was repaired when peersync started.',
       hint: '`peersync status` says what was mended.',
     });
   if (configuration?.refused !== undefined) {
     const { at: since, hint, message } = configuration.refused;
     const words = `The changed configuration was refused, and the one before holds: ${message}`;
-    add('warning', 'CONFIG_REFUSED', { subject: 'configuration', message: words, hint, since });
+    add('warning', 'CONFIG_REFUSED', 'configuration', { message: words, hint, since });
   }
   if (restart !== undefined)
-    add('warning', 'RESTART_NEEDED', {
-      subject: 'configuration',
+    add('warning', 'RESTART_NEEDED', 'configuration', {
       message: `A restart is needed for the new ${restart.length === 1 ? 'value' : 'values'} of ${restart.join(', ')}.`,
       hint: 'The values before hold until then.',
     });
   if (paused !== undefined)
-    add('info', 'PAUSED', {
-      subject: 'peersync',
+    add('info', 'PAUSED', 'peersync', {
       message: 'A person paused the work with the peer; changes on disk are read and wait.',
       hint: '`peersync resume` ends the pause.',
       since: paused.since,
@@ -362,30 +340,28 @@ const NAMED_IN_SENTENCE = 5;
  *
  * It gives times of day and not how long ago something was: it stands until something changes.
  */
-export function statusSentence(
-  status: Pick<StatusReport, 'items' | 'figures' | 'conditions' | 'paused' | 'wallAheadMs' | 'peer'>,
-): string {
+export function statusSentence(status: StatusReport): string {
   const { conditions, figures, items, paused, peer, wallAheadMs = 0 } = status;
   const text = (at: number) => wallClockText(at + wallAheadMs);
   const waiting = items.pending + items.accepted;
-  const parts = [
+  const counts = [
     `${counted(items.confirmed, 'document')} confirmed`,
     waiting === 0 ? 'nothing waiting' : `${numberText(waiting)} waiting`,
+    items.quarantined > 0 && `${numberText(items.quarantined)} in quarantine`,
+    figures?.lastConfirmedAt !== undefined && `last confirmation ${text(figures.lastConfirmedAt)}`,
   ];
-  if (items.quarantined > 0) parts.push(`${numberText(items.quarantined)} in quarantine`);
-  if (figures?.lastConfirmedAt !== undefined)
-    parts.push(`last confirmation ${text(figures.lastConfirmedAt)}`);
-  const said = [parts.join(', ')];
-  if (paused !== undefined) {
-    const until = paused.until === undefined ? '' : ` until ${text(paused.until)}`;
-    said.push(`paused since ${text(paused.since)}${until}`);
-  }
   const named = conditions.filter(({ code }) => code !== 'QUARANTINE' && code !== 'PAUSED');
-  for (const { message, since } of named.slice(0, NAMED_IN_SENTENCE))
-    said.push(`${message.replace(/\.$/, '')}${since === undefined ? '' : ` (since ${text(since)})`}`);
   const more = named.length - NAMED_IN_SENTENCE;
-  if (more > 0) said.push(`and ${more} more: \`peersync status\``);
-  const { pausedUntil } = peer.queue ?? {};
-  if (pausedUntil !== undefined) said.push(`the peer asked to wait until ${text(pausedUntil)}`);
-  return said.join('; ');
+  const end = paused?.until === undefined ? '' : ` until ${text(paused.until)}`;
+  const asked = peer.queue?.pausedUntil;
+  const all = [
+    counts.filter(Boolean).join(', '),
+    paused !== undefined && `paused since ${text(paused.since)}${end}`,
+    ...named.slice(0, NAMED_IN_SENTENCE).map(({ message, since }) => {
+      return `${message.replace(/\.$/, '')}${since === undefined ? '' : ` (since ${text(since)})`}`;
+    }),
+    more > 0 && `and ${more} more: \`peersync status\``,
+    asked !== undefined && `the peer asked to wait until ${text(asked)}`,
+  ];
+  return all.filter(Boolean).join('; ');
 }

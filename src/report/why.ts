@@ -1,12 +1,19 @@
-import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { EXIT, PeersyncError } from '../lib/errors.js';
 import { isWithin, sentence } from '../lib/text.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
-import type { Entry, Evidence, HistoryEntry, PassedOver, Trouble, Version } from '../state/entry.js';
+import {
+  type Entry,
+  type Evidence,
+  type HistoryEntry,
+  hasContent,
+  isItem,
+  type Trouble,
+} from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { isRemembered } from '../state/transitions.js';
+import { isAbsence, look } from '../watch/lister.js';
 import { FolderRules, trouble as watchTrouble } from '../watch/rules.js';
 import { locate } from './items.js';
 import type { Live } from './status.js';
@@ -44,7 +51,7 @@ export interface WhyReport {
 /** What stands at a path and is no file. A link is one that is not followed. */
 type NoFile = 'directory' | 'link' | 'other';
 
-/** `held`: absent, as everything is while the root of its folder is missing or doubtful. */
+/** `held`: the root of its folder is missing or another one, and nothing in it is looked at. */
 type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
 /** Explains one path, wherever it is: in which folder, by which rule, how far it came and what happens next. */
@@ -71,24 +78,15 @@ export async function explain(
     });
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
-  const found = await lookAt(absolute, folder.followSymlinks);
-  const onDisk = isHeld && found === 'absent' ? 'held' : found;
+  const onDisk = isHeld ? 'held' : await lookAt(absolute, folder.followSymlinks);
   const rules = new FolderRules(folder);
   await rules.readIgnoreFiles(path);
   const decision = rules.decide(path);
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);
   const base = { file: absolute, folder: folder.name, path, rule, history: entry?.history ?? [] };
-  if (entry !== undefined) {
-    const isElsewhere =
-      entry.status === 'pending' && onDisk === 'file' && decision.take && decision.url !== entry.url;
-    return {
-      ...{ ...base, ...known(entry) },
-      ...(isElsewhere ? { next: ELSEWHERE } : nextOf(entry, onDisk, live, state.failure)),
-    };
-  }
-  const problems = live?.parts.watcher.problems() ?? [];
-  const problem = problems.find((one) => isWithin(absolute, one.path));
+  if (entry !== undefined) return { ...base, ...known(entry), ...nextOf(entry, onDisk, live, state.failure) };
+  const problem = live?.parts.watcher.problems().find((one) => isWithin(absolute, one.path));
   if (typeof onDisk === 'object')
     return {
       ...{ ...base, verdict: 'unknown' },
@@ -98,7 +96,10 @@ export async function explain(
     };
   // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a directory its own rule is told.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
-    return { ...base, verdict: 'ignored', kind: onDisk, ...noFile(onDisk, folder, rules.closed(`${path}/`)) };
+    return {
+      ...{ ...base, verdict: 'ignored', kind: onDisk },
+      ...noFile(onDisk, folder, rules.closed(`${path}/`)),
+    };
   if (!decision.take) return { ...base, verdict: 'ignored', next: UNLESS_RULE };
   const unknown = { ...base, verdict: 'unknown', trouble: problem?.trouble } as const;
   // It has no URL as long as its name is the problem.
@@ -110,24 +111,17 @@ export async function explain(
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
 const HELD = 'Its folder is held, and nothing is concluded from that; it goes on when the folder is back.';
-const ELSEWHERE =
-  'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.';
 
 /** What the state has of a file. */
 function known(entry: Entry) {
-  const { since, status, trouble } = entry;
-  const {
-    size,
-    mtimeMs,
-    sha256,
-    encoding = 'utf-8',
-  }: PassedOver['version'] & Partial<Version> = entry.version;
-  const item = status === 'passed' ? undefined : entry;
-  const isConverted = encoding !== 'utf-8' && encoding !== 'binary';
+  const { since, status, trouble, version } = entry;
+  const { size, mtimeMs } = version;
+  const { sha256, encoding = 'utf-8' } = hasContent(version) ? version : {};
+  const { url, collection, attempts } = isItem(entry) ? entry : {};
   return {
-    ...{ verdict: status, since, trouble, version: { size, mtimeMs, sha256 } },
-    conversion: isConverted ? `The file is ${encoding}; its text travels as UTF-8.` : undefined,
-    ...{ url: item?.url, collection: item?.collection, attempts: item?.attempts },
+    ...{ verdict: status, since, trouble, version: { size, mtimeMs, sha256 }, url, collection, attempts },
+    ...(encoding !== 'utf-8' &&
+      encoding !== 'binary' && { conversion: `The file is ${encoding}; its text travels as UTF-8.` }),
     evidence: status === 'confirmed' ? entry.evidence : undefined,
   };
 }
@@ -197,15 +191,9 @@ function waitingForPeer({ client, queue }: Live['parts'], lane: 'push' | 'confir
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
-  try {
-    const stats = await (followSymlinks ? stat(path) : lstat(path));
-    if (stats.isFile()) return 'file';
-    if (stats.isDirectory()) return 'directory';
-    return stats.isSymbolicLink() ? 'link' : 'other';
-  } catch (error) {
-    const code = systemCode(error);
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'absent' : { unreadable: code ?? messageOf(error) };
-  }
+  const found = await look(path, followSymlinks);
+  if ('kind' in found) return found.kind;
+  return isAbsence(found.code) ? 'absent' : { unreadable: found.code };
 }
 
 /** What holds for what is no file. @param closed the rule that keeps a directory out with all that is in it */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { FileStat } from '../lib/file.js';
 import type { WorkThread } from '../lib/work-thread.js';
@@ -145,11 +145,11 @@ export function kindOf(found: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolic
   return found.isSymbolicLink() ? 'link' : 'other';
 }
 
-/** Resolves to what stands at a path, a link itself and not its target, or to the system's code. */
-export async function look(path: string): Promise<Looked | { readonly code: string }> {
+/** Resolves to what stands at a path, a link itself unless it is followed, or to the system's code. */
+export async function look(path: string, isFollowed = false): Promise<Looked | { readonly code: string }> {
   try {
-    const stat = await lstat(path);
-    return { kind: kindOf(stat), stat };
+    const found = await (isFollowed ? stat(path) : lstat(path));
+    return { kind: kindOf(found), stat: found };
   } catch (error) {
     return { code: systemCode(error) ?? messageOf(error) };
   }

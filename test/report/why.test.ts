@@ -44,7 +44,7 @@ function queue(clock: FakeClock): RequestQueue {
   });
 }
 
-it('what happens next to a file is told: pushed, given its new URL, looked up, or looked up and pushed if it is not there', async () => {
+it('what happens next to a file is told: pushed, looked up, or looked up and pushed if it is not there', async () => {
   const directory = temporaryDirectory();
   const { config } = await loadConfig(writeConfig(directory, { peer: { url: 'http://127.0.0.1:1' } }));
   const clock = new FakeClock();
@@ -57,10 +57,6 @@ it('what happens next to a file is told: pushed, given its new URL, looked up, o
   writeFileSync(join(directory, 'inbox', 'a'), 'a');
   const item = pendingRecord('a');
   const taken = accepted(item, sentOf(item), clock.now());
-  state.put({ ...item, url: 'https://x.example/before/a' });
-  expect(await next()).toBe(
-    'Its folder has another URL now: the next scan gives it the new one, and it is pushed there.',
-  );
   state.put(item);
   expect(await next()).toBe('It is pushed.');
   state.put(taken);
