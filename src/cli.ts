@@ -41,7 +41,7 @@ try {
   const args = hideBin(process.argv);
   const completions =
     args[0] === '--get-yargs-completions'
-      ? await (await import('./commands/completion.js')).completionsFor(args, process.env)
+      ? await (await import('./commands/setup.js')).completionsFor(args, process.env)
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);

@@ -15,8 +15,8 @@ import type { Peerdoc, SentVersion } from '../peer/peerdoc.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { gateHint, reachOf } from '../uplink/failure-attribution.js';
 import { isThere, UsageError } from './context.js';
-import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './deliver.js';
 import { withPeer } from './peer.js';
+import { type DeliverOptions, deliver, type Outcome, type ReadFile, readTarget } from './push.js';
 import { type Asked, consent } from './terminal.js';
 import { columns, counted, safe } from './text.js';
 

@@ -47,8 +47,8 @@ const LOADERS: Readonly<Record<keyof typeof DESCRIPTIONS, () => Promise<CommandB
   resume: async () => (await import('./control.js')).resumeCommand,
   'mirror [names..]': async () => (await import('./mirror.js')).mirrorCommand,
   check: async () => (await import('./check.js')).checkCommand,
-  'init [folder]': async () => (await import('./init.js')).initCommand,
-  schema: async () => (await import('./init.js')).schemaCommand,
+  'init [folder]': async () => (await import('./setup.js')).initCommand,
+  schema: async () => (await import('./setup.js')).schemaCommand,
   'doc [url]': async () => (await import('./documents.js')).docCommand,
   'citation [url]': async () => (await import('./documents.js')).citationCommand,
   'push [file..]': async () => (await import('./push.js')).pushCommand,
@@ -56,7 +56,7 @@ const LOADERS: Readonly<Record<keyof typeof DESCRIPTIONS, () => Promise<CommandB
   table: async () => (await import('./table.js')).tableCommand,
   peer: async () => (await import('./peer.js')).peerCommand,
   service: async () => (await import('./service/service.js')).serviceCommand,
-  'completion [shell]': async () => (await import('./completion.js')).completionCommand,
+  'completion [shell]': async () => (await import('./setup.js')).completionCommand,
 };
 
 const USAGES = Object.keys(DESCRIPTIONS) as (keyof typeof DESCRIPTIONS)[];

@@ -24,7 +24,7 @@ import {
   wholeNumber,
 } from './context.js';
 import { askAnyone, askAnyoneOnce, askOnce, readState } from './daemon-access.js';
-import { Progress, type Step } from './progress.js';
+import { Progress, type Step } from './terminal.js';
 import { counted, named, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */

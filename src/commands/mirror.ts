@@ -6,7 +6,7 @@ import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { answer, define, prepare, print, several } from './context.js';
 import { askAnyone } from './daemon-access.js';
-import { filtered } from './progress.js';
+import { filtered } from './terminal.js';
 import { columns, counted, safe } from './text.js';
 
 /** Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised the alarm of some. */

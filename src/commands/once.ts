@@ -9,7 +9,7 @@ import type { Counts } from '../state/entries.js';
 import { answer, define, duration, prepare, preset, untilStopped } from './context.js';
 import { lastingTrouble, peerInTrouble } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
-import { Progress, type Step } from './progress.js';
+import { Progress, type Step } from './terminal.js';
 import { counted, safe } from './text.js';
 
 const TICK_MS = 100;

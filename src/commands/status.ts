@@ -7,7 +7,7 @@ import type { StatusReport } from '../report/status.js';
 import { answer, configOf, define } from './context.js';
 import { askOnce, type MissingState, missingState, readState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
-import { rateText } from './progress.js';
+import { rateText } from './terminal.js';
 import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
 
 /** How everything stands, whether the daemon runs or not. */

@@ -23,9 +23,8 @@ import {
   writeAll,
 } from './context.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
-import { tableText, terminalWidth } from './table-text.js';
 import { consent, onThisTerminal } from './terminal.js';
-import { counted, named, safe } from './text.js';
+import { counted, named, safe, tableText, terminalWidth } from './text.js';
 
 const TABLE = needed('The name of the table');
 

@@ -6,9 +6,8 @@ import { durationText } from '../lib/units.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
 import { configOf, define, print, printJson, untilStopped } from './context.js';
-import { rateText } from './progress.js';
 import { conditionLines, countsText, peerWords, statusSections, summaryLines } from './status.js';
-import { canDraw, type Line, listenToKeys, Screen, type Style, wantsColour } from './terminal.js';
+import { canDraw, type Line, listenToKeys, rateText, Screen, type Style, wantsColour } from './terminal.js';
 import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */

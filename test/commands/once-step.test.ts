@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { stepOf } from '../../src/commands/once.js';
-import { progressLine } from '../../src/commands/progress.js';
+import { progressLine } from '../../src/commands/terminal.js';
 
 const counts = { pending: 0, accepted: 0, confirmed: 12, quarantined: 0, gone: 0, passed: 0 };
 const none = { total: 0, waiting: [] };

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Progress, progressLine, Rate, type Step } from '../../src/commands/progress.js';
+import { Progress, progressLine, Rate, type Step } from '../../src/commands/terminal.js';
 import { displayWidth } from '../../src/commands/text.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,8 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { deliver, type Outcome } from '../../src/commands/deliver.js';
-import { readTargets, targetsOf } from '../../src/commands/push.js';
+import { deliver, type Outcome, readTargets, targetsOf } from '../../src/commands/push.js';
 import type { FolderConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tableText } from '../../src/commands/table-text.js';
-import { displayWidth } from '../../src/commands/text.js';
+import { displayWidth, tableText } from '../../src/commands/text.js';
 import type { TableRow } from '../../src/peer/table.js';
 
 function row(pk: string, cells: Record<string, string> = {}): TableRow {

@@ -1,4 +1,4 @@
-import { Progress } from '../../src/commands/progress.js';
+import { Progress } from '../../src/commands/terminal.js';
 import { systemClock } from '../../src/lib/clock.js';
 
 // Draws on its standard output as on a terminal; then it waits until it is ended, or throws.
