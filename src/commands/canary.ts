@@ -114,21 +114,7 @@ function failure(error: unknown): Failed {
 }
 
 /** A tiny document that shows whether a peer takes its kind, and the addresses of some folders. */
-export interface Canary {
-  /** `address`: only to show whether the peer takes the addresses of its folders. */
-  readonly kind: 'canary' | 'address';
-  readonly what: string;
-  /** The last name of its URL. */
-  readonly name: string;
-  readonly url: string;
-  /** Whose addresses it has. */
-  readonly folders: readonly string[];
-  readonly bytes: Uint8Array;
-  /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
-  readonly sentence: { readonly ascii: string; readonly whole: string };
-  /** How many words it has. */
-  readonly words: number;
-}
+export type Canary = ReturnType<typeof canaryPlan>[number];
 
 const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
 const GREETINGS = 'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
@@ -141,7 +127,7 @@ export function canaryPlan(
   base: string,
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
-): readonly Canary[] {
+) {
   // So that an earlier canary is not taken for this one.
   const stamp = new Date(now).toISOString();
   const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
@@ -153,7 +139,15 @@ export function canaryPlan(
     const bytes = what === 'PDF' ? pdfOf(lines) : Buffer.from(`${lines.join('\n')}\n`);
     const name = url.slice(url.lastIndexOf('/') + 1);
     const words = lines.join(' ').split(/\s+/).length;
-    return { kind: 'canary' as const, what, name, url, folders: [] as string[], bytes, sentence, words };
+    return {
+      /** `address`: only to show whether the peer takes the addresses of its folders. */
+      kind: 'canary' as 'canary' | 'address',
+      /** Whose addresses it has. */
+      folders: [] as readonly string[],
+      /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
+      sentence,
+      ...{ what, name, url, bytes, words },
+    };
   };
   const below = folders.filter(({ url }) => base.startsWith(url));
   return [
@@ -164,7 +158,8 @@ export function canaryPlan(
       .filter((folder) => !below.includes(folder))
       .map(({ name, url }) => ({
         ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS),
-        ...{ kind: 'address' as const, folders: [name] },
+        kind: 'address' as const,
+        folders: [name],
       })),
   ];
 }

@@ -105,9 +105,7 @@ function reloadLines({ changes, restart }: ReloadReport): string[] {
 
 /** Nothing is sent to the peer any more, until it is resumed. */
 export const pauseCommand = define({
-  options: {
-    for: value('How long; until `resume` unless given'),
-  },
+  options: { for: value('How long; until `resume` unless given') },
   examples: [
     ['$0 pause --for 1h', 'Leave the peer alone for an hour'],
     ['$0 pause', 'Leave it alone until `peersync resume`, also across restarts'],

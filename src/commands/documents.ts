@@ -24,12 +24,8 @@ import { counted, named, safe, timeText } from './text.js';
 
 /** Which document a command is about. */
 const DOCUMENT = {
-  positionals: {
-    url: value('The URL of the document (`peersync why FILE` tells it)'),
-  },
-  options: {
-    hash: value('The hash that the peer gave the document, in place of its URL'),
-  },
+  positionals: { url: value('The URL of the document (`peersync why FILE` tells it)') },
+  options: { hash: value('The hash that the peer gave the document, in place of its URL') },
 } as const;
 type DocumentOptions = Given<typeof DOCUMENT.positionals> & Given<typeof DOCUMENT.options>;
 
@@ -152,10 +148,6 @@ function documentsText(what: string, documents: readonly CitingDocument[]): stri
   ];
 }
 
-type Written =
-  | { readonly to: 'stdout' }
-  | { readonly to: 'file'; readonly share: ShareStream; readonly bytes: number; readonly sha256: string };
-
 const shareGet = define({
   options: {
     data: needed('The name of the object'),
@@ -172,31 +164,30 @@ const shareGet = define({
     ['$0 share get --data list.csv --c lists | sort', 'Of the group "lists", into a pipe'],
   ],
   run: async (options) => {
-    const query: ShareQuery = {
-      data: options.data,
-      ...(options.group === undefined ? {} : { c: options.group }),
-    };
+    const { data, group: c, output } = options;
+    const query: ShareQuery = c === undefined ? { data } : { data, c };
     const maxBytes = size('--max-size', options.maxSize);
-    const { output } = options;
     if (options.json && output === undefined)
       throw new UsageError('--json tells about the object, and needs --output FILE for the object itself.');
-    const target = output === undefined ? undefined : await fileAt(output);
-    const written = await askPeer(options, (client, signal) =>
-      client.share(
-        query,
-        async (share): Promise<Written> => {
-          if (target !== undefined) return { to: 'file', share, ...(await save(share, target, signal)) };
-          await writeAll(process.stdout, share.chunks);
-          return { to: 'stdout' };
-        },
-        { maxBytes, signal },
-      ),
-    ).catch(nameMaxSize);
-    if (written === undefined) throw noShare(query);
-    if (written.to === 'stdout') return EXIT.done;
-    const { bytes, sha256 } = written;
-    const { type, lastModified } = written.share;
-    return answer(options, { ...query, file: target, type, lastModified, bytes, sha256 }, () => [
+    const file = output === undefined ? undefined : await fileAt(output);
+    const written = await askPeer(options, (client, signal) => {
+      const write = async ({ chunks, type, lastModified }: ShareStream) => {
+        if (file !== undefined) return { type, lastModified, ...(await save(chunks, file, signal)) };
+        await writeAll(process.stdout, chunks);
+        return 'shown' as const;
+      };
+      return client.share(query, write, { maxBytes, signal });
+    }).catch(nameMaxSize);
+    if (written === undefined)
+      throw new PeersyncError({
+        code: 'NOT_FOUND',
+        message: `The peer has no shared object "${data}"${c === undefined ? '' : ` in the group "${c}"`}.`,
+        hint: 'Check the name and the group (--c); upper and lower case count.',
+        details: { ...query },
+      });
+    if (written === 'shown') return EXIT.done;
+    const { bytes, lastModified, sha256, type } = written;
+    return answer(options, { ...query, file, type, lastModified, bytes, sha256 }, () => [
       `Wrote ${safe(output ?? '')}: ${formatBytes(bytes)}${type === undefined ? '' : `, ${safe(type)}`}.`,
     ]);
   },
@@ -221,15 +212,10 @@ async function fileAt(output: string): Promise<string> {
   return path;
 }
 
-async function save(
-  share: ShareStream,
-  target: string,
-  signal: AbortSignal,
-): Promise<{ readonly bytes: number; readonly sha256: string }> {
+async function save(chunks: ShareStream['chunks'], target: string, signal: AbortSignal) {
   const { replaceWhole } = await import('../mirror/whole-file.js');
-  const spot = { root: dirname(target), path: basename(target) };
   try {
-    return await replaceWhole(spot, share.chunks, { signal });
+    return await replaceWhole({ root: dirname(target), path: basename(target) }, chunks, { signal });
   } catch (error) {
     if (!(error instanceof PeersyncError) || !error.code.startsWith('MIRROR_')) throw error;
     const code = error.code.replace('MIRROR_', 'FILE_');
@@ -237,13 +223,4 @@ async function save(
       'Free space or make the directory writable, or name another file with --output; nothing was changed.';
     throw restated(error, { code, hint, details: { file: target } });
   }
-}
-
-function noShare({ data, c }: ShareQuery): PeersyncError {
-  return new PeersyncError({
-    code: 'NOT_FOUND',
-    message: `The peer has no shared object "${data}"${c === undefined ? '' : ` in the group "${c}"`}.`,
-    hint: 'Check the name and the group (--c); upper and lower case count.',
-    details: { data, ...(c === undefined ? {} : { c }) },
-  });
 }

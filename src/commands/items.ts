@@ -67,9 +67,7 @@ function lineOf(entry: ListedEntry, now: number): string {
 
 /** Everything about one path: the rule, the status and how it came about, the evidence or the error, and what is next. */
 export const whyCommand = define({
-  positionals: {
-    path: needed('A file, present or not'),
-  },
+  positionals: { path: needed('A file, present or not') },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
     const { config } = await configOf(options);
@@ -143,12 +141,8 @@ interface Retried {
 
 /** Another try for what is in quarantine or waits for its next attempt. */
 export const retryCommand = define({
-  positionals: {
-    path: several('Files, or directories with all below'),
-  },
-  options: {
-    all: flag('Everything'),
-  },
+  positionals: { path: several('Files, or directories with all below') },
+  options: { all: flag('Everything') },
   examples: [
     ['$0 retry data/inbox/report.md', 'One file'],
     ['$0 retry --all', 'Everything that is stuck'],

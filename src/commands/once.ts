@@ -16,9 +16,7 @@ const TICK_MS = 100;
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
-  options: {
-    timeout: preset('10m', 'Give up after this long; the next run goes on from there'),
-  },
+  options: { timeout: preset('10m', 'Give up after this long; the next run goes on from there') },
   examples: [
     ['$0 once', 'Bring the peer up to date'],
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],

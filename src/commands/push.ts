@@ -42,9 +42,7 @@ import { counted, safe } from './text.js';
 
 /** Pushes single files, outside of all folders, and waits until the peer shows them. */
 export const pushCommand = define({
-  positionals: {
-    file: several('Files; text, unless the peer takes others'),
-  },
+  positionals: { file: several('Files; text, unless the peer takes others') },
   options: {
     collection: needed('The collection that their documents are tagged with'),
     url: value('The URL of the document, or a base that ends in "/"; the file:// URL unless given'),

@@ -13,9 +13,7 @@ import { define, flag, isThere, onSignals, prepare } from './context.js';
 
 /** The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it read its configuration anew. */
 export const runCommand = define({
-  options: {
-    create: flag('Create folders that are missing, each with a welcome document'),
-  },
+  options: { create: flag('Create folders that are missing, each with a welcome document') },
   examples: [
     ['$0 run', 'Run on ./config.json'],
     ['$0 run -c docs.json', 'Run on another configuration'],

@@ -43,9 +43,7 @@ type Format = (typeof FORMATS)[number];
 
 /** The rows of a table, to the standard output, in bounded memory. */
 const tableGet = define({
-  positionals: {
-    table: TABLE,
-  },
+  positionals: { table: TABLE },
   options: {
     search: value('Only rows that the peer finds by this'),
     count: value('Most rows that the peer is asked for'),
@@ -119,9 +117,7 @@ const CELLS = {
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 const tableSet = define({
   positionals: CELLS,
-  options: {
-    pk: needed('The key of the row'),
-  },
+  options: { pk: needed('The key of the row') },
   examples: [
     ['$0 table set prices --pk oak price=12.50 unit=m', 'Two cells of the row "oak"'],
     ['$0 table set pages --pk home text=@home.html', 'A cell from a file'],

@@ -15,29 +15,14 @@ const MARK =
   '# Written by `peersync service install`, which writes it anew each time; `peersync service uninstall` removes it.\n';
 
 /** Where an installation stands. */
-export interface Site {
-  readonly scope: 'system' | 'user';
-  /** `peersync.service`, or `peersync@NAME.service`. */
-  readonly unit: string;
-  /** The unit, or the template of the instance. */
-  readonly unitFile: string;
-  /** The name of the unit's source among ours. */
-  readonly source: string;
-  readonly dropInFile: string;
-  /** The directory of units. */
-  readonly directory: string;
-  /** What a system service has besides: the snippets for its user and its directories. */
-  readonly snippets: readonly { readonly file: string; readonly source: string }[];
-  /** How systemd is told. */
-  readonly command: readonly string[];
-}
+export type Site = ReturnType<typeof siteOf>;
 
 /** @param of.configHome where `.config` of the user stands */
 export function siteOf(of: {
   readonly scope: 'system' | 'user';
   readonly name?: string | undefined;
   readonly configHome: string;
-}): Site {
+}) {
   const { scope, name } = of;
   const base = name === undefined ? 'peersync.service' : 'peersync@.service';
   const unit = name === undefined ? base : `peersync@${name}.service`;
@@ -47,11 +32,19 @@ export function siteOf(of: {
     return { file: `/etc/${kind}.d/peersync.conf`, source: `peersync.${kind}.conf` };
   });
   return {
-    ...{ scope, unit, directory },
+    scope,
+    /** `peersync.service`, or `peersync@NAME.service`. */
+    unit,
+    /** The directory of units. */
+    directory,
+    /** The unit, or the template of the instance. */
     unitFile: join(directory, base),
+    /** The name of the unit's source among ours. */
     source: isUser ? 'peersync.user.service' : base,
     dropInFile: join(directory, `${unit}.d`, '50-installed.conf'),
+    /** What a system service has besides: the snippets for its user and its directories. */
     snippets: isUser ? [] : snippets,
+    /** How systemd is told. */
     command: isUser ? ['systemctl', '--user'] : ['systemctl'],
   };
 }
