@@ -91,8 +91,8 @@ export async function stateError(error: unknown, dir: string, did: 'read' | 'wri
 
 /** The files of a state directory by generation, oldest first; see `JournalAdapter`. */
 export interface StateFiles {
-  readonly journals: readonly number[];
-  readonly snapshots: readonly number[];
+  readonly journal: readonly number[];
+  readonly snapshot: readonly number[];
   /** Names of files that were never finished. */
   readonly unfinished: readonly string[];
 }
@@ -107,14 +107,13 @@ export async function listStateFiles(dir: string): Promise<StateFiles> {
     if (systemCode(error) === 'ENOENT') return [];
     throw error;
   });
-  const generations = (pattern: RegExp) =>
-    names
-      .flatMap((name) => pattern.exec(name)?.[1] ?? [])
-      .map(Number)
-      .sort((a, b) => a - b);
+  const generations = (pattern: RegExp) => {
+    const found = names.flatMap((name) => pattern.exec(name)?.[1] ?? []);
+    return found.map(Number).sort((a, b) => a - b);
+  };
   return {
-    journals: generations(/^journal-([1-9]\d*)$/),
-    snapshots: generations(/^snapshot-([1-9]\d*)$/),
+    journal: generations(/^journal-([1-9]\d*)$/),
+    snapshot: generations(/^snapshot-([1-9]\d*)$/),
     unfinished: names.filter((name) => /^(journal|snapshot)-\d+\..*tmp$/.test(name)),
   };
 }
@@ -167,7 +166,7 @@ interface Owner {
  * directory where there is no journal yet.
  */
 async function ownerOfState(dir: string): Promise<Owner | undefined> {
-  const newest = (await listStateFiles(dir)).journals.at(-1);
+  const newest = (await listStateFiles(dir)).journal.at(-1);
   return await ownerOf(newest === undefined ? dir : pathOf(dir, 'journal', newest));
 }
 

@@ -1,13 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Entry, QuarantinedItem } from './entry.js';
-import { decode, encode, ownCopy, statusOf, UrlBases } from './line.js';
+import { decode, encode, ownCopy, statusOf, type UrlBases } from './line.js';
 
-/** Names one record. Every Entry is a Place. */
-export interface Place {
-  readonly folder: string;
-  /** Relative to the folder, `/` between names. */
-  readonly path: string;
-}
+export type { Place } from './entry.js';
 
 /** How many records have each status. */
 export type Counts = Readonly<Record<Entry['status'], number>>;
@@ -23,7 +18,7 @@ export interface Selection {
 }
 
 /** The records as readers see them. */
-export type EntriesView = Omit<Entries, 'bases' | 'encode' | 'put' | 'set' | 'delete'>;
+export type EntriesView = Omit<Entries, 'bases' | 'put' | 'set' | 'delete'>;
 
 interface Folder {
   /** By path; those with records in or below them, and the folder itself. */
@@ -56,7 +51,7 @@ const SLICE = 1_000;
  * status leaves them out: use `slices` for it.
  */
 export class Entries {
-  readonly bases = new UrlBases();
+  readonly bases: UrlBases = [];
   readonly #folders = new Map<string, Folder>();
   readonly #lines = new LineStore();
 
@@ -75,13 +70,10 @@ export class Entries {
     return at === undefined ? undefined : this.#lines.get(at);
   }
 
-  /** The line that the record has, or would have, here. */
-  encode(entry: Entry): string {
-    return encode(entry, this.bases);
-  }
-
-  put(entry: Entry): void {
-    this.set(entry.folder, entry.path, this.encode(entry));
+  /** @returns the line that was there before, and that of now */
+  put(entry: Entry): readonly [before: string | undefined, line: string] {
+    const line = encode(entry, this.bases);
+    return [this.set(entry.folder, entry.path, line), line];
   }
 
   /** @returns the line that was there before */
@@ -158,11 +150,11 @@ export class Entries {
     }
   }
 
-  /** The quarantined ones of all folders or of one, at a cost of their number. */
-  *quarantined(folder?: string): Iterable<QuarantinedItem> {
-    for (const name of folder === undefined ? this.#folders.keys() : [folder]) {
-      for (const path of this.#folders.get(name)?.quarantined ?? []) {
-        const entry = this.get(name, path);
+  /** The quarantined ones, at a cost of their number. */
+  *quarantined(): Iterable<QuarantinedItem> {
+    for (const [folder, { quarantined }] of this.#folders) {
+      for (const path of quarantined) {
+        const entry = this.get(folder, path);
         if (entry?.status === 'quarantined') yield entry;
       }
     }
@@ -174,11 +166,8 @@ export class Entries {
   }
 
   /** Every URL base that a record of any folder ever had. */
-  *urlBases(): Iterable<string> {
-    for (let number = 0; number < this.bases.size; number += 1) {
-      const url = this.bases.get(number)?.url;
-      if (url !== undefined) yield url;
-    }
+  urlBases(): readonly string[] {
+    return this.bases.flatMap((base) => base?.url ?? []);
   }
 
   counts(folder?: string): Counts {

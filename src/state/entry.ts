@@ -7,6 +7,19 @@ export interface Version extends FileStat {
   readonly encoding: Encoding;
 }
 
+/** Names one record. Every Entry is a Place. */
+export interface Place {
+  readonly folder: string;
+  /** Relative to the folder, `/` between names, exactly as on disk. */
+  readonly path: string;
+}
+
+/** Where a file's document goes: decided by the folder's rules. */
+export interface Destination extends Place {
+  readonly url: string;
+  readonly collection: string;
+}
+
 /** The last version that the peer accepted, as far as is known. */
 export interface Sent {
   /** The sha256 of the version on disk. */
@@ -66,19 +79,14 @@ export interface HistoryEntry {
  *
  * Every change of status is a function of transitions.ts; records are never changed in place.
  */
-interface Core {
-  readonly folder: string;
-  /** Relative to the folder, `/` between names, exactly as on disk. */
-  readonly path: string;
+interface Core extends Place {
   /** When the present status began, in ms since the epoch. */
   readonly since: number;
   /** The last changes of status, oldest first, the present one last. */
   readonly history: readonly HistoryEntry[];
 }
 
-interface ItemCore extends Core {
-  readonly url: string;
-  readonly collection: string;
+interface ItemCore extends Core, Destination {
   readonly sent?: Sent;
   /** Failed pushes and unconfirmed acceptances of this version. */
   readonly attempts: number;
@@ -125,14 +133,6 @@ export interface PassedOver extends Core {
 export type Item = PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem | GoneItem;
 export type Entry = Item | PassedOver;
 export type Status = Item['status'];
-
-/** Where a file's document goes: decided by the folder's rules. */
-export interface Destination {
-  readonly folder: string;
-  readonly path: string;
-  readonly url: string;
-  readonly collection: string;
-}
 
 export function isItem(entry: Entry): entry is Item {
   return entry.status !== 'passed';

@@ -30,6 +30,8 @@ export interface StateData {
    * then.
    */
   changes: Set<string>;
+  /** What the last write failed with; undefined when it did not. */
+  failure?: PeersyncError | undefined;
 }
 
 export function emptyData(): StateData {
@@ -82,8 +84,6 @@ export class JournalAdapter implements Adapter<StateData> {
   readonly repairs: string[] = [];
   /** Called with how long it took to bring changes to the disk, in seconds. */
   onSync: (seconds: number) => void = () => {};
-  /** What the last write failed with; undefined when it did not. */
-  failure: PeersyncError | undefined;
 
   #journal: LinesFile | undefined;
   /** So many URL bases stand in the present journal. */
@@ -108,14 +108,8 @@ export class JournalAdapter implements Adapter<StateData> {
 
   /** Sizes in bytes: the changes since the last snapshot, and that. How often there was one since the state was opened. */
   figures() {
-    const { journalBytes, snapshotBytes, generation } = this.#files;
-    return {
-      ...{ journalBytes, snapshotBytes, generation },
-      compacting: this.#compaction !== undefined,
-      compactions: this.#compactions,
-      /** What the last commit failed with; undefined when it did not. */
-      failure: this.failure,
-    };
+    const compacting = this.#compaction !== undefined;
+    return { ...this.#files, compacting, compactions: this.#compactions };
   }
 
   /** Reads the directory, created if it is not there, and repairs what a crash left behind. To be called once. */
@@ -128,12 +122,20 @@ export class JournalAdapter implements Adapter<StateData> {
       this.#compactAbove = Math.max(this.#policy.compactMinBytes, sizes.snapshotBytes);
       this.repairs.push(...repairs);
       if (newest === undefined) await this.#begin();
-      else await this.#resume(newest);
+      else {
+        const torn = newest.bytes - newest.soundBytes;
+        if (torn > 0)
+          this.repairs.push(`The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`);
+        const file = await this.#open(pathOf(this.#dir, 'journal', sizes.generation), 'r+');
+        this.#journal = new LinesFile(file, this.#policy.writeBytes, newest.soundBytes);
+        await this.#journal.cut();
+      }
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
       if (repairs.length > 0 || sizes.journalBytes > this.#compactAbove) this.#startCompaction(data);
       return data;
     } catch (error) {
+      await this.#journal?.file.close();
       throw await stateError(error, this.#dir, 'write');
     }
   }
@@ -173,35 +175,19 @@ export class JournalAdapter implements Adapter<StateData> {
     data.changes = new Set();
     try {
       const journal = this.#journal?.isSpoiled === false ? this.#journal : await this.#begin();
-      const [bases, before] = [data.entries.bases.size, journal.end];
+      const [bases, before] = [data.entries.bases.length, journal.end];
       const started = this.#options.clock.now();
       await journal.append(changedLines(data, taken, this.#basesWritten));
       this.onSync((this.#options.clock.now() - started) / 1000);
       this.#files.journalBytes += journal.end - before;
       this.#basesWritten = bases;
-      this.failure = undefined;
+      data.failure = undefined;
     } catch (error) {
       for (const change of taken) data.changes.add(change);
-      this.failure = await stateError(error, this.#dir, 'write');
-      throw this.failure;
+      data.failure = await stateError(error, this.#dir, 'write');
+      throw data.failure;
     }
     if (this.#files.journalBytes > this.#compactAbove) this.#startCompaction(data);
-  }
-
-  /** Goes on with the newest journal, once what is torn is cut off and what is there is on disk. */
-  async #resume({ bytes, soundBytes }: FileFound): Promise<void> {
-    const { generation } = this.#files;
-    const torn = bytes - soundBytes;
-    if (torn > 0) this.repairs.push(`The last ${torn} bytes of journal-${generation} were torn and cut off.`);
-    const file = await this.#open(pathOf(this.#dir, 'journal', generation), 'r+');
-    this.#journal = new LinesFile(file, this.#policy.writeBytes, soundBytes);
-    try {
-      await file.truncate(soundBytes);
-      await file.sync();
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
   }
 
   /** Begins the journal of a new generation, and leaves the one before. */
@@ -229,30 +215,29 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   async #compact(data: StateData): Promise<void> {
-    const { clock, log } = this.#options;
-    const started = clock.now();
     let journalsBefore = 0;
     await this.#inTurn(async () => {
       journalsBefore = this.#files.journalBytes;
       await this.#begin();
     });
     const { base: fallback, generation } = this.#files;
-    const lines = snapshotLines(data, header('snapshot', generation, started), this.#closing.signal);
-    const snapshot = await this.#create('snapshot', generation, lines);
+    const first = header('snapshot', generation, this.#options.clock.now());
+    const snapshot = await this.#create(
+      'snapshot',
+      generation,
+      snapshotLines(data, first, this.#closing.signal),
+    );
     await snapshot.file.close();
     this.#files.base = generation;
     this.#files.snapshotBytes = snapshot.end;
     this.#files.journalBytes -= journalsBefore;
     this.#compactAbove = Math.max(this.#policy.compactMinBytes, snapshot.end);
     this.#compactions += 1;
-    const { journals, snapshots } = await listStateFiles(this.#dir);
-    const old = [
-      ...snapshots.filter((found) => found < fallback).map((found) => pathOf(this.#dir, 'snapshot', found)),
-      ...journals.filter((found) => found < fallback).map((found) => pathOf(this.#dir, 'journal', found)),
-    ];
-    for (const path of old) await rm(path, { force: true });
-    const figures = { generation, bytes: snapshot.end, records: data.entries.size };
-    log.debug({ ...figures, ms: Math.round(clock.now() - started) }, 'The state was compacted.');
+    const files = await listStateFiles(this.#dir);
+    for (const kind of ['snapshot', 'journal'] as const) {
+      for (const old of files[kind].filter((found) => found < fallback))
+        await rm(pathOf(this.#dir, kind, old), { force: true });
+    }
   }
 
   /** Makes a file of lines, which exists whole or not at all, and can be appended to. */
@@ -316,6 +301,12 @@ class LinesFile {
       });
       throw error;
     }
+  }
+
+  /** Cuts off what does not count, and brings what does to the disk. */
+  async cut(): Promise<void> {
+    await this.file.truncate(this.end);
+    await this.file.sync();
   }
 
   /** @returns where the text ends in the file */
@@ -386,9 +377,10 @@ function metaRow(name: string, meta: StateData['meta']): string {
   return JSON.stringify(meta.has(name) ? ['m', name, meta.get(name)] : ['m', name]);
 }
 
-function baseRow(number: number, bases: UrlBases): string {
-  const base = bases.get(number);
-  return JSON.stringify(['u', number, base?.collection, base?.url]);
+function baseRows(bases: UrlBases, from: number, to = bases.length): readonly string[] {
+  return bases
+    .slice(from, to)
+    .flatMap((base, i) => (base ? JSON.stringify(['u', from + i, base.collection, base.url]) : []));
 }
 
 /** The changed records as they are by now, each behind its URL base where that is new in this journal. */
@@ -399,11 +391,13 @@ function* changedLines({ entries, meta }: StateData, changes: Set<string>, from:
     const [name = '', path] = change.split('\0');
     const row = path === undefined ? metaRow(name, meta) : recordRow(name, path, entries.line(name, path));
     // A crash may cut the journal off behind any line, and new bases come while it is written.
-    for (const known = bases.size; next < known; next += 1) yield lineOf(baseRow(next, bases));
+    const rows = baseRows(bases, next);
+    next = bases.length;
+    for (const base of rows) yield lineOf(base);
     yield lineOf(row);
   }
   // Twice, so that one damaged line costs no more than itself.
-  for (let number = from; number < next; number += 1) yield lineOf(baseRow(number, bases));
+  for (const base of baseRows(bases, from, next)) yield lineOf(base);
 }
 
 /**
@@ -427,7 +421,7 @@ function* snapshotTexts({ entries, meta }: StateData, first: string): Iterable<s
   for (const [folder, directory, name, line] of entries.lines())
     yield recordRow(folder, joinPath(directory, name), line);
   // At the end, as new ones may have come meanwhile.
-  for (let number = 0; number < entries.bases.size; number += 1) yield baseRow(number, entries.bases);
+  yield* baseRows(entries.bases, 0);
 }
 
 /** The files that make up the state, and their sizes in bytes. */
@@ -468,7 +462,7 @@ export async function loadState(dir: string, open: OpenFile): Promise<Loaded> {
 }
 
 async function load(dir: string, open: OpenFile): Promise<Loaded> {
-  const { journals, snapshots, unfinished } = await listStateFiles(dir);
+  const { journal: journals, snapshot: snapshots, unfinished } = await listStateFiles(dir);
   const [data, repairs]: [StateData, string[]] = [emptyData(), []];
   const newest = Math.max(0, ...snapshots, ...journals);
   const oldest = Math.min(newest, ...snapshots, ...journals);
@@ -577,7 +571,7 @@ function take(data: StateData, text: Buffer, dir: string): void {
 function takeRow({ entries, meta }: StateData, row: readonly [kind: string, ...string[]]): void {
   const [kind, first = '', second = '', url] = row;
   if (kind === '-') entries.delete(first, second);
-  else if (kind === 'u') entries.bases.set(Number(first), { collection: second, url: url ?? undefined });
+  else if (kind === 'u') entries.bases[Number(first)] = { collection: second, url: url ?? undefined };
   else if (kind === 'm' && row.length > 2) meta.set(first, row[2] as Json);
   else if (kind === 'm') meta.delete(first);
   else throw new Error(`a record has the unknown status ${JSON.stringify(kind)}`);
@@ -608,7 +602,7 @@ async function dropUnreadable({ entries }: StateData): Promise<number> {
     looked += 1;
     if (looked % 5_000 === 0) await nextTurn();
     const base = baseOf(line);
-    if (Number.isNaN(base) || entries.bases.get(base) !== undefined) continue;
+    if (Number.isNaN(base) || entries.bases[base] !== undefined) continue;
     entries.delete(folder, joinPath(directory, name));
     dropped += 1;
   }

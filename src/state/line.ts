@@ -65,30 +65,13 @@ export interface UrlBase {
 }
 
 /** The few bases that all items share, by number. A number never changes its meaning. */
-export class UrlBases {
-  readonly #bases: (UrlBase | undefined)[] = [];
-  readonly #numbers = new Map<string, number>();
+export type UrlBases = (UrlBase | undefined)[];
 
-  get size(): number {
-    return this.#bases.length;
-  }
-
-  get(number: number): UrlBase | undefined {
-    return this.#bases[number];
-  }
-
-  set(number: number, { url, collection }: UrlBase): void {
-    this.#bases[number] = { url, collection };
-    this.#numbers.set(JSON.stringify([url, collection]), number);
-  }
-
-  /** The number of the base, a new one where it is not known yet. */
-  numberOf({ url, collection }: UrlBase): number {
-    const known = this.#numbers.get(JSON.stringify([url, collection]));
-    if (known !== undefined) return known;
-    this.set(this.size, { url: url === undefined ? url : ownCopy(url), collection });
-    return this.size - 1;
-  }
+/** The number of the base, a new one where it is not known yet. */
+function numberOf(bases: UrlBases, url: string | undefined, collection: string): number {
+  const known = bases.findIndex((base) => base?.collection === collection && base.url === url);
+  if (known !== -1) return known;
+  return bases.push({ url: url === undefined ? url : ownCopy(url), collection }) - 1;
 }
 
 /** The text by itself: a part that is cut out of another text keeps the whole of it in memory. */
@@ -97,14 +80,9 @@ export function ownCopy(text: string): string {
 }
 
 export function statusOf(line: string): Entry['status'] {
-  return statusOfCode(line.charAt(codeAt(line)));
-}
-
-/** @throws Error when no status has this letter */
-function statusOfCode(letter: string): Entry['status'] {
-  const status = letter.length === 1 && STATUSES[CODES.indexOf(letter)];
-  if (status) return status;
-  throw new Error(`a record has the unknown status ${JSON.stringify(letter)}`);
+  const status = STATUSES[CODES.indexOf(line.charAt(codeAt(line)))];
+  if (status === undefined) throw new Error(`a record has an unknown status: ${line}`);
+  return status;
 }
 
 /** The number of an item's base; NaN for a file that is passed over. */
@@ -132,7 +110,7 @@ export function encode(entry: Entry, bases: UrlBases): string {
   if (entry.status !== 'passed') {
     const path = encodePath(entry.path);
     const before = entry.url.endsWith(path) ? entry.url.slice(0, entry.url.length - path.length) : undefined;
-    code += bases.numberOf({ url: before, collection: entry.collection });
+    code += numberOf(bases, before, entry.collection);
     if (before === undefined) url = entry.url;
     if (entry.attempts > 0) attempts = entry.attempts;
   }
@@ -195,15 +173,19 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   const { since } = entry;
   if (entry.status === 'confirmed') {
     const { kind, at, shown } = entry.evidence;
-    const date = Date.parse(shown);
-    const isDate = !Number.isNaN(date) && new Date(date).toISOString() === shown;
-    const isUsual = shown === usuallyShown(kind, entry.sent);
-    return trimmed([KINDS.indexOf(kind), at - since, isUsual ? undefined : isDate ? date - since : shown]);
+    const kept = shown === usuallyShown(kind, entry.sent) ? undefined : dateOf(shown, since);
+    return trimmed([KINDS.indexOf(kind), at - since, kept]);
   }
   if (entry.status !== 'pending') return undefined;
   const { notBefore, doubt } = entry;
   const row = trimmed([notBefore === since ? undefined : notBefore, doubt && sentRow(doubt, entry)]);
   return row.length === 0 ? undefined : row;
+}
+
+/** A date as `Date` writes it becomes a number, which counts from `since`. */
+function dateOf(shown: string, since: number): string | number {
+  const date = Date.parse(shown);
+  return !Number.isNaN(date) && new Date(date).toISOString() === shown ? date - since : shown;
 }
 
 /** What a peer that has the version shows of it; of other kinds it is a date. */
@@ -214,7 +196,8 @@ function usuallyShown(kind: Evidence['kind'], sent: Sent): string {
 
 /** 43 characters instead of 64; anything but a hash stays readable. */
 function packHash(hash: string): string {
-  return /^[0-9a-f]{64}$/.test(hash) ? Buffer.from(hash, 'hex').toString('base64url') : `#${hash}`;
+  const bytes = Buffer.from(hash, 'hex');
+  return hash.length === 64 && bytes.length === 32 ? bytes.toString('base64url') : `#${hash}`;
 }
 
 function unpackHash(packed: string): string {
@@ -231,14 +214,14 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   const row = JSON.parse(line) as Row;
   const [size, mtimeMs, ctime, ino, code, since, changes, hash, encoding, sent, ...rest] = row;
   const [detail, url, attempts, trouble] = rest;
-  const status = statusOfCode(code.charAt(0));
+  const status = statusOf(line);
   const ctimeMs = ctime === '' ? mtimeMs : ctime;
   const sha256 = typeof hash === 'string' ? unpackHash(hash) : '';
   const content = { size, mtimeMs, ctimeMs, ino, sha256, encoding: ENCODINGS[encoding ?? 0] ?? 'binary' };
   const version = typeof hash === 'string' ? content : { size, mtimeMs, ctimeMs, ino };
   const entry: Unfinished = { folder, path, version, status, since, history: [] };
   if (status !== 'passed') {
-    const base = bases.get(Number(code.slice(1)));
+    const base = bases[Number(code.slice(1))];
     if (base === undefined) throw new Error(`the URL base of ${folder}/${path} is not known`);
     entry.url = url ?? `${base.url ?? ''}${encodePath(path)}`;
     entry.collection = base.collection;

@@ -4,8 +4,8 @@ import type { Clock } from '../lib/clock.js';
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
-import type { Counts, EntriesView, Place } from './entries.js';
-import type { Entry } from './entry.js';
+import type { Counts, EntriesView } from './entries.js';
+import type { Entry, Place } from './entry.js';
 import {
   type AdapterOptions,
   emptyData,
@@ -15,7 +15,7 @@ import {
   type OpenFile,
   type StateData,
 } from './journal.js';
-import { decode } from './line.js';
+import { decode, encode } from './line.js';
 
 /** Sees each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (after: Entry | undefined, before: Entry | undefined, place: Place) => void;
@@ -23,19 +23,18 @@ export type ChangeListener = (after: Entry | undefined, before: Entry | undefine
 /** What a reader sees of the state. */
 export class StateView {
   readonly entries: EntriesView;
-  /** One sentence for each damage that was found when the state was read. */
-  readonly repairs: readonly string[];
-  readonly #meta: ReadonlyMap<string, Json>;
 
-  constructor({ entries, meta }: StateData, repairs: readonly string[]) {
-    this.entries = entries;
-    this.repairs = repairs;
-    this.#meta = meta;
+  /** @param repairs one sentence for each damage that was found when the state was read */
+  constructor(
+    protected readonly data: StateData,
+    readonly repairs: readonly string[],
+  ) {
+    this.entries = data.entries;
   }
 
   /** What keeps the last changes from the disk, until they are on it. */
   get failure(): PeersyncError | undefined {
-    return undefined;
+    return this.data.failure;
   }
 
   get(folder: string, path: string): Entry | undefined {
@@ -49,12 +48,12 @@ export class StateView {
 
   /** A small value that was kept under this name. */
   meta(name: string): Json | undefined {
-    return this.#meta.get(name);
+    return this.data.meta.get(name);
   }
 
   /** The names of all small values that begin like this. */
   metaNames(prefix: string): readonly string[] {
-    return [...this.#meta.keys()].filter((name) => name.startsWith(prefix));
+    return [...this.data.meta.keys()].filter((name) => name.startsWith(prefix));
   }
 }
 
@@ -116,14 +115,10 @@ export class State extends StateView {
     }
   }
 
-  override get failure(): PeersyncError | undefined {
-    return this.#adapter.failure;
-  }
-
   /** For `status` and the metrics; `unsaved` are changes that are not on disk yet. */
   figures() {
-    const { entries, changes } = this.#low.data;
-    return { records: entries.size, unsaved: changes.size, ...this.#adapter.figures() };
+    const { entries, changes, failure } = this.data;
+    return { records: entries.size, unsaved: changes.size, failure, ...this.#adapter.figures() };
   }
 
   /** Is called with how long each sync of changes took, in seconds. */
@@ -133,27 +128,25 @@ export class State extends StateView {
 
   /** Puts a record in the place of the one before. In memory; see `commit`. */
   put(entry: Entry): void {
-    const { entries } = this.#low.data;
-    const line = entries.encode(entry);
-    const before = entries.set(entry.folder, entry.path, line);
+    const [before, line] = this.data.entries.put(entry);
     if (before !== line) this.#changed(entry, entry, before);
   }
 
   /** Forgets a file. In memory; see `commit`. */
   remove(folder: string, path: string): void {
-    const before = this.#low.data.entries.delete(folder, path);
+    const before = this.data.entries.delete(folder, path);
     if (before !== undefined) this.#changed({ folder, path }, undefined, before);
   }
 
   /** Whether this is the record of its file still, or again, to the last digit. */
   isCurrent(entry: Entry): boolean {
-    const { entries } = this.#low.data;
-    return entries.line(entry.folder, entry.path) === entries.encode(entry);
+    const { entries } = this.data;
+    return entries.line(entry.folder, entry.path) === encode(entry, entries.bases);
   }
 
   /** Keeps a small value under a name, or forgets it when `value` is undefined. In memory; see `commit`. */
   setMeta(name: string, value: Json | undefined): void {
-    const { meta, changes } = this.#low.data;
+    const { meta, changes } = this.data;
     if (value === undefined) meta.delete(name);
     else meta.set(name, value);
     changes.add(name);
@@ -191,7 +184,7 @@ export class State extends StateView {
 
   /** Rewrites the journal into a snapshot now; it happens by itself when the journal has grown large. */
   compact(): Promise<void> {
-    return this.#adapter.compact(this.#low.data);
+    return this.#adapter.compact(this.data);
   }
 
   /** Commits what is left, and closes even if that fails. */
@@ -204,7 +197,7 @@ export class State extends StateView {
   }
 
   #changed(place: Place, after: Entry | undefined, line: string | undefined): void {
-    const { entries, changes } = this.#low.data;
+    const { entries, changes } = this.data;
     changes.add(`${place.folder}\0${place.path}`);
     if (this.#listeners.size === 0) return;
     const before = line === undefined ? undefined : decode(line, place.folder, place.path, entries.bases);

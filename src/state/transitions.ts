@@ -12,6 +12,7 @@ import {
   isItem,
   type PassedOver,
   type PendingItem,
+  type Place,
   type QuarantinedItem,
   type Sent,
   type Trouble,
@@ -75,6 +76,19 @@ function next(before: Entry | undefined, status: Entry['status'], at: number, no
   return [begun, ...kept.slice(1), entry];
 }
 
+/** The record of a document in another status from `at` on, with what `rest` says otherwise. */
+function become<S extends Item['status'], V, R>(
+  before: Entry | undefined,
+  { folder, path, url, collection, version }: Destination & { readonly version: V },
+  status: S,
+  at: number,
+  note: string | undefined,
+  rest: R,
+) {
+  const history = next(before, status, at, note);
+  return { folder, path, url, collection, version, status, attempts: 0, since: at, history, ...rest };
+}
+
 /**
  * A file at rest was read. Unchanged content keeps its status; content that the peer accepted before is looked up
  * (`accepted`); anything else is `pending`.
@@ -91,43 +105,28 @@ export function read(
   if (before !== undefined && isItem(before) && before.status !== 'gone' && isSame(before, to, version))
     return { ...before, version } as Item;
   const sent = certainlySent(before);
-  const core = { ...documentOf({ ...to, version }), attempts: 0, since: now };
+  const document = { ...to, version };
   const isTakenAnew = before !== undefined && before.status !== 'gone' && sameStat(before.version, version);
   const begunAt = isTakenAnew ? now : restedAt;
-  if (isSent(sent, version, to)) {
+  // The peer, as far as is known, accepted just this content for just this document.
+  if (sent !== undefined && sent.sha256 === version.sha256 && isAt(sent, to)) {
     const note = isTakenAnew ? BEGINNINGS.takenAnewSentBefore : BEGINNINGS.sentBefore;
-    return { ...core, status: 'accepted', sent, history: next(before, 'accepted', begunAt, note) };
+    return become(before, document, 'accepted', begunAt, note, { since: now, sent });
   }
   let note: string = isTakenAnew ? BEGINNINGS.takenAnew : BEGINNINGS.fileChanged;
   if (before === undefined) note = BEGINNINGS.newFile;
   else if (before.status === 'gone') note = BEGINNINGS.fileBack;
-  return {
-    ...core,
-    status: 'pending',
-    notBefore: Math.max(now, landedAt(before) + APART_MS),
-    ...(sent ? { sent } : {}),
-    history: next(before, 'pending', begunAt, note),
-  };
+  const notBefore = Math.max(now, landedAt(before) + APART_MS);
+  return become(before, document, 'pending', begunAt, note, { since: now, notBefore, ...sentOf(before) });
 }
 
-function isSame({ url, collection, version }: Item, to: Destination, read: Version): boolean {
-  return (
-    url === to.url &&
-    collection === to.collection &&
-    hasContent(version) &&
-    version.sha256 === read.sha256 &&
-    version.encoding === read.encoding
-  );
+function isAt(there: Pick<Destination, 'url' | 'collection'>, { url, collection }: Destination): boolean {
+  return there.url === url && there.collection === collection;
 }
 
-/** Whether the peer, as far as is known, accepted just this content for just this document. */
-function isSent(sent: Sent | undefined, version: Version, to: Destination): sent is Sent {
-  return (
-    sent !== undefined &&
-    sent.sha256 === version.sha256 &&
-    sent.url === to.url &&
-    sent.collection === to.collection
-  );
+function isSame(item: Item, to: Destination, { sha256, encoding }: Version): boolean {
+  const { version } = item;
+  return isAt(item, to) && hasContent(version) && version.sha256 === sha256 && version.encoding === encoding;
 }
 
 /** When an older version came to the peer, as far as that matters: not where the peer tells versions apart by digest. */
@@ -151,8 +150,7 @@ export function returned(item: PendingItem, notBefore: number, trouble?: Trouble
 
 /** The peer accepted this version, or showed that a push in doubt had reached it. */
 export function accepted(item: PendingItem, sent: Sent, now: number, note?: string): AcceptedItem {
-  const history = next(item, 'accepted', now, note);
-  return { ...documentOf(item), attempts: item.attempts, status: 'accepted', sent, since: now, history };
+  return become(item, item, 'accepted', now, note, { attempts: item.attempts, sent });
 }
 
 /**
@@ -184,9 +182,8 @@ export function replaced(entry: Entry, url: string, now: number): Entry {
 
 /** The peer showed this version. */
 export function confirmed(item: AcceptedItem, evidence: Evidence, now: number): ConfirmedItem {
-  const history = next(item, 'confirmed', now, `${evidence.kind} ${evidence.shown}`);
-  const { sent } = item;
-  return { ...documentOf(item), attempts: 0, status: 'confirmed', sent, evidence, since: now, history };
+  const note = `${evidence.kind} ${evidence.shown}`;
+  return become(item, item, 'confirmed', now, note, { sent: item.sent, evidence });
 }
 
 /** The peer does not show any more what it had shown: to be pushed again. */
@@ -228,13 +225,14 @@ export function retried(item: Exclude<Item, GoneItem>, now: number): PendingItem
     : again(known, BEGINNINGS.retry, now);
 }
 
-type Known = Item & { readonly version: Version };
-
 /** The version is to be pushed from now on, as if nothing of it had been sent, but for what `rest` says. */
-function again(item: Known, note: string, now: number, rest: Partial<PendingItem> = {}): PendingItem {
-  const history = next(item, 'pending', now, note);
-  const anew = { status: 'pending', attempts: 0, notBefore: now, since: now, history } as const;
-  return { ...documentOf(item), ...anew, ...rest };
+function again(
+  item: Item & { readonly version: Version },
+  note: string,
+  now: number,
+  rest: Partial<PendingItem> = {},
+): PendingItem {
+  return become(item, item, 'pending', now, note, { notBefore: now, ...rest });
 }
 
 /** Nothing but a change helps: of the file, of the configuration, or a person's `retry`. */
@@ -245,27 +243,20 @@ export function quarantined(
   trouble: Trouble,
   now: number,
 ): QuarantinedItem {
-  return {
-    ...documentOf({ ...to, version }),
-    status: 'quarantined',
-    trouble,
-    attempts: before !== undefined && isItem(before) ? before.attempts : 0,
-    since: now,
-    ...sentOf(before),
-    history: next(before, 'quarantined', now, trouble.message),
-  };
+  const attempts = before !== undefined && isItem(before) ? before.attempts : 0;
+  const rest = { trouble, attempts, ...sentOf(before) };
+  return become(before, { ...to, version }, 'quarantined', now, trouble.message, rest);
 }
 
 /** The file was removed, or nobody asks for it any more. */
 export function gone(item: Exclude<Item, GoneItem>, now: number, note = 'the file was removed'): GoneItem {
-  const history = next(item, 'gone', now, note);
-  return { ...documentOf(item), status: 'gone', attempts: 0, since: now, ...sentOf(item), history };
+  return become(item, item, 'gone', now, note, sentOf(item));
 }
 
 /** A rule keeps the file, as it is now, from the peer. */
 export function passedOver(
   before: Entry | undefined,
-  { folder, path }: { readonly folder: string; readonly path: string },
+  { folder, path }: Place,
   version: FileStat,
   trouble: Trouble,
   now: number,
@@ -276,17 +267,10 @@ export function passedOver(
 
 /** A push that left and was never answered may have reached the peer after the recorded one: then nothing is certain. */
 function certainlySent(entry: Entry | undefined): Sent | undefined {
-  if (entry?.status === 'pending' && entry.doubt !== undefined) return undefined;
-  return entry?.sent;
+  return entry?.status === 'pending' && entry.doubt !== undefined ? undefined : entry?.sent;
 }
 
 function sentOf(entry: Entry | undefined): { readonly sent?: Sent } {
   const sent = certainlySent(entry);
   return sent === undefined ? {} : { sent };
-}
-
-/** What stays the same of an item whatever becomes of it, as long as its file does not change. */
-function documentOf<V>(item: Destination & { readonly version: V }): Destination & { readonly version: V } {
-  const { folder, path, url, collection, version } = item;
-  return { folder, path, url, collection, version };
 }

@@ -15,7 +15,7 @@ function setting(...records: Entry[]) {
   const entries = new Entries();
   const folders = { far: 'there' as Standing | undefined };
   let gets = 0;
-  const put = (entry: Entry) => entries.put(entry);
+  const put = (entry: Entry) => void entries.put(entry);
   records.forEach(put);
   const state = {
     entries,
