@@ -34,8 +34,9 @@ export interface Listing {
   readonly directories: readonly string[];
   /** Names that could not be looked at, with the system's code. */
   readonly failed: readonly { readonly name: string; readonly code: string }[];
-  /** What stands in it; nothing where the digest is the known one. */
-  readonly entries: Iterable<Found & { readonly name: string }>;
+  /** One text, which crosses to another thread at little cost: a NUL behind each name. Read it with `entriesOf`. */
+  readonly names: string;
+  readonly figures: Float64Array;
 }
 
 export interface ListOrder {
@@ -46,30 +47,19 @@ export interface ListOrder {
   readonly follow: boolean;
 }
 
-type Answer =
-  | { readonly code: string }
-  | (Omit<Listing, 'entries'> & {
-      /** One text, which crosses to another thread at little cost: a NUL behind each name. */
-      readonly names: string;
-      readonly figures: Float64Array;
-    });
-
 /** Lists a directory; resolves to the system's code where it cannot be listed. */
 export type List = (order: ListOrder) => Promise<Listing | { readonly code: string }>;
 
 /** Lists in this thread. */
-export const listHere: List = async (order) => decoded(list(order));
+export const listHere: List = async (order) => list(order);
 
 /** Lists in threads that serve `list`. */
 export function listIn(threads: readonly [WorkThread, ...WorkThread[]]): List {
-  return async (order) => {
-    const thread = threads.reduce((a, b) => (b.waiting < a.waiting ? b : a));
-    return decoded(await thread.ask<Answer>('list', order));
-  };
+  return (order) => threads.reduce((a, b) => (b.waiting < a.waiting ? b : a)).ask('list', order);
 }
 
 /** What a thread that lists does; the answer is for `listIn`. */
-export function list({ directory, known, follow }: ListOrder): Answer {
+export function list({ directory, known, follow }: ListOrder): Awaited<ReturnType<List>> {
   try {
     const stats = follow ? statSync(directory) : lstatSync(directory);
     if (!stats.isDirectory()) return { code: 'ENOTDIR' };
@@ -108,26 +98,16 @@ export function list({ directory, known, follow }: ListOrder): Answer {
   }
 }
 
-function decoded(answer: Answer): Listing | { readonly code: string } {
-  if ('code' in answer) return answer;
-  const { names, figures, ...rest } = answer;
-  const entries = {
-    *[Symbol.iterator](): Generator<Found & { readonly name: string }> {
-      const figure = (i: number) => figures[i] ?? 0;
-      for (let [at, begin] = [0, 0]; at < figures.length; at += FIGURES) {
-        const end = names.indexOf('\0', begin);
-        const stat = {
-          size: figure(at + 1),
-          mtimeMs: figure(at + 2),
-          ctimeMs: figure(at + 3),
-          ino: figure(at + 4),
-        };
-        yield { name: names.slice(begin, end), kind: KINDS[figure(at)] ?? 'other', stat };
-        begin = end + 1;
-      }
-    },
-  };
-  return { ...rest, entries };
+/** What stands in the directory; nothing where the digest is the known one. */
+export function* entriesOf({ figures, names }: Listing): Generator<Found & { readonly name: string }> {
+  const figure = (i: number) => figures[i] ?? 0;
+  for (let [at, begin] = [0, 0]; at < figures.length; at += FIGURES) {
+    const end = names.indexOf('\0', begin);
+    const [size, mtimeMs, ctimeMs, ino] = [figure(at + 1), figure(at + 2), figure(at + 3), figure(at + 4)];
+    const stat = { size, mtimeMs, ctimeMs, ino };
+    yield { name: names.slice(begin, end), kind: KINDS[figure(at)] ?? 'other', stat };
+    begin = end + 1;
+  }
 }
 
 /** The stat of a name, a link itself and not its target, or the system's code. */
@@ -139,7 +119,7 @@ function tryLstat(path: string): Stats | { readonly code: string } {
   }
 }
 
-export function kindOf(found: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): Found['kind'] {
+function kindOf(found: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): Found['kind'] {
   if (found.isFile()) return 'file';
   if (found.isDirectory()) return 'directory';
   return found.isSymbolicLink() ? 'link' : 'other';

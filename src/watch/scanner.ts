@@ -1,16 +1,15 @@
-import { realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path/posix';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fileStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry, Trouble } from '../state/entry.js';
 import {
   type DirectoryStat,
   directoryOf,
+  entriesOf,
   type Found,
   isAbsence,
   joinPath,
-  kindOf,
   type Listing,
   look,
 } from './lister.js';
@@ -119,7 +118,6 @@ export class Scanner {
   async #visit(step: Step, met: Met): Promise<readonly Step[]> {
     const { digests, rules, list, absolute, mayLook } = this.deps;
     const { path, linked } = step;
-    this.deps.health.progress();
     // A directory that is watched from now on is compared whole: it may have been away since it was scanned.
     const isNew = await this.#beginsToWatch(step);
     const known = isNew ? undefined : digests.get(path);
@@ -127,6 +125,7 @@ export class Scanner {
     let listing = await list(order);
     // The list shows whether what is watched is still the same directory.
     if (!('code' in listing) && (await this.#beginsToWatch(step, listing.stat))) listing = await list(order);
+    this.deps.health.progress();
     if ('code' in listing) {
       if (!isAbsence(listing.code)) this.#unreadable(path, path, listing.code);
       // Should a directory stand there again, the next list of the one above shows it.
@@ -180,7 +179,7 @@ export class Scanner {
         // It is gone, or its name cannot be written.
       } else if (name.includes('\ufffd')) this.#report(path, trouble.nameNotUtf8());
     }
-    for (const { kind, name, stat } of listing.entries) {
+    for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
       if (kind === 'file' && !this.reconciler.isDecidedBySize(path, stat))
@@ -333,11 +332,10 @@ async function followLink(
 ): Promise<(Found & { readonly path: string }) | undefined> {
   try {
     const path = await realpath(joinPath(root, link));
-    if (!isWithin(path, root)) return undefined;
-    const stats = await stat(path);
     const directory = await realpath(joinPath(root, directoryOf(link)));
-    if (stats.isDirectory() && isWithin(directory, path)) return undefined;
-    return { path, kind: kindOf(stats), stat: fileStat(stats) };
+    const found = await look(path);
+    if ('code' in found || !isWithin(path, root)) return undefined;
+    return found.kind === 'directory' && isWithin(directory, path) ? undefined : { ...found, path };
   } catch {
     return undefined;
   }

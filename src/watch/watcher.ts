@@ -53,7 +53,6 @@ export class Watcher {
   #folders: ReadonlyMap<string, FolderWatch>;
   #hints: boolean;
   #eventsThisTurn = 0;
-  #isUnsaved = false;
   #saving: Promise<void> | undefined;
   /** Why the last commit failed, if it did. */
   #failure: unknown;
@@ -175,7 +174,6 @@ export class Watcher {
   }
 
   #changed(): void {
-    this.#isUnsaved = true;
     this.#saving ??= this.#saveSoon().finally(() => {
       this.#saving = undefined;
     });
@@ -183,23 +181,21 @@ export class Watcher {
 
   /** What could not be written stays in state and is tried again. */
   async #saveSoon(): Promise<void> {
+    const { clock, state } = this.#deps;
     const { signal } = this.#stopping;
-    while (this.#isUnsaved && !signal.aborted) {
-      const ms = this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS;
-      await this.#deps.clock.sleep(ms, signal);
+    do {
+      await clock.sleep(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS, signal);
       await this.#save();
-    }
+    } while (state.figures().unsaved > 0 && !signal.aborted);
   }
 
   async #save(): Promise<void> {
     const { log } = this.#deps;
-    this.#isUnsaved = false;
     try {
       await this.options.commit();
       if (this.#failure !== undefined) log.info({}, 'The state can be written again.');
       this.#failure = undefined;
     } catch (error) {
-      this.#isUnsaved = true;
       const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
       if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
       this.#failure = error;

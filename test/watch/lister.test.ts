@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { WorkThread } from '../../src/lib/work-thread.js';
-import { type List, type Listing, listHere, listIn } from '../../src/watch/lister.js';
+import { entriesOf, type List, type Listing, listHere, listIn } from '../../src/watch/lister.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 
@@ -35,7 +35,7 @@ describe.each([
     for (let i = 0; i < 1_700; i += 1) writeFileSync(join(directory, `f${i}`), 'x'.repeat(i % 7));
     const listing = await listed(list, directory);
     expect(listing).toMatchObject({ files: 1_700, directories: ['d'], failed: [] });
-    const entries = [...listing.entries];
+    const entries = [...entriesOf(listing)];
     expect(entries).toHaveLength(1_702);
     expect(entries.find(({ name }) => name === 'link')).toMatchObject({ kind: 'link' });
     expect(entries.find(({ name }) => name === 'd')).toMatchObject({ kind: 'directory' });
@@ -50,7 +50,7 @@ describe.each([
     mkdirSync(join(directory, 'd'));
     let { digest } = await listed(list, directory);
     const unchanged = await listed(list, directory, digest);
-    expect([[...unchanged.entries], unchanged.digest, unchanged.directories]).toEqual([[], digest, ['d']]);
+    expect([[...entriesOf(unchanged)], unchanged.digest, unchanged.directories]).toEqual([[], digest, ['d']]);
     // What happens inside of a directory is that directory's own.
     writeFileSync(join(directory, 'd/b'), 'x');
     expect((await listed(list, directory, digest)).digest).toBe(digest);
@@ -65,7 +65,7 @@ describe.each([
       change();
       const listing = await listed(list, directory, digest);
       expect(listing.digest).not.toBe(digest);
-      expect([...listing.entries].length).toBeGreaterThan(1);
+      expect([...entriesOf(listing)].length).toBeGreaterThan(1);
       digest = listing.digest;
     }
   });
