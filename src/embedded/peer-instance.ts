@@ -12,8 +12,7 @@ import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
-import { share } from './share.js';
-import { ShareStore } from './share-store.js';
+import { ShareStore, share } from './shares.js';
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 

@@ -4,7 +4,7 @@ import type { Document, DocumentStore } from './documents.js';
 import type { Form } from './form.js';
 import { documentLink, escapeMarkup, page } from './markup.js';
 import type { Context } from './server.js';
-import { type PlacedWord, placedWords, wordsOf } from './words.js';
+import { placedWords, wordsOf } from './words.js';
 
 const PAGE = 10;
 const LARGEST_PAGE = 100;
@@ -30,7 +30,7 @@ interface SearchRequest {
 
 interface SearchHit {
   readonly document: Document;
-  readonly snippet: readonly SnippetPiece[];
+  readonly snippet: string;
 }
 
 interface SearchResult {
@@ -47,7 +47,7 @@ export async function searchJson(context: Context, deps: SearchDeps): Promise<st
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
     title: document.title,
-    snippet: snippet.map((piece) => piece.text).join(''),
+    snippet,
     collections: document.collections,
     size: document.size,
     loadDate: new Date(document.loadDate).toISOString(),
@@ -61,6 +61,7 @@ export async function searchPage(context: Context, deps: SearchDeps): Promise<st
   const request = readRequest(await context.form());
   const result = find(request, deps);
   const { documents } = deps;
+  const { highlights } = readQuestion(request.query);
   const title = request.query === '' ? 'peersync search' : `${request.query} – peersync search`;
   const body = `<header><h1><a href="/">peersync search</a></h1>
 ${searchForm(request, documents)}
@@ -68,7 +69,7 @@ ${searchForm(request, documents)}
 <main>
 <p class="dim" role="status">${escapeMarkup(resultLine(request, result))}</p>
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map(hitItem).join('\n')}
+${result.hits.map((hit) => hitItem(hit, highlights)).join('\n')}
 </ol>
 ${pager(request, result.total)}
 </main>`;
@@ -115,12 +116,12 @@ function find(request: SearchRequest, { database, documents }: SearchDeps): Sear
   return { total, totalIsExact, hits };
 }
 
-function snippet({ id }: Document, question: Question, documents: DocumentStore): readonly SnippetPiece[] {
+function snippet({ id }: Document, question: Question, documents: DocumentStore): string {
   for (let part = 0; part < SNIPPET_PARTS && question.match !== undefined; part += 1) {
     const found = snippetOf(documents.textPart(id, part) ?? '', question.highlights);
-    if (found) return found;
+    if (found !== undefined) return found;
   }
-  return beginningOf(documents.textPart(id, 0) ?? '');
+  return snippetAt(documents.textPart(id, 0) ?? '', 0);
 }
 
 function resultLine(request: SearchRequest, { total, totalIsExact, hits }: SearchResult): string {
@@ -148,15 +149,12 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 </form>`;
 }
 
-function hitItem({ document, snippet }: SearchHit): string {
-  const marked = snippet.map(({ text, hit }) =>
-    hit ? `<mark>${escapeMarkup(text)}</mark>` : escapeMarkup(text),
-  );
+function hitItem({ document, snippet }: SearchHit, asked: ReadonlySet<string>): string {
   const day = new Date(document.loadDate).toISOString().slice(0, 16).replace('T', ' ');
   const facts = `${document.collections.join(', ')} · ${counted(document.words, 'word')} · pushed ${day} UTC`;
   return `<li>
 <h2>${documentLink(document.url, document.title)}</h2>
-<p>${marked.join('')}</p>
+<p>${marked(snippet, asked)}</p>
 <p class="dim">${escapeMarkup(document.url)}</p>
 <p class="dim">${escapeMarkup(facts)} · <a href="/api/peerdoc.html?urlhash=${document.urlhash}&amp;html=true">details</a></p>
 </li>`;
@@ -204,54 +202,38 @@ export function readQuestion(asked: string): Question {
   return { match: match.length > 0 ? match.join(' ') : undefined, highlights };
 }
 
-/** A piece of a snippet; `hit` where it is one of the words that were asked for. */
-export interface SnippetPiece {
-  readonly text: string;
-  readonly hit: boolean;
-}
-
+/** Characters of a snippet, and of it before the first word that was asked for. */
 const LENGTH = 240;
-/** Characters shown before the first word that was asked for. */
 const LEAD = 60;
 
 /** The place in `text` around the first of the `asked` words; undefined where none is in it. */
-export function snippetOf(text: string, asked: ReadonlySet<string>): SnippetPiece[] | undefined {
-  const hits: PlacedWord[] = [];
-  for (const placed of placedWords(text)) {
-    const first = hits[0];
-    if (first && placed.end > first.start - LEAD + LENGTH) break;
-    if (asked.has(placed.word)) hits.push(placed);
+export function snippetOf(text: string, asked: ReadonlySet<string>): string | undefined {
+  for (const { word, start } of placedWords(text)) {
+    if (!asked.has(word)) continue;
+    const from = Math.max(0, start - LEAD);
+    // Not within a word where that can be.
+    return snippetAt(text, from === 0 ? 0 : from + text.slice(from, start).search(/\s/) + 1);
   }
-  const [first] = hits;
-  if (!first) return undefined;
-  const from = Math.max(0, first.start - LEAD);
-  // Not within a word where that can be.
-  const start = from === 0 ? 0 : from + text.slice(from, first.start).search(/\s/) + 1;
-  return pieces(text, start, hits);
+  return undefined;
 }
 
-/** The beginning of `text`, for where no word was asked for or found. */
-export function beginningOf(text: string): SnippetPiece[] {
-  return pieces(text, 0, []);
-}
-
-function pieces(text: string, start: number, hits: readonly PlacedWord[]): SnippetPiece[] {
+/** A piece of `text` as one line, which ends between two words where it can. */
+export function snippetAt(text: string, start: number): string {
   const whole = text.slice(start, start + LENGTH);
-  const blank = start + LENGTH < text.length ? whole.search(/\s\S*$/) : -1;
-  const end = start + (blank > LENGTH / 2 ? blank : whole.length);
-  const result: SnippetPiece[] = [];
-  const add = (from: number, to: number, hit: boolean): void => {
-    const piece = wellFormed(text.slice(from, to)).replace(/[\s\p{Cc}]+/gu, ' ');
-    if (piece !== '') result.push({ text: piece, hit });
-  };
-  if (start > 0) result.push({ text: '… ', hit: false });
-  let at = start;
-  for (const hit of hits.filter((each) => each.end <= end)) {
-    add(at, hit.start, false);
-    add(hit.start, hit.end, true);
-    at = hit.end;
+  const isLast = start + LENGTH >= text.length;
+  const blank = isLast ? -1 : whole.search(/\s\S*$/);
+  const piece = wellFormed(blank > LENGTH / 2 ? whole.slice(0, blank) : whole).replace(/[\s\p{Cc}]+/gu, ' ');
+  return `${start > 0 ? '… ' : ''}${piece}${isLast ? '' : ' …'}`;
+}
+
+/** A snippet for a page, with the `asked` words marked. */
+export function marked(snippet: string, asked: ReadonlySet<string>): string {
+  let markup = '';
+  let at = 0;
+  for (const { word, start, end } of placedWords(snippet)) {
+    if (!asked.has(word)) continue;
+    markup += `${escapeMarkup(snippet.slice(at, start))}<mark>${escapeMarkup(snippet.slice(start, end))}</mark>`;
+    at = end;
   }
-  add(at, end, false);
-  if (end < text.length) result.push({ text: ' …', hit: false });
-  return result;
+  return markup + escapeMarkup(snippet.slice(at));
 }

@@ -238,8 +238,7 @@ export function isObject(json: unknown): json is Record<string, unknown> {
 }
 
 /**
- * XML and RSS: an element without elements in it is a field, any other a record. Attributes are fields too, where the
- * element is a record or has no text.
+ * XML and RSS: an element without elements in it is a field, any other a record. Attributes are nothing.
  */
 function readXml(text: string): AnswerRecord {
   const { children, unclosed } = parseMarkup(text, true);
@@ -252,24 +251,10 @@ function readXml(text: string): AnswerRecord {
 
 function xmlRecord(element: Element): AnswerRecord {
   const inside = element.children.filter(isElement);
-  const fields = attributeFields(element);
-  const records: AnswerRecord[] = [];
-  for (const child of inside) {
-    const isLeaf = !child.children.some(isElement);
-    const value = isLeaf ? textOf(child).trim() : '';
-    if (isLeaf) fields.push(field(child.name, value));
-    if (!isLeaf || (value === '' && attributeFields(child).length > 0)) records.push(xmlRecord(child));
-  }
-  if (inside.length === 0 && fields.length === 0) {
-    fields.push(field(element.name, textOf(element).trim()));
-  }
-  return { name: element.name, fields, records };
-}
-
-function attributeFields({ attribs }: Element): Field[] {
-  return Object.entries(attribs).flatMap(([name, value]) =>
-    /^xmlns(:|$)/.test(name) ? [] : [field(name, value)],
-  );
+  const isLeaf = ({ children }: Element) => !children.some(isElement);
+  const leaves = inside.length === 0 ? [element] : inside.filter(isLeaf);
+  const fields = leaves.map((leaf) => field(leaf.name, textOf(leaf).trim()));
+  return { name: element.name, fields, records: inside.filter((each) => !isLeaf(each)).map(xmlRecord) };
 }
 
 const NO_TAG = /<!--[\s\S]*?-->|<\?[^>]*>|<!(?!doctype\s+html\b)[^>]*>/gi;

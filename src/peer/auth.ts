@@ -37,22 +37,19 @@ export function parseChallenges(header: string | readonly string[] | undefined):
   });
 }
 
-/** A Digest challenge that can be answered: it has a realm and a nonce, and `auth` is one of its qop if it has any. */
-export interface DigestChallenge {
-  readonly hash: 'md5' | 'sha256';
-  readonly parameters: ReadonlyMap<string, string>;
+const HASHES: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
+
+/** The hash of a Digest challenge; undefined for one that we do not speak. */
+function hashOf({ parameters }: Challenge): string | undefined {
+  return HASHES[parameters.get('algorithm')?.toUpperCase() ?? 'MD5'];
 }
 
-const HASHES: Readonly<Record<string, 'md5' | 'sha256'>> = { MD5: 'md5', 'SHA-256': 'sha256' };
-
-/** Undefined where the server asks for something that we do not speak (auth-int alone, another hash). */
-export function digestChallenge({ scheme, parameters }: Challenge): DigestChallenge | undefined {
-  const hash = HASHES[parameters.get('algorithm')?.toUpperCase() ?? 'MD5'];
-  const qop = parameters.get('qop') ?? 'auth';
-  const isSpoken = scheme === 'digest' && /(^|[\s,])auth([\s,]|$)/i.test(qop);
-  if (!isSpoken || hash === undefined || !parameters.has('realm') || !parameters.has('nonce'))
-    return undefined;
-  return { hash, parameters };
+/** Whether it can be answered: Basic, or Digest with a realm, a nonce and, if it has any qop, `auth` among them. */
+export function isSpoken(challenge: Challenge): boolean {
+  const { scheme, parameters } = challenge;
+  if (scheme === 'basic') return true;
+  const isWhole = parameters.has('realm') && parameters.has('nonce') && hashOf(challenge) !== undefined;
+  return scheme === 'digest' && isWhole && /(^|[\s,])auth([\s,]|$)/i.test(parameters.get('qop') ?? 'auth');
 }
 
 /**
@@ -62,7 +59,7 @@ export function digestChallenge({ scheme, parameters }: Challenge): DigestChalle
  * and password become so by way of UTF-8.
  */
 export function digestAuthorization(
-  { hash, parameters }: DigestChallenge,
+  challenge: Challenge,
   credentials: Credentials,
   request: {
     readonly method: string;
@@ -74,8 +71,11 @@ export function digestAuthorization(
   },
 ): string {
   const { method, uri, count, cnonce } = request;
-  const { algorithm, realm = '', nonce = '', opaque, qop } = Object.fromEntries(parameters);
-  const h = (bytes: string) => createHash(hash).update(bytes, 'latin1').digest('hex');
+  const { algorithm, realm = '', nonce = '', opaque, qop } = Object.fromEntries(challenge.parameters);
+  const h = (bytes: string) =>
+    createHash(hashOf(challenge) ?? 'md5')
+      .update(bytes, 'latin1')
+      .digest('hex');
   const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
   const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`;
   const username = bytesOf(credentials.username);
@@ -97,8 +97,7 @@ export function digestAuthorization(
 
 /** How the server wants to be convinced, and how often we did it that way. */
 interface Scheme {
-  /** Of Digest; undefined for Basic. */
-  readonly digest: DigestChallenge | undefined;
+  readonly challenge: Challenge;
   /** When it came, for durations. */
   since: number;
   count: number;
@@ -150,13 +149,13 @@ export class Auth {
     const scheme = this.#isAnswered ? this.#scheme : undefined;
     if (scheme === undefined) return undefined;
     const { username, password } = this.credentials;
-    if (scheme.digest === undefined) {
+    if (scheme.challenge.scheme === 'basic') {
       this.#warnOfPlainText();
       return { header: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`, scheme };
     }
     scheme.count += 1;
     const request = { method, uri, count: scheme.count, cnonce: randomBytes(12).toString('hex') };
-    return { header: digestAuthorization(scheme.digest, this.credentials, request), scheme };
+    return { header: digestAuthorization(scheme.challenge, this.credentials, request), scheme };
   }
 
   /** Whether the server let a protected request in since it last turned one away, and will let the next one in. */
@@ -191,21 +190,21 @@ export class Auth {
     else this.#scheme.since = offered.since;
     this.#isAnswered = true;
     if (used === undefined) return true;
-    const isStale = offered.digest?.parameters.get('stale')?.toLowerCase() === 'true';
+    const isStale = offered.challenge.parameters.get('stale')?.toLowerCase() === 'true';
     return isOther(offered, used) && (isStale || used.isProven);
   }
 
   #isWorn(): boolean {
-    const { digest, since, count } = this.#scheme ?? {};
-    if (digest === undefined || since === undefined || count === undefined) return false;
+    if (this.#scheme?.challenge.scheme !== 'digest') return false;
+    const { since, count } = this.#scheme;
     return this.clock.now() - since > NONCE_MS || count >= NONCE_USES;
   }
 
   #strongest(challenges: readonly Challenge[]): Scheme | undefined {
-    const digests = challenges.map(digestChallenge).filter((digest) => digest !== undefined);
-    const digest = digests.find(({ hash }) => hash === 'sha256') ?? digests[0];
-    if (digest === undefined && !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
-    return { digest, since: this.clock.now(), count: 0, isProven: false };
+    const spoken = challenges.filter(isSpoken);
+    const digests = spoken.filter(({ scheme }) => scheme === 'digest');
+    const challenge = digests.find((each) => hashOf(each) === 'sha256') ?? digests[0] ?? spoken[0];
+    return challenge && { challenge, since: this.clock.now(), count: 0, isProven: false };
   }
 
   #warnOfPlainText(): void {
@@ -221,5 +220,5 @@ export class Auth {
 }
 
 function isOther(offered: Scheme, used: Scheme): boolean {
-  return offered.digest?.parameters.get('nonce') !== used.digest?.parameters.get('nonce');
+  return offered.challenge.parameters.get('nonce') !== used.challenge.parameters.get('nonce');
 }

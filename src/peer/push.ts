@@ -52,7 +52,7 @@ const NUMBERS = ['item', 'number', 'index'];
 /**
  * What became of each item.
  *
- * Success needs a word that says so: for the item (found by its number or its URL, and about no other URL), or, where
+ * Success needs a word that says so: for the item (found by its number, and about no other URL), or, where
  * the answer has nothing about single items, for all of them. Items that an answer leaves out are not accepted. What
  * the answer counts must be what was sent, and fit what it says of the items.
  *
@@ -90,7 +90,7 @@ function resultsOfItems(
   if (spoken.length === 0) return undefined;
   const results = new Array<PushResult | undefined>(urls.length).fill(undefined);
   for (const item of spoken) {
-    const n = itemNumber(item, urls, isSame);
+    const n = itemNumber(item);
     const result = resultOf(item, n === undefined ? undefined : urls[n], isSame);
     if (n === undefined || n >= urls.length || result === undefined) return undefined;
     if (results[n]?.ok !== false) results[n] = result;
@@ -98,13 +98,9 @@ function resultsOfItems(
   return results.map((result) => result ?? { ok: false, message: 'the peer did not answer for this item' });
 }
 
-function itemNumber(item: AnswerRecord, urls: readonly string[], isSame: IsSame): number | undefined {
+function itemNumber(item: AnswerRecord): number | undefined {
   const [, inName] = /^item-?(\d{1,9})$/i.exec(item.name) ?? [];
-  const n = fieldNumber(item, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
-  const url = fieldValue(item, 'url');
-  if (n !== undefined || url === undefined) return n;
-  const found = urls.findIndex((sent) => isSame(url, sent));
-  return found === -1 ? undefined : found;
+  return fieldNumber(item, ...NUMBERS) ?? (inName === undefined ? undefined : Number(inName));
 }
 
 function resultOf(item: AnswerRecord, sent: string | undefined, isSame: IsSame): PushResult | undefined {

@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { beginningOf, readQuestion, snippetOf } from '../../src/embedded/search.js';
+import { marked, readQuestion, snippetAt, snippetOf } from '../../src/embedded/search.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
-
-const plain = (pieces: readonly { text: string }[] | undefined): string | undefined =>
-  pieces?.map((piece) => piece.text).join('');
-const hits = (pieces: readonly { text: string; hit: boolean }[] | undefined): string[] | undefined =>
-  pieces?.filter((piece) => piece.hit).map((piece) => piece.text);
 
 describe('words', () => {
   it('are the same however accents, case and compatibility forms are written', () => {
@@ -82,23 +77,27 @@ describe('a question', () => {
 
 describe('a snippet', () => {
   it('shows the words asked for as they stand in the text', () => {
-    const found = snippetOf(`${'filler '.repeat(100)}the Größe of it`, readQuestion('GROSSE').highlights);
-    expect(hits(found)).toEqual(['Größe']);
-    expect(plain(found)).toMatch(/^… filler/);
+    const asked = readQuestion('GROSSE').highlights;
+    const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
+    expect(found).toMatch(/^… filler .*the Größe of <it>$/);
+    expect(marked(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
   });
 
   it('marks each character of a Chinese phrase', () => {
-    expect(hits(snippetOf('中文検索です', readQuestion('検索').highlights))).toEqual(['検', '索']);
+    const asked = readQuestion('検索').highlights;
+    expect(marked(snippetOf('中文検索です', asked) ?? '', asked)).toBe(
+      '中文<mark>検</mark><mark>索</mark>です',
+    );
   });
 
   it('is none where no word was found, and then the beginning stands for it', () => {
     expect(snippetOf('nothing here', new Set(['else']))).toBeUndefined();
-    expect(plain(beginningOf('short'))).toBe('short');
-    expect(plain(beginningOf('word '.repeat(200)))).toMatch(/^word .* …$/);
+    expect(snippetAt('short', 0)).toBe('short');
+    expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
   });
 
   it('never cuts a pair of surrogates', () => {
     const found = snippetOf(`${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`, new Set(['tea']));
-    expect(plain(found)).not.toMatch(/\p{Cs}/u);
+    expect(found).not.toMatch(/\p{Cs}/u);
   });
 });
