@@ -3,7 +3,7 @@ import { join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { type ErrorParts, EXIT, messageOf } from '../lib/errors.js';
-import { type Lock, takeLock } from '../lib/lock.js';
+import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
 import { EmbeddedError, failures } from './errors.js';
 import type { PeerOptions } from './peer-instance.js';
@@ -80,10 +80,8 @@ function failureOf(error: Error & Partial<ErrorParts>): EmbeddedError {
 async function lockDirectory(dir: string): Promise<Lock> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    return await takeLock(join(dir, 'peer.lock'), {
-      clock: systemClock,
-      held: (holder) => new EmbeddedError(failures.directoryLocked(dir, holder)),
-    });
+    const held = (holder: Holder) => new EmbeddedError(failures.directoryLocked(dir, holder));
+    return await takeLock(join(dir, 'peer.lock'), systemClock, held);
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
     throw new EmbeddedError(failures.directoryUnwritable(dir, error));

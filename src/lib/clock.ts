@@ -24,33 +24,20 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Where time comes from, in ms. */
-export interface TimeSources {
-  wall(): number;
-  monotonic(): number;
-  /** How long the machine has been up, its sleep included. Coarse, and expensive to ask for. */
-  uptime(): number;
-}
-
 /** The kernel may tell its uptime in whole seconds, and two clocks drift apart a little; more than this is a sleep. In ms. */
 const COARSE_MS = 2_000;
 /** Node's timers take at most a signed 32-bit number of milliseconds; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * `Clock.now` of a clock that begins now.
+ * `Clock.now` of a clock that begins now, by the clocks of the system, in ms. `uptime` is how long the machine has been up, its sleep
+ * included: coarse, and expensive to ask for.
  *
- * The kernel is asked for its uptime only when the wall clock and the monotonic one came apart: either the machine slept, or
+ * The kernel is asked for it only when the wall clock and the monotonic one came apart: either the machine slept, or
  * somebody set the clock, and the uptime tells which.
  */
-export function steadyTime({ wall, monotonic, uptime }: TimeSources): () => number {
-  const uptimeAhead = () => {
-    try {
-      return uptime() - monotonic();
-    } catch {
-      return Number.NaN; // No /proc: the machine's sleep is not counted.
-    }
-  };
+export function steadyTime(wall: () => number, monotonic: () => number, uptime: () => number): () => number {
+  const uptimeAhead = () => uptime() - monotonic();
   const startedAt = wall() - monotonic();
   const aheadAtStart = uptimeAhead();
   let wallAhead = startedAt;
@@ -73,11 +60,11 @@ export function wallAheadMs(clock: Pick<Clock, 'now' | 'wall'>): number {
 }
 
 export const systemClock: Clock = {
-  now: steadyTime({
-    wall: () => Date.now(),
-    monotonic: () => performance.now(),
-    uptime: () => uptime() * 1000,
-  }),
+  now: steadyTime(
+    () => Date.now(),
+    () => performance.now(),
+    () => uptime() * 1000,
+  ),
   wall: () => Date.now(),
   after(ms, fn, options) {
     const timer = setTimeout(fn, Math.min(ms, LONGEST_TIMER_MS));

@@ -59,13 +59,11 @@ export class JsonScanner {
 
   /** Goes to the value. */
   begin(): void {
-    this.#blank();
     if (this.#next() === '') this.#fail('nothing: the file is empty');
   }
 
   /** After the value nothing follows. */
   end(): void {
-    this.#blank();
     if (this.#next() !== '') this.#fail('something after the end of the value (a "}" or "]" too many)');
   }
 
@@ -91,14 +89,13 @@ export class JsonScanner {
     const seen = new Set<string>();
     for (const _ of this.#parts('}')) {
       const at = this.#at;
-      if (this.#next() !== '"') this.#fail('a key without double quotes');
+      if (this.#text[at] !== '"') this.#fail('a key without double quotes');
       const name = String(JSON.parse(this.#string()));
       if (seen.has(name)) this.#fail(`the key ${JSON.stringify(name)} for the second time in one object`, at);
       seen.add(name);
-      this.#blank();
       if (this.#next() !== ':') this.#fail('a key without ":" and a value after it');
       this.#at += 1;
-      this.#blank();
+      this.#next();
       yield { name, at };
     }
   }
@@ -113,17 +110,14 @@ export class JsonScanner {
     const opened = this.#at;
     for (let comma: number | undefined; ; comma = this.#at) {
       this.#at += 1;
-      this.#blank();
-      if (this.#next() === end && comma !== undefined)
-        this.#fail(`a comma before "${end}": remove the comma`, comma);
-      if (this.#next() === end) break;
-      this.#failAtEnd(opened);
+      if (this.#nextWithin(opened) === end) {
+        if (comma !== undefined) this.#fail(`a comma before "${end}": remove the comma`, comma);
+        break;
+      }
       yield;
-      this.#blank();
-      if (this.#next() === end) break;
-      this.#failAtEnd(opened);
-      if (this.#next() !== ',')
-        this.#fail(`neither "," nor "${end}" after a value (is a comma missing before?)`);
+      const next = this.#nextWithin(opened);
+      if (next === end) break;
+      if (next !== ',') this.#fail(`neither "," nor "${end}" after a value (is a comma missing before?)`);
     }
     this.#at += 1;
   }
@@ -134,7 +128,7 @@ export class JsonScanner {
     this.#at += 1;
     do this.#pass(PLAIN_CHARACTERS);
     while (this.#pass(ESCAPE));
-    const next = this.#next();
+    const next = this.#text.charAt(this.#at);
     if (next === '') this.#fail('a string that is never closed', start);
     if (next === '\n' || next === '\r') this.#fail('a string that is not closed on its line', start);
     if (next === '\\') this.#fail('a backslash that begins no escape of JSON: write "\\\\" for a backslash');
@@ -143,18 +137,13 @@ export class JsonScanner {
     return this.#text.slice(start, this.#at);
   }
 
-  #failAtEnd(opened: number): void {
-    if (this.#next() !== '') return;
+  /** The next character, within the object or list that begins there. */
+  #nextWithin(opened: number): string {
+    const next = this.#next();
+    if (next !== '') return next;
     const { line } = positionOf(this.#text, opened);
     const what = this.#text[opened] === '{' ? 'object' : 'list';
-    this.#fail(`the end of the file within the ${what} opened in line ${line}`);
-  }
-
-  /** Passes over white space, and stops at a comment with the right words. */
-  #blank(): void {
-    this.#pass(BLANK);
-    if (/^(?:\/[/*]|#)/.test(this.#text.slice(this.#at, this.#at + 2)))
-      this.#fail('a comment: JSON has none, so remove it');
+    return this.#fail(`the end of the file within the ${what} opened in line ${line}`);
   }
 
   /** @param pattern sticky @returns whether it was there */
@@ -165,8 +154,13 @@ export class JsonScanner {
     return found;
   }
 
+  /** Passes over white space. @returns what stands behind it; empty at the end */
   #next(): string {
-    return this.#text.charAt(this.#at);
+    this.#pass(BLANK);
+    const next = this.#text.charAt(this.#at);
+    if (next === '#' || /^\/[/*]/.test(this.#text.slice(this.#at, this.#at + 2)))
+      this.#fail('a comment: JSON has none, so remove it');
+    return next;
   }
 
   #fail(what: string, offset = this.#at): never {

@@ -22,12 +22,6 @@ export interface Lock {
   release(): Promise<void>;
 }
 
-export interface LockOptions {
-  readonly clock: Clock;
-  /** What is thrown when somebody living has the lock, in the words of what it guards. */
-  readonly held: (holder: Holder) => Error;
-}
-
 /** How long to wait for someone who is replacing a dead holder at this moment. */
 const RETRY_MS = 5;
 /** Whoever has been replacing a dead holder for so long is named as the one who has the lock. */
@@ -40,9 +34,10 @@ const PATIENCE_MS = 30_000;
  * a second lock that is named after the dead one, so that nobody can replace the replacement. What is no holder's name, as a
  * power cut or another program leaves it, is replaced in the same way.
  *
- * @throws what `held` makes of the holder, or the system's error where the directory cannot be written
+ * @param held what is thrown when somebody living has the lock, in the words of what it guards
+ * @throws that, or the system's error where the directory cannot be written
  */
-export async function takeLock(path: string, { clock, held }: LockOptions): Promise<Lock> {
+export async function takeLock(path: string, clock: Clock, held: (holder: Holder) => Error): Promise<Lock> {
   const holder = await myself(clock.now());
   const own = `${path}.${holder.nonce}.tmp`;
   const text = `${JSON.stringify(holder)}\n`;

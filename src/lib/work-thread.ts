@@ -1,5 +1,5 @@
 import { constants, getPriority, setPriority } from 'node:os';
-import { parentPort, type Transferable, Worker } from 'node:worker_threads';
+import { parentPort, Worker } from 'node:worker_threads';
 import { systemClock, type Timer } from './clock.js';
 
 /** Left alone the heap of a thread would grow to tens of megabytes before it is looked after. */
@@ -13,24 +13,10 @@ const IDLE_MS = 30_000;
  */
 const BACKGROUND_NICE = 5;
 
-/** An answer, and what of it is handed over instead of copied. */
-export interface Answered {
-  readonly value: unknown;
-  readonly transfer?: readonly Transferable[];
-}
-
-/** What a thread does, by the name of the work. */
-export type Work = Readonly<Record<string, (order: never) => Answered>>;
-
-interface Waiting {
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** One life of the thread, and the orders that it has not answered, in turn. */
 interface Running {
   readonly worker: Worker;
-  readonly waiting: Waiting[];
+  readonly waiting: { readonly resolve: (value: never) => void; readonly reject: (error: Error) => void }[];
 }
 
 /**
@@ -57,11 +43,11 @@ export class WorkThread {
   }
 
   /** The caller knows what this work answers. */
-  ask<T>(work: string, order: unknown, transfer: readonly Transferable[] = []): Promise<T> {
+  ask<T>(work: string, order: unknown): Promise<T> {
     const { worker, waiting } = this.#start();
     return new Promise<T>((resolve, reject) => {
-      waiting.push({ resolve: resolve as (value: unknown) => void, reject });
-      worker.postMessage({ work, order }, [...transfer]);
+      waiting.push({ resolve, reject });
+      worker.postMessage({ work, order });
     });
   }
 
@@ -80,7 +66,7 @@ export class WorkThread {
     const running: Running = { worker, waiting: [] };
     // Orders are answered in turn.
     worker.on('message', (value: unknown) => {
-      running.waiting.shift()?.resolve(value);
+      running.waiting.shift()?.resolve(value as never);
       if (running.waiting.length > 0) return;
       this.#idle?.cancel();
       this.#idle = systemClock.after(IDLE_MS, () => void this.close(), { background: true });
@@ -97,14 +83,13 @@ export class WorkThread {
   }
 }
 
-/** Answers the orders of a WorkThread, in the thread. */
-export function serve(work: Work): void {
+/** Answers the orders of a WorkThread, in the thread, each by the function of that name. */
+export function serve(work: Readonly<Record<string, (order: never) => unknown>>): void {
   giveWay();
   parentPort?.on('message', (message: { readonly work: string; readonly order: never }) => {
     const does = work[message.work];
     if (does === undefined) throw new Error(`the thread does not know the work "${message.work}"`);
-    const { value, transfer = [] } = does(message.order);
-    parentPort?.postMessage(value, [...transfer]);
+    parentPort?.postMessage(does(message.order));
   });
 }
 

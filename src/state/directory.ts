@@ -134,7 +134,7 @@ export async function lockState(dir: string, { clock }: { readonly clock: Clock 
     new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', dir, describeHolder(holder));
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    const lock = await takeLock(join(dir, 'lock'), { clock, held });
+    const lock = await takeLock(join(dir, 'lock'), clock, held);
     const owner = process.geteuid?.() === ROOT ? await ownerOfState(dir) : undefined;
     if (owner === undefined || owner.uid === ROOT) return lock;
     if (owner.uid === (await ownerOf(join(dir, 'lock')))?.uid) return lock;

@@ -12,10 +12,7 @@ async function outcome(told: string): Promise<string> {
     return 'released';
   }
   try {
-    lock = await takeLock(path, {
-      clock: systemClock,
-      held: ({ pid }) => new Error(`held by ${pid}`),
-    });
+    lock = await takeLock(path, systemClock, ({ pid }) => new Error(`held by ${pid}`));
     return 'won';
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

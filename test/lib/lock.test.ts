@@ -26,7 +26,7 @@ class HeldError extends Error {
 }
 
 function take(path: string, clock = systemClock): Promise<Lock> {
-  return takeLock(path, { clock, held: (holder) => new HeldError(holder) });
+  return takeLock(path, clock, (holder) => new HeldError(holder));
 }
 
 /** A process that tries for the lock when it is told to. */
