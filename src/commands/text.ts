@@ -1,4 +1,4 @@
-import { counted, numberText, wellFormed } from '../lib/text.js';
+import { counted, numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { TableRow } from '../peer/table.js';
 
@@ -207,5 +207,5 @@ function foot({ hidden }: Layout, count: number): string {
 /** The beginning of a text in one line, without anything that a terminal would act on. */
 function shownText(text: string): string {
   const begin = text.length > LOOKED_AT ? `${text.slice(0, LOOKED_AT)}…` : text;
-  return safe(wellFormed(begin).replace(/\r?\n/g, '\\n').replaceAll('\t', '\\t'));
+  return safe(begin.toWellFormed().replace(/\r?\n/g, '\\n').replaceAll('\t', '\\t'));
 }

@@ -1,4 +1,4 @@
-import { counted, numberText, wellFormed } from '../lib/text.js';
+import { counted, numberText } from '../lib/text.js';
 import { type Database, int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import type { Form } from './form.js';
@@ -222,7 +222,9 @@ export function snippetAt(text: string, start: number): string {
   const whole = text.slice(start, start + LENGTH);
   const isLast = start + LENGTH >= text.length;
   const blank = isLast ? -1 : whole.search(/\s\S*$/);
-  const piece = wellFormed(blank > LENGTH / 2 ? whole.slice(0, blank) : whole).replace(/[\s\p{Cc}]+/gu, ' ');
+  const piece = (blank > LENGTH / 2 ? whole.slice(0, blank) : whole)
+    .toWellFormed()
+    .replace(/[\s\p{Cc}]+/gu, ' ');
   return `${start > 0 ? '… ' : ''}${piece}${isLast ? '' : ' …'}`;
 }
 

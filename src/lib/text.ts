@@ -18,11 +18,6 @@ export function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
 }
 
-/** The text with every surrogate that stands alone replaced by U+FFFD, as its UTF-8 would have it. */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\ufffd');
-}
-
 /**
  * A file's path as it stands in its URL: each name in NFC, percent-encoded, `/` between them. The state on disk leaves out
  * what follows from it: another encoding would be another schema there.
@@ -32,7 +27,7 @@ export function encodePath(path: string): string {
 }
 
 function encodeName(name: string): string {
-  return encodeURIComponent(wellFormed(name).normalize('NFC')).replace(
+  return encodeURIComponent(name.toWellFormed().normalize('NFC')).replace(
     /[!'()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   );

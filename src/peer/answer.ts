@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { DomHandler, ElementType, Parser } from 'htmlparser2';
-import { wellFormed } from '../lib/text.js';
 import { type Delivered, PeerError, type PeerErrorCode } from './errors.js';
 
 /** Any form can be read; JSON carries every text as it is. */
@@ -211,7 +210,7 @@ function jsonRecord(name: string, json: unknown, depth: number): AnswerRecord {
     for (const each of values) {
       if (isObject(each) || (Array.isArray(each) && each.length > 0))
         records.push(jsonRecord(key, each, depth + 1));
-      else fields.push(field(key, Array.isArray(each) ? EMPTY_LIST : wellFormed(String(each ?? ''))));
+      else fields.push(field(key, Array.isArray(each) ? EMPTY_LIST : String(each ?? '').toWellFormed()));
     }
   }
   return { name, fields, records };

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { wellFormed } from '../lib/text.js';
 import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 
@@ -236,8 +235,8 @@ function headOf(json: unknown): TableHead {
   const { table, columns } = isObject(json) ? json : {};
   const isNamed = Array.isArray(columns) && columns.every((column) => typeof column === 'string');
   return {
-    name: typeof table === 'string' ? wellFormed(table) : undefined,
-    columns: isNamed ? columns.map(wellFormed) : undefined,
+    name: typeof table === 'string' ? table.toWellFormed() : undefined,
+    columns: isNamed ? columns.map((column) => column.toWellFormed()) : undefined,
   };
 }
 
@@ -248,9 +247,9 @@ function rowOf(json: unknown): TableRow {
   const row = new Map<string, string>();
   for (const [column, value] of Object.entries(cells)) {
     if (typeof value !== 'string') throw new Unreadable('gave a cell in JSON that is no text');
-    row.set(wellFormed(column), wellFormed(value));
+    row.set(column.toWellFormed(), value.toWellFormed());
   }
-  return { pk: keyOf(wellFormed(pk)), cells: row };
+  return { pk: keyOf(pk.toWellFormed()), cells: row };
 }
 
 function parse(text: string): unknown {

@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto';
 import type { Clock } from '../lib/clock.js';
-import { wellFormed } from '../lib/text.js';
 import {
   ACCEPT_RECORDS,
   decoded,
@@ -323,7 +322,7 @@ function choicesOn({ body }: HttpAnswer): readonly string[] | undefined {
   );
   if (lists.length === 0) return undefined;
   const choices = lists.flatMap(({ children }) => within(children, ['option']));
-  return choices.map(({ attribs }) => wellFormed(attribs.value ?? '')).filter((name) => name !== '');
+  return choices.map(({ attribs }) => (attribs.value ?? '').toWellFormed()).filter((name) => name !== '');
 }
 
 /** What a member of an answer in JSON lists. */
@@ -337,7 +336,7 @@ function listed(answer: HttpAnswer, member: string): readonly string[] | undefin
 const LONGEST_NAME = 500;
 
 function checkName(what: 'table' | 'key' | 'column', name: string): void {
-  if (name.length > 0 && name.length <= LONGEST_NAME && wellFormed(name) === name) return;
+  if (name.length > 0 && name.length <= LONGEST_NAME && name.isWellFormed()) return;
   throw new TypeError(
     `a ${what} has 1 to ${LONGEST_NAME} well-formed characters, not ${name.length}: ${quoted(name)}`,
   );
@@ -353,7 +352,7 @@ function checkKey(pk: string): void {
 function checkedRow({ pk, cells }: TableRow): TableRow {
   checkKey(pk);
   for (const column of cells.keys()) checkName('column', column);
-  return { pk, cells: new Map([...cells].map(([column, value]) => [column, wellFormed(value)])) };
+  return { pk, cells: new Map([...cells].map(([column, value]) => [column, value.toWellFormed()])) };
 }
 
 /** 12 of `0-9a-z`: time in ms, then chance. */

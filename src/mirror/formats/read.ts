@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type JsonFault, JsonScanner, OffsetFault, positionOf } from '../../lib/json.js';
-import { wellFormed } from '../../lib/text.js';
 import { columnInPeer, KEY_COLUMN, type TableFormat } from './write.js';
 
 /** A table as a person left it in a file. */
@@ -151,7 +150,7 @@ function readRow(text: string, scanner: JsonScanner): ReadRow {
     if (name === KEY_COLUMN) keyAt = scanner.at;
     const value = readCell(text, scanner);
     if (name === KEY_COLUMN) pk = value;
-    else cells.set(wellFormed(columnInPeer(name)), value);
+    else cells.set(columnInPeer(name).toWellFormed(), value);
   }
   return { pk, cells, at, keyAt };
 }
@@ -165,7 +164,7 @@ function readCell(text: string, scanner: JsonScanner): string {
   }
   scanner.value();
   const written = text.slice(from, scanner.at);
-  if (written.startsWith('"')) return wellFormed(String(JSON.parse(written)));
+  if (written.startsWith('"')) return String(JSON.parse(written)).toWellFormed();
   return written === 'null' ? '' : written;
 }
 

@@ -1,4 +1,3 @@
-import { wellFormed } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 
 export type TableFormat = 'csv' | 'json' | 'ndjson' | 'xml';
@@ -95,7 +94,7 @@ async function* writeNdjson({ columns }: WrittenTable, slices: Rows) {
 
 /** Writes the text and builds no object: an object would put names like "7" first and take `__proto__` for itself. */
 function lineWriter(columns: readonly string[]): (row: TableRow) => string {
-  const quoted = (text: string): string => JSON.stringify(wellFormed(text));
+  const quoted = (text: string): string => JSON.stringify(text.toWellFormed());
   const names = columns.map((column) => [column, `,${quoted(columnInFile(column))}:`] as const);
   return ({ pk, cells }) => {
     let line = `{${quoted(KEY_COLUMN)}:${quoted(pk)}`;
@@ -128,14 +127,14 @@ async function* writeXml(table: WrittenTable, slices: Rows) {
 }
 
 function attribute(name: string, value: string): string {
-  const text = wellFormed(value);
+  const text = value.toWellFormed();
   if (IMPOSSIBLE.test(text)) return `${name}-base64="${base64(text)}"`;
   return `${name}="${text.replace(/[&<>"\t\n\r]/g, escaped)}"`;
 }
 
 /** What follows on the name of the cell's column: the end of the tag, and the text. */
 function content(value: string): string {
-  const text = wellFormed(value);
+  const text = value.toWellFormed();
   if (IMPOSSIBLE.test(text)) return ` encoding="base64">${base64(text)}`;
   return `>${text.replace(/[&<>\r]/g, escaped)}`;
 }
