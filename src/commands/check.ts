@@ -227,7 +227,7 @@ export async function* checkMirrored(
 ): AsyncGenerator<Finding> {
   const found = (name: string, wanted: string, isThere: boolean, what: string) =>
     isThere
-      ? works(`mirror ${name}`, `the peer has the ${what} "${wanted}"`)
+      ? works(`mirror ${name}`, `the peer has the ${what}`)
       : fails(
           `mirror ${name}`,
           `the peer has no ${what} "${wanted}"`,

@@ -1,4 +1,6 @@
-import type { Config } from '../config/config.js';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type Config, ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
@@ -9,7 +11,7 @@ import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Question } from '../report/answers.js';
 import type { StatusReport } from '../report/status.js';
 import type { StateView } from '../state/state.js';
-import { type GlobalOptions, isThere, onSignals, prepare } from './context.js';
+import { complain, configOf, type GlobalOptions, isThere, onSignals, openLog } from './context.js';
 
 /**
  * What the running daemon answers in one line, or, where none runs, what `offline` finds out by itself.
@@ -25,6 +27,27 @@ export async function askOnce<T>(
   return (await firstOf<T>(await askDaemon(config.state.dir, { ask, parameters }))) ?? (await offline());
 }
 
+/**
+ * The configuration of a command that asks the daemon. Where its file is broken and the daemon goes on with the one before, that is
+ * said, and what is needed to ask it is taken from the file as far as it can be read.
+ */
+export async function configToAsk(options: GlobalOptions): Promise<Config> {
+  try {
+    return (await configOf(options)).config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const { checkConfig } = await import('../config/load.js');
+    const text = await readFile(options.config, 'utf8').catch(() => '');
+    const dir = /"state"\s*:\s*\{[^}]*?"dir"\s*:\s*"([^"]+)"/.exec(text)?.[1];
+    const input = { folders: [{ path: '/unknown', collection: 'unknown' }], ...(dir && { state: { dir } }) };
+    const config = await checkConfig(input, resolve(options.config));
+    const status = await runningStatus(config.state.dir).catch(() => undefined);
+    if (status === undefined) throw error;
+    complain(`peersync: ${error.message}\n  The daemon goes on as before, and is asked.\n`);
+    return { ...config, mirror: { ...config.mirror, root: status.mirrorRoot } };
+  }
+}
+
 /** What the running daemon answers or, where none runs, one that is opened for this question alone. */
 export async function* askAnyone(
   config: Config,
@@ -37,7 +60,7 @@ export async function* askAnyone(
 
 /** The same for a question that is answered in one line. */
 export async function askAnyoneOnce<T>(options: GlobalOptions, question: Question): Promise<T> {
-  const { config, log } = await prepare(options);
+  const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
   return (await firstOf<T>(askAnyone(config, log, question))) as T;
 }
 

@@ -23,7 +23,7 @@ import {
   value,
   wholeNumber,
 } from './context.js';
-import { askAnyone, askAnyoneOnce, askOnce, readState } from './daemon-access.js';
+import { askAnyone, askAnyoneOnce, askOnce, configToAsk, readState } from './daemon-access.js';
 import { Progress, type Step } from './terminal.js';
 import { counted, named, safe, timeText } from './text.js';
 
@@ -38,7 +38,7 @@ export const listCommand = define({
     ['$0 list --folder inbox --json', 'One JSON object a line'],
   ],
   run: async (options) => {
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const parameters = { status: options.status, folder: options.folder };
     knownFolder(config, options.folder);
     const told = await askDaemonText(config.state.dir, { ask: 'list', parameters });
@@ -70,7 +70,7 @@ export const whyCommand = define({
   positionals: { path: needed('A file, present or not') },
   examples: [['$0 why data/inbox/report.md', 'Is it searchable yet, and if not, why?']],
   run: async (options) => {
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const path = await typedPath(config, options.path);
     const offline = async () => {
       const { explain } = await import('../report/why.js');

@@ -4,8 +4,8 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { answer, define, prepare, print, several } from './context.js';
-import { askAnyone } from './daemon-access.js';
+import { answer, define, type GlobalOptions, openLog, print, several } from './context.js';
+import { askAnyone, configToAsk } from './daemon-access.js';
 import { filtered } from './terminal.js';
 import { columns, counted, safe } from './text.js';
 
@@ -37,9 +37,9 @@ export const mirrorCommand = define({
 async function report(
   ask: 'mirror' | 'mirror-accept',
   parameters: { readonly names?: readonly string[] },
-  options: Parameters<typeof prepare>[0],
+  options: GlobalOptions,
 ): Promise<ExitCode> {
-  const { config, log } = await prepare(options);
+  const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
   const told = options.json ? log : withoutMirrors(log);
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;

@@ -4,8 +4,8 @@ import { durationText } from '../lib/units.js';
 import { TROUBLE_WORDS } from '../queue/breaker.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import type { StatusReport } from '../report/status.js';
-import { answer, configOf, define } from './context.js';
-import { askOnce, type MissingState, missingState, readState } from './daemon-access.js';
+import { answer, define } from './context.js';
+import { askOnce, configToAsk, type MissingState, missingState, readState } from './daemon-access.js';
 import { mirrorLines } from './mirror.js';
 import { rateText } from './terminal.js';
 import { columns, counted, dueText, numberText, safe, timeText } from './text.js';
@@ -14,7 +14,7 @@ import { columns, counted, dueText, numberText, safe, timeText } from './text.js
 export const statusCommand = define({
   examples: [['$0 status', 'Folders, items, the peer, and what is in trouble']],
   run: async (options) => {
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const offline = async () => {
       const { statusReport } = await import('../report/status.js');
       return statusReport(config, await readState(config), undefined);

@@ -5,7 +5,8 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
-import { configOf, define, print, printJson, untilStopped } from './context.js';
+import { define, print, printJson, untilStopped } from './context.js';
+import { configToAsk } from './daemon-access.js';
 import { conditionLines, countsText, peerWords, statusSections, summaryLines } from './status.js';
 import { canDraw, type Line, listenToKeys, rateText, Screen, type Style, wantsColour } from './terminal.js';
 import { clockText, counted, safe } from './text.js';
@@ -27,7 +28,7 @@ export const watchCommand = define({
     ['$0 watch --json', 'Everything the daemon tells, one JSON object a line'],
   ],
   run: async (options) => {
-    const { config } = await configOf(options);
+    const config = await configToAsk(options);
     const { env, stdout } = process;
     await untilStopped(async (ending) => {
       const { signal } = ending;

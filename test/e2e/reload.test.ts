@@ -167,6 +167,13 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     expect(asked).toMatchObject({ code: 2, stdout: '' });
     for (const part of ['push.concurrency', 'watch.rescan', 'A running daemon goes on as before.'])
       expect(asked.stderr).toContain(part);
+    expect(await work.run('status')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('peersync runs'),
+      stderr: expect.stringContaining('push.concurrency'),
+    });
+    expect(await work.run('why', 'steady/b.txt')).toMatchObject({ code: 0 });
+    expect(await work.run('mirror')).toMatchObject({ code: 0 });
     work.drop('steady/a.txt');
     await work.confirmed('steady/a.txt');
     writeFileSync(work.config, good);
