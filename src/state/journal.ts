@@ -7,6 +7,7 @@ import { syncDirectory } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { counted } from '../lib/text.js';
 import { listStateFiles, pathOf, StateError, stateError } from './directory.js';
 import { Entries, joinPath } from './entries.js';
 import { baseOf, type UrlBases } from './line.js';
@@ -128,7 +129,8 @@ export class JournalAdapter implements Adapter<StateData> {
           this.repairs.push(`The last ${torn} bytes of journal-${sizes.generation} were torn and cut off.`);
         const file = await this.#open(pathOf(this.#dir, 'journal', sizes.generation), 'r+');
         this.#journal = new LinesFile(file, this.#policy.writeBytes, newest.soundBytes);
-        await this.#journal.cut();
+        await file.truncate(newest.soundBytes);
+        await file.sync();
       }
       for (const repair of this.repairs)
         this.#options.log.warn({ dir: this.#dir }, `State repaired: ${repair}`);
@@ -193,8 +195,7 @@ export class JournalAdapter implements Adapter<StateData> {
   /** Begins the journal of a new generation, and leaves the one before. */
   async #begin(): Promise<LinesFile> {
     const generation = this.#files.generation + 1;
-    const first = header('journal', generation, this.#options.clock.now());
-    const journal = await this.#create('journal', generation, [lineOf(first)]);
+    const journal = await this.#create('journal', generation, []);
     await this.#journal?.file.close().catch(() => undefined);
     this.#journal = journal;
     this.#files.generation = generation;
@@ -221,12 +222,7 @@ export class JournalAdapter implements Adapter<StateData> {
       await this.#begin();
     });
     const { base: fallback, generation } = this.#files;
-    const first = header('snapshot', generation, this.#options.clock.now());
-    const snapshot = await this.#create(
-      'snapshot',
-      generation,
-      snapshotLines(data, first, this.#closing.signal),
-    );
+    const snapshot = await this.#create('snapshot', generation, everything(data, this.#closing.signal));
     await snapshot.file.close();
     this.#files.base = generation;
     this.#files.snapshotBytes = snapshot.end;
@@ -241,12 +237,14 @@ export class JournalAdapter implements Adapter<StateData> {
   }
 
   /** Makes a file of lines, which exists whole or not at all, and can be appended to. */
-  async #create(kind: 'journal' | 'snapshot', generation: number, lines: Iterable<string>) {
-    const path = pathOf(this.#dir, kind, generation);
+  async #create(peersync: 'journal' | 'snapshot', generation: number, texts: Iterable<string>) {
+    const path = pathOf(this.#dir, peersync, generation);
+    const created = this.#options.clock.now();
+    const header = JSON.stringify({ peersync, ...VERSIONS, generation, created });
     const file = await this.#open(`${path}.tmp`, 'w', 0o600);
     const made = new LinesFile(file, this.#policy.writeBytes);
     try {
-      await made.append(lines);
+      await made.append(sealed(header, texts));
       await rename(`${path}.tmp`, path);
       await syncDirectory(this.#dir);
       return made;
@@ -303,12 +301,6 @@ class LinesFile {
     }
   }
 
-  /** Cuts off what does not count, and brings what does to the disk. */
-  async cut(): Promise<void> {
-    await this.file.truncate(this.end);
-    await this.file.sync();
-  }
-
   /** @returns where the text ends in the file */
   async #write(text: string, position: number): Promise<number> {
     const bytes = Buffer.from(text);
@@ -328,32 +320,23 @@ class LinesFile {
 }
 
 /** How the lines of a file are framed, and what they mean: raised whenever a line of before would be misread. */
-const [FORMAT_VERSION, SCHEMA_VERSION] = [1, 2];
+const VERSIONS = { format: 1, schema: 2 };
 
 /**
  * Journal and snapshot have one format. A line is the CRC-32 of its text in eight hex digits, a space, the text, a newline. The
  * texts are
  *
  * - a header, which opens every file: `{"peersync":"journal",…}`;
+ * - a footer, which closes what a file was made with, all of a snapshot: `{"records":…,"sum":…}`;
  * - `"folder","path",[record]`, and `["-","folder","path"]` for one that is removed;
  * - `["m","name",value]` for a small value; without a value it is removed;
- * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a snapshot;
- * - a footer, which closes a snapshot: `{"records":…,"sum":…}`.
+ * - `["u",number,"collection","url"]` for a URL base, which may come behind the records of it in a snapshot.
  */
-export function lineOf(text: string): string {
-  return `${prefixOf(crc32(text))}${text}\n`;
+export function lineOf(text: string, checksum = crc32(text)): string {
+  return `${checksum.toString(16).padStart(8, '0')} ${text}\n`;
 }
 
-function prefixOf(checksum: number): string {
-  return `${checksum.toString(16).padStart(8, '0')} `;
-}
-
-function header(peersync: 'journal' | 'snapshot', generation: number, created: number): string {
-  const versions = { format: FORMAT_VERSION, schema: SCHEMA_VERSION };
-  return JSON.stringify({ peersync, ...versions, generation, created });
-}
-
-/** The lines of a snapshot so far: how many, and the sum of their checksums, which catches sound lines at a wrong place. */
+/** The lines of a file so far: how many, and the sum of their checksums, which catches sound lines at a wrong place. */
 class Seal {
   #lines = 0;
   #sum = 0;
@@ -400,26 +383,29 @@ function* changedLines({ entries, meta }: StateData, changes: Set<string>, from:
   for (const base of baseRows(bases, from, next)) yield lineOf(base);
 }
 
-/**
- * The lines of a snapshot, made while the data goes on changing: what changes meanwhile may be in it or not, and has to be in the
- * journal of the same generation.
- */
-function* snapshotLines(data: StateData, first: string, signal: AbortSignal): Iterable<string> {
+/** The texts as lines, between header and footer. */
+function* sealed(header: string, texts: Iterable<string>): Iterable<string> {
   const seal = new Seal();
-  for (const text of snapshotTexts(data, first)) {
-    signal.throwIfAborted();
+  seal.add(crc32(header));
+  yield lineOf(header);
+  for (const text of texts) {
     const checksum = crc32(text);
     seal.add(checksum);
-    yield `${prefixOf(checksum)}${text}\n`;
+    yield lineOf(text, checksum);
   }
   yield lineOf(seal.footer());
 }
 
-function* snapshotTexts({ entries, meta }: StateData, first: string): Iterable<string> {
-  yield first;
+/**
+ * The texts of a snapshot, made while the data goes on changing: what changes meanwhile may be in it or not, and has to be in the
+ * journal of the same generation.
+ */
+function* everything({ entries, meta }: StateData, signal: AbortSignal): Iterable<string> {
   for (const name of meta.keys()) yield metaRow(name, meta);
-  for (const [folder, directory, name, line] of entries.lines())
+  for (const [folder, directory, name, line] of entries.lines()) {
+    signal.throwIfAborted();
     yield recordRow(folder, joinPath(directory, name), line);
+  }
   // At the end, as new ones may have come meanwhile.
   yield* baseRows(entries.bases, 0);
 }
@@ -444,7 +430,7 @@ interface Loaded extends StateSizes {
   /** Names of files that were never finished. */
   readonly unfinished: readonly string[];
   /** The journal of the newest generation. */
-  newest?: FileFound;
+  newest?: { readonly bytes: number; readonly soundBytes: number };
 }
 
 /**
@@ -454,11 +440,9 @@ interface Loaded extends StateSizes {
  * @throws StateError STATE_NEWER, STATE_DAMAGED (nothing is readable), STATE_UNREADABLE, STATE_NOT_A_DIRECTORY
  */
 export async function loadState(dir: string, open: OpenFile): Promise<Loaded> {
-  try {
-    return await load(dir, open);
-  } catch (error) {
+  return await load(dir, open).catch(async (error: unknown) => {
     throw await stateError(error, dir, 'read');
-  }
+  });
 }
 
 async function load(dir: string, open: OpenFile): Promise<Loaded> {
@@ -493,9 +477,10 @@ async function load(dir: string, open: OpenFile): Promise<Loaded> {
       continue;
     }
     const found = await read('journal', generation);
-    const lines = found.damaged === 1 ? '1 damaged line' : `${found.damaged} damaged lines`;
     if (found.damaged > 0)
-      repairs.push(`journal-${generation} has ${lines}; the files they told of are looked at again.`);
+      repairs.push(
+        `journal-${generation} has ${counted(found.damaged, 'damaged line')}; the files they told of are looked at again.`,
+      );
     loaded.journalBytes += found.soundBytes;
     if (generation === newest) loaded.newest = found;
   }
@@ -503,21 +488,10 @@ async function load(dir: string, open: OpenFile): Promise<Loaded> {
     throw new StateError('STATE_DAMAGED', dir, 'none of its files has a sound header');
   if (repairs.length > 0 || loaded.newest?.bytes !== loaded.newest?.soundBytes) {
     const dropped = await dropUnreadable(data);
-    const [files, are] = dropped === 1 ? ['1 file', 'it is'] : [`${dropped} files`, 'they are'];
-    if (dropped > 0) repairs.push(`The URL base of ${files} is lost; ${are} new again.`);
+    const are = dropped === 1 ? 'it is' : 'they are';
+    if (dropped > 0) repairs.push(`The URL base of ${counted(dropped, 'file')} is lost; ${are} new again.`);
   }
   return loaded;
-}
-
-/** What reading a file of lines found. */
-interface FileFound {
-  readonly bytes: number;
-  /** Where the last sound line ends; what follows is torn. */
-  readonly soundBytes: number;
-  /** Lines with a wrong checksum that have sound lines after them. */
-  readonly damaged: number;
-  /** It ends with a footer that is true of it. */
-  readonly isWhole: boolean;
 }
 
 const [NEWLINE, QUOTE, BRACE] = [0x0a, 0x22, 0x7b];
@@ -527,8 +501,10 @@ const PREFIX_BYTES = 9;
  * Reads a file of lines in one pass, a part at a time.
  *
  * @param onText is called for the text of each sound line but a footer
+ * @returns how long it is, where the last sound line ends (what follows is torn), how many lines with a wrong checksum have sound
+ *   lines after them, and whether it ends with a footer that is true of it
  */
-async function readLines(path: string, open: OpenFile, onText: (text: Buffer) => void): Promise<FileFound> {
+async function readLines(path: string, open: OpenFile, onText: (text: Buffer) => void) {
   const file = await open(path, 'r');
   const seal = new Seal();
   // Damaged lines since the last sound one: torn if nothing sound follows.
@@ -590,8 +566,8 @@ function takeRecord(entries: Entries, text: Buffer): void {
 }
 
 function checkVersion({ format = 0, schema = 0 }: Readonly<Record<string, number>>, dir: string): void {
-  if (format <= FORMAT_VERSION && schema <= SCHEMA_VERSION) return;
-  const detail = `schema ${format}.${schema}; this one knows ${FORMAT_VERSION}.${SCHEMA_VERSION}`;
+  if (format <= VERSIONS.format && schema <= VERSIONS.schema) return;
+  const detail = `schema ${format}.${schema}; this one knows ${VERSIONS.format}.${VERSIONS.schema}`;
   throw new StateError('STATE_NEWER', dir, detail);
 }
 

@@ -118,8 +118,9 @@ describe('a damaged state', () => {
     const { dir, records } = await stateOfThreeGenerations();
     const path = join(dir, 'journal-3');
     const lines = readFileSync(path, 'utf8').split(/(?<=\n)/);
-    flip(path, Buffer.byteLength(lines.slice(0, 2).join('')) + 30);
-    flip(path, Buffer.byteLength(lines.slice(0, 8).join('')) + 3);
+    const told = lines.flatMap((line, i) => (line.slice(9).startsWith('"inbox"') ? [i] : []));
+    flip(path, Buffer.byteLength(lines.slice(0, told[1]).join('')) + 30);
+    flip(path, Buffer.byteLength(lines.slice(0, told[6]).join('')) + 3);
     const state = await State.open(dir, options);
     expect(state.repairs).toEqual([
       'journal-3 has 2 damaged lines; the files they told of are looked at again.',
