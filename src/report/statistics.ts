@@ -43,8 +43,6 @@ export interface Sample {
 const SAMPLE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The present speed is that of so long, in ms. */
-const SPEED_MS = 60_000;
 /** An alert is over when all was well for so long, in ms, so that it does not come and go. */
 const WELL_MS = 300_000;
 /** So many collections have statistics of their own; the others are counted together, under a name that no collection can have. */
@@ -205,14 +203,13 @@ export class Statistics {
   report() {
     const now = this.#deps.clock.now();
     const all = [...this.#collections.values()];
-    const last = this.samples.filter(({ at }) => at > now - SPEED_MS);
-    const confirmed = last.reduce((sum, sample) => sum + sample.confirmed, 0);
+    const last = this.samples.at(-1);
     return {
       timeToSearch: all.map(({ collection, day, hour, waiting }) => {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
-      /** Documents confirmed a second, over the last minute. */
-      confirmedPerSecond: last.length === 0 ? 0 : (confirmed * 1_000) / (last.length * SAMPLE_MS),
+      /** Documents confirmed a second, over the last 10 s. */
+      confirmedPerSecond: last && last.at > now - SAMPLE_MS ? (last.confirmed * 1_000) / SAMPLE_MS : 0,
       /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
       lastConfirmedAt: this.#lastConfirmedAt,
       alerts: all.flatMap(({ alert }) => alert ?? []),

@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { MirrorAlarm } from '../../src/mirror/errors.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
-import { item } from './reports.js';
+import { item, mirror } from './reports.js';
 import { scriptOf } from './scripts.js';
 import { StandIn } from './stand-in.js';
 
@@ -103,13 +104,21 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   });
 
   test('asks before it takes what the peer has, and takes no for an answer', async () => {
-    const standIn = await StandIn.start(trouble);
+    const { code, message, hint } = new MirrorAlarm('TABLE_GONE', 'prices', 'the table prices');
+    const mirrors = [mirror('prices', { alarm: { code, message, hint, since: 1 } })];
+    const standIn = await StandIn.start({ ...trouble, status: { ...trouble.status, mirrors } });
     const { page } = await visit(standIn.url);
     await ready(page);
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
     await dialog.waitFor();
+    // It says what happens then, and not that the file stays as it is until then.
+    expect(await dialog.textContent()).toContain(
+      'does not have the table prices any more. If that is right,',
+    );
+    expect(await dialog.textContent()).toContain('removes the file');
+    expect(await dialog.textContent()).not.toContain('stays');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'hidden' });
     expect(standIn.posted).toEqual([]);
@@ -159,6 +168,22 @@ describe.skipIf(CHROMIUM === undefined)('the page for everybody', { timeout: LIM
     expect(await page.getByRole('status').textContent()).toMatch(
       /^20,848 files searchable\. 44 need you\. The folder usb is held/,
     );
+  });
+
+  test('has what is wrong with a mirror over the whole width of its table', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    const widthOf = async (place: string) => (await page.locator(place).first().boundingBox())?.width;
+    expect(await widthOf('#mirrors .below td')).toBe(await widthOf('#mirrors table'));
+  });
+
+  test('finds files by name', async () => {
+    const standIn = await StandIn.start(trouble);
+    const { page } = await visit(standIn.url);
+    await ready(page);
+    await page.getByRole('searchbox', { name: 'Find a file' }).fill(' Minutes ');
+    await until(() => standIn.items.includes('minutes'), 'the daemon is asked for the name');
   });
 
   test.each([

@@ -29,6 +29,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     const answer = page.locator('#why-answer');
     expect(await answer.getByText(file, { exact: true }).count()).toBe(1);
     expect(await answer.locator('.history li').count()).toBe(3);
+    // Addresses lead there: to the document, and to the search page of the peer.
+    for (const [place, name] of [
+      [answer, 'https://files.example.org/inbox/notes/garden.md'],
+      [page.locator('#peer'), daemon.peer.url.replace(/\/$/, '')],
+    ] as const)
+      expect(await place.getByRole('link', { name }).getAttribute('href')).toBe(name);
     expect(await page.evaluate('window.isTheSame')).toBe(true);
     await shoot(page, 'real-confirmed-desktop');
     await page.setViewportSize({ width: 390, height: 844 });
@@ -48,13 +54,14 @@ describe.skipIf(CHROMIUM === undefined)('the page of a running daemon', { timeou
     expect(await page.title()).toBe('peer in trouble · 1 waiting · peersync');
     await page
       .locator('#peer')
-      .getByText(/^Does not answer, for /)
+      .getByText(/^It does not answer, for /)
       .waitFor();
     await page.getByText(/The peer does not answer: .* So since \d\d:\d\d\. Tried again /).waitFor();
-    // The words of the outage stand once, beside the line of the log.
-    expect(
-      (await page.locator('body').innerText()).match(/refused the connection/g)?.length,
-    ).toBeLessThanOrEqual(2);
+    // The words of the outage stand once, beside the log.
+    const wordsIn = async (place: string) =>
+      (await page.locator(place).innerText()).match(/ECONNREFUSED/g)?.length ?? 0;
+    expect(await wordsIn('.detail')).toBe(1);
+    expect([await wordsIn('#attention'), await wordsIn('#peer')]).toEqual([0, 0]);
     await page.getByRole('button', { name: 'Try now' }).click();
     await page.getByText('The peer is asked again.').waitFor();
     await shoot(page, 'real-peer-away-desktop');

@@ -24,6 +24,8 @@ const POLICY =
 
 /** A server in the place of the daemon's, for what is hard to bring about with a real one. It keeps what was posted. */
 export class StandIn {
+  /** The names that files were asked for by. */
+  readonly items: (string | null)[] = [];
   readonly posted: { readonly path: string; readonly body: unknown }[] = [];
   readonly #followers = new Set<ServerResponse>();
   readonly #script: Script;
@@ -91,6 +93,7 @@ export class StandIn {
 
   #items(asked: URLSearchParams): unknown {
     const { status, item } = this.#script;
+    this.items.push(asked.get('name'));
     const of = asked.get('status') ?? '';
     const total =
       of === 'passed' ? status.passedOver : (Object.entries(status.items).find(([s]) => s === of)?.[1] ?? 0);

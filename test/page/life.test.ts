@@ -174,6 +174,12 @@ describe('the files of the page', () => {
     expect(wanted.filter((file) => !has(file))).toEqual([]);
   });
 
+  it('include the icon that browsers ask for by themselves', async () => {
+    const page = await PageAtWork.start();
+    const icon = await page.fetch('/favicon.ico');
+    expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/svg+xml; charset=utf-8']);
+  });
+
   it('come with their kind and a mark of their content, and only again when that changed', async () => {
     const page = await PageAtWork.start();
     const script = await page.fetch('/assets/main.js');

@@ -230,6 +230,7 @@ export class PageAtWork {
     mkdirSync(directory);
     writeFileSync(join(directory, 'index.html'), INDEX);
     writeFileSync(join(directory, 'sign-in.html'), '<!doctype html><title>sign in</title>');
+    writeFileSync(join(directory, 'favicon-ok.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
     writeFileSync(join(directory, 'main.js'), 'export {};');
     writeFileSync(join(directory, 'main.css'), 'body {}');
     writeFileSync(join(directory, 'main.js.map'), '{}');

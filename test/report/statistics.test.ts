@@ -160,6 +160,9 @@ describe('samples', () => {
     expect(sample).toMatchObject({ confirmed: 1, accepted: 1, waiting: 1 });
     expectNear(sample?.p50Ms, 3_000);
     expect(d.figures.report().confirmedPerSecond).toBeCloseTo(0.1);
+    // It is the present speed: 10 s later nothing goes on.
+    await d.clock.advance(10_000);
+    expect(d.figures.report().confirmedPerSecond).toBe(0);
     await d.clock.advance(2 * HOUR);
     expect(d.figures.samples).toHaveLength(360);
     expect(d.figures.report().confirmedPerSecond).toBe(0);

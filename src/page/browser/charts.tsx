@@ -66,7 +66,7 @@ export function Charts({ model }: Props) {
   useEffect(() => {
     // Colours are the page's, which a canvas does not follow by itself.
     const again = () => setTheme((n) => n + 1);
-    new MutationObserver(again).observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    new MutationObserver(again).observe(document.documentElement, { attributeFilter: ['style'] });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
   }, []);
   return (

@@ -22,16 +22,7 @@ const PAGE_SIZE = 10;
 /** What is shown is asked for again at most this often, in ms, while it changes. */
 const RELOAD_MS = 2_000;
 
-const EMPTY: Readonly<Record<Entry['status'], string>> = {
-  quarantined:
-    'Nothing is in quarantine. What cannot be delivered without a change waits here, with the reason and what to do.',
-  pending: 'Nothing waits to be pushed.',
-  accepted: 'Nothing waits to be shown by the peer.',
-  confirmed: 'Nothing is confirmed yet.',
-  passed: 'No file is passed over. Empty, too large and unreadable ones are listed here.',
-  gone: 'No file was removed.',
-};
-const STATUSES = Object.keys(EMPTY) as Entry['status'][];
+const STATUSES = Object.keys(STATUS_WORDS) as Entry['status'][];
 
 function countOf({ status }: Model, name: Entry['status'], folder: string): number {
   const of = folder === '' ? status : status?.folders.find((one) => one.name === folder);
@@ -83,8 +74,11 @@ export function Files({ model }: Props) {
     return words;
   };
   const { items, next } = typeof page === 'string' ? { items: [] } : page;
-  const none =
-    typeof page === 'string' ? page : name === '' ? EMPTY[status] : `No name of a file holds "${name}".`;
+  const empty =
+    status === 'quarantined'
+      ? 'Nothing is in quarantine. What cannot be delivered without a change waits here, with the reason and what to do.'
+      : `No file is ${STATUS_WORDS[status].toLowerCase()}.`;
+  const none = typeof page === 'string' ? page : name === '' ? empty : `No name of a file holds "${name}".`;
   const names = model.status?.folders.map((one) => one.name) ?? [];
   return (
     <>

@@ -1,11 +1,23 @@
 import { useRef, useState } from 'preact/hooks';
-import { numberText as count, counted, sentence } from '../../lib/text.js';
+import { numberText as count, counted } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
+import { TROUBLE_WORDS } from '../../queue/breaker.js';
 import type { StatusReport } from '../../report/status.js';
 import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
 import { post } from './model.js';
-import { Act, Address, Facts, filesHref, Head, Icon, type Props, Prose, STATUS_WORDS } from './parts.js';
+import {
+  Act,
+  Address,
+  Facts,
+  filesHref,
+  Head,
+  Icon,
+  type Props,
+  Prose,
+  STATUS_WORDS,
+  Table,
+} from './parts.js';
 import { ahead, amount, type Concern, calm, concernsOf, duration, grouped, hour } from './words.js';
 
 /** Whether the page is up to date. */
@@ -159,12 +171,7 @@ export function Attention({ model }: Props) {
 
 const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
 const LANES = { push: 'Pushes', confirm: 'Look-ups', mirror: 'Mirrors', audit: 'Audit' } as const;
-const FIGURES = ['Answers in', 'Running', 'Waiting', 'Failed'] as const;
-const TROUBLES = {
-  unreachable: 'Does not answer',
-  failing: 'Answers with errors',
-  denied: 'Refuses the credentials',
-} as const;
+const FIGURES = ['Requests', 'Take', 'Running', 'Waiting', 'Failed'].map((title) => ({ title }));
 
 /** The peer: whether it answers, how fast, and what waits for it. */
 export function Peer({ model }: Props) {
@@ -194,38 +201,22 @@ export function Peer({ model }: Props) {
           'Search it at': <Address url={peer.url} />,
           Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
           'Shows a document': uplink && `about ${duration(uplink.timeToVisibleMs)} after a push`,
-          Requests: `${count(running)} running; ${count(limit)} at a time${limit < max ? ` now, ${count(max)} at most` : ''}`,
+          'At a time': `${count(running)} of ${count(limit)} requests${limit < max ? ` now, ${count(max)} at most` : ''}`,
         }}
       />
-      <table class="lanes">
-        <caption class="unseen">Requests to the peer by kind</caption>
-        <thead>
-          <tr>
-            <td />
-            {FIGURES.map((title) => (
-              <th key={title} scope="col" class="number">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {(Object.keys(LANES) as (keyof typeof LANES)[]).map((name) => {
-            const lane = peer.queue?.lanes[name];
-            const latency = lane?.p50LatencyMs === undefined ? '–' : duration(lane.p50LatencyMs);
-            return (
-              <tr key={name}>
-                <th scope="row">{LANES[name]}</th>
-                {[latency, lane?.running, lane?.waiting, lane?.failed].map((value, i) => (
-                  <td key={FIGURES[i]} class="number">
-                    {typeof value === 'number' ? count(value) : value}
-                  </td>
-                ))}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        caption="Requests to the peer by kind"
+        what="kind"
+        columns={FIGURES}
+        rows={Object.keys(LANES) as (keyof typeof LANES)[]}
+        cells={(name) => {
+          const { p50LatencyMs, running, waiting, failed } = peer.queue?.lanes[name] ?? {};
+          const figures = [running, waiting, failed].map((n = 0) => count(n));
+          return [LANES[name], p50LatencyMs === undefined ? '–' : duration(p50LatencyMs), ...figures];
+        }}
+        keyOf={(name) => name}
+        empty=""
+      />
     </>
   );
 }
@@ -239,7 +230,7 @@ function healthOf(
     return [
       'error',
       'bad',
-      `${TROUBLES[circuit.reason.kind]}, for ${calm(now - circuit.since)}; tried ${counted(circuit.tries, 'time')}`,
+      `It ${TROUBLE_WORDS[circuit.reason.kind]}, for ${calm(now - circuit.since)}; tried ${counted(circuit.tries, 'time')}`,
     ];
   if (paused !== undefined) return ['warn', 'warn', 'Left alone while peersync is paused'];
   if (pausedUntil > now)
@@ -269,7 +260,7 @@ export function Recent({ model }: Props) {
             </time>
             <p>
               {level !== 'info' && <span class="unseen">{level}: </span>}
-              <Prose text={sentence(message)} />
+              <Prose text={message} />
               {more > 0 && <span class="hint"> And {count(more)} more like it.</span>}
             </p>
           </li>

@@ -110,6 +110,11 @@ interface PagerProps {
   readonly go: (step: -1 | 1) => void;
 }
 
+const PAGES = [
+  [-1, 'Back', 'page before'],
+  [1, 'More', 'next page'],
+] as const;
+
 /** The line below a list that goes to the page before and after, where there is one. */
 export function Pager({ of, first, shown, total, hasMore, go }: PagerProps) {
   if (first === 0 && !hasMore) return null;
@@ -120,24 +125,15 @@ export function Pager({ of, first, shown, total, hasMore, go }: PagerProps) {
         {range}
         {total !== undefined && ` of ${count(total)}`}
       </p>
-      <button
-        type="button"
-        class="small"
-        aria-label={`${of}: the page before`}
-        disabled={first === 0}
-        onClick={() => go(-1)}
-      >
-        Back
-      </button>
-      <button
-        type="button"
-        class="small"
-        aria-label={`${of}: the next page`}
-        disabled={!hasMore}
-        onClick={() => go(1)}
-      >
-        More
-      </button>
+      {PAGES.map(([step, label, which]) => {
+        const disabled = step === -1 ? first === 0 : !hasMore;
+        const props = { 'aria-label': `${of}: the ${which}`, disabled, onClick: () => go(step) };
+        return (
+          <button type="button" class="small" key={step} {...props}>
+            {label}
+          </button>
+        );
+      })}
     </div>
   );
 }
@@ -157,12 +153,8 @@ export function Filter({ what, onInput }: { what: string; onInput: (wanted: stri
 
 export interface Column {
   readonly title: string;
-  /** Beside a figure on a phone. @default the title */
-  readonly label?: string;
   /** For the heading, where its words are too short to be understood alone. */
   readonly explains?: string;
-  /** A heading above this and the columns beside it that have the same. */
-  readonly group?: string;
 }
 
 interface TableProps<T> {
@@ -200,7 +192,6 @@ export function Table<T>({
   const found = wanted === '' ? rows : rows.filter((row) => keyOf(row).toLowerCase().includes(wanted));
   const first = Math.max(0, Math.min(page, Math.ceil(found.length / pageSize) - 1)) * pageSize;
   const shown = found.slice(first, first + pageSize);
-  const groups = Map.groupBy(columns, ({ group = '' }) => group);
   return (
     <>
       {rows.length > pageSize && (
@@ -220,19 +211,10 @@ export function Table<T>({
           <table role="table">
             <caption class="unseen">{caption}</caption>
             <thead role="rowgroup">
-              {groups.size > 1 && (
-                <tr role="row">
-                  {[...groups].map(([group, { length }]) => (
-                    <th key={group} scope="colgroup" colspan={length} class={group && 'group'}>
-                      {group}
-                    </th>
-                  ))}
-                </tr>
-              )}
               <tr role="row">
-                {columns.map(({ title, explains, label = title }, i) => (
+                {columns.map(({ title, explains }, i) => (
                   <th
-                    key={label}
+                    key={title}
                     scope="col"
                     role="columnheader"
                     class={i > 0 ? 'number' : ''}
@@ -253,8 +235,8 @@ export function Table<T>({
                       <th scope="row" role="rowheader">
                         {head}
                       </th>
-                      {columns.slice(1).map(({ title, label = title }, i) => (
-                        <td key={label} role="cell" class="number" data-label={label}>
+                      {columns.slice(1).map(({ title }, i) => (
+                        <td key={title} role="cell" class="number" data-label={title}>
                           {figures[i]}
                         </td>
                       ))}

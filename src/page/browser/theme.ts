@@ -21,7 +21,8 @@ export function nextTheme(): void {
 }
 
 function apply(): void {
-  document.documentElement.dataset.theme = theme();
+  const chosen = theme();
+  document.documentElement.style.colorScheme = chosen === 'auto' ? '' : chosen;
 }
 
 apply();

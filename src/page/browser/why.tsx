@@ -5,7 +5,8 @@ import { get } from './model.js';
 import { Address, Facts, Icon, isStatus, type Props, Prose, STATUS_WORDS, whyHref } from './parts.js';
 import { ago, ahead, sentences } from './words.js';
 
-const VERDICT_WORDS: Readonly<Record<WhyReport['verdict'], string>> = {
+/** What became of a file; or of what is no regular file. */
+const WORDS: Readonly<Record<WhyReport['verdict'] | NonNullable<WhyReport['kind']>, string>> = {
   pending: 'Pending: it is to be pushed.',
   accepted: 'Accepted by the peer, which does not show it yet.',
   confirmed: 'Confirmed: the peer shows this very version.',
@@ -15,9 +16,6 @@ const VERDICT_WORDS: Readonly<Record<WhyReport['verdict'], string>> = {
   ignored: 'Ignored by a rule.',
   unknown: 'Not known yet.',
   outside: 'Not watched.',
-};
-/** Instead, where it is no regular file. */
-const KIND_WORDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
   directory: 'A directory: only the files in it are pushed.',
   link: 'A symbolic link, which is passed over.',
   other: 'No regular file, and passed over.',
@@ -101,7 +99,7 @@ function Answer({ report, now }: { readonly report: WhyReport; readonly now: num
       <div>
         <h3 class={`verdict s-${verdict}`}>
           <Icon of={isStatus(verdict) ? verdict : 'unknown'} />
-          <span>{kind === undefined ? VERDICT_WORDS[verdict] : KIND_WORDS[kind]}</span>
+          <span>{WORDS[kind ?? verdict]}</span>
         </h3>
         {trouble && (
           <p class="voice">
