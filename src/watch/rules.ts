@@ -19,18 +19,10 @@ const LARGEST_BYTES = 1_048_576;
 /** `ignore` remembers every path it was asked about, for ever; a matcher is renewed after this many questions. */
 const QUESTIONS_PER_MATCHER = 10_000;
 
-type Kind = 'file' | 'directory';
-
 /** What becomes of a file, and the rule that says so, as part of a sentence. */
 export type Decision =
   | { readonly take: true; readonly collection: string; readonly url: string; readonly rule: string }
   | { readonly take: false; readonly rule: string };
-
-interface CompiledRule {
-  readonly patterns: PatternList;
-  readonly collection: string | undefined;
-  readonly text: string;
-}
 
 /** A `.peersyncignore` file as it was read. */
 interface RulesFile {
@@ -56,7 +48,8 @@ const ABSENT = { size: 0, mtimeMs: Number.POSITIVE_INFINITY, ctimeMs: Number.POS
 export class FolderRules {
   readonly #ignore: PatternList;
   readonly #include: PatternList | undefined;
-  readonly #rules: readonly CompiledRule[];
+  /** Of each of `rules`. */
+  readonly #matches: readonly PatternList[];
   /** By directory. */
   readonly #files = new Map<string, RulesFile>();
 
@@ -64,11 +57,7 @@ export class FolderRules {
     this.#ignore = new PatternList(folder.ignore);
     const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
     this.#include = takesAll ? undefined : new PatternList(folder.include);
-    this.#rules = folder.rules.map((rule, index) => ({
-      patterns: new PatternList([rule.match]),
-      collection: 'collection' in rule ? rule.collection : undefined,
-      text: `rules[${index}] ${JSON.stringify(rule.match)} of folder ${folder.name}`,
-    }));
+    this.#matches = folder.rules.map(({ match }) => new PatternList([match]));
   }
 
   /** Reads the `.peersyncignore` files that rule a path. */
@@ -135,44 +124,50 @@ export class FolderRules {
     const { name, url } = this.folder;
     if (basename(path) === IGNORE_FILE)
       return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
-    const ignored = this.#ignored(path, 'file');
+    const ignored = this.#ignored(path);
     if (ignored !== undefined) return { take: false, rule: ignored };
-    if (this.#include?.test(path, 'file').ignored === false)
+    if (this.#include?.test(path).ignored === false)
       return { take: false, rule: `no pattern of include of folder ${name} matches` };
-    const rule = this.#rules.find(({ patterns }) => patterns.test(path, 'file').ignored);
-    if (rule !== undefined && rule.collection === undefined)
-      return { take: false, rule: `${rule.text}: skip` };
+    const index = this.#matches.findIndex((patterns) => patterns.test(path).ignored);
+    const rule = this.folder.rules[index];
+    if (rule !== undefined && !('collection' in rule))
+      return { take: false, rule: `${this.#nameOf(index)}: skip` };
     const collection = rule?.collection ?? this.folder.collection;
-    const text = `${rule?.text ?? `folder ${name} takes it`}: collection ${collection}`;
+    const taker = rule === undefined ? `folder ${name} takes it` : this.#nameOf(index);
+    const text = `${taker}: collection ${collection}`;
     return { take: true, collection, url: documentUrl(url, path), rule: text };
   }
 
   /** The rule that keeps out a directory which stands in one known to be entered. */
   closedEntered(directory: string): string | undefined {
-    const ignored = this.#ignored(directory, 'directory');
+    const ignored = this.#ignored(directory, '/');
     if (ignored !== undefined) return ignored;
-    for (const { collection, patterns, text } of this.#rules) {
+    for (const [index, rule] of this.folder.rules.entries()) {
       // What an earlier rule may take is not skipped whole.
-      if (collection !== undefined) return undefined;
-      if (patterns.test(directory, 'directory').ignored) return `${text}: skip`;
+      if ('collection' in rule) return undefined;
+      if (this.#matches[index]?.test(`${directory}/`).ignored) return `${this.#nameOf(index)}: skip`;
     }
     return undefined;
   }
 
-  #ignored(path: string, kind: Kind): string | undefined {
+  #nameOf(index: number): string {
+    return `rules[${index}] ${JSON.stringify(this.folder.rules[index]?.match)} of folder ${this.folder.name}`;
+  }
+
+  /** @param end a slash for a directory */
+  #ignored(path: string, end = ''): string | undefined {
     for (const directory of this.#files.size === 0 ? [] : directoriesAbove(path).toReversed()) {
       const patterns = this.#files.get(directory)?.patterns;
       if (patterns === undefined) continue;
       const where = `${IGNORE_FILE} in ${directory === '' ? 'the folder' : `${directory}/`}`;
       if (typeof patterns === 'string') return `${where} cannot be read (${patterns})`;
-      const found = patterns.test(directory === '' ? path : path.slice(directory.length + 1), kind);
+      const found = patterns.test(`${directory === '' ? path : path.slice(directory.length + 1)}${end}`);
       if (found.ignored) return `${where}: ${JSON.stringify(found.rule?.pattern)}`;
       if (found.unignored) return undefined;
     }
-    const { ignored, rule } = this.#ignore.test(path, kind);
-    return ignored
-      ? `ignore pattern ${JSON.stringify(rule?.pattern)} of folder ${this.folder.name}`
-      : undefined;
+    const { ignored, rule } = this.#ignore.test(path + end);
+    const pattern = JSON.stringify(rule?.pattern);
+    return ignored ? `ignore pattern ${pattern} of folder ${this.folder.name}` : undefined;
   }
 }
 
@@ -207,11 +202,14 @@ export class PatternList {
     this.#matcher = this.#compiled;
   }
 
-  /** What the last matching pattern says of a path, relative to where they stand: `ignored`, or `unignored` by a `!pattern`. */
-  test(path: string, kind: Kind): TestResult {
+  /**
+   * What the last matching pattern says of a path, relative to where they stand, and with a slash where it is a directory:
+   * `ignored`, or `unignored` by a `!pattern`.
+   */
+  test(path: string): TestResult {
     if (this.#questions === 0) this.#matcher = createIgnore({ ignoreCase: false }).add(this.#compiled);
     this.#questions = (this.#questions + 1) % QUESTIONS_PER_MATCHER;
-    return this.#matcher.test(kind === 'directory' ? `${path}/` : path);
+    return this.#matcher.test(path);
   }
 }
 
