@@ -229,8 +229,7 @@ export class Backlog extends ReadyQueue<Place> {
   }
 
   #isHere(folder: string): boolean {
-    const standing = this.#deps.standing(folder);
-    return standing === 'there' || standing === 'doubtful';
+    return this.#deps.standing(folder) === 'there';
   }
 
   async *#pending(): AsyncGenerator<Iterable<Entry>> {

@@ -21,11 +21,8 @@ export interface DialectSource {
   misfits(): Promise<boolean>;
 }
 
-/**
- * How the root of a folder stands. `doubtful`: it may be another one, and that a file is not there says nothing; `missing`: no
- * file of it can be looked at, as also before the root was looked at for the first time.
- */
-export type Standing = 'there' | 'doubtful' | 'missing';
+/** How the root of a folder stands. `missing`: no file of it can be looked at, as also before the root was looked at for the first time. */
+export type Standing = 'there' | 'missing';
 
 /** Of the configuration; the rates are kept by the queue. */
 export interface UplinkSettings {

@@ -305,11 +305,11 @@ export class Uplink {
   }
 
   #release(taken: PendingItem): void {
-    const { pathOf, standing } = this.#deps;
+    const { pathOf } = this.#deps;
     const entry = this.#backlog.giveBack(taken);
     if (entry !== taken) this.#takeUp(taken, entry);
-    // It was left as it was. What has no file in a doubtful folder waits until that changes, the rest for a scan of its folder.
-    else if (!this.#isolation.take(entry) && standing(entry.folder) !== 'doubtful')
+    // It was left as it was, and waits for a scan of its folder.
+    else if (!this.#isolation.take(entry))
       this.#backlog.add(entry, pathOf(entry) === undefined ? SCAN_PAUSE_MS : 0);
   }
 

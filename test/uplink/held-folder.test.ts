@@ -78,44 +78,6 @@ describe('while the folder of what waits to be pushed is held', () => {
     expect(w.looked).toEqual([]);
   });
 
-  it('and doubtful, what has no file there is looked at once, what is new is pushed, and the rest when it is in no doubt', async () => {
-    becomes('doubtful');
-    const away = w.write('away.txt', 'a');
-    const path = w.fileOf(away);
-    renameSync(path, `${path}.away`);
-    await comes(() => packs === 1 && w.uplink.isIdle, 'it came to its turn');
-    const visited = visits();
-    await clock.advance(HOUR_MS);
-    expect(visited()).toBe(0);
-    w.write('new.txt', 'n');
-    await confirmed('new.txt');
-    expect(packs).toBe(2);
-    expect(w.state.get('inbox', 'away.txt')).toStrictEqual(away);
-    expect(w.looked).toEqual([]);
-    renameSync(`${path}.away`, path);
-    w.known('away.txt', 'a');
-    await confirmed('away.txt');
-    const late = w.write('late.txt', 'l');
-    renameSync(w.fileOf(late), `${path}.late`);
-    await comes(() => packs === 4 && w.uplink.isIdle, 'it came to its turn');
-    becomes('there');
-    await comes(() => w.looked.length > 0, 'it is concluded from that it is not there');
-    expect(w.looked).toEqual(['late.txt']);
-  });
-
-  it('and doubtful, what a peer did not take is pushed again all the same', async () => {
-    becomes('doubtful');
-    let refusals = 0;
-    w.peer.onPush = () => {
-      if (refusals > 0) return undefined;
-      refusals += 1;
-      return { peerTime: 0, results: [{ ok: false, message: 'not now' }] };
-    };
-    w.write('a.txt', 'a');
-    await confirmed('a.txt');
-    expect(refusals).toBe(1);
-  });
-
   it.each(['gone', 'unreadable'])(
     'and goes missing under the hands of a batch, what is %s is left',
     async (how) => {

@@ -189,9 +189,7 @@ describe('a list of patterns', () => {
         const list = new PatternList(patterns.join('\n'));
         const ignored = gitIgnored(root, asked);
         for (const path of asked) {
-          expect(list.test(path).ignored, `${JSON.stringify(path)} ${patterns}`).toBe(
-            ignored.has(path),
-          );
+          expect(list.test(path).ignored, `${JSON.stringify(path)} ${patterns}`).toBe(ignored.has(path));
         }
       }),
       { numRuns: 60 },
