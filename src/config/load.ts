@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { messageOf, systemCode } from '../lib/errors.js';
@@ -54,7 +54,7 @@ export async function checkConfig(input: unknown, file: string): Promise<Config>
 async function readText(path: string): Promise<string> {
   const unreadable = (why: string) =>
     new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, { path });
-  const content = await readAtMost(path, LARGEST_FILE_BYTES + 1).catch((error: unknown) => {
+  const content = await readFile(path).catch((error: unknown) => {
     const code = systemCode(error);
     if (code === 'ENOENT')
       throw new ConfigError('CONFIG_MISSING', `There is no configuration file ${path}.`, { path });
@@ -66,18 +66,6 @@ async function readText(path: string): Promise<string> {
     return new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
     throw unreadable('it is not text in UTF-8');
-  }
-}
-
-/** Of a pipe too, whose size nobody knows before. */
-async function readAtMost(path: string, limit: number): Promise<Buffer> {
-  const handle = await open(path, 'r');
-  try {
-    const chunks: Buffer[] = [];
-    for await (const chunk of handle.createReadStream({ end: limit - 1 })) chunks.push(chunk);
-    return Buffer.concat(chunks);
-  } finally {
-    await handle.close();
   }
 }
 

@@ -66,10 +66,8 @@ interface Request {
   /** What p-queue starts; settles what `run` returned when the work ends. */
   readonly perform: () => Promise<void>;
   readonly reject: (reason: unknown) => void;
-  /** Takes it out of the queue, or asks its work to end. */
-  readonly ending: AbortController;
-  /** Whether the caller may abort it; p-queue takes its time to listen. */
-  readonly isAbortable: boolean;
+  /** Takes it out of the queue, or asks its work to end; only where the caller may do that, for each costs time. */
+  readonly ending: AbortController | undefined;
 }
 
 /** One lane with its figures. p-queue keeps its order, concurrency and rate. */
@@ -108,9 +106,9 @@ class LaneQueue {
   }
 
   add(request: Request): void {
-    const { ending, isAbortable, perform, reject } = request;
+    const { ending, perform, reject } = request;
     this.waiting.add(request);
-    this.queue.add(perform, isAbortable ? { signal: ending.signal } : {}).catch((reason: unknown) => {
+    this.queue.add(perform, { signal: ending?.signal }).catch((reason: unknown) => {
       if (!this.waiting.delete(request)) return;
       reject(reason);
       this.onChange();
@@ -162,7 +160,7 @@ export class RequestQueue {
   readonly #byPriority: readonly LaneQueue[];
   /** Emits the name of a lane when a producer of it may go on, and `ended` when a request has ended. */
   readonly #events = new EventEmitter().setMaxListeners(0);
-  /** Ends the requests that nobody else may abort: a signal for each would cost more than all else here. */
+  /** Ends the requests that have none of their own. */
   readonly #ending = new AbortController();
   #paused: Paused | undefined;
   #isStopping = false;
@@ -200,14 +198,14 @@ export class RequestQueue {
     if (this.#isStopping) return Promise.reject(queueStopped());
     if (signal?.aborted) return Promise.reject(signal.reason);
     const lane = this.#lanes[name];
-    const ending = signal === undefined ? this.#ending : new AbortController();
+    const ending = signal && new AbortController();
     const settled = new Promise<T>((resolve, reject) => {
       const perform = () => this.#perform(lane, request, work).then(resolve, reject);
-      const request: Request = { perform, reject, ending, isAbortable: signal !== undefined };
+      const request: Request = { perform, reject, ending };
       lane.add(request);
     });
     if (signal === undefined) return settled;
-    const onAbort = () => ending.abort(signal.reason);
+    const onAbort = () => ending?.abort(signal.reason);
     // One signal may well end every request there is.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', onAbort);
@@ -310,7 +308,10 @@ export class RequestQueue {
       this.#events.emit(name);
     }
     const running = () => this.#byPriority.flatMap((lane) => [...lane.running]);
-    const abort = () => running().map(({ ending }) => ending.abort(reason));
+    const abort = () => {
+      for (const { ending } of running()) ending?.abort(reason);
+      this.#ending.abort(reason);
+    };
     const timer = this.#options.clock.after(graceMs, abort);
     if (graceMs === 0) abort();
     while (running().length > 0) await once(this.#events, 'ended');
@@ -323,7 +324,7 @@ export class RequestQueue {
     request: Request,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { signal } = request.ending;
+    const { signal } = request.ending ?? this.#ending;
     const ticket = this.#breaker.started(lane.name, this.#options.clock.now());
     lane.waiting.delete(request);
     lane.running.add(request);
