@@ -242,8 +242,8 @@ describe('a running daemon that reads its configuration anew', { timeout: 240_00
     );
     await work.hangUp();
     await until(async () => (await watch()) === 'unwatched', 'hints are off');
-    // 9 pushes, 16 look-ups, and 2 beside them.
-    expect((await work.status()).peer.queue?.concurrency.max).toBe(27);
+    // 9 pushes and 16 look-ups.
+    expect((await work.status()).peer.queue?.concurrency.max).toBe(25);
     await until(() => work.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
     work.drop('hinted/by-rescan.txt');
     await work.confirmed('hinted/by-rescan.txt');
