@@ -8,6 +8,7 @@ import { type Followed, type FollowOptions, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
+import { inGroups } from './turns.js';
 import { removeWhole, replaceWhole, stampOfTarget } from './whole-file.js';
 
 /** How many items are looked at between two saves of where the pass stands. */
@@ -21,6 +22,8 @@ const PAGE = 2_000;
 /** How many records are looked at without a pause. */
 const SLICE = 5_000;
 const TIME_DIGITS = 15;
+/** Behind all keys of items. */
+const KEYS_END = ':';
 
 /** An item that has, or had, a citation file. */
 type CitedItem = ConfirmedItem | GoneItem;
@@ -30,13 +33,6 @@ interface Run {
   pass: Pass;
   readonly failures: string[];
   readonly signal: AbortSignal;
-}
-
-/** Whether there is a file for an item, and was one before; whether it was written or removed. */
-interface Result {
-  readonly hadFile: boolean;
-  readonly hasFile: boolean;
-  readonly changed: boolean;
 }
 
 /**
@@ -106,19 +102,18 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     let looked = 0;
     for await (const item of this.#itemsBehind(last, isPass ? began : undefined)) {
       run.signal.throwIfAborted();
-      const result = await this.#look(item, run.signal).catch((error: unknown) => {
+      try {
+        const { files, changed } = await this.#look(item, isPass, run.signal);
+        run.pass = { ...run.pass, files: run.pass.files + files, changed: run.pass.changed || changed };
+        if (item.status === 'confirmed') failed = 0;
+      } catch (error) {
         if (!isOfThisItem(error)) throw error;
         failed += 1;
         run.failures.push(`${item.path}: ${messageOf(error)}`);
         if (failed === MOST_FAILURES) throw error;
-        return undefined;
-      });
-      if (result !== undefined && item.status === 'confirmed') failed = 0;
+      }
       last = keyOf(item.since, item.path);
-      const { hadFile = false, hasFile = false, changed = false } = result ?? {};
-      const files = run.pass.files + Number(hasFile) - (isPass ? 0 : Number(hadFile));
-      const pass = { ...run.pass, files, changed: run.pass.changed || changed };
-      this.#keep(run, failed === 0 ? { ...pass, [cursor]: last } : pass);
+      this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       looked += 1;
       if (looked % SAVE_EVERY === 0) await this.deps.commit();
       const isNewDue = this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= SOON_MS;
@@ -132,57 +127,59 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     passes.keep(this.deps.state, this.name, pass);
   }
 
-  /** A document that the peer does not show keeps its file, which counts as none in a pass. */
-  async #look(item: CitedItem, signal: AbortSignal): Promise<Result | undefined> {
+  /**
+   * A document that the peer does not show keeps its file, which counts as none in a pass.
+   *
+   * @returns how many files there are more than were counted before: a pass counts all of them anew
+   */
+  async #look(
+    item: CitedItem,
+    isPass: boolean,
+    signal: AbortSignal,
+  ): Promise<{ readonly files: number; readonly changed: boolean }> {
     const { folder, filter, ch, path: template } = this.plan.settings;
     const { root, peer, ask } = this.deps;
     const { path } = fillTemplate(template, { folder, path: item.path.split('/') });
     const target = { root, path };
-    const hadFile = (await stampOfTarget(target)) !== undefined;
+    const counted = !isPass && (await stampOfTarget(target)) !== undefined ? 1 : 0;
     if (item.status === 'gone') {
       // No directories are made for what never had a file.
-      const changed = hadFile && (await removeWhole(target));
-      return { hadFile: changed, hasFile: false, changed };
+      const changed = (await stampOfTarget(target)) !== undefined && (await removeWhole(target));
+      return { files: -counted, changed };
     }
     const citation = await ask(signal, (signal) => peer.citation({ url: item.url }, { filter, ch, signal }));
-    if (citation === undefined) return { hadFile: false, hasFile: false, changed: false };
+    if (citation === undefined) return { files: 0, changed: false };
     const { changed } = await replaceWhole(target, jsonOf(citation, item.url), { signal });
-    return { hadFile, hasFile: true, changed };
+    return { files: 1 - counted, changed };
   }
 
   /**
-   * The confirmed and the gone items of the folder behind the key `after`, up to `end`, in order. In bounded memory, at the price of
+   * The confirmed and the gone items of the folder behind the key `last`, up to `end`, in order. In bounded memory, at the price of
    * looking at all records of the folder once a page.
    */
-  async *#itemsBehind(after: string, end: string | undefined): AsyncGenerator<CitedItem> {
-    for (let last = after; ; ) {
-      const page = await this.#nextKeys(last, end);
+  async *#itemsBehind(last: string, end = KEYS_END): AsyncGenerator<CitedItem> {
+    const { state } = this.deps;
+    const { folder } = this.plan.settings;
+    for (;;) {
+      let keys: string[] = [];
+      let limit = end;
+      for await (const group of inGroups(state.entries.all(folder), SLICE)) {
+        for (const entry of group) {
+          const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
+          if (key > last && key < limit) keys.push(key);
+        }
+        if (keys.length < 2 * PAGE) continue;
+        keys = keys.sort().slice(0, PAGE);
+        limit = keys.at(-1) ?? limit;
+      }
+      const page = keys.sort().slice(0, PAGE);
       for (const key of page) {
-        const item = this.deps.state.get(this.plan.settings.folder, key.slice(TIME_DIGITS));
+        const item = state.get(folder, key.slice(TIME_DIGITS));
         if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
       }
       if (page.length < PAGE) return;
       last = page.at(-1) ?? last;
     }
-  }
-
-  async #nextKeys(after: string, end: string | undefined): Promise<string[]> {
-    const { state, clock } = this.deps;
-    let keys: string[] = [];
-    let seen = 0;
-    let limit = end;
-    for (const entry of state.entries.all(this.plan.settings.folder)) {
-      seen += 1;
-      if (seen % SLICE === 0) await clock.sleep(0);
-      if (!isCited(entry)) continue;
-      const key = keyOf(entry.since, entry.path);
-      if (key <= after || (limit !== undefined && key >= limit)) continue;
-      keys.push(key);
-      if (keys.length < 2 * PAGE) continue;
-      keys = keys.sort().slice(0, PAGE);
-      limit = keys.at(-1);
-    }
-    return keys.sort().slice(0, PAGE);
   }
 }
 

@@ -36,9 +36,6 @@ interface Stretch {
   readonly to: number;
 }
 
-/** By what a row is compared: the texts of the columns asked for, then its key. */
-type Order = readonly string[];
-
 /** Where a merge stands in one run: at a row of the group that was read last. */
 interface Head {
   readonly place: number;
@@ -46,7 +43,7 @@ interface Head {
   group: readonly TableRow[];
   at: number;
   /** Of the row that it stands at. */
-  order: Order;
+  order: string;
 }
 
 /**
@@ -60,11 +57,10 @@ interface Head {
  * Its file has no name any more as soon as it is open: nothing of it stays, however the process ends.
  */
 export class RowStore {
-  /** All columns that are known, without the key, in the order in which they came up first. */
-  readonly columns: string[] = [];
   /** How many rows there are. */
   rows = 0;
   readonly #options: RowStoreOptions;
+  /** The columns by their numbers. */
   readonly #numbers = new Map<string, number>();
   readonly #file: FileHandle;
   #size = 0;
@@ -75,6 +71,11 @@ export class RowStore {
     this.#options = options;
     this.#file = file;
     for (const column of options.columns ?? []) this.#numberOf(column);
+  }
+
+  /** All columns that are known, without the key, in the order in which they came up first. */
+  get columns(): readonly string[] {
+    return [...this.#numbers.keys()];
   }
 
   /**
@@ -106,7 +107,7 @@ export class RowStore {
     const heads: Head[] = [];
     const step = Math.ceil(Math.min(2 ** 16, Math.max(512, MERGE_READ_BYTES / this.#runs.length)));
     for (const [place, run] of this.#runs.entries()) {
-      const head: Head = { place, groups: this.#rowsIn(run, step), group: [], at: 0, order: [] };
+      const head: Head = { place, groups: this.#rowsIn(run, step), group: [], at: 0, order: '' };
       await this.#toRow(head, heads);
     }
     let merged: TableRow[] = [];
@@ -130,15 +131,18 @@ export class RowStore {
 
   async #fill(rows: AsyncIterable<readonly TableRow[]>): Promise<void> {
     const { signal, name, budget = SORTED_CHARACTERS } = this.#options;
-    let lot: { readonly order: Order; readonly line: string }[] = [];
+    let lot: { readonly order: string; readonly line: string }[] = [];
     let characters = 0;
-    let last: Order | undefined;
+    let last: string | undefined;
     const keep = async (): Promise<void> => {
-      const [first] = lot.sort((a, b) => compare(a.order, b.order));
+      const [first] = lot.sort((a, b) => compareByCodePoint(a.order, b.order));
       if (first === undefined) return;
-      const from = await this.#add(lot.map(({ line }) => line));
-      const before = last !== undefined && compare(last, first.order) <= 0 ? this.#runs.pop() : undefined;
-      this.#runs.push({ from: before?.from ?? from, to: this.#size });
+      const chunk = Buffer.from(lot.map(({ line }) => line).join(''));
+      await onDisk(this.#options.directory, () => this.#file.writeFile(chunk));
+      const goesOn = last !== undefined && compareByCodePoint(last, first.order) <= 0;
+      const { from } = (goesOn && this.#runs.pop()) || { from: this.#size };
+      this.#size += chunk.length;
+      this.#runs.push({ from, to: this.#size });
       last = lot.at(-1)?.order;
       lot = [];
       characters = 0;
@@ -152,7 +156,7 @@ export class RowStore {
         characters += line.length;
         if (characters >= budget || lot.length >= SORTED_ROWS) await keep();
       }
-      if (this.columns.length > MOST_COLUMNS) {
+      if (this.#numbers.size > MOST_COLUMNS) {
         throw new MirrorError('MIRROR_TOO_WIDE', name, `${MOST_COLUMNS}`);
       }
     }
@@ -172,44 +176,38 @@ export class RowStore {
     for (let to = heads.length; from < to; ) {
       const middle = (from + to) >> 1;
       const other = heads[middle] ?? head;
-      if ((compare(other.order, head.order) || other.place - head.place) < 0) from = middle + 1;
+      if ((compareByCodePoint(other.order, head.order) || other.place - head.place) < 0) from = middle + 1;
       else to = middle;
     }
     heads.splice(from, 0, head);
   }
 
-  #orderOf({ pk, cells }: TableRow): Order {
+  /** By what a row is compared: the texts of the columns asked for, then its key. */
+  #orderOf({ pk, cells }: TableRow): string {
     const { sortBy = [] } = this.#options;
-    return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : (cells.get(column) ?? ''))), pk];
+    return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : cells.get(column))), pk].join('\0');
   }
 
-  /** A JSON list of the key, then of each cell that is not empty the number of its column and its text. */
+  /** A JSON list of the key, then of each cell that is not empty the number of its column and its text; no line break within. */
   #lineOf({ pk, cells }: TableRow): string {
     const parts: (string | number)[] = [pk];
     for (const [column, text] of cells) {
       const number = this.#numberOf(column);
       if (text !== '') parts.push(number, text);
     }
-    return JSON.stringify(parts);
+    return `${JSON.stringify(parts)}\n`;
   }
 
   #numberOf(column: string): number {
-    const number = this.#numbers.get(column) ?? this.columns.push(column) - 1;
+    const number = this.#numbers.get(column) ?? this.#numbers.size;
     this.#numbers.set(column, number);
     return number;
-  }
-
-  /** @returns where the lines begin; none holds a line break */
-  async #add(lines: readonly string[]): Promise<number> {
-    const chunk = Buffer.from(`${lines.join('\n')}\n`);
-    await onDisk(this.#options.directory, () => this.#file.writeFile(chunk));
-    this.#size += chunk.length;
-    return this.#size - chunk.length;
   }
 
   /** @param step bytes that are read at a time: each group is what one read ends */
   async *#rowsIn({ from, to }: Stretch, step: number): AsyncGenerator<readonly TableRow[], void> {
     const { directory, signal } = this.#options;
+    const { columns } = this;
     const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
     let begun: Buffer[] = [];
     for (let at = from; at < to; ) {
@@ -219,29 +217,20 @@ export class RowStore {
       if (bytesRead === 0) throw new MirrorError('MIRROR_UNWRITABLE', directory, 'a file became shorter');
       at += bytesRead;
       const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');
-      if (end !== -1) yield this.#rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString());
+      if (end !== -1) yield rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString(), columns);
       // What a line begins with is copied: the next read overwrites it.
       const rest = Buffer.from(chunk.subarray(end + 1, bytesRead));
       begun = end === -1 ? [...begun, rest] : [rest];
     }
   }
-
-  #rowsOf(lines: string): TableRow[] {
-    const lists = JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as (readonly [string, ...unknown[]])[];
-    return lists.map(([pk, ...parts]) => {
-      const cells = new Map<string, string>();
-      for (let i = 0; i < parts.length; i += 2) {
-        cells.set(this.columns[Number(parts[i])] ?? '', String(parts[i + 1]));
-      }
-      return { pk, cells };
-    });
-  }
 }
 
-function compare(a: Order, b: Order): number {
-  for (let i = 0; i < a.length; i += 1) {
-    const order = compareByCodePoint(a[i] ?? '', b[i] ?? '');
-    if (order !== 0) return order;
-  }
-  return 0;
+function rowsOf(lines: string, columns: readonly string[]): TableRow[] {
+  const lists = JSON.parse(`[${lines.replaceAll('\n', ',')}]`) as (readonly [string, ...unknown[]])[];
+  return lists.map(([pk, ...parts]) => {
+    const cells = new Map<string, string>();
+    for (let i = 0; i < parts.length; i += 2)
+      cells.set(columns[Number(parts[i])] ?? '', String(parts[i + 1]));
+    return { pk, cells };
+  });
 }

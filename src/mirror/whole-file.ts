@@ -58,10 +58,10 @@ export interface ReplaceOptions {
   /** Called with the sha256 of the new content when that is complete, also where it is what stands there. */
   readonly onWritten?: ((sha256: string) => Promise<void>) | undefined;
   /**
-   * Called when the new content is complete, on disk and not what stands there, in the same turn as the rename or removal: what it
-   * throws leaves the old file as it is.
+   * Called with the real path when the new content is complete, on disk and not what stands there, in the same turn as the rename or
+   * removal: what it throws leaves the old file as it is.
    */
-  readonly lastLook?: (() => void) | undefined;
+  readonly lastLook?: ((path: string) => void) | undefined;
 }
 
 /**
@@ -123,7 +123,12 @@ export async function replaceWhole(
     };
     // What only some may read is not shown to all while it is on its way. We write it, also where the file may only be read.
     const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-    await writeFileAtomic(path, hashed(), { mode: mode | 0o600, temporary, ready, lastLook });
+    await writeFileAtomic(path, hashed(), {
+      mode: mode | 0o600,
+      temporary,
+      ready,
+      lastLook: () => lastLook?.(path),
+    });
     if (whole === undefined) throw new TypeError('A file that was never written');
     return whole;
   });
@@ -143,7 +148,7 @@ export async function removeWhole(
     const path = await reach(target);
     if ((await regularFile(path)) === undefined) return false;
     await keepVersion(path, options.versions ?? 0);
-    options.lastLook?.();
+    options.lastLook?.(path);
     unlinkSync(path);
     await syncDirectory(dirname(path));
     return true;

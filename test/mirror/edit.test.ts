@@ -327,7 +327,7 @@ describe('a file that cannot be taken as it is', () => {
     const alarm = await desk.alarm();
     expect(alarm).toMatchObject({
       code: 'EDIT_UNREADABLE',
-      message: expect.stringMatching(/line \d+: a key/),
+      message: expect.stringMatching(/line \d+: the key/),
     });
     expect(peer.writes).toEqual([]);
   });

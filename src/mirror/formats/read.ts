@@ -27,7 +27,6 @@ export type ReadResult = { readonly table: TableText } | { readonly fault: JsonF
 
 /** Characters that are read without a pause: a few milliseconds of work. */
 const AT_ONCE = 2 ** 18;
-const LINE_FEED = 10;
 
 /** A row as it stands in a file, by offsets in its text. */
 interface ReadRow {
@@ -53,15 +52,16 @@ const READERS: Readonly<Record<EditableFormat, Reader>> = {
  * without key is a new row. Nothing is read of a file with a fault.
  */
 export async function readTable(format: EditableFormat, bytes: Uint8Array): Promise<ReadResult> {
-  const decoded = decode(bytes);
-  if ('fault' in decoded) return decoded;
-  const { text } = decoded;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    .toString()
+    .replace(/^\ufeff/, '');
   const columns = new Set<string>();
   const rows: TextRow[] = [];
   /** In which line each key stands. */
   const lines = new Map<string, number>();
   let [line, lineEnd, pauseAt] = [1, text.indexOf('\n'), AT_ONCE];
   try {
+    checkEncoding(bytes, text);
     for (const { pk, cells, at, keyAt } of READERS[format](text, columns)) {
       for (; lineEnd !== -1 && lineEnd < at; lineEnd = text.indexOf('\n', lineEnd + 1)) line += 1;
       const before = pk === '' ? undefined : lines.get(pk);
@@ -83,26 +83,12 @@ export async function readTable(format: EditableFormat, bytes: Uint8Array): Prom
   return { table: { columns: [...columns], rows } };
 }
 
-/** The text of a file in UTF-8, without its byte order mark; or where it is not UTF-8. */
-function decode(bytes: Uint8Array): { readonly text: string } | { readonly fault: JsonFault } {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (isUtf8(buffer)) return { text: buffer.toString().replace(/^\ufeff/, '') };
-  const [first, second] = buffer;
-  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
-    return { fault: { line: 1, column: 1, what: 'UTF-16: save the file as UTF-8' } };
-  }
-  for (let from = 0, line = 1; ; line += 1) {
-    const lineFeed = buffer.indexOf(LINE_FEED, from);
-    const bytesOfLine = buffer.subarray(from, lineFeed === -1 ? buffer.length : lineFeed);
-    if (!isUtf8(bytesOfLine)) {
-      // The first byte that does not come back as it was.
-      const back = Buffer.from(bytesOfLine.toString());
-      const at = bytesOfLine.findIndex((byte, i) => byte !== back[i]);
-      const column = [...bytesOfLine.subarray(0, at).toString()].length + 1;
-      return { fault: { line, column, what: 'no UTF-8: save the file as UTF-8' } };
-    }
-    from = lineFeed + 1;
-  }
+/** @throws OffsetFault where it is not UTF-8; what cannot be read of it has become U+FFFD in `text` */
+function checkEncoding(bytes: Uint8Array, text: string): void {
+  if (isUtf8(bytes)) return;
+  const [first, second] = bytes;
+  const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  throw new OffsetFault(text.indexOf('\ufffd'), `${isUtf16 ? 'UTF-16' : 'no UTF-8'}: save the file as UTF-8`);
 }
 
 /** Reads a list of objects. */

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
 import { systemCode } from '../../lib/errors.js';
+import type { TableRow } from '../../peer/table.js';
 import { onDisk } from '../errors.js';
 import { inGroups, inTurns } from '../turns.js';
 import { type Copies, nextHistory, type Version } from './history.js';
-import { type Cells, type Grid, type Outbound, sha256Of } from './merge.js';
+import { type Cells, type Outbound, sha256Of } from './merge.js';
 
 /** The last state that the file and the peer had in common. */
 export interface Base extends Copies {
@@ -27,17 +28,17 @@ export interface Stale {
   /** When it was seen. */
   readonly at: number;
   /** When the earlier copy was mirrored. */
-  readonly copyAt?: number | undefined;
+  readonly copyAt: number;
 }
 
 /** What a base is made of. */
 export type BaseContent = Pick<Base, 'file' | 'replaces' | 'shown' | 'stale' | 'grid'>;
 
-/** The first line of a base on disk; its columns are those of the lines that follow. */
-interface Head extends Omit<Base, 'grid'> {
-  readonly version: 1;
-  readonly table: string;
-}
+/** The first line of a base on disk; its columns are those of the rows in the lines that follow. */
+type Head = Omit<Base, 'grid'> & { readonly table: string };
+
+/** A row with its changed cells in the lines of intents. */
+type SetLine = readonly [pk: string, cells: readonly (readonly [string, string])[]];
 
 /** What the runs before left. */
 export interface Last {
@@ -85,20 +86,25 @@ export class BaseStore {
    * @returns undefined where there is no base of this table, or none that can be read, or nobody knows which of two holds
    */
   async load(file: string | undefined): Promise<Last | undefined> {
-    const next = file === undefined ? undefined : await this.#read(this.#next);
+    const next = file === undefined ? undefined : await this.#base(this.#next);
     if (next !== undefined && next.file === file) {
       await this.settle();
       return { base: next, sent: NOTHING };
     }
-    const base = await this.#read(this.#path);
+    const base = await this.#base(this.#path);
     // Somebody edited the file after the crash: nobody knows which of the two.
     const isEither = next !== undefined && next.replaces !== file && base?.file !== file;
     return base === undefined || isEither ? undefined : { base, sent: await this.#sentSince(base) };
   }
 
   /** @throws MirrorError */
-  async intend(sent: Outbound, base: Base): Promise<void> {
-    await this.#write(this.#intents, intentsText(sent, base));
+  async intend({ set, deletes }: Outbound, { id }: Base): Promise<void> {
+    await this.#write(
+      this.#intents,
+      { base: id, deletes },
+      set,
+      ({ pk, cells }): SetLine => [pk, [...cells]],
+    );
   }
 
   /**
@@ -112,17 +118,21 @@ export class BaseStore {
     version: Version | undefined,
   ): Promise<void> {
     const now = this.#clock.now();
+    const { columns, rows } = grid;
     const head: Head = {
-      version: 1,
       table: this.#table,
       id: randomBytes(12).toString('hex'),
       salt: last?.salt ?? randomBytes(12).toString('hex'),
       ...content,
-      columns: grid.columns,
+      columns,
       at: version === undefined && last !== undefined ? last.at : now,
       history: nextHistory(last?.history ?? [], version, now),
     };
-    await this.#write(this.#next, baseText(head, grid));
+    const lineOf = ([pk, cells]: readonly [string, Cells]) => [
+      pk,
+      ...columns.map((column) => cells.get(column) ?? ''),
+    ];
+    await this.#write(this.#next, head, rows, lineOf);
   }
 
   /** The prepared base holds from now on. */
@@ -145,89 +155,76 @@ export class BaseStore {
     for (const path of [this.#next, this.#intents, this.#path]) await rm(path, { force: true });
   }
 
-  async #write(path: string, content: string | AsyncIterable<string>): Promise<void> {
-    await onDisk(this.#path, async () => {
-      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-      await writeFileAtomic(path, content, { temporary: `${path}.tmp` });
-    });
-  }
-
   /** Intents of another base, or none that can be read, are none. */
   async #sentSince({ id }: Base): Promise<Outbound> {
-    try {
-      const stored = JSON.parse(String(await contentOf(this.#intents))) as {
-        readonly base: string;
-        readonly set: readonly (readonly [string, readonly (readonly [string, string])[]])[];
-        readonly deletes: string[];
-      };
-      if (stored.base !== id) return NOTHING;
-      const set = stored.set.map(([pk, cells]) => ({ pk, cells: new Map(cells) }));
-      return { set, deletes: stored.deletes };
-    } catch {
-      return NOTHING;
-    }
+    const stored = await this.#read<{ readonly base: string; readonly deletes: string[] }, SetLine>(
+      this.#intents,
+    );
+    if (stored?.head.base !== id) return NOTHING;
+    const set: TableRow[] = [];
+    for await (const [pk, cells] of inTurns(stored.lines, ROWS_A_TURN))
+      set.push({ pk, cells: new Map(cells) });
+    return { set, deletes: stored.head.deletes };
   }
 
-  /** What `baseText` wrote; undefined where there is none, or it is damaged, or of another table. */
-  async #read(path: string): Promise<Base | undefined> {
-    const content = await contentOf(path);
-    if (content === undefined) return undefined;
-    const whole = content.subarray(0, content.lastIndexOf('\n', -2) + 1);
-    if (content.toString('utf8', whole.length) !== checksumLine(await sha256Of(whole))) return undefined;
-    const lines = linesOf(whole);
-    const head = JSON.parse(String(lines.next().value)) as Head;
-    if (head.version !== 1 || head.table !== this.#table || head.history === undefined) return undefined;
-    const { columns } = head;
+  /** Undefined also where it is of another table. */
+  async #base(path: string): Promise<Base | undefined> {
+    const stored = await this.#read<Head, readonly string[]>(path);
+    if (stored?.head.table !== this.#table) return undefined;
+    const { columns } = stored.head;
     const rows = new Map<string, Cells>();
-    for await (const line of inTurns(lines, ROWS_A_TURN)) {
-      const [pk = '', ...values] = JSON.parse(line) as string[];
+    for await (const [pk = '', ...values] of inTurns(stored.lines, ROWS_A_TURN)) {
       const cells = values.map((value, i) => [columns[i] ?? '', value] as const);
       rows.set(pk, new Map(cells.filter(([, value]) => value !== '')));
     }
-    return { ...head, grid: { columns, rows } };
+    return { ...stored.head, grid: { columns, rows } };
   }
-}
 
-async function contentOf(path: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
-    throw error;
+  /** Writes a line of JSON for the head and for each item, and a last one that says the sha256 of the others. */
+  async #write<T>(
+    path: string,
+    head: object,
+    items: Iterable<T>,
+    lineOf: (item: T) => unknown,
+  ): Promise<void> {
+    async function* text(): AsyncGenerator<string> {
+      const hash = createHash('sha256');
+      let lines = `${JSON.stringify(head)}\n`;
+      for await (const group of inGroups(items, ROWS_A_TURN)) {
+        hash.update(lines);
+        yield lines;
+        lines = group.map((item) => `${JSON.stringify(lineOf(item))}\n`).join('');
+      }
+      yield lines + checksumLine(hash.update(lines).digest('hex'));
+    }
+    await onDisk(this.#path, async () => {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      await writeFileAtomic(path, text(), { temporary: `${path}.tmp` });
+    });
   }
-}
 
-async function* intentsText({ set, deletes }: Outbound, { id }: Base): AsyncGenerator<string> {
-  yield `{"base":${JSON.stringify(id)},"deletes":${JSON.stringify(deletes)},"set":[`;
-  let separator = '';
-  for await (const group of inGroups(set, ROWS_A_TURN)) {
-    yield separator + group.map(({ pk, cells }) => JSON.stringify([pk, [...cells]])).join(',');
-    separator = ',';
+  /** What `#write` wrote; undefined where there is none, or it is damaged. */
+  async #read<H, L>(path: string): Promise<{ readonly head: H; readonly lines: Iterable<L> } | undefined> {
+    const content = await readFile(path).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
+      throw error;
+    });
+    if (content === undefined) return undefined;
+    const whole = content.subarray(0, content.lastIndexOf('\n', -2) + 1);
+    if (content.toString('utf8', whole.length) !== checksumLine(await sha256Of(whole))) return undefined;
+    const lines = parsedLines(whole);
+    return { head: lines.next().value as H, lines: lines as Iterable<L> };
   }
-  yield ']}';
-}
-
-/** The head, a line for each row, and a last line that says the sha256 of the others. */
-async function* baseText(head: Head, { columns, rows }: Grid): AsyncGenerator<string> {
-  const hash = createHash('sha256');
-  let text = `${JSON.stringify(head)}\n`;
-  for await (const group of inGroups(rows, ROWS_A_TURN)) {
-    hash.update(text);
-    yield text;
-    const lists = group.map(([pk, cells]) => [pk, ...columns.map((column) => cells.get(column) ?? '')]);
-    text = lists.map((list) => `${JSON.stringify(list)}\n`).join('');
-  }
-  yield text + checksumLine(hash.update(text).digest('hex'));
 }
 
 function checksumLine(sha256: string): string {
   return `${JSON.stringify({ sha256 })}\n`;
 }
 
-function* linesOf(text: Buffer): Generator<string> {
+function* parsedLines(text: Buffer): Generator<unknown> {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('\n', at);
-    yield text.toString('utf8', at, end);
+    yield JSON.parse(text.toString('utf8', at, end));
     at = end + 1;
   }
 }

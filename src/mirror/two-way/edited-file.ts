@@ -1,5 +1,5 @@
 import { constants, lstatSync } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { open, readdir } from 'node:fs/promises';
 import { basename, dirname, join, posix } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import type { Clock } from '../../lib/clock.js';
@@ -100,8 +100,7 @@ export class EditedFile {
     content: AsyncIterable<string>,
     options: Omit<ReplaceOptions, 'lastLook'>,
   ): Promise<WholeFile> {
-    const path = await reach(this.#target);
-    const lastLook = () => lookAgain(path, read);
+    const lastLook = (path: string) => lookAgain(path, read);
     const written = await replaceWhole(this.#target, content, { ...options, lastLook });
     this.#left = written.file;
     return written;
@@ -113,8 +112,7 @@ export class EditedFile {
    * @throws Overtaken when that is not what stands there any more
    */
   async remove(read: ReadFile, versions: number): Promise<void> {
-    const path = await reach(this.#target);
-    await removeWhole(this.#target, { versions, lastLook: () => lookAgain(path, read) });
+    await removeWhole(this.#target, { versions, lastLook: (path) => lookAgain(path, read) });
   }
 
   /**
@@ -193,7 +191,7 @@ export class EditedFile {
     });
     if (handle === undefined) return 'moving';
     try {
-      const bytes = await contentOf(handle);
+      const bytes = await handle.readFile();
       const stamp = stampOf(await handle.stat());
       const now = await stampAt(path);
       const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
@@ -217,12 +215,4 @@ function lookAgain(path: string, read: ReadFile | undefined): void {
   const now = lstatSync(path, { throwIfNoEntry: false });
   const isAsRead = read === undefined ? now === undefined : now !== undefined && sameStamp(now, read.stamp);
   if (!isAsRead) throw new Overtaken();
-}
-
-/** From its beginning, at most one byte more than may be edited. */
-async function contentOf(handle: FileHandle): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  const stream = handle.createReadStream({ start: 0, end: LARGEST_EDITED, autoClose: false });
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

@@ -178,11 +178,7 @@ export class TwoWayTable extends AnyTableMirror {
     if (rows.length > MOST_ROWS) {
       throw this.#alarm('EDIT_TOO_LARGE', `it has ${rows.length} rows, of at most ${MOST_ROWS}`);
     }
-    const odd = rows.find(({ pk }) => pk.length > LONGEST_NAME || pk.endsWith('\0'));
-    if (odd === undefined) return result.table;
-    const isLong = odd.pk.length > LONGEST_NAME && `of more than ${LONGEST_NAME} characters`;
-    const what = isLong || 'that ends with NUL, which peers take for padding';
-    throw unreadable(`line ${odd.line}: a key ${what}`);
+    return result.table;
   }
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
@@ -203,13 +199,15 @@ export class TwoWayTable extends AnyTableMirror {
     }
   }
 
-  /** Refuses new rows whose keys the peer would cut. @param most bytes of a key; undefined for no limit */
-  #checkNewKeys({ rows }: TableText, there: Grid, most = Number.POSITIVE_INFINITY): void {
-    const long = rows.find(({ pk }) => Buffer.byteLength(pk) > most && !there.rows.has(pk));
-    if (long === undefined) return;
-    const what = `the key ${JSON.stringify(long.pk)} has ${Buffer.byteLength(long.pk)} bytes`;
-    const limit = `keys of this peer have at most ${most}`;
-    throw this.#alarm('EDIT_UNREADABLE', `line ${long.line}: ${what}, and ${limit}`);
+  /** Refuses new rows whose keys the peer would cut. @param most bytes of a key */
+  #checkNewKeys({ rows }: TableText, there: Grid, most = 4 * LONGEST_NAME): void {
+    const odd = rows.find(
+      ({ pk }) => !there.rows.has(pk) && (Buffer.byteLength(pk) > most || pk.endsWith('\0')),
+    );
+    if (odd === undefined) return;
+    const what = `the key ${JSON.stringify(odd.pk)} has ${Buffer.byteLength(odd.pk)} bytes`;
+    const limit = `keys of this peer have at most ${most}, and do not end with NUL`;
+    throw this.#alarm('EDIT_UNREADABLE', `line ${odd.line}: ${what}; ${limit}`);
   }
 
   /** @throws NoTable; MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
@@ -381,9 +379,8 @@ function isAsWritten(read: ReadFile, last: Last | undefined): boolean {
 function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
   if (stale === undefined || now - stale.at > LONGEST_KEPT) return [];
   const textOf = (at: number) => new Date(at).toLocaleString('sv-SE').slice(0, 16);
-  const copy = stale.copyAt === undefined ? 'an earlier copy' : `the copy of ${textOf(stale.copyAt)}`;
   return [
-    `At ${textOf(stale.at)} the file was saved from ${copy}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
+    `At ${textOf(stale.at)} the file was saved from the copy of ${textOf(stale.copyAt)}: the peer's newer changes were kept. To take them back on purpose, save the same once more.`,
   ];
 }
 
