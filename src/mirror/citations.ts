@@ -51,17 +51,16 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
   override nextIn(): number | undefined {
     const pass = passes.of(this.deps.state, this.name);
-    if (pass === undefined || pass.after !== undefined) return undefined;
-    const untilPass = this.#untilNext(pass);
-    if (this.#newSince === undefined) return untilPass;
-    return Math.min(untilPass, Math.max(0, this.#newSince + SOON_MS - this.deps.clock.now()));
+    return pass === undefined || pass.after !== undefined ? undefined : this.#untilNext(pass);
   }
 
-  itemChanged(item: Entry): boolean {
-    if (this.#newSince !== undefined || !isCited(item) || item.folder !== this.plan.settings.folder)
-      return false;
-    this.#newSince = this.deps.clock.now();
-    return true;
+  /** Whether there have been new items for a while. */
+  override async wantsRun(): Promise<boolean> {
+    return this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= SOON_MS;
+  }
+
+  itemChanged(item: Entry): void {
+    if (isCited(item)) this.#newSince ??= this.deps.clock.now();
   }
 
   async follow(before: MirrorRecord | undefined, { isAsked, signal }: FollowOptions): Promise<Followed> {
@@ -116,8 +115,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       looked += 1;
       if (looked % SAVE_EVERY === 0) await this.deps.commit();
-      const isNewDue = this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= SOON_MS;
-      if (isPass && isNewDue) await this.#lookAt(run, 'newAfter');
+      if (isPass && (await this.wantsRun())) await this.#lookAt(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
   }

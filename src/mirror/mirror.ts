@@ -25,7 +25,7 @@ export interface MirrorDeps {
   isListed(kind: ListedPlan['kind'], source: string): boolean;
   /** Takes what the peer has; resolves when each that a pattern matches is a mirror. */
   onList(kind: ListedPlan['kind'], sources: readonly string[]): Promise<void>;
-  readonly state: Pick<State, 'entries' | 'get' | 'meta' | 'setMeta' | 'metaNames'>;
+  readonly state: State;
   /** Resolves when all changes of the state are on disk. */
   commit(): Promise<void>;
   /** Absolute: everything is written below it. */
@@ -83,8 +83,8 @@ export abstract class Mirror<P extends Plan = Plan> {
   /** How long from now, in ms, until its next run, where it knows better than the scheduler. */
   nextIn?(): number | undefined;
 
-  /** Whether a person changed the file and waits for a run. Only of a file that is edited. */
-  looksEdited?(): Promise<boolean>;
+  /** Whether there is something that does not wait for the next run, such as a person's edit. Asked every 2 seconds. */
+  wantsRun?(): Promise<boolean>;
 }
 
 /** A mirror of something that the peer lists. */

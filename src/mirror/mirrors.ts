@@ -1,17 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
-import type { Clock } from '../lib/clock.js';
 import { HealthCheck } from '../lib/health.js';
-import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import { PeerError } from '../peer/errors.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
-import type { State } from '../state/state.js';
 import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
-import { type Mirror, type MirrorDeps, type MirrorPeer, PatternMirror } from './mirror.js';
+import { type Mirror, type MirrorDeps, PatternMirror } from './mirror.js';
 import { dataOf, type Listed, type Plan, passes, plansOf, records, reportOf } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { runMirror } from './run.js';
@@ -27,17 +24,11 @@ const LONGEST_SILENCE_MS = 15 * 60_000;
 /** Mirrors that are made without giving way to other work. */
 const MADE_A_TURN = 100;
 
-export interface MirrorsParts {
+export interface MirrorsParts extends Pick<MirrorDeps, 'clock' | 'log' | 'peer' | 'state' | 'stateDir'> {
   readonly settings: MirrorConfig;
-  /** Absolute: the directory of the state, for temporary files and for what edited tables were last. */
-  readonly stateDir: string;
-  readonly state: State;
   /** @default that of `state` */
   readonly commit?: () => Promise<void>;
   readonly queue: Pick<RequestQueue, 'run'>;
-  readonly peer: MirrorPeer;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** From 0 to 1, for jitter. @default Math.random */
   readonly random?: () => number;
 }
@@ -51,8 +42,6 @@ export interface MirrorsParts {
  * `start`. A failure of one mirror is in its record and ends no other.
  */
 export class Mirrors {
-  readonly #state: State;
-  readonly #log: Logger;
   readonly #deps: { -readonly [K in keyof MirrorDeps]: MirrorDeps[K] };
   readonly #scheduler: Scheduler;
   /** By name, in the order of the configuration. */
@@ -75,8 +64,6 @@ export class Mirrors {
   private constructor(parts: MirrorsParts) {
     const { settings, stateDir, queue, peer, clock, log, state, random = Math.random } = parts;
     const commit = parts.commit ?? (() => state.commit());
-    this.#state = state;
-    this.#log = log;
     this.#settings = settings;
     this.#deps = {
       ...{ peer, state, stateDir, clock, log, root: settings.root },
@@ -86,7 +73,13 @@ export class Mirrors {
         return this.#update();
       },
       commit: () => this.#await(commit),
-      ask: (signal, work) => this.#await(() => askInTurn(queue, signal, work)),
+      ask: async (signal, work) => {
+        const options = signal && { signal };
+        const answer = await this.#await(() =>
+          queue.run('mirror', (signal) => answerOf(work(signal)), options),
+        );
+        return answer();
+      },
     };
     this.#scheduler = new Scheduler({
       ...{ clock, random },
@@ -107,7 +100,7 @@ export class Mirrors {
 
   /** `onFailure` is given an error that is not one of a single mirror: a disk that fails, a bug. */
   start(onFailure: (error: unknown) => void): void {
-    this.#unsubscribe = this.#state.onChange((after, before) => {
+    this.#unsubscribe = this.#deps.state.onChange((after, before) => {
       if (after !== undefined && after.status !== before?.status) this.#itemChanged(after);
     });
     this.#forgetStrays();
@@ -122,7 +115,7 @@ export class Mirrors {
    */
   async configure(settings: MirrorConfig): Promise<void> {
     const plans = new Map<string, Plan>();
-    const planned = inTurns(plansOf(settings, this.#state, this.#listed));
+    const planned = inTurns(plansOf(settings, this.#deps.state, this.#listed));
     for await (const plan of planned) plans.set(plan.name, plan);
     const isMoved = settings.root !== this.#settings.root;
     const leaving: Mirror[] = [];
@@ -173,7 +166,7 @@ export class Mirrors {
     { signal = this.#stopping.signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<MirrorReport> {
     const [mirror] = this.#called(name);
-    const alarm = records.of(this.#state, name)?.alarm;
+    const alarm = records.of(this.#deps.state, name)?.alarm;
     if (mirror === undefined || alarm === undefined) {
       throw new MirrorError('MIRROR_NO_ALARM', JSON.stringify(name));
     }
@@ -188,7 +181,7 @@ export class Mirrors {
   /** Of all mirrors, in the order of the configuration. */
   status(): MirrorReport[] {
     return [...this.#mirrors.values()].map((mirror) => ({
-      ...reportOf(mirror.plan, this.#state),
+      ...reportOf(mirror.plan, this.#deps.state),
       ...this.#scheduler.planOf(mirror),
     }));
   }
@@ -233,7 +226,7 @@ export class Mirrors {
   #itemChanged(item: Entry): void {
     for (const { name, folder } of this.#settings.citations) {
       const mirror = folder === item.folder ? this.#mirrors.get(name) : undefined;
-      if (mirror instanceof CitationsMirror && mirror.itemChanged(item)) this.#scheduler.replan(mirror);
+      if (mirror instanceof CitationsMirror) mirror.itemChanged(item);
     }
   }
 
@@ -257,7 +250,7 @@ export class Mirrors {
   async #update(): Promise<void> {
     await this.#updates.add(async () => {
       const plans: Plan[] = [];
-      const planned = inTurns(plansOf(this.#settings, this.#state, this.#listed));
+      const planned = inTurns(plansOf(this.#settings, this.#deps.state, this.#listed));
       for await (const plan of planned) plans.push(plan);
       if (plans.every(({ name }) => this.#mirrors.has(name))) return;
       const claims: Claim[] = [];
@@ -281,7 +274,7 @@ export class Mirrors {
     const claim = {
       owner: name,
       wanted: wantedPath(plan),
-      held: records.of(this.#state, name)?.path,
+      held: records.of(this.#deps.state, name)?.path,
       granted: this.#mirrors.get(name)?.identity.path,
       neighbours: settings.versions > 0 || (kind === 'table' && settings.edit),
     };
@@ -299,10 +292,10 @@ export class Mirrors {
   /** Forgets what is kept of mirrors that are not configured any more. Their files stay. */
   #forgetStrays(): void {
     for (const kept of [records, passes]) {
-      for (const name of kept.names(this.#state).filter((name) => !this.#mirrors.has(name))) {
+      for (const name of kept.names(this.#deps.state).filter((name) => !this.#mirrors.has(name))) {
         const said = `mirror ${name} is not configured any more: it is forgotten, its file stays`;
-        if (kept === records) this.#log.info({ event: 'mirror', mirror: name }, said);
-        kept.keep(this.#state, name, undefined);
+        if (kept === records) this.#deps.log.info({ event: 'mirror', mirror: name }, said);
+        kept.keep(this.#deps.state, name, undefined);
       }
     }
   }
@@ -319,23 +312,15 @@ function wantedPath(plan: Plan): TargetPath {
 /** The peer works, and says something about this one request: nobody else has to wait for that. */
 const OF_THE_REQUEST = ['PEER_ANSWER', 'PEER_ANSWER_TOO_LARGE', 'PEER_REFUSED'];
 
-/** Asks the peer when it is a mirror's turn. */
-async function askInTurn<T>(
-  queue: Pick<RequestQueue, 'run'>,
-  signal: AbortSignal | undefined,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const askNow = async (signal: AbortSignal): Promise<() => T> => {
-    try {
-      const value = await work(signal);
-      return () => value;
-    } catch (error) {
-      if (!(error instanceof PeerError) || !OF_THE_REQUEST.includes(error.code)) throw error;
-      return () => {
-        throw error;
-      };
-    }
-  };
-  const answer = await queue.run('mirror', askNow, signal && { signal });
-  return answer();
+/** What the peer answered, be it an error: for the queue that is an answer. */
+async function answerOf<T>(work: Promise<T>): Promise<() => T> {
+  try {
+    const value = await work;
+    return () => value;
+  } catch (error) {
+    if (!(error instanceof PeerError) || !OF_THE_REQUEST.includes(error.code)) throw error;
+    return () => {
+      throw error;
+    };
+  }
 }

@@ -24,8 +24,6 @@ export interface ShareVersion {
   /** Of which object of which peer: of another it says nothing. */
   readonly of: string;
   readonly etag?: string | undefined;
-  /** By the peer. */
-  readonly lastModified?: number | undefined;
   /** By the peer's clock: what changed after this is another version. */
   readonly asOf?: number | undefined;
   /** When it came, by our clock. */

@@ -6,7 +6,7 @@ import { isCalledOff, type RunResult } from './run.js';
 
 /** Files that are worked on at a time; passes over citations go beside them. */
 const AT_ONCE = 4;
-/** How often files that a person edits are looked at, in ms. */
+/** How often a mirror is asked whether it wants a run before its time, in ms. */
 const LOOK_MS = 2_000;
 /** How long after somebody was seen writing a file it is tried again, in ms. */
 const LATER_MS = 3_000;
@@ -42,7 +42,7 @@ interface Task {
 
 /**
  * Runs mirrors: each when its time comes, which is soon after the start, then every `every` or so, earlier after a failure and when
- * a person edited its file; and when a person asks, before those whose time has come. Two runs of the same mirror go one after the
+ * the mirror wants one; and when a person asks, before those whose time has come. Two runs of the same mirror go one after the
  * other.
  *
  * Life: mirrors are added and removed at any time. `start` begins to run them by itself, `stop` calls off what is under way and
@@ -100,14 +100,6 @@ export class Scheduler {
   planOf(mirror: Mirror): { readonly running: boolean; readonly nextAt?: number | undefined } {
     const { run, nextAt } = this.#tasks.get(mirror) ?? {};
     return { running: run !== undefined, nextAt };
-  }
-
-  /** Plans a mirror anew that knows when it runs next, unless its own end plans that, or a failure is tried again at its own pace. */
-  replan(mirror: Mirror): void {
-    const task = this.#tasks.get(mirror);
-    const ms = mirror.nextIn?.();
-    if (task?.nextAt === undefined || task.run !== undefined || task.hasFailed || ms === undefined) return;
-    this.#plan(task, ms);
   }
 
   /**
@@ -174,22 +166,22 @@ export class Scheduler {
     this.#wait(task);
   }
 
-  /** Waits for the time of the next run, or for the next look at a file that a person edits. */
+  /** Waits for the time of the next run, or for the next look whether one is wanted before. */
   #wait(task: Task): void {
     const { mirror, nextAt, timer } = task;
     if (nextAt === undefined || this.#isOver(task)) return;
     const { clock } = this.#deps;
-    const longest = mirror.looksEdited === undefined ? LONGEST_TIMER_MS : LOOK_MS;
+    const longest = mirror.wantsRun === undefined ? LONGEST_TIMER_MS : LOOK_MS;
     timer?.cancel();
     task.timer = clock.after(Math.min(nextAt - clock.now(), longest), () => void this.#look(task));
   }
 
-  /** Begins what is due. What a person did to a file is not left until the next run. */
+  /** Begins what is due, or wanted. */
   async #look(task: Task): Promise<void> {
     const { mirror, nextAt = Number.POSITIVE_INFINITY } = task;
     const isTime = nextAt <= this.#deps.clock.now();
     // What cannot be looked at is for a run to find out: it concerns this one mirror.
-    const isDue = isTime || (!task.hasFailed && (await mirror.looksEdited?.().catch(() => true)));
+    const isDue = isTime || (!task.hasFailed && (await mirror.wantsRun?.().catch(() => true)));
     if (task.run !== undefined || this.#isOver(task)) return;
     if (isDue) await this.#runDue(task);
     else this.#wait(task);

@@ -93,7 +93,7 @@ export function versionOf(
   const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
   const asOf = lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
   if (etag === undefined && asOf === undefined) return undefined;
-  return { of, at, etag, lastModified, asOf };
+  return { of, at, etag, asOf };
 }
 
 /**

@@ -430,7 +430,7 @@ describe('a file that is being written', () => {
     const { peer, desk } = await deskWith(two);
     touch(desk);
     expect(await runInTime(desk, () => touch(desk))).toEqual({ kind: 'later' });
-    expect(await desk.table.looksEdited()).toBe(true);
+    expect(await desk.table.wantsRun()).toBe(true);
     expect(peer.calls).toEqual([]);
   });
 
@@ -469,16 +469,16 @@ describe('a file that is being written', () => {
 describe('whether a file looks edited', () => {
   test('is told by a stat, after a run', async () => {
     const { desk } = await deskWith(two);
-    expect(await desk.table.looksEdited()).toBe(false);
+    expect(await desk.table.wantsRun()).toBe(false);
     desk.edit(([first = {}, ...rest]) => [{ ...first, a: 'x' }, ...rest]);
-    expect(await desk.table.looksEdited()).toBe(true);
+    expect(await desk.table.wantsRun()).toBe(true);
     await desk.settled();
-    expect(await desk.table.looksEdited()).toBe(false);
+    expect(await desk.table.wantsRun()).toBe(false);
     desk.write('{');
     await desk.alarm();
-    expect(await desk.table.looksEdited(), 'an alarm was raised for this one').toBe(false);
+    expect(await desk.table.wantsRun(), 'an alarm was raised for this one').toBe(false);
     rmSync(desk.file);
-    expect(await desk.table.looksEdited()).toBe(true);
+    expect(await desk.table.wantsRun()).toBe(true);
   });
 });
 

@@ -76,7 +76,7 @@ function mirror(name: string, made: Made): Mirror {
     ...(made.edited === undefined
       ? {}
       : {
-          looksEdited: async () => {
+          wantsRun: async () => {
             made.looks = (made.looks ?? 0) + 1;
             if (made.edited === 'hangs') return new Promise(() => {});
             if (made.edited === 'unknown') throw new Error('it cannot be looked at');

@@ -88,8 +88,8 @@ export class TwoWayTable extends AnyTableMirror {
     }
   }
 
-  /** Whether the file is another one than the last run left: a stat, to be asked every 2 seconds. */
-  override looksEdited(): Promise<boolean> {
+  /** Whether the file is another one than the last run left: a stat. */
+  override wantsRun(): Promise<boolean> {
     return this.#file.looksEdited();
   }
 
