@@ -124,14 +124,15 @@ export function isTooLarge(error: unknown): boolean {
 const stays = 'the file stays as it was';
 const ifRight = (accepting: string) => `If that is right, {accept} ${accepting}; if not, look at the peer.`;
 const orAnew = 'or move the file aside to have it written anew';
+const gone = (noun: string) => ({
+  message: `The peer does not have {what} any more; ${stays}.`,
+  hint: ifRight(`removes the file, until the peer has the ${noun} again`),
+});
 const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
 
 /** Every alarm: what the peer says would replace good data (SHARE_, TABLE_), or a file that a person edits cannot be taken (EDIT_). */
 const ALARMS = {
-  SHARE_GONE: {
-    message: `The peer does not have {what} any more; ${stays}.`,
-    hint: ifRight('removes the file, until the peer has the object again'),
-  },
+  SHARE_GONE: gone('object'),
   SHARE_EMPTY: {
     message: `The peer answers for {what} with nothing at all; ${stays}.`,
     hint: ifRight('takes it as it is'),
@@ -148,10 +149,7 @@ const ALARMS = {
     message: `The peer's answer for {what} is larger than maxSize ({detail}); ${stays}.`,
     hint: ifRight('takes it this once; raise maxSize to take it always'),
   },
-  TABLE_GONE: {
-    message: `The peer does not have {what} any more; ${stays}.`,
-    hint: ifRight('removes the file, until the peer has the table again'),
-  },
+  TABLE_GONE: gone('table'),
   TABLE_EMPTY: {
     message: `The peer shows no rows of {what}, where there were {detail}; ${stays}.`,
     hint: ifRight('takes it as it is'),

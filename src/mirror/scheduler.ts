@@ -1,8 +1,7 @@
 import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
 import { MirrorError } from './errors.js';
-import type { FollowOptions, Mirror } from './mirror.js';
-import { isCalledOff, type RunResult } from './run.js';
+import { type FollowOptions, isCalledOff, type Mirror, type RunResult } from './mirror.js';
 
 /** Files that are worked on at a time; passes over citations go beside them. */
 const AT_ONCE = 4;

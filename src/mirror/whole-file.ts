@@ -1,17 +1,6 @@
 import { createHash } from 'node:crypto';
-import { constants, type Stats, unlinkSync } from 'node:fs';
-import {
-  copyFile,
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  realpath,
-  rename,
-  rm,
-  stat,
-} from 'node:fs/promises';
+import { constants, createReadStream, type Stats, unlinkSync } from 'node:fs';
+import { copyFile, type FileHandle, link, lstat, mkdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
@@ -201,16 +190,11 @@ async function isSame(
   return (await hashOf(path)) === written.sha256;
 }
 
-/** The sha256 of a file's content in lower-case hex; a link is not followed. */
+/** The sha256 of a file's content in lower-case hex. */
 export async function hashOf(path: string): Promise<string> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const hash = createHash('sha256');
-    for await (const chunk of handle.createReadStream({ autoClose: false })) hash.update(chunk);
-    return hash.digest('hex');
-  } finally {
-    await handle.close();
-  }
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk);
+  return hash.digest('hex');
 }
 
 /**

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Mirror } from '../../src/mirror/mirror.js';
+import type { Mirror, RunResult } from '../../src/mirror/mirror.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
-import type { RunResult } from '../../src/mirror/run.js';
 import { Scheduler } from '../../src/mirror/scheduler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -50,22 +50,19 @@ export class Overtaken extends Error {}
  * its file does.
  */
 export class EditedFile {
-  readonly #target: Target;
-  readonly #clock: Clock;
-  readonly #alarm: (code: AlarmCode, detail: string) => MirrorAlarm;
   /** As the last run left it, or found it; undefined where there was none. */
   #left: FileStamp | undefined;
   #seen: { readonly stamp: FileStamp; readonly since: number } | undefined;
 
-  constructor(target: Target, clock: Clock, alarm: (code: AlarmCode, detail: string) => MirrorAlarm) {
-    this.#target = target;
-    this.#clock = clock;
-    this.#alarm = alarm;
-  }
+  constructor(
+    private readonly target: Target,
+    private readonly clock: Clock,
+    private readonly alarm: (code: AlarmCode, detail: string) => MirrorAlarm,
+  ) {}
 
   /** Makes no directories on the way: where the disk of the root is away, its mount point stays empty. */
   async looksEdited(): Promise<boolean> {
-    const now = await statsAt(join(this.#target.root, this.#target.path));
+    const now = await statsAt(join(this.target.root, this.target.path));
     if (now === undefined || this.#left === undefined) return now !== this.#left;
     return !sameStamp(now, this.#left);
   }
@@ -77,16 +74,16 @@ export class EditedFile {
    * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the reason of the signal
    */
   async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
-    const path = await reach(this.#target);
-    const until = this.#clock.now() + PATIENCE_MS;
+    const path = await reach(this.target);
+    const until = this.clock.now() + PATIENCE_MS;
     for (;;) {
       signal?.throwIfAborted();
       const read = await this.#readOnce(path);
       if (read !== 'moving') return read;
       // What moves looks edited, until it is read.
       this.#left = undefined;
-      if (this.#clock.now() >= until) throw new Overtaken();
-      await this.#clock.sleep(REST_MS / 4, signal);
+      if (this.clock.now() >= until) throw new Overtaken();
+      await this.clock.sleep(REST_MS / 4, signal);
     }
   }
 
@@ -101,7 +98,7 @@ export class EditedFile {
     options: Omit<ReplaceOptions, 'lastLook'>,
   ): Promise<WholeFile> {
     const lastLook = (path: string) => lookAgain(path, read);
-    const written = await replaceWhole(this.#target, content, { ...options, lastLook });
+    const written = await replaceWhole(this.target, content, { ...options, lastLook });
     this.#left = written.file;
     return written;
   }
@@ -112,7 +109,7 @@ export class EditedFile {
    * @throws Overtaken when that is not what stands there any more
    */
   async remove(read: ReadFile, versions: number): Promise<void> {
-    await removeWhole(this.#target, { versions, lastLook: (path) => lookAgain(path, read) });
+    await removeWhole(this.target, { versions, lastLook: (path) => lookAgain(path, read) });
   }
 
   /**
@@ -122,8 +119,8 @@ export class EditedFile {
    * @returns its path, below the root
    */
   async saveConflict({ bytes, mode }: Pick<ReadFile, 'bytes' | 'mode'>): Promise<string> {
-    const { root, path: file } = this.#target;
-    const directory = dirname(await reach(this.#target));
+    const { root, path: file } = this.target;
+    const directory = dirname(await reach(this.target));
     const sha256 = await sha256Of(bytes);
     const paths = await this.#conflictFiles();
     for (const path of paths) {
@@ -132,7 +129,7 @@ export class EditedFile {
       const isSame = stats?.isFile() && stats.size === bytes.length && (await hashOf(name)) === sha256;
       if (isSame) return path;
     }
-    const time = new Date(this.#clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
+    const time = new Date(this.clock.now()).toISOString().replace(/[-:]|\.\d+/g, '');
     const first = `${file}.conflict-${time}`;
     let path = first;
     for (let i = 2; paths.includes(path); i += 1) path = `${first}-${i}`;
@@ -154,7 +151,7 @@ export class EditedFile {
     file?: string,
     conflicts: readonly MergeConflict[] = [],
   ): Promise<readonly Conflict[]> {
-    const at = this.#clock.now();
+    const at = this.clock.now();
     const fresh = file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
     const all = [...known.filter((conflict) => conflict.file !== file), ...fresh];
     return (await this.#conflictFiles()).flatMap((path) => {
@@ -165,9 +162,9 @@ export class EditedFile {
 
   /** The conflict files that a person has not removed yet, below the root, the oldest first. */
   async #conflictFiles(): Promise<readonly string[]> {
-    const { path } = this.#target;
+    const { path } = this.target;
     const begin = `${posix.basename(path)}.conflict-`;
-    const names = await readdir(dirname(await reach(this.#target)));
+    const names = await readdir(dirname(await reach(this.target)));
     const ours = names.filter((name) => name.startsWith(begin)).sort();
     return ours.map((name) => posix.join(posix.dirname(path), name));
   }
@@ -177,17 +174,17 @@ export class EditedFile {
     this.#left = before && stampOf(before);
     if (before === undefined) return undefined;
     if (!before.isFile()) {
-      throw this.#alarm('EDIT_UNREADABLE', 'something that is no regular file stands there');
+      throw this.alarm('EDIT_UNREADABLE', 'something that is no regular file stands there');
     }
     if (!this.#isAtRest(stampOf(before))) return 'moving';
     if (before.size > LARGEST_EDITED) {
       const detail = `it has ${before.size} bytes, of at most ${LARGEST_EDITED}`;
-      throw this.#alarm('EDIT_TOO_LARGE', detail);
+      throw this.alarm('EDIT_TOO_LARGE', detail);
     }
     const handle = await open(path, READ_FLAGS).catch((error: unknown) => {
       // By now nothing stands there, or a link.
       if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
-      throw this.#alarm('EDIT_UNREADABLE', messageOf(error));
+      throw this.alarm('EDIT_UNREADABLE', messageOf(error));
     });
     if (handle === undefined) return 'moving';
     try {
@@ -204,9 +201,9 @@ export class EditedFile {
 
   /** Times that lie in the future say nothing: then it has to look the same for as long. */
   #isAtRest(stamp: FileStamp): boolean {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     if (this.#seen === undefined || !sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };
-    return this.#clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
+    return this.clock.wall() - stamp.mtimeMs >= REST_MS || now - this.#seen.since >= REST_MS;
   }
 }
 

@@ -20,8 +20,9 @@ const ROWS_A_TURN = 100;
 const ROWS_A_GROUP = 1_000;
 /** Rows: a larger table is not taken for one that a person edits. */
 const MOST_ROWS = 100_000;
-/** Characters: longer keys and names of columns are none. */
-const LONGEST_NAME = 500;
+/** Bytes: longer keys are none, also where the peer names no limit. */
+const LONGEST_KEY = 2_000;
+const NOTHING_WRITTEN = { fault: { line: 1, column: 1, what: 'nothing stands in it' } };
 
 /** The peer's table, in memory: all cells, and as columns those in which something stands. */
 interface PeerTable {
@@ -38,20 +39,11 @@ interface Run {
   left: number;
 }
 
-/** Ends a run where there is no table to be merged with. */
-class NoTable extends Error {}
-
 /** What a person left in the file. */
 interface Edit {
   readonly mine: TableText;
   /** Where the file was made from an earlier copy than the last. */
   readonly earlier: Earlier | undefined;
-}
-
-/** What became of the edits of a file. */
-interface Sent extends Pick<Merge, 'conflicts' | 'returned'> {
-  /** All that was sent since the base. */
-  readonly sinceBase: Outbound | undefined;
 }
 
 /**
@@ -81,7 +73,6 @@ export class TwoWayTable extends AnyTableMirror {
       return await this.#sync(read, { before, options, isWritten: false, left: 0 });
     } catch (error) {
       if (error instanceof Overtaken) return { kind: 'later' };
-      if (error instanceof NoTable) return await this.gone(before, options);
       const isOfFile = error instanceof MirrorAlarm && error.code.startsWith('EDIT_');
       if (isOfFile) error.conflicts = await this.#file.standing(before?.conflicts);
       throw error;
@@ -120,8 +111,9 @@ export class TwoWayTable extends AnyTableMirror {
     const last = await this.#bases.load(read?.sha256);
     const edit = read === undefined || isAsWritten(read, last) ? undefined : await this.#readEdit(read, last);
     const peer = await this.#readPeer(run);
-    const sent = edit && (await this.#send(read, edit, peer, last, run));
+    const sent = peer && edit && (await this.#send(read, edit, peer, last, run));
     const after = run.isWritten ? await this.#readPeer(run) : peer;
+    if (after === undefined) return await this.gone(run.before, run.options);
     const { conflicts = [], returned = [] } = sent ?? {};
     const conflictFile = read && conflicts.length > 0 ? await this.#file.saveConflict(read) : undefined;
     this.#step('what clashes is saved');
@@ -155,8 +147,7 @@ export class TwoWayTable extends AnyTableMirror {
     }
     const mine = await this.#tableOf(read);
     const isMeant = base?.stale?.saved === read.sha256;
-    const now = this.deps.clock.now();
-    const earlier = base && !isMeant ? await findEarlier(mine, base, now) : undefined;
+    const earlier = base && !isMeant ? await findEarlier(mine, base, this.deps.clock.now()) : undefined;
     this.#checkColumns(mine, earlier ?? base);
     return { mine, earlier };
   }
@@ -164,21 +155,16 @@ export class TwoWayTable extends AnyTableMirror {
   async #tableOf({ bytes }: ReadFile): Promise<TableText> {
     const { format } = this.plan.settings;
     if (format === 'xml') throw new TypeError('XML is not edited');
-    const unreadable = (what: string) => this.#alarm('EDIT_UNREADABLE', what);
     // A list of rows that is empty may be meant so; a file without anything in it is an accident.
-    if (bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))) {
-      throw unreadable('line 1, column 1: nothing stands in it');
-    }
-    const result = await readTable(format, bytes);
+    const isEmpty = bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
+    const result = isEmpty ? NOTHING_WRITTEN : await readTable(format, bytes);
     if ('fault' in result) {
       const { line, column, what } = result.fault;
-      throw unreadable(`line ${line}, column ${column}: ${what}`);
+      throw this.#alarm('EDIT_UNREADABLE', `line ${line}, column ${column}: ${what}`);
     }
-    const { rows } = result.table;
-    if (rows.length > MOST_ROWS) {
-      throw this.#alarm('EDIT_TOO_LARGE', `it has ${rows.length} rows, of at most ${MOST_ROWS}`);
-    }
-    return result.table;
+    const count = result.table.rows.length;
+    if (count <= MOST_ROWS) return result.table;
+    throw this.#alarm('EDIT_TOO_LARGE', `it has ${count} rows, of at most ${MOST_ROWS}`);
   }
 
   /** Refuses a file that lacks columns of the copy that it was made from, or has such as it cannot have. */
@@ -191,16 +177,14 @@ export class TwoWayTable extends AnyTableMirror {
       throw this.#alarm('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
     }
     const known = configured && new Set([...configured, ...(copy?.shown ?? [])]);
-    const strange = mine.columns.filter(
-      (column) => column === '' || column.length > LONGEST_NAME || known?.has(column) === false,
-    );
+    const strange = mine.columns.filter((column) => known?.has(column) === false);
     if (strange.length > 0) {
       throw this.#alarm('EDIT_COLUMNS', `has columns that this mirror cannot have: ${quotedList(strange)}`);
     }
   }
 
   /** Refuses new rows whose keys the peer would cut. @param most bytes of a key */
-  #checkNewKeys({ rows }: TableText, there: Grid, most = 4 * LONGEST_NAME): void {
+  #checkNewKeys({ rows }: TableText, there: Grid, most = LONGEST_KEY): void {
     const odd = rows.find(
       ({ pk }) => !there.rows.has(pk) && (Buffer.byteLength(pk) > most || pk.endsWith('\0')),
     );
@@ -210,12 +194,12 @@ export class TwoWayTable extends AnyTableMirror {
     throw this.#alarm('EDIT_UNREADABLE', `line ${odd.line}: ${what}; ${limit}`);
   }
 
-  /** @throws NoTable; MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
-  async #readPeer(run: Run): Promise<PeerTable> {
+  /** @throws MirrorAlarm also EDIT_TOO_LARGE, EDIT_KEYS */
+  async #readPeer(run: Run): Promise<PeerTable | undefined> {
     const byOwnHand = run.isWritten ? ['COLUMNS_LOST', ...(run.left === 0 ? ['TABLE_EMPTY'] : [])] : [];
     const accepted = [...run.options.accepted, ...byOwnHand];
     const read = await this.read(run.before, { ...run.options, accepted });
-    if (read === undefined) throw new NoTable();
+    if (read === undefined) return undefined;
     try {
       const rows = new Map<string, Cells>();
       const filled = new Set<string>();
@@ -238,7 +222,6 @@ export class TwoWayTable extends AnyTableMirror {
         }
       }
       run.left = rows.size;
-      this.#step('the table is read');
       return { columns: read.columns, grid: { columns: [...filled].sort(), rows } };
     } finally {
       await read.rows.close();
@@ -249,6 +232,7 @@ export class TwoWayTable extends AnyTableMirror {
    * Sends the peer what a person changed in the file: what is about to be sent is on disk first, then it is sent group by group, each
    * read back by the peer's client.
    *
+   * @returns also all that was sent since the base
    * @throws MirrorAlarm EDIT_DELETES before anything was sent
    */
   async #send(
@@ -257,7 +241,7 @@ export class TwoWayTable extends AnyTableMirror {
     { grid: theirs }: PeerTable,
     last: Last | undefined,
     run: Run,
-  ): Promise<Sent> {
+  ): Promise<Merge & { readonly sinceBase: Outbound | undefined }> {
     const { deletes, maxDeletes } = this.plan.settings;
     const { signal } = run.options;
     const { ask, peer } = this.deps;
@@ -291,7 +275,6 @@ export class TwoWayTable extends AnyTableMirror {
     for (const group of groupsOf(keys)) {
       signal.throwIfAborted();
       run.left -= group.length;
-      this.#step('rows are about to be deleted');
       await ask(signal, (signal) => peer.tables.deleteRows(source, group, { signal }));
       this.#step('rows were deleted');
     }
@@ -386,8 +369,9 @@ function staleNotes(stale: Stale | undefined, now: number): readonly string[] {
 
 function returnedNotes(keys: readonly string[]): readonly string[] {
   if (keys.length === 0) return [];
-  const removed = `Rows that were removed from the file came back (${quotedList(keys)})`;
-  return [`${removed}: "deletes" is off for this table.`];
+  return [
+    `Rows that were removed from the file came back (${quotedList(keys)}): "deletes" is off for this table.`,
+  ];
 }
 
 function* groupsOf<T>(all: readonly T[]): Generator<readonly T[]> {
